@@ -1,0 +1,138 @@
+"""Every error that this program raises on purpose.
+
+    CodexError                 the user is told; it ends the turn, or the program
+    ├── ConfigError            the configuration, or a file it names, can not be used
+    ├── SessionError           a session file is missing or can not be read
+    ├── TurnAborted            the user, or a signal, ended the turn
+    └── ModelError             the model's service can not answer this request as it is
+        ├── StreamError        this attempt failed; another may succeed
+        └── MalformedItem      an item of a known type lacks what its type promises
+    ToolError                  the model is told; the turn goes on
+
+A mistake of ours is none of these: it is left to crash with its traceback.
+"""
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """What the process returns; the numbers from 64 up follow `sysexits.h`."""
+
+    DONE = 0
+    TURN_FAILED = 1
+    USAGE = 2
+    SCHEMA = 4
+    """The final answer breaks `--output-schema`."""
+    DENIED = 5
+    SANDBOX = 6
+    PATCH = 7
+    TURN_LIMIT = 53
+    BUDGET = 54
+    WALL_CLOCK = 55
+    INPUT = 65
+    """What was given can not be read as what it should be."""
+    UNAVAILABLE = 69
+    TEMPORARY = 75
+    AUTHENTICATION = 77
+    CONFIGURATION = 78
+    INTERRUPTED = 130
+    TERMINATED = 143
+
+
+class CodexError(Exception):
+    """An error whose text is a sentence for the user."""
+
+    code = "error"
+    """Stable name of what happened, for programs (`code` in the JSONL events)."""
+    exit_code = ExitCode.TURN_FAILED
+
+    def __init__(
+        self, message: str, *, code: str | None = None, exit_code: ExitCode | None = None
+    ) -> None:
+        super().__init__(message)
+        if code is not None:
+            self.code = code
+        if exit_code is not None:
+            self.exit_code = exit_code
+
+
+class ConfigError(CodexError):
+    """The message names the file, the line where known, and the key."""
+
+    code = "config"
+    exit_code = ExitCode.CONFIGURATION
+
+
+class SessionError(CodexError):
+    code = "session"
+
+
+class TurnAborted(CodexError):
+    code = "aborted"
+    exit_code = ExitCode.INTERRUPTED
+
+
+class ModelError(CodexError):
+    """The request can not succeed as it is.
+
+    Attributes:
+        status: HTTP status, where the server answered with one.
+        retryable: another attempt may succeed; true for `StreamError` alone.
+    """
+
+    code = "model"
+    retryable = False
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        exit_code: ExitCode | None = None,
+        status: int | None = None,
+    ) -> None:
+        super().__init__(message, code=code, exit_code=exit_code)
+        self.status = status
+
+
+class StreamError(ModelError):
+    """This attempt failed; another may succeed.
+
+    Attributes:
+        retry_after_s: the delay that the server asked for, seconds.
+        started: whether a response had begun to stream; the two phases have budgets of their own.
+    """
+
+    code = "stream"
+    retryable = True
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        exit_code: ExitCode | None = None,
+        status: int | None = None,
+        retry_after_s: float | None = None,
+        started: bool = False,
+    ) -> None:
+        super().__init__(message, code=code, exit_code=exit_code, status=status)
+        self.retry_after_s = retry_after_s
+        self.started = started
+
+
+class MalformedItem(ModelError):
+    code = "malformed_item"
+
+
+class ToolError(Exception):
+    """The call failed in a way that the model should read about.
+
+    Attributes:
+        code: a name the model can match on: an errno name (`ENOENT`), `Timeout`, `Canceled`,
+            `InvalidArgs`, `UnknownTool`, `PatchFailed`, `SandboxDenied`, `ApprovalDenied`, …
+    """
+
+    def __init__(self, message: str, *, code: str = "UnknownError") -> None:
+        super().__init__(message)
+        self.code = code

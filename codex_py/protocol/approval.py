@@ -1,0 +1,48 @@
+"""Who may do what: policies, and the question put to whoever decides."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Literal, Protocol, TypeAlias
+
+
+class ApprovalPolicy(StrEnum):
+    UNTRUSTED = "untrusted"
+    ON_FAILURE = "on-failure"
+    ON_REQUEST = "on-request"
+    NEVER = "never"
+
+
+SandboxMode: TypeAlias = Literal["read-only", "workspace-write", "danger-full-access"]
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxPolicy:
+    mode: SandboxMode = "read-only"
+    writable_roots: tuple[Path, ...] = ()
+    """Absolute; used by `workspace-write` alone, where they include the working directory."""
+    network_access: bool = False
+    exclude_tmpdir_env_var: bool = False
+    exclude_slash_tmp: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalRequest:
+    kind: Literal["command", "patch", "mcp"]
+    summary: str
+    """The whole command, or the diff."""
+    cwd: Path
+    reason: str | None = None
+
+
+class ReviewDecision(StrEnum):
+    APPROVED = "approved"
+    APPROVED_FOR_SESSION = "approved_for_session"
+    DENIED = "denied"
+    ABORT = "abort"
+
+
+class Approver(Protocol):
+    async def review(self, request: ApprovalRequest) -> ReviewDecision:
+        """Decide. A frontend asks its user; one without a user answers by policy and never waits."""
+        ...

@@ -1,0 +1,238 @@
+"""What a session tells whoever watches: one vocabulary for the terminal, for files and for `--json`.
+
+These are dataclasses, not pydantic models: they only go out, and the first two are due before pydantic
+is loaded. `event_data` gives the object that `exec --json` prints as a line. Source of the shapes: the JSONL events
+of Codex (`thread.started` … `turn.failed`); fields beyond those are additions.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, TypeAlias, cast
+
+from codex_py.protocol.stream import Usage
+
+Status: TypeAlias = Literal["in_progress", "completed", "failed", "declined"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentMessage:
+    type: ClassVar = "agent_message"
+    id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReasoningSummary:
+    type: ClassVar = "reasoning"
+    id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandExecution:
+    type: ClassVar = "command_execution"
+    id: str
+    command: str
+    """The argv, joined with shell quoting."""
+    aggregated_output: str = ""
+    exit_code: int | None = None
+    status: Status = "in_progress"
+    cwd: str = field(default="", metadata={"json": False})
+    duration_ms: int | None = field(default=None, metadata={"json": False})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    path: str
+    """Absolute; the old path of a move."""
+    kind: Literal["add", "delete", "update"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileChange:
+    type: ClassVar = "file_change"
+    id: str
+    changes: Sequence[Change]
+    """Sorted by path."""
+    status: Status = "in_progress"
+    diff: str = field(default="", metadata={"json": False})
+    """Git style."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpToolCall:
+    type: ClassVar = "mcp_tool_call"
+    id: str
+    server: str
+    tool: str
+    arguments: Any
+    result: dict[str, Any] | None = None
+    error: dict[str, str] | None = None
+    status: Status = "in_progress"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebSearch:
+    type: ClassVar = "web_search"
+    id: str
+    query: str
+    action: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TodoEntry:
+    text: str
+    completed: bool
+    in_progress: bool = field(default=False, metadata={"json": False})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TodoList:
+    type: ClassVar = "todo_list"
+    id: str
+    items: Sequence[TodoEntry]
+    explanation: str | None = field(default=None, metadata={"json": False})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorItem:
+    """Something the user should know that does not end the turn."""
+
+    type: ClassVar = "error"
+    id: str
+    message: str
+
+
+ThreadItem: TypeAlias = (
+    AgentMessage
+    | ReasoningSummary
+    | CommandExecution
+    | FileChange
+    | McpToolCall
+    | WebSearch
+    | TodoList
+    | ErrorItem
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadStarted:
+    type: ClassVar = "thread.started"
+    thread_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnStarted:
+    type: ClassVar = "turn.started"
+
+
+@dataclass(frozen=True, slots=True)
+class ItemStarted:
+    type: ClassVar = "item.started"
+    item: ThreadItem
+
+
+@dataclass(frozen=True, slots=True)
+class ItemUpdated:
+    type: ClassVar = "item.updated"
+    item: ThreadItem
+
+
+@dataclass(frozen=True, slots=True)
+class ItemCompleted:
+    type: ClassVar = "item.completed"
+    item: ThreadItem
+
+
+@dataclass(frozen=True, slots=True)
+class TurnCompleted:
+    type: ClassVar = "turn.completed"
+    usage: Usage
+    """Of the whole thread, earlier turns included."""
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorInfo:
+    message: str
+    code: str
+    retryable: bool = False
+    http_status: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnFailed:
+    type: ClassVar = "turn.failed"
+    error: ErrorInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Error:
+    """A reconnect notice, or the reason of the `TurnFailed` that follows."""
+
+    type: ClassVar = "error"
+    message: str
+    code: str
+    retryable: bool = False
+    http_status: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MessageDelta:
+    """Text of an answer as it arrives. Live only: never written to `--json`."""
+
+    type: ClassVar = None
+    delta: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningSummaryDelta:
+    type: ClassVar = None
+    delta: str
+    part: int
+
+
+@dataclass(frozen=True, slots=True)
+class CommandOutputDelta:
+    type: ClassVar = None
+    item_id: str
+    delta: str
+
+
+Event: TypeAlias = (
+    ThreadStarted
+    | TurnStarted
+    | ItemStarted
+    | ItemUpdated
+    | ItemCompleted
+    | TurnCompleted
+    | TurnFailed
+    | Error
+    | MessageDelta
+    | ReasoningSummaryDelta
+    | CommandOutputDelta
+)
+
+EventSink: TypeAlias = Callable[[Event], None]
+"""Takes each event as it happens. It never blocks for long and never raises."""
+
+
+def event_data(event: Event) -> dict[str, Any] | None:
+    """The JSON object that `exec --json` prints for an event; None for a live-only one."""
+    return None if event.type is None else _plain(event)
+
+
+def _plain(value: Any) -> Any:
+    fields = getattr(value, "__dataclass_fields__", None)
+    if fields is None:
+        if isinstance(value, list | tuple):
+            return [_plain(part) for part in cast("Sequence[Any]", value)]
+        return value
+    data: dict[str, Any] = {}
+    if "id" in fields:
+        data["id"] = value.id
+    if (tag := getattr(value, "type", None)) is not None:
+        data["type"] = tag
+    for name, spec in fields.items():
+        if spec.metadata.get("json", True) and name not in data and name != "type":
+            data[name] = _plain(getattr(value, name))
+    return data

@@ -1,0 +1,60 @@
+"""Items that we write ourselves, already encoded, made without pydantic.
+
+The first request of a session is on the wire before pydantic is imported, and it is made of nothing but
+these messages. `protocol.items` reads them back like any other item.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Any, NewType
+
+EncodedItem = NewType("EncodedItem", bytes)
+"""One item of the Responses API as compact JSON in UTF-8.
+
+History, request bodies and session files share these bytes: an item is encoded once.
+"""
+
+
+def encode_json(value: object) -> bytes:
+    """Compact JSON in UTF-8; a lone surrogate becomes U+FFFD."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return encode_json(replace_surrogates(value))
+
+
+def decode_json(text: bytes | str) -> Any:
+    """The value of a JSON text. A lone surrogate, which JSON can spell and UTF-8 can not, becomes U+FFFD.
+
+    Raises:
+        ValueError: the text is not JSON, or not UTF-8.
+    """
+    value = json.loads(text)
+    escapes = (b"\\ud", b"\\uD") if isinstance(text, bytes) else ("\\ud", "\\uD")
+    if any(escape in text for escape in escapes):  # pyright: ignore[reportOperatorIssue]
+        return replace_surrogates(value)
+    return value
+
+
+def message(role: str, parts: Sequence[dict[str, Any]]) -> EncodedItem:
+    """A message of content parts (`input_text(…)`, or an `input_image` object)."""
+    return EncodedItem(encode_json({"type": "message", "role": role, "content": list(parts)}))
+
+
+def input_text(text: str) -> dict[str, Any]:
+    return {"type": "input_text", "text": text}
+
+
+def replace_surrogates(value: Any) -> Any:
+    """The same JSON value with every lone surrogate, which UTF-8 can not carry, as U+FFFD."""
+    match value:
+        case str():
+            # A pair that JSON spelled as two escapes is one character, and stays.
+            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        case list():
+            return [replace_surrogates(part) for part in value]  # pyright: ignore[reportUnknownVariableType]
+        case dict():
+            return {replace_surrogates(k): replace_surrogates(v) for k, v in value.items()}  # pyright: ignore[reportUnknownVariableType]
+        case _:
+            return value

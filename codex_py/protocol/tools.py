@@ -1,0 +1,71 @@
+"""Tools as the model sees them, and calls as the router hands them on."""
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from codex_py.protocol.messages import encode_json
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """One entry of a request's `tools`."""
+
+    name: str
+    definition: dict[str, Any]
+    """The entry as the Responses API takes it: `function`, `custom`, `web_search`, …"""
+
+    def encoded(self) -> bytes:
+        return encode_json(self.definition)
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionPayload:
+    arguments: str
+    """JSON as the model wrote it: it need not parse."""
+
+
+@dataclass(frozen=True, slots=True)
+class CustomPayload:
+    input: str
+
+
+@dataclass(frozen=True, slots=True)
+class LocalShellPayload:
+    command: tuple[str, ...]
+    workdir: str | None
+    timeout_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class McpPayload:
+    server: str
+    tool: str
+    raw_arguments: str
+
+
+ToolPayload: TypeAlias = FunctionPayload | CustomPayload | LocalShellPayload | McpPayload
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    tool_name: str
+    """As the model wrote it, namespace included (`mcp__server__tool`)."""
+    call_id: str
+    """Goes back verbatim with the output."""
+    payload: ToolPayload
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutput:
+    """What a tool gives back to the model.
+
+    A command that ran and exited with another code than 0 is a result, not a failure: its
+    `error_code` is None and the text says the code.
+    """
+
+    text: str
+    content: tuple[dict[str, Any], ...] | None = None
+    """Content parts (`input_text`, `input_image`) in place of the text."""
+    success: bool = True
+    error_code: str | None = None
+    """`ENOENT`, `Timeout`, `InvalidArgs`, …: put in front of the text for the model to match on."""
