@@ -1,0 +1,87 @@
+"""The items of a thread in the order in which a model sees them, and which calls still want an output."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from codex_py.protocol.messages import EncodedItem, encode_json
+
+if TYPE_CHECKING:
+    # pydantic is not loaded before the first request is out.
+    from codex_py.protocol.items import ResponseItem
+
+_OUTPUT_TYPES = {
+    "function_call": "function_call_output",
+    "custom_tool_call": "custom_tool_call_output",
+    "local_shell_call": "function_call_output",
+}
+
+
+class History:
+    """An append-only list of items in which every call gets exactly one output.
+
+    Calls and outputs are paired by place as well as by `call_id`, because a model may use an id
+    twice: an output answers the earliest open call of its id. Between turns no call is open.
+    """
+
+    def __init__(self, items: Iterable[EncodedItem] = ()) -> None:
+        """Begin with items in which every call has its output."""
+        self._items = list(items)
+        self._open: list[tuple[str, str]] = []
+
+    @property
+    def items(self) -> Sequence[EncodedItem]:
+        """Everything, oldest first. A live view, not a copy: it grows as items are added."""
+        return self._items
+
+    @property
+    def open_calls(self) -> Sequence[tuple[str, str]]:
+        """`(call_id, item type)` of the calls without an output, in the order of the calls."""
+        return self._open
+
+    def add(self, item: "EncodedItem | ResponseItem") -> EncodedItem:
+        """Append an item, and return the bytes that stand for it from now on.
+
+        Calls and outputs come typed; what comes encoded must be neither.
+
+        Raises:
+            ValueError: an output for which no call is open. Nothing was appended.
+        """
+        if isinstance(item, bytes):
+            encoded = item
+        else:
+            self._pair(item)
+            encoded = item.encoded()
+        self._items.append(encoded)
+        return encoded
+
+    def close_open_calls(self, text: str) -> list[EncodedItem]:
+        """Give every open call an output that says `text`, and return those outputs."""
+        outputs = [
+            EncodedItem(encode_json({"type": _OUTPUT_TYPES[kind], "call_id": id_, "output": text}))
+            for id_, kind in self._open
+        ]
+        self._open.clear()
+        self._items.extend(outputs)
+        return outputs
+
+    def replace(self, items: Iterable[EncodedItem]) -> None:
+        """Put other items in place of all (compaction, undo). Views taken before stay as they were.
+
+        Raises:
+            ValueError: a call is open, and its output would come without its call.
+        """
+        if self._open:
+            raise ValueError(f"calls are open: {self._open!r}")
+        self._items = list(items)
+
+    def _pair(self, item: "ResponseItem") -> None:
+        # The oldest form of a local shell call has no `call_id` and is answered under its `id`.
+        call_id = str(getattr(item, "call_id", None) or item.id)
+        if item.type in _OUTPUT_TYPES:
+            self._open.append((call_id, item.type))
+        elif item.type in _OUTPUT_TYPES.values():
+            for index, (open_id, kind) in enumerate(self._open):
+                if open_id == call_id and _OUTPUT_TYPES[kind] == item.type:
+                    del self._open[index]
+                    return
+            raise ValueError(f"{item.type} answers no open call: {call_id!r}")
