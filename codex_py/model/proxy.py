@@ -1,0 +1,125 @@
+"""Which requests go through a proxy: `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`.
+
+They are read as httpx and curl read them, from the environment that is given rather than from the
+process. Local addresses are no exception: `NO_PROXY` has to name them.
+"""
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import httpx
+
+from codex_py.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Proxies:
+    by_scheme: Mapping[str, tuple[str, str]]
+    """`http`, `https`, `all` → the name of the variable and the proxy's URL."""
+    exempt: tuple[str, ...]
+    """Entries of `NO_PROXY`, in lower case."""
+
+    def proxy_for(self, url: httpx.URL) -> tuple[str, str] | None:
+        """The variable and the proxy's URL; None for a direct connection."""
+        found = self.by_scheme.get(url.scheme) or self.by_scheme.get("all")
+        port = url.port or (443 if url.scheme == "https" else 80)
+        if found is None or any(_covers(entry, url.host, port) for entry in self.exempt):
+            return None
+        return found
+
+
+def proxies_from(environment: Mapping[str, str]) -> Proxies | None:
+    """What the environment says; None where it names no proxy.
+
+    Raises:
+        ConfigError: a proxy's address is no URL that can be used.
+    """
+    by_scheme: dict[str, tuple[str, str]] = {}
+    for scheme in ("http", "https", "all"):
+        # The spelling in small letters is the older one, and wins.
+        for name in (f"{scheme}_proxy", f"{scheme}_proxy".upper()):
+            value = environment.get(name, "").strip()
+            if value:
+                by_scheme[scheme] = (name, _checked(name, value))
+                break
+    exempt = environment.get("no_proxy") or environment.get("NO_PROXY") or ""
+    entries = tuple(entry for part in exempt.split(",") if (entry := part.strip().lower()))
+    return Proxies(by_scheme, entries) if by_scheme else None
+
+
+def _checked(name: str, value: str) -> str:
+    address = value if "://" in value else f"http://{value}"
+    try:
+        # The value may hold a password, so that no message repeats it.
+        httpx.Proxy(address)
+    except (ValueError, httpx.InvalidURL) as error:
+        raise ConfigError(f"{name} is no address of an http, https or socks5 proxy") from error
+    return address
+
+
+def _covers(entry: str, host: str, port: int) -> bool:
+    """Whether one entry of `NO_PROXY` names this host: `*`, a host and all below it, an address, a
+    network (`10.0.0.0/8`); each with a port behind it or without.
+    """
+    host = host.lower().rstrip(".")
+    entry = entry.split("://")[-1]
+    if entry == "*":
+        return True
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        address = None
+    try:
+        if address is not None and address in ipaddress.ip_network(entry.strip("[]"), strict=False):
+            return True
+    except ValueError:
+        pass
+    name, colon, entry_port = entry.rpartition(":")
+    if colon and name and entry_port.isdigit():
+        return int(entry_port) == port and _covers(name, host, port)
+    domain = entry.removeprefix("*").strip(".")
+    return bool(domain and address is None) and (host == domain or host.endswith(f".{domain}"))
+
+
+class ProxyTransport(httpx.AsyncBaseTransport):
+    """Sends each request directly or through the proxy that is set for it."""
+
+    def __init__(self, direct: httpx.AsyncBaseTransport, proxies: Proxies) -> None:
+        self._direct = direct
+        self._proxies = proxies
+        self._by_proxy: dict[str, httpx.AsyncBaseTransport] = {}
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """
+        Raises:
+            ConfigError: the proxy speaks SOCKS, and the package for it is not installed.
+        """
+        proxy = self._proxies.proxy_for(request.url)
+        if proxy is None:
+            return await self._direct.handle_async_request(request)
+        name, address = proxy
+        try:
+            return await self._through(name, address).handle_async_request(request)
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as error:
+            url = httpx.URL(address).copy_with(username=None, password=None)
+            cause = str(error) or type(error).__name__
+            raise type(error)(f"{cause} (through the proxy {url} of {name})") from error
+
+    def _through(self, name: str, address: str) -> httpx.AsyncBaseTransport:
+        transport = self._by_proxy.get(address)
+        if transport is None:
+            try:
+                # Made late: it loads httpcore and the certificates.
+                transport = httpx.AsyncHTTPTransport(proxy=address)
+            except ImportError as error:
+                raise ConfigError(
+                    f"{name} names a SOCKS proxy, which needs the package `socksio`"
+                ) from error
+            self._by_proxy[address] = transport
+        return transport
+
+    async def aclose(self) -> None:
+        await self._direct.aclose()
+        for transport in self._by_proxy.values():
+            await transport.aclose()
