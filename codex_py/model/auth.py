@@ -1,0 +1,139 @@
+"""Where the key of a provider comes from. It is never written, logged or put into a message."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from codex_py.errors import ConfigError, ExitCode, ModelError
+from codex_py.model.providers import Provider, TokenCommand
+
+_MAX_TOKEN_BYTES = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    value: str = field(repr=False)
+    """Fit for a header: printable characters of Latin-1, at least one."""
+    source: str
+    """For messages: `environment variable OPENAI_API_KEY`."""
+
+
+def find_key(provider: Provider, *, environment: Mapping[str, str], home: Path) -> Key | None:
+    """The key to send; None where the provider asks for none.
+
+    Looked for in `env_key`, `experimental_bearer_token`, `auth`, and for OpenAI in `CODEX_API_KEY`,
+    `OPENAI_API_KEY` and `auth.json` of `home`, in this order. Blocks while a command of `auth` runs.
+
+    Raises:
+        ModelError: a key is asked for and not there (`missing_key`), or can not be sent.
+        ConfigError: `auth.json` can not be read.
+    """
+    where = f"model_providers.{provider.id}"
+    if provider.env_key is not None:
+        key = _from_variable(provider.env_key, environment)
+        if key is None:
+            hint = f" {provider.env_key_instructions}" if provider.env_key_instructions else ""
+            raise _missing(f"Missing environment variable: `{provider.env_key}`.{hint}")
+        return key
+    if provider.bearer_token is not None:
+        return _key(provider.bearer_token, f"{where}.experimental_bearer_token")
+    if provider.auth is not None:
+        return _key(_printed_by(provider.auth, environment), f"the command of {where}.auth")
+    if not provider.requires_openai_auth:
+        return None
+    key = (
+        _from_variable("CODEX_API_KEY", environment)
+        or _from_variable("OPENAI_API_KEY", environment)
+        or _from_auth_file(home / "auth.json")
+    )
+    if key is None:
+        raise _missing(
+            f"No API key for {provider.name}: set the environment variable OPENAI_API_KEY."
+        )
+    return key
+
+
+def _from_variable(name: str, environment: Mapping[str, str]) -> Key | None:
+    value = environment.get(name, "")
+    return _key(value, f"environment variable {name}") if value.strip() else None
+
+
+def _from_auth_file(path: Path) -> Key | None:
+    try:
+        data: Any = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ConfigError(f"{path} can not be read: {error.strerror}") from error
+    except ValueError as error:
+        # The text of the error may quote the file.
+        line = f", line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
+        raise ConfigError(f"{path}{line}: not valid JSON") from None
+    if not isinstance(data, dict):
+        raise ConfigError(f"{path}: not a JSON object")
+    fields = cast("dict[str, Any]", data)
+    value = fields.get("OPENAI_API_KEY")
+    if isinstance(value, str) and value.strip():
+        return _key(value, str(path))
+    if fields.get("tokens"):
+        raise _missing(
+            f"{path} holds a ChatGPT login, which this program does not use: "
+            "set the environment variable OPENAI_API_KEY."
+        )
+    return None
+
+
+def _printed_by(auth: TokenCommand, environment: Mapping[str, str]) -> str:
+    """What the command prints, the whole group of its processes ended."""
+    try:
+        process = subprocess.Popen(
+            [auth.command, *auth.args],
+            cwd=auth.cwd,
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        raise _missing(
+            f"The command for the key, {auth.command!r}, can not run: {error}"
+        ) from error
+    with process:
+        try:
+            output, _ = process.communicate(timeout=auth.timeout_ms / 1000)
+        except subprocess.TimeoutExpired as error:
+            raise _missing(
+                f"The command for the key, {auth.command!r}, gave none in {auth.timeout_ms} ms."
+            ) from error
+        finally:
+            if process.returncode is None:
+                os.killpg(process.pid, signal.SIGKILL)
+    if process.returncode != 0 or not output.strip() or len(output) > _MAX_TOKEN_BYTES:
+        raise _missing(
+            f"The command for the key, {auth.command!r}, gave none "
+            f"(exit code {process.returncode}, {len(output)} bytes)."
+        )
+    return output.decode("utf-8", "replace")
+
+
+def _key(value: str, source: str) -> Key:
+    # A key read from a file often brings its line end along.
+    stripped = value.strip("".join(map(chr, range(0x21))) + "\x7f\xa0\ufeff")
+    if not re.fullmatch(r"[\x20-\x7e\xa1-\xff]+", stripped):
+        raise ModelError(
+            f"The key from {source} holds characters that no key can have.",
+            code="bad_key",
+            exit_code=ExitCode.AUTHENTICATION,
+        )
+    return Key(stripped, source)
+
+
+def _missing(message: str) -> ModelError:
+    return ModelError(message, code="missing_key", exit_code=ExitCode.AUTHENTICATION)

@@ -1,0 +1,151 @@
+"""What is known of each model: its window, its tools, what it can be asked for.
+
+Source: the catalogue that Codex 0.169 carries (`codex debug models --bundled`), and for the older
+models that of 0.80 and 0.98. Models of "code mode" there get plain function tools here.
+"""
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, cast
+
+from codex_py.errors import ConfigError
+
+DEFAULT_MODEL = "gpt-6.1-sol"
+
+ShellTool: TypeAlias = Literal["unified_exec", "shell_command", "shell", "local_shell", "disabled"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelInfo:
+    slug: str
+    """As asked for, not as listed."""
+    context_window: int = 272_000
+    """Tokens."""
+    effective_context_window_percent: int = 95
+    """How much of the window may be filled with input."""
+    default_reasoning_effort: str | None = "medium"
+    default_verbosity: str | None = None
+    """None where the model can not be asked for one."""
+    supports_reasoning_summaries: bool = True
+    shell_tool: ShellTool = "unified_exec"
+    freeform_apply_patch: bool = True
+    """As a custom tool; a function elsewhere."""
+    parallel_tool_calls: bool = True
+    truncation_limit_tokens: int = 10_000
+    """How much of one tool result the model is given."""
+    known: bool = True
+    """Listed in the catalogue; for others the values are guesses that fit most."""
+
+
+def _listed(slug: str, **values: Any) -> ModelInfo:
+    return ModelInfo(slug=slug, **values)
+
+
+def _modern(slug: str, effort: str, **values: Any) -> ModelInfo:
+    values = {"default_verbosity": "low", **values}
+    return _listed(slug, default_reasoning_effort=effort, **values)
+
+
+def _classic(slug: str, shell_tool: ShellTool, **values: Any) -> ModelInfo:
+    return _listed(slug, shell_tool=shell_tool, parallel_tool_calls=False, **values)
+
+
+_LISTED = (
+    _modern("gpt-6", "medium"),
+    _modern("gpt-6-astra", "low"),
+    _modern("gpt-6.1", "low"),
+    _modern("gpt-6.1-terra", "low", context_window=500_000),
+    _modern("gpt-5.6", "medium"),
+    _modern("gpt-5.6-sol", "low"),
+    _modern("gpt-5.5", "medium"),
+    _modern("gpt-daybreak-blue-latest", "medium"),
+    _modern("gpt-daybreak-red-latest", "medium", context_window=372_000, default_verbosity="high"),
+    _modern("codex-auto-review", "low"),
+    _modern("gpt-5.4", "medium"),
+    _listed("gpt-5.3"),
+    _listed("gpt-5.2-codex"),
+    _classic("gpt-5.2", "shell", default_verbosity="low"),
+    _classic("gpt-5.1-codex", "shell_command"),
+    _classic("gpt-5.1", "shell", default_verbosity="low"),
+    _classic("gpt-5-codex", "shell_command"),
+    _classic("gpt-5", "shell", default_verbosity="medium", freeform_apply_patch=False),
+    _classic("o3", "shell", context_window=200_000, freeform_apply_patch=False),
+    _classic(
+        "gpt-4.1",
+        "shell",
+        context_window=1_047_576,
+        default_reasoning_effort=None,
+        supports_reasoning_summaries=False,
+        freeform_apply_patch=False,
+    ),
+    _classic(
+        "codex-mini-latest", "local_shell", context_window=200_000, freeform_apply_patch=False
+    ),
+)
+
+_UNKNOWN = ModelInfo(
+    slug="", default_reasoning_effort=None, freeform_apply_patch=False, known=False
+)
+
+
+def model_info(slug: str, catalog_json: Path | None = None) -> ModelInfo:
+    """The entry with the longest slug that this one begins with, one `namespace/` aside.
+
+    Args:
+        catalog_json: a file `{"models": […]}`, in the form of Codex, in place of what is built in.
+
+    Raises:
+        ConfigError: the file can not be read, or is no such catalogue.
+    """
+    listed = _LISTED if catalog_json is None else _read(catalog_json)
+    names = [slug] if "/" not in slug else [slug, slug.partition("/")[2]]
+    for name in names:
+        fitting = [entry for entry in listed if name.startswith(entry.slug)]
+        if fitting:
+            return replace(max(fitting, key=lambda entry: len(entry.slug)), slug=slug)
+    return replace(_UNKNOWN, slug=slug)
+
+
+def _read(path: Path) -> tuple[ModelInfo, ...]:
+    try:
+        data: Any = json.loads(path.read_bytes())
+    except OSError as error:
+        raise ConfigError(f"model_catalog_json: {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise ConfigError(f"model_catalog_json: {path}: not valid JSON: {error}") from error
+    try:
+        return tuple(_entry(entry) for entry in data["models"])
+    except KeyError as error:
+        raise ConfigError(f"model_catalog_json: {path}: {error} is missing") from error
+    except (TypeError, AttributeError, ValueError) as error:
+        raise ConfigError(f"model_catalog_json: {path}: {error}") from error
+
+
+def _entry(entry: dict[str, Any]) -> ModelInfo:
+    slug, window = entry["slug"], entry.get("context_window") or 272_000
+    percent = entry.get("effective_context_window_percent") or 95
+    truncation: dict[str, Any] = entry.get("truncation_policy") or {}
+    limit = truncation.get("limit", 10_000)
+    if not isinstance(slug, str) or not slug:
+        raise TypeError("a slug must be a text")
+    if not all(isinstance(number, int) and number > 0 for number in (window, percent, limit)):
+        raise TypeError(f"{slug}: windows and limits must be whole numbers above 0")
+    verbosity = entry.get("default_verbosity") or "low"
+    return ModelInfo(
+        slug=slug,
+        context_window=window,
+        effective_context_window_percent=percent,
+        default_reasoning_effort=entry.get("default_reasoning_level"),
+        default_verbosity=verbosity if entry.get("support_verbosity") else None,
+        supports_reasoning_summaries=entry.get("supports_reasoning_summaries", True),
+        # Every other value gives `exec_command`, as in Codex.
+        shell_tool="disabled" if entry.get("shell_type") == "disabled" else "unified_exec",
+        freeform_apply_patch=entry.get("apply_patch_tool_type") == "freeform",
+        parallel_tool_calls=entry.get("supports_parallel_tool_calls", True),
+        truncation_limit_tokens=_tokens(cast("str", truncation.get("mode", "tokens")), limit),
+    )
+
+
+def _tokens(mode: str, limit: int) -> int:
+    return max(1, limit // 4) if mode == "bytes" else limit

@@ -1,0 +1,135 @@
+"""Who serves the models: `[model_providers.<id>]` of the configuration, and those built in."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+from urllib.parse import urlsplit
+
+from codex_py.errors import ConfigError
+
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+_BUILT_IN: Mapping[str, Mapping[str, Any]] = {
+    "openai": {
+        "name": "OpenAI",
+        "base_url": "https://api.openai.com/v1",
+        "requires_openai_auth": True,
+    },
+    "ollama": {"name": "Ollama", "base_url": "http://localhost:11434/v1"},
+    "lmstudio": {"name": "LM Studio", "base_url": "http://localhost:1234/v1"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCommand:
+    """A command that prints the key."""
+
+    command: str
+    args: tuple[str, ...] = ()
+    cwd: Path | None = None
+    timeout_ms: int = 5_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provider:
+    id: str
+    name: str
+    base_url: str
+    """http or https, without a slash at its end."""
+    env_key: str | None = None
+    env_key_instructions: str | None = None
+    bearer_token: str | None = None
+    auth: TokenCommand | None = None
+    wire_api: str = "responses"
+    query_params: Mapping[str, str] = field(default_factory=dict[str, str])
+    http_headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    env_http_headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Header → the environment variable that holds its value."""
+    request_max_retries: int = 4
+    stream_max_retries: int = 5
+    stream_idle_timeout_ms: int = 300_000
+    requires_openai_auth: bool = False
+    """The key is looked for where OpenAI's is."""
+
+
+def resolve_provider(
+    provider_id: str,
+    tables: Mapping[str, Mapping[str, Any]],
+    *,
+    openai_base_url: str | None = None,
+    environment: Mapping[str, str] = _NOTHING,
+) -> Provider:
+    """The provider of this id.
+
+    Args:
+        tables: `model_providers` of the configuration, its types checked.
+        openai_base_url: the setting of this name; without it `OPENAI_BASE_URL` of `environment` counts.
+
+    Raises:
+        ConfigError: no such provider, or one that can not be used as it is configured.
+    """
+    table = tables.get(provider_id)
+    where = f"model_providers.{provider_id}"
+    if provider_id in _BUILT_IN:
+        if table is not None:
+            # So does Codex: two meanings of one name would send a key to the wrong place.
+            raise ConfigError(
+                f"{where}: `{provider_id}` is built in and can not be redefined; "
+                f"choose another id, for example `{provider_id}-custom`"
+            )
+        table = dict(_BUILT_IN[provider_id])
+        if provider_id == "openai":
+            url = openai_base_url or environment.get("OPENAI_BASE_URL")
+            table["base_url"] = url or table["base_url"]
+    if table is None:
+        known = ", ".join(sorted({*_BUILT_IN, *tables}))
+        raise ConfigError(f"Model provider `{provider_id}` not found; known are: {known}")
+    wire_api = table.get("wire_api", "responses")
+    if wire_api != "responses":
+        raise ConfigError(f'{where}.wire_api: {wire_api!r} is not supported; use "responses"')
+    return Provider(
+        id=provider_id,
+        name=table.get("name") or provider_id,
+        base_url=_base_url(table.get("base_url"), where),
+        env_key=table.get("env_key"),
+        env_key_instructions=table.get("env_key_instructions"),
+        bearer_token=table.get("experimental_bearer_token"),
+        auth=_token_command(table.get("auth"), where),
+        wire_api=wire_api,
+        query_params=table.get("query_params", _NOTHING),
+        http_headers=table.get("http_headers", _NOTHING),
+        env_http_headers=table.get("env_http_headers", _NOTHING),
+        request_max_retries=table.get("request_max_retries", 4),
+        stream_max_retries=table.get("stream_max_retries", 5),
+        stream_idle_timeout_ms=table.get("stream_idle_timeout_ms", 300_000),
+        requires_openai_auth=table.get("requires_openai_auth", False),
+    )
+
+
+def _base_url(value: str | None, where: str) -> str:
+    if not value:
+        raise ConfigError(f"{where}.base_url is missing")
+    try:
+        parts = urlsplit(value)
+        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ConfigError(f"{where}.base_url: {value!r} is no http:// or https:// address")
+    return value.rstrip("/")
+
+
+def _token_command(table: Mapping[str, Any] | None, where: str) -> TokenCommand | None:
+    if table is None:
+        return None
+    if not table.get("command"):
+        raise ConfigError(f"{where}.auth.command is missing")
+    cwd = table.get("cwd")
+    return TokenCommand(
+        command=table["command"],
+        args=tuple(table.get("args", ())),
+        cwd=None if cwd is None else Path(cwd),
+        timeout_ms=table.get("timeout_ms", 5_000),
+    )

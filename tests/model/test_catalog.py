@@ -1,0 +1,104 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from codex_py.errors import ConfigError
+from codex_py.model.catalog import DEFAULT_MODEL, ModelInfo, model_info
+
+
+def test_the_default_model_is_known() -> None:
+    assert model_info(DEFAULT_MODEL) == ModelInfo(
+        slug="gpt-6.1-sol", default_reasoning_effort="low", default_verbosity="low"
+    )
+
+
+@pytest.mark.parametrize(
+    ("slug", "shell_tool", "freeform"),
+    [
+        ("gpt-6-luna", "unified_exec", True),
+        ("gpt-5.6-terra", "unified_exec", True),
+        ("gpt-5.5-2026-01-01", "unified_exec", True),
+        ("gpt-5.4-mini", "unified_exec", True),
+        ("gpt-5.3-codex", "unified_exec", True),
+        ("gpt-5.2-codex", "unified_exec", True),
+        ("gpt-5.2", "shell", True),
+        ("gpt-5.1-codex-max", "shell_command", True),
+        ("gpt-5.1", "shell", True),
+        ("gpt-5-codex", "shell_command", True),
+        ("gpt-5-mini", "shell", False),
+        ("o3", "shell", False),
+        ("gpt-4.1", "shell", False),
+        ("codex-mini-latest", "local_shell", False),
+    ],
+)
+def test_the_longest_slug_gives_the_tools(slug: str, shell_tool: str, freeform: bool) -> None:
+    for spelled in (slug, f"openai/{slug}"):
+        info = model_info(spelled)
+        assert (info.slug, info.shell_tool, info.freeform_apply_patch, info.known) == (
+            spelled,
+            shell_tool,
+            freeform,
+            True,
+        )
+
+
+def test_an_unknown_model_gets_what_fits_most() -> None:
+    assert model_info("a/b/gpt-5.5") == ModelInfo(
+        slug="a/b/gpt-5.5",
+        default_reasoning_effort=None,
+        freeform_apply_patch=False,
+        known=False,
+    )
+
+
+def test_a_catalogue_file_replaces_what_is_built_in(tmp_path: Path) -> None:
+    path = tmp_path / "models.json"
+    entry = {
+        "slug": "mine",
+        "display_name": "Mine",
+        "shell_type": "disabled",
+        "support_verbosity": True,
+        "default_verbosity": "high",
+        "truncation_policy": {"mode": "bytes", "limit": 8_000},
+        "context_window": 1_000,
+        "default_reasoning_level": "low",
+        "supports_parallel_tool_calls": False,
+        "apply_patch_tool_type": None,
+    }
+    path.write_text(json.dumps({"models": [entry]}), encoding="utf-8")
+    assert model_info("mine-2", path) == ModelInfo(
+        slug="mine-2",
+        context_window=1_000,
+        default_reasoning_effort="low",
+        default_verbosity="high",
+        shell_tool="disabled",
+        freeform_apply_patch=False,
+        parallel_tool_calls=False,
+        truncation_limit_tokens=2_000,
+    )
+    assert not model_info("gpt-5.5", path).known
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"models": [1]}',
+        '{"models": [{}]}',
+        '{"models": [{"slug": 1}]}',
+        '{"models": [{"slug": "x", "context_window": "big"}]}',
+    ],
+)
+def test_a_bad_catalogue_is_named(content: str, tmp_path: Path) -> None:
+    path = tmp_path / "models.json"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"models\.json"):
+        model_info("x", path)
+
+
+def test_a_missing_catalogue_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"none\.json: No such file"):
+        model_info("x", tmp_path / "none.json")

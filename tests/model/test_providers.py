@@ -1,0 +1,86 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codex_py.errors import ConfigError
+from codex_py.model.providers import Provider, TokenCommand, resolve_provider
+
+FULL: dict[str, Any] = {
+    "name": "Mock",
+    "base_url": "http://127.0.0.1:1/v1/",
+    "env_key": "MOCK_KEY",
+    "env_key_instructions": "Get one.",
+    "experimental_bearer_token": "t",
+    "auth": {"command": "print-key", "args": ["-a"], "cwd": "/x", "timeout_ms": 7},
+    "wire_api": "responses",
+    "query_params": {"api-version": "1"},
+    "http_headers": {"x-a": "b"},
+    "env_http_headers": {"x-c": "C"},
+    "request_max_retries": 1,
+    "stream_max_retries": 2,
+    "stream_idle_timeout_ms": 3,
+    "requires_openai_auth": True,
+}
+
+
+def test_a_table_becomes_a_provider() -> None:
+    assert resolve_provider("mock", {"mock": FULL}) == Provider(
+        id="mock",
+        name="Mock",
+        base_url="http://127.0.0.1:1/v1",
+        env_key="MOCK_KEY",
+        env_key_instructions="Get one.",
+        bearer_token="t",
+        auth=TokenCommand("print-key", ("-a",), Path("/x"), 7),
+        wire_api="responses",
+        query_params={"api-version": "1"},
+        http_headers={"x-a": "b"},
+        env_http_headers={"x-c": "C"},
+        request_max_retries=1,
+        stream_max_retries=2,
+        stream_idle_timeout_ms=3,
+        requires_openai_auth=True,
+    )
+
+
+def test_the_built_in_providers_need_no_table() -> None:
+    assert resolve_provider("openai", {}) == Provider(
+        id="openai",
+        name="OpenAI",
+        base_url="https://api.openai.com/v1",
+        requires_openai_auth=True,
+    )
+    assert resolve_provider("ollama", {}).base_url == "http://localhost:11434/v1"
+    assert resolve_provider("lmstudio", {}).base_url == "http://localhost:1234/v1"
+
+
+def test_the_address_of_openai_can_be_set_and_the_setting_wins() -> None:
+    environment = {"OPENAI_BASE_URL": "http://env/v1"}
+    setting = "http://set/v1"
+    of_both = resolve_provider("openai", {}, openai_base_url=setting, environment=environment)
+    of_one = resolve_provider("openai", {}, environment=environment)
+    other = resolve_provider("ollama", {}, openai_base_url=setting, environment=environment)
+    assert (of_both.base_url, of_one.base_url) == ("http://set/v1", "http://env/v1")
+    assert other.base_url == "http://localhost:11434/v1"
+
+
+@pytest.mark.parametrize(
+    ("provider_id", "table", "message"),
+    [
+        ("nope", {}, "Model provider `nope` not found; known are: lmstudio, m, ollama, openai"),
+        ("openai", {"openai": FULL}, "can not be redefined"),
+        ("m", {"m": {"name": "m"}}, "model_providers.m.base_url is missing"),
+        ("m", {"m": {**FULL, "base_url": "example.com"}}, "no http:// or https:// address"),
+        ("m", {"m": {**FULL, "base_url": "http://h:port/"}}, "no http:// or https:// address"),
+        ("m", {"m": {**FULL, "base_url": "http://[h/"}}, "no http:// or https:// address"),
+        ("m", {"m": {**FULL, "wire_api": "chat"}}, "m.wire_api: 'chat' is not supported"),
+        ("m", {"m": {**FULL, "auth": {"args": []}}}, "m.auth.command is missing"),
+    ],
+)
+def test_what_can_not_be_used_is_a_config_error(
+    provider_id: str, table: dict[str, dict[str, Any]], message: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        resolve_provider(provider_id, table or {"m": FULL})
+    assert message in str(caught.value)
