@@ -1,0 +1,59 @@
+import pytest
+
+from codex_py.errors import ModelError, StreamError
+from codex_py.model.retry import Retries, Retry
+
+
+def retries(request_max: int = 4, stream_max: int = 5) -> Retries:
+    return Retries(request_max, stream_max, random=lambda: 0.5)
+
+
+def failure(started: bool = False, retry_after_s: float | None = None) -> StreamError:
+    return StreamError("x", started=started, retry_after_s=retry_after_s)
+
+
+def test_delays_double_until_the_budget_is_spent() -> None:
+    budget = retries()
+    found = [budget.next(failure()) for _ in range(5)]
+    delays = [0.2, 0.4, 0.8, 1.6]
+    assert found == [*(Retry(n, 4, d) for n, d in enumerate(delays, 1)), None]
+
+
+def test_requests_and_streams_have_budgets_of_their_own() -> None:
+    budget = retries(1, 1)
+    assert budget.next(failure()) == Retry(1, 1, 0.2)
+    assert budget.next(failure(started=True)) == Retry(1, 1, 0.2)
+    assert budget.next(failure()) is None
+    assert budget.next(failure(started=True)) is None
+
+
+def test_jitter_is_a_tenth_either_way() -> None:
+    for number, delay_s in ((0.0, 0.18), (1.0, 0.22)):
+        retry = Retries(4, 5, random=lambda number=number: number).next(failure())
+        assert retry is not None
+        assert retry.delay_s == pytest.approx(delay_s)
+
+
+def test_the_delay_of_the_server_is_kept_to_the_full() -> None:
+    retry = retries().next(failure(retry_after_s=2.0))
+    assert retry == Retry(1, 4, 2.0)
+
+
+def test_a_server_that_says_at_once_is_not_hammered() -> None:
+    retry = retries().next(failure(retry_after_s=0.0))
+    assert retry == Retry(1, 4, 0.2)
+
+
+def test_a_server_that_asks_for_too_long_is_not_waited_for() -> None:
+    assert retries().next(failure(retry_after_s=120.5)) is None
+
+
+def test_all_waiting_of_a_turn_is_bounded() -> None:
+    budget = retries(1_000, 1_000)
+    found = [budget.next(failure(retry_after_s=100.0)) for _ in range(7)]
+    assert [retry is not None for retry in found] == [True] * 6 + [False]
+    assert found[0] == Retry(1, 100, 100.0)
+
+
+def test_a_final_failure_is_not_tried_again() -> None:
+    assert retries().next(ModelError("x")) is None
