@@ -1,0 +1,86 @@
+"""`--output-schema`: the schema that the final answer has to satisfy, and the check that it does.
+
+Services are asked to keep to the schema, and not all of them do. Importing this module loads jsonschema,
+so a frontend imports it when the option is used.
+"""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NoReturn, Protocol, cast
+
+from jsonschema import Draft202012Validator, SchemaError, ValidationError
+from jsonschema.exceptions import best_match  # pyright: ignore[reportUnknownVariableType]: untyped
+from jsonschema.validators import validator_for
+from referencing import Registry
+from referencing.exceptions import Unresolvable
+
+from codex_py.errors import ConfigError
+
+_MAX_REASON_CHARACTERS = 300
+
+
+class _Validator(Protocol):
+    def iter_errors(self, instance: Any) -> Iterable[ValidationError]: ...
+
+
+def load_schema(path: Path) -> Any:
+    """Read a JSON Schema, of any draft; where it names none, 2020-12.
+
+    Raises:
+        ConfigError: the file can not be read, is not JSON, or is no schema.
+    """
+    try:
+        schema = json.loads(path.read_bytes(), parse_constant=_no_constant)
+    except OSError as error:
+        message = f"Failed to read output schema file {path}: {error.strerror}"
+        raise ConfigError(message) from error
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"Output schema file {path} is not valid JSON: {error}") from error
+    try:
+        _validator_class(schema).check_schema(schema)
+    except SchemaError as error:
+        message = f"Output schema file {path} is not a valid JSON Schema: {_reason(error)}"
+        raise ConfigError(message) from error
+    return schema
+
+
+def schema_violation(schema: Any, text: str) -> str | None:
+    """What is wrong with a final answer, in one sentence; None if it is JSON that satisfies the schema.
+
+    Args:
+        schema: as `load_schema` returns it.
+
+    Raises:
+        ConfigError: the schema refers to one that it does not contain. Nothing is fetched.
+    """
+    try:
+        answer = json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        return f"the final answer is not valid JSON: {error}"
+    no_others: Registry[Any] = Registry()
+    validator: _Validator = _validator_class(schema)(schema, registry=no_others)
+    try:
+        error = cast("ValidationError | None", best_match(validator.iter_errors(answer)))
+    except Unresolvable as unresolvable:
+        message = f"the output schema has a reference that can not be resolved: {unresolvable}"
+        raise ConfigError(message) from unresolvable
+    return error and f"the final answer does not satisfy the output schema: {_reason(error)}"
+
+
+def _validator_class(schema: Any) -> Any:
+    return validator_for(schema, default=Draft202012Validator)
+
+
+def _reason(error: ValidationError | SchemaError) -> str:
+    """`at $.path: what is wrong`; bounded, for the message may quote all of the answer."""
+    message: str = error.message
+    if len(message) > _MAX_REASON_CHARACTERS:
+        # The end says what was expected, the beginning shows what was found.
+        half = _MAX_REASON_CHARACTERS // 2
+        message = f"{message[:half]}…{message[-half:]}"
+    return f"at {error.json_path}: {message}"
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
