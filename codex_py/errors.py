@@ -4,6 +4,7 @@
     ├── ConfigError            the configuration, or a file it names, can not be used
     ├── SessionError           a session file is missing or can not be read
     ├── TurnAborted            the user, or a signal, ended the turn
+    ├── PatchError             a patch can not be read or does not fit; nothing was changed
     └── ModelError             the model's service can not answer this request as it is
         ├── StreamError        this attempt failed; another may succeed
         └── MalformedItem      an item of a known type lacks what its type promises
@@ -13,6 +14,7 @@ A mistake of ours is none of these: it is left to crash with its traceback.
 """
 
 from enum import IntEnum
+from typing import Literal, TypeAlias
 
 
 class ExitCode(IntEnum):
@@ -45,6 +47,10 @@ class CodexError(Exception):
     code = "error"
     """Stable name of what happened, for programs (`code` in the JSONL events)."""
     exit_code = ExitCode.TURN_FAILED
+    retryable = False
+    """Another attempt may succeed; true for `StreamError` alone."""
+    status: int | None = None
+    """HTTP status, where a server answered with one."""
 
     def __init__(
         self, message: str, *, code: str | None = None, exit_code: ExitCode | None = None
@@ -72,16 +78,40 @@ class TurnAborted(CodexError):
     exit_code = ExitCode.INTERRUPTED
 
 
-class ModelError(CodexError):
-    """The request can not succeed as it is.
+PatchErrorKind: TypeAlias = Literal["parse", "empty", "match", "file", "refused"]
+
+
+class PatchError(CodexError):
+    """A patch can not be read, does not fit, or may not or could not be written. No file was changed.
 
     Attributes:
-        status: HTTP status, where the server answered with one.
-        retryable: another attempt may succeed; true for `StreamError` alone.
+        kind: what went wrong. `parse` the patch itself, `empty` it has no sections, `match` lines that
+            are not in the file, `file` the file system, `refused` a path that may not be written.
+        line: of the patch, from 1 at its first line; for `parse` errors that concern one line.
+        reason: the message without the words that name the line.
     """
 
+    code = "patch"
+    exit_code = ExitCode.PATCH
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        kind: PatchErrorKind,
+        line: int | None = None,
+    ) -> None:
+        place = "Invalid patch: " if line is None else f"Invalid patch hunk on line {line}: "
+        super().__init__(place + reason if kind == "parse" else reason)
+        self.kind: PatchErrorKind = kind
+        self.line = line
+        self.reason = reason
+
+
+class ModelError(CodexError):
+    """The request can not succeed as it is."""
+
     code = "model"
-    retryable = False
 
     def __init__(
         self,

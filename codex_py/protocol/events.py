@@ -198,6 +198,18 @@ class CommandOutputDelta:
     delta: str
 
 
+@dataclass(frozen=True, slots=True)
+class UsageReported:
+    """What one response took. Live only."""
+
+    type: ClassVar = None
+    last: Usage
+    total: Usage
+    """Of the whole thread."""
+    context_window: int
+    """Tokens that the model takes in."""
+
+
 Event: TypeAlias = (
     ThreadStarted
     | TurnStarted
@@ -210,6 +222,7 @@ Event: TypeAlias = (
     | MessageDelta
     | ReasoningSummaryDelta
     | CommandOutputDelta
+    | UsageReported
 )
 
 EventSink: TypeAlias = Callable[[Event], None]

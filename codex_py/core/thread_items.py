@@ -1,0 +1,35 @@
+"""What the user is shown of the items that the model sends."""
+
+from collections.abc import Callable, Sequence
+
+from codex_py.protocol.events import (
+    AgentMessage,
+    Event,
+    ItemCompleted,
+    ItemStarted,
+    ReasoningSummary,
+    WebSearch,
+)
+from codex_py.protocol.items import Message, Reasoning, ResponseItem, WebSearchCall
+
+
+def item_events(item: ResponseItem, next_id: Callable[[], str]) -> Sequence[Event]:
+    """The events of one completed item; none for what is not shown, such as calls and bare reasoning.
+
+    Calls are shown by the tools that run them.
+    """
+    match item:
+        case Message(role="assistant"):
+            # A refusal is an answer too: a user who sees nothing can not act on it.
+            text = item.text or item.refusal
+            return [ItemCompleted(AgentMessage(id=next_id(), text=text))] if text else []
+        case Reasoning():
+            text = "\n".join(part.text for part in item.summary)
+            return [ItemCompleted(ReasoningSummary(id=next_id(), text=text))] if text else []
+        case WebSearchCall():
+            action = item.action or {}
+            query = str(action.get("query") or action.get("url") or "")
+            search = WebSearch(id=next_id(), query=query, action=item.action)
+            return [ItemStarted(search), ItemCompleted(search)]
+        case _:
+            return []

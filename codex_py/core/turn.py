@@ -1,0 +1,288 @@
+"""One turn: the model answers, its calls run, their outputs go back, until a response calls nothing.
+
+Everything arrives as an argument; no feature has a name here.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from codex_py.errors import CodexError, ExitCode, ModelError, StreamError
+from codex_py.protocol.events import Error, Event, MessageDelta, ReasoningSummaryDelta
+from codex_py.protocol.stream import (
+    Completed,
+    ModelClient,
+    OutputItemAdded,
+    OutputItemDone,
+    OutputTextDelta,
+    Prompt,
+    ReasoningDelta,
+    ResponseEvent,
+    Usage,
+)
+from codex_py.protocol.tools import ToolCall, ToolOutput
+
+if TYPE_CHECKING:
+    # pydantic is not loaded before the first request is out.
+    from codex_py.protocol.items import (
+        CustomToolCallOutput,
+        FunctionCallOutput,
+        ResponseItem,
+    )
+
+    OutputItem: TypeAlias = FunctionCallOutput | CustomToolCallOutput
+
+
+@dataclass(frozen=True, slots=True)
+class ItemHandlers:
+    """What is done with the items of a response."""
+
+    build_tool_call: Callable[["ResponseItem"], ToolCall | None]
+    dispatch: Callable[[ToolCall], Coroutine[Any, Any, "OutputItem"]]
+    """Runs a call to its output. May be wrapped: approval, hooks and budgets go here."""
+    answer: Callable[[ToolCall, ToolOutput], "OutputItem"]
+    """Makes the output of a call that is not run, or did not end."""
+    item_events: Callable[["ResponseItem"], Sequence[Event]]
+
+
+class Conversation(Protocol):
+    """What a turn reads its prompts from and writes its results to."""
+
+    def prompt(self) -> Prompt: ...
+
+    def record(self, item: "ResponseItem") -> None:
+        """Add an item to the history, and to the session file before the next request goes out."""
+        ...
+
+    def emit(self, event: Event) -> None: ...
+
+    def add_usage(self, usage: Usage) -> None: ...
+
+
+class Retry(Protocol):
+    """Leave for one more attempt."""
+
+    @property
+    def attempt(self) -> int: ...
+    @property
+    def maximum(self) -> int: ...
+    @property
+    def delay_s(self) -> float: ...
+
+
+class RetryBudget(Protocol):
+    """How often the requests of one turn may fail."""
+
+    def next(self, error: ModelError) -> Retry | None:
+        """None when the error can not be mended by trying again, or the budget is spent."""
+        ...
+
+
+@dataclass(slots=True)
+class _RunningCall:
+    call: ToolCall
+    task: asyncio.Task["OutputItem"]
+    started_at: float = field(default_factory=time.monotonic)
+
+    def output(self, handlers: ItemHandlers) -> "OutputItem":
+        if self.task.done() and not self.task.cancelled():
+            return self.task.result()
+        elapsed_s = time.monotonic() - self.started_at
+        text = f"Wall time: {elapsed_s:.1f} seconds\naborted by user"
+        return handlers.answer(self.call, ToolOutput(text, success=False))
+
+
+class Turn:
+    """The state of one turn.
+
+    Args:
+        load_handlers: called when the first request is on its way, so that what reading an answer
+            needs is imported while the model thinks.
+        max_responses: a model that never stops calling is stopped here.
+    """
+
+    def __init__(
+        self,
+        conversation: Conversation,
+        model: ModelClient,
+        load_handlers: Callable[[], ItemHandlers],
+        retries: RetryBudget,
+        *,
+        max_responses: int,
+    ) -> None:
+        self._conversation = conversation
+        self._model = model
+        self._load_handlers = load_handlers
+        self._retries = retries
+        self._max_responses = max_responses
+
+    async def run(self) -> None:
+        """Run to the end of the turn. When cancelled, every call has its output in the history.
+
+        Raises:
+            ModelError: the model's service failed for good, or the budget of retries is spent.
+            CodexError: the model did not come to an end.
+        """
+        ran: list[ToolCall] = []
+        for _ in range(self._max_responses):
+            response = _Response(self._conversation, ran)
+            failure = await response.run(self._model, self._load_handlers)
+            if failure is not None:
+                await self._wait_to_retry(failure)
+            elif not response.follow_up:
+                return
+            else:
+                ran = []
+        raise CodexError(
+            f"the turn was stopped after {self._max_responses} responses",
+            code="turn_limit",
+            exit_code=ExitCode.TURN_LIMIT,
+        )
+
+    async def _wait_to_retry(self, failure: ModelError) -> None:
+        retry = self._retries.next(failure)
+        if retry is None:
+            raise failure
+        if isinstance(failure, StreamError) and failure.started:
+            notice = f"Reconnecting... {retry.attempt}/{retry.maximum} ({failure})"
+            self._conversation.emit(
+                Error(notice, failure.code, retryable=True, http_status=failure.status)
+            )
+        await asyncio.sleep(retry.delay_s)
+
+
+class _Response:
+    """One request, its response, and the calls in it.
+
+    `ran` lists the calls of the attempts before this one, which broke after they had started. It is
+    shared with the next attempt: a call runs once however often the server sends it.
+    """
+
+    def __init__(self, conversation: Conversation, ran: list[ToolCall]) -> None:
+        self._conversation = conversation
+        self._ran = ran
+        self._earlier = list(ran)
+        self._running: list[_RunningCall] = []
+        self._order = _Order()
+        self.follow_up = False
+
+    async def run(
+        self, model: ModelClient, load_handlers: Callable[[], ItemHandlers]
+    ) -> ModelError | None:
+        """Stream the response and answer its calls. The failure that ended the stream, if one did."""
+        handlers: ItemHandlers | None = None
+        failure: ModelError | None = None
+        try:
+            async with asyncio.TaskGroup() as calls:
+                try:
+                    async with model.stream(self._conversation.prompt()) as events:
+                        handlers = load_handlers()
+                        async for event in events:
+                            self._take(event, handlers, calls)
+                except ModelError as error:
+                    failure = error
+                    if not error.retryable:
+                        for running in self._running:
+                            running.task.cancel()
+        finally:
+            if handlers is not None:
+                self._settle(handlers, whole=failure is None)
+        return failure
+
+    def _take(self, event: ResponseEvent, handlers: ItemHandlers, calls: asyncio.TaskGroup) -> None:
+        match event:
+            case OutputTextDelta(_, delta):
+                self._conversation.emit(MessageDelta(delta))
+            case ReasoningDelta(_, delta, part, raw=False):
+                self._conversation.emit(ReasoningSummaryDelta(delta, part))
+            case OutputItemAdded(index):
+                self._order.announce(index)
+            case OutputItemDone(index, item):
+                self._take_item(index, item, handlers, calls)
+            case Completed(_, usage, end_turn):
+                self._conversation.add_usage(usage)
+                self.follow_up = self.follow_up or end_turn is False
+            case _:
+                pass
+
+    def _take_item(
+        self, index: int, item: "ResponseItem", handlers: ItemHandlers, calls: asyncio.TaskGroup
+    ) -> None:
+        call = handlers.build_tool_call(item)
+        if call is not None:
+            self.follow_up = True
+            if call in self._earlier:
+                # Sent again by a retried request. The history has it, with its output.
+                self._order.drop(index)
+                return
+            self._start(call, handlers, calls)
+        for event in handlers.item_events(item):
+            self._conversation.emit(event)
+        for released in self._order.take(index, item):
+            self._conversation.record(released)
+
+    def _start(self, call: ToolCall, handlers: ItemHandlers, calls: asyncio.TaskGroup) -> None:
+        if any(call.call_id == running.call.call_id for running in self._running):
+            text = f"duplicate call_id {call.call_id!r}: this call was not run; give each its own"
+            refusal = ToolOutput(text, success=False, error_code="InvalidArgs")
+            work = _refuse(handlers.answer(call, refusal))
+        else:
+            self._ran.append(call)
+            work = handlers.dispatch(call)
+        self._running.append(_RunningCall(call, calls.create_task(work)))
+
+    def _settle(self, handlers: ItemHandlers, *, whole: bool) -> None:
+        """Record what is held back, then the outputs in the order of the calls."""
+        for item in self._order.rest(whole=whole):
+            self._conversation.record(item)
+        for running in self._running:
+            self._conversation.record(running.output(handlers))
+
+
+async def _refuse(output: "OutputItem") -> "OutputItem":
+    return output
+
+
+class _Order:
+    """Puts the items of a response into the order of their places in it.
+
+    An item is given out when nothing before it is still open. Reasoning is held until what it led to
+    is there as well: providers refuse reasoning that nothing follows, as a broken stream may leave it.
+    """
+
+    def __init__(self) -> None:
+        self._open: set[int] = set()
+        self._done: dict[int, Any] = {}
+        self._held_reasoning: list[ResponseItem] = []
+
+    def announce(self, index: int) -> None:
+        self._open.add(index)
+
+    def drop(self, index: int) -> None:
+        self._open.discard(index)
+
+    def take(self, index: int, item: "ResponseItem") -> list["ResponseItem"]:
+        """Add a completed item; the items that are next in order now."""
+        self._open.discard(index)
+        self._done[index] = item
+        first_open = min(self._open, default=None)
+        return self._release(
+            [i for i in sorted(self._done) if first_open is None or i < first_open]
+        )
+
+    def rest(self, *, whole: bool) -> list["ResponseItem"]:
+        """What is left at the end. `whole`: the response came to its end."""
+        released = self._release(sorted(self._done))
+        return released + self._held_reasoning if whole else released
+
+    def _release(self, indexes: list[int]) -> list["ResponseItem"]:
+        released: list[ResponseItem] = []
+        for index in indexes:
+            item = self._done.pop(index)
+            self._held_reasoning.append(item)
+            if item.type != "reasoning":
+                released += self._held_reasoning
+                self._held_reasoning = []
+        return released

@@ -1,0 +1,38 @@
+"""Every tool that this program has itself, whatever a model is offered of them."""
+
+from typing import Any
+
+from codex_py.process.sessions import ProcessSessions
+from codex_py.tools.apply_patch import ApplyPatch
+from codex_py.tools.base import Tool
+from codex_py.tools.exec_command import ExecCommand, WriteStdin
+from codex_py.tools.shell import LocalShell, Shell, ShellCommand
+from codex_py.tools.update_plan import UpdatePlan
+from codex_py.tools.view_image import ViewImage
+
+
+def builtin_tools(
+    processes: ProcessSessions,
+    plan: UpdatePlan,
+    *,
+    shell: str,
+    structured_shell: bool,
+    max_poll_ms: int,
+) -> list[Tool[Any]]:
+    """
+    Args:
+        shell: path of the user's shell.
+        structured_shell: `shell` and `local_shell` answer with JSON.
+        max_poll_ms: the longest that `write_stdin` waits without writing.
+    """
+    patch = ApplyPatch()
+    return [
+        ExecCommand(processes, shell, patch),
+        WriteStdin(processes, max_poll_ms=max_poll_ms),
+        Shell(processes, shell, patch, structured=structured_shell),
+        ShellCommand(processes, shell, patch),
+        LocalShell(processes, shell, patch, structured=structured_shell),
+        patch,
+        plan,
+        ViewImage(),
+    ]

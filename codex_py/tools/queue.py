@@ -1,0 +1,31 @@
+"""The order in which calls run: side by side where their tools allow it, one by one where not."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+
+class CallQueue:
+    """A first-come lock with shared and exclusive turns.
+
+    A shared turn waits for the exclusive ones before it; an exclusive one waits for all before it and
+    holds up all after it. A plain readers-writer lock would let later readers overtake a waiting writer.
+    """
+
+    def __init__(self) -> None:
+        self._ahead: list[tuple[asyncio.Event, bool]] = []
+
+    @asynccontextmanager
+    async def turn(self, *, parallel: bool) -> AsyncIterator[None]:
+        """Wait for one's turn; it ends with the context. The place is taken before the first await."""
+        done = asyncio.Event()
+        place = (done, parallel)
+        before = [event for event, shared in self._ahead if not (parallel and shared)]
+        self._ahead.append(place)
+        try:
+            for event in before:
+                await event.wait()
+            yield
+        finally:
+            self._ahead.remove(place)
+            done.set()

@@ -1,0 +1,205 @@
+"""From an item of the model to the tool that it means, and from the tool back to an output item.
+
+The names a model may use are wider than those it was offered: flat (`mcp__server__tool`), namespaced, with
+the prefixes of other trainings (`functions.shell`), as a function or as a custom tool. Every call gets one
+output under its own `call_id`, whatever happens in between.
+"""
+
+import errno
+import json
+from collections.abc import Collection, Mapping
+from typing import Any, assert_never
+
+from pydantic import BaseModel, ValidationError
+
+from codex_py.errors import ToolError
+from codex_py.protocol.items import (
+    CustomToolCall,
+    CustomToolCallOutput,
+    FunctionCall,
+    FunctionCallOutput,
+    LocalShellCall,
+    ResponseItem,
+)
+from codex_py.protocol.tools import (
+    CustomPayload,
+    FunctionPayload,
+    LocalShellPayload,
+    McpPayload,
+    ToolCall,
+    ToolOutput,
+    ToolPayload,
+)
+from codex_py.tools.base import Tool, ToolContext
+from codex_py.tools.queue import CallQueue
+from codex_py.tools.truncate import truncate_output
+
+_MCP_PREFIX = "mcp__"
+_ALIASES = {"applypatch": "apply_patch", "container.exec": "shell"}
+_FUNCTION_NAMESPACES = ("functions.", "functions__")
+_LOCAL_SHELL = "local_shell"
+
+
+class ToolRouter:
+    """Maps calls to tools. One router serves a session; its queue orders the calls of all turns."""
+
+    def __init__(self, tools: Collection[Tool[Any]], *, mcp_servers: Collection[str] = ()) -> None:
+        """`mcp_servers`: names in their wire form, to tell where a flat name's server part ends."""
+        self._tools: Mapping[str, Tool[Any]] = {tool.name: tool for tool in tools}
+        self._mcp_servers = sorted(mcp_servers, key=len, reverse=True)
+        self._queue = CallQueue()
+
+    def build_tool_call(self, item: ResponseItem) -> ToolCall | None:
+        """The call that an item asks for, or None for an item that asks for none."""
+        match item:
+            case FunctionCall():
+                return self._named_call(item, FunctionPayload(item.arguments))
+            case CustomToolCall():
+                return self._named_call(item, CustomPayload(item.input))
+            case LocalShellCall():
+                action = item.action
+                payload = LocalShellPayload(
+                    tuple(action.command), action.working_directory, action.timeout_ms
+                )
+                # The oldest servers give the item an id only.
+                return ToolCall(_LOCAL_SHELL, item.call_id or item.id or "", payload)
+            case _:
+                return None
+
+    async def dispatch(
+        self, call: ToolCall, context: ToolContext
+    ) -> FunctionCallOutput | CustomToolCallOutput:
+        """Run one call to its output. Its place in the queue is taken before the first await.
+
+        Raises nothing but what a mistake of ours raises: whatever a tool says goes to the model.
+        """
+        try:
+            tool, params = self._resolve(call)
+            async with self._queue.turn(parallel=tool.parallel):
+                output = await tool.run(params, context)
+        except ToolError as error:
+            output = ToolOutput(str(error), success=False, error_code=error.code)
+        except OSError as error:
+            output = ToolOutput(str(error), success=False, error_code=_errno_name(error))
+        return output_item(call, output, limit_tokens=context.output_token_limit)
+
+    def _named_call(self, item: FunctionCall | CustomToolCall, payload: ToolPayload) -> ToolCall:
+        name = _flat_name(item.namespace, item.name)
+        if (mcp := self._mcp_payload(item.namespace, name, payload)) is not None:
+            return ToolCall(name, item.call_id, mcp)
+        return ToolCall(_ALIASES.get(name, name), item.call_id, payload)
+
+    def _mcp_payload(
+        self, namespace: str | None, name: str, payload: ToolPayload
+    ) -> McpPayload | None:
+        if not name.startswith(_MCP_PREFIX):
+            return None
+        match payload:
+            case FunctionPayload(arguments) | CustomPayload(arguments):
+                raw = arguments
+            case _:
+                return None
+        qualified = name.removeprefix(_MCP_PREFIX)
+        if namespace is not None and namespace.startswith(_MCP_PREFIX):
+            server = namespace.removeprefix(_MCP_PREFIX).rstrip("_")
+        else:
+            known = (s for s in self._mcp_servers if qualified.startswith(f"{s}__"))
+            server = next(known, qualified.partition("__")[0])
+        tool = qualified.removeprefix(server).lstrip("_")
+        return McpPayload(server, tool, raw) if server and tool else None
+
+    def _resolve(self, call: ToolCall) -> tuple[Tool[Any], BaseModel]:
+        """The tool of a call, and its arguments typed.
+
+        Raises:
+            ToolError: no such tool, or arguments that are not its own.
+        """
+        match call.payload:
+            case McpPayload(server):
+                raise ToolError(
+                    f"unsupported call: {call.tool_name} (no MCP server {server!r} is connected)",
+                    code="UnknownTool",
+                )
+            case FunctionPayload(arguments):
+                tool = self._tool(call, "call")
+                return tool, _parse_arguments(tool, arguments)
+            case CustomPayload(text):
+                tool = self._tool(call, "custom tool call")
+                return tool, _parse_freeform(tool, text)
+            case LocalShellPayload(command, workdir, timeout_ms):
+                tool = self._tool(call, "call")
+                values = {"command": command, "workdir": workdir, "timeout_ms": timeout_ms}
+                return tool, tool.params.model_validate(values)
+            case _:
+                assert_never(call.payload)
+
+    def _tool(self, call: ToolCall, kind: str) -> Tool[Any]:
+        tool = self._tools.get(call.tool_name)
+        if tool is None:
+            raise ToolError(f"unsupported {kind}: {call.tool_name}", code="UnknownTool")
+        return tool
+
+
+def output_item(
+    call: ToolCall, output: ToolOutput, *, limit_tokens: int
+) -> FunctionCallOutput | CustomToolCallOutput:
+    """What answers a call: an item of the call's own kind, its text bounded."""
+    # Tools bound what they print themselves. This is the net below them, a little wider, so that
+    # no text is cut twice.
+    text = truncate_output(output.text, limit_tokens * 6 // 5)
+    if output.error_code is not None:
+        text = f"[ERROR:{output.error_code}] {text}"
+    value: Any = text if output.content is None else list(output.content)
+    if isinstance(call.payload, CustomPayload):
+        return CustomToolCallOutput(call_id=call.call_id, output=value)
+    return FunctionCallOutput(call_id=call.call_id, output=value)
+
+
+def _flat_name(namespace: str | None, name: str) -> str:
+    for prefix in _FUNCTION_NAMESPACES:
+        name = name.removeprefix(prefix)
+    if namespace is None or namespace in {"", "functions"}:
+        return name
+    # Codex gives the namespace with or without the closing underscores.
+    if namespace.startswith(_MCP_PREFIX):
+        return f"{namespace.rstrip('_')}__{name}"
+    return f"{namespace}{name}"
+
+
+def _parse_arguments(tool: Tool[Any], arguments: str) -> BaseModel:
+    try:
+        return tool.params.model_validate_json(arguments.strip() or "{}")
+    except ValidationError as error:
+        if _is_freeform(tool) and not arguments.lstrip().startswith("{"):
+            # A model that knows the tool as freeform may send the bare text all the same.
+            return tool.params.model_validate({"input": arguments})
+        raise _invalid_arguments(error) from error
+
+
+def _parse_freeform(tool: Tool[Any], text: str) -> BaseModel:
+    if _is_freeform(tool):
+        return tool.params.model_validate({"input": text})
+    return _parse_arguments(tool, text)
+
+
+def _is_freeform(tool: Tool[Any]) -> bool:
+    return list(tool.params.model_fields) == ["input"]
+
+
+def _invalid_arguments(error: ValidationError) -> ToolError:
+    """In Codex's words where it has them: `failed to parse function arguments: …`."""
+    first = error.errors(include_url=False)[0]
+    field = ".".join(str(part) for part in first["loc"])
+    match first["type"]:
+        case "json_invalid":
+            detail = str(first["ctx"]["error"]) if "ctx" in first else first["msg"]
+        case "missing":
+            detail = f"missing field `{field}`"
+        case _:
+            shown = json.dumps(first["input"], default=str)[:200]
+            detail = f"invalid value {shown} for `{field or 'arguments'}`: {first['msg']}"
+    return ToolError(f"failed to parse function arguments: {detail}", code="InvalidArgs")
+
+
+def _errno_name(error: OSError) -> str:
+    return errno.errorcode.get(error.errno or 0, "UnknownError")

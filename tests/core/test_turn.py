@@ -1,0 +1,329 @@
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+import pytest
+
+from codex_py.core.thread_items import item_events
+from codex_py.core.turn import ItemHandlers, Turn
+from codex_py.errors import CodexError, ModelError, StreamError
+from codex_py.protocol.events import (
+    AgentMessage,
+    Error,
+    Event,
+    ItemCompleted,
+    MessageDelta,
+)
+from codex_py.protocol.items import FunctionCallOutput, Reasoning, ResponseItem
+from codex_py.protocol.messages import EncodedItem, input_text, message
+from codex_py.protocol.stream import OutputItemAdded, OutputTextDelta, Prompt, Usage
+from codex_py.protocol.tools import ToolCall, ToolOutput
+from codex_py.tools.router import ToolRouter, output_item
+from tests.support.model import ScriptedModel, Step, calls, completed, done, says
+
+
+class FakeConversation:
+    def __init__(self) -> None:
+        self.items: list[EncodedItem] = [message("user", [input_text("go")])]
+        self.events: list[Event] = []
+        self.usage = Usage()
+
+    def prompt(self) -> Prompt:
+        return Prompt(model="m", input=list(self.items), cache_key="thread")
+
+    def record(self, item: ResponseItem) -> None:
+        self.items.append(item.encoded())
+
+    def emit(self, event: Event) -> None:
+        self.events.append(event)
+
+    def add_usage(self, usage: Usage) -> None:
+        self.usage += usage
+
+
+class FakeRetry:
+    attempt = 1
+    maximum = 2
+    delay_s = 0.0
+
+
+class FakeBudget:
+    def __init__(self, retries: int) -> None:
+        self._left = retries
+
+    def next(self, error: ModelError) -> FakeRetry | None:
+        self._left -= 1
+        return FakeRetry() if error.retryable and self._left >= 0 else None
+
+
+Tool = Callable[[ToolCall], Awaitable[str]]
+
+
+async def echo(call: ToolCall) -> str:
+    return f"output of {call.call_id}"
+
+
+async def play(
+    *responses: Sequence[Step], tool: Tool = echo, retries: int = 0, max_responses: int = 10
+) -> tuple[FakeConversation, ScriptedModel]:
+    conversation = FakeConversation()
+    model = ScriptedModel(*responses)
+    turn = make_turn(conversation, model, tool, retries, max_responses)
+    await turn.run()
+    return conversation, model
+
+
+def make_turn(
+    conversation: FakeConversation,
+    model: ScriptedModel,
+    tool: Tool,
+    retries: int = 0,
+    max_responses: int = 10,
+) -> Turn:
+    def answer(call: ToolCall, output: ToolOutput) -> FunctionCallOutput:
+        item = output_item(call, output, limit_tokens=1000)
+        assert isinstance(item, FunctionCallOutput)
+        return item
+
+    async def dispatch(call: ToolCall) -> FunctionCallOutput:
+        return answer(call, ToolOutput(await tool(call)))
+
+    handlers = ItemHandlers(
+        build_tool_call=ToolRouter([]).build_tool_call,
+        dispatch=dispatch,
+        answer=answer,
+        item_events=lambda item: item_events(item, lambda: "item_0"),
+    )
+    return Turn(
+        conversation, model, lambda: handlers, FakeBudget(retries), max_responses=max_responses
+    )
+
+
+def outputs(sent: list[dict[str, str]]) -> list[tuple[str, str]]:
+    return [(i["call_id"], i["output"]) for i in sent if i["type"] == "function_call_output"]
+
+
+def test_a_turn_ends_with_the_first_response_that_calls_nothing() -> None:
+    conversation, model = asyncio.run(
+        play([calls("c1"), completed()], [says("all done"), completed()])
+    )
+    assert [item.get("type") for item in model.inputs[1]] == [
+        "message",
+        "function_call",
+        "function_call_output",
+    ]
+    assert outputs(model.inputs[1]) == [("c1", "output of c1")]
+    assert conversation.usage == Usage(input_tokens=20, output_tokens=10)
+    assert conversation.events == [ItemCompleted(AgentMessage(id="item_0", text="all done"))]
+
+
+def test_outputs_follow_all_items_in_the_order_of_the_calls() -> None:
+    async def run() -> ScriptedModel:
+        slow_may_end = asyncio.Event()
+
+        async def tool(call: ToolCall) -> str:
+            if call.call_id == "slow":
+                await slow_may_end.wait()
+            else:
+                slow_may_end.set()
+            return call.call_id
+
+        _, model = await play(
+            [calls("slow"), calls("quick", index=1), says("working", 2), completed()],
+            [completed()],
+            tool=tool,
+        )
+        return model
+
+    sent = asyncio.run(run()).inputs[1]
+    assert [item["type"] for item in sent[1:]] == [
+        "function_call",
+        "function_call",
+        "message",
+        "function_call_output",
+        "function_call_output",
+    ]
+    assert outputs(sent) == [("slow", "slow"), ("quick", "quick")]
+
+
+def test_a_call_runs_before_the_stream_is_at_its_end() -> None:
+    async def run() -> None:
+        started = asyncio.Event()
+
+        async def tool(_call: ToolCall) -> str:
+            started.set()
+            return "ran"
+
+        async def call_has_started() -> None:
+            await asyncio.wait_for(started.wait(), 5)
+
+        await play([calls("c1"), call_has_started, completed()], [completed()], tool=tool)
+
+    asyncio.run(run())
+
+
+def test_a_broken_stream_is_retried_with_the_call_and_its_output() -> None:
+    ran: list[str] = []
+
+    async def tool(call: ToolCall) -> str:
+        ran.append(call.call_id)
+        return "once"
+
+    broken = StreamError("cut", started=True)
+    conversation, model = asyncio.run(
+        play(
+            [says("before"), calls("c1", index=1), broken],
+            # A server that plays the same response again must not make the call run again.
+            [calls("c1"), completed()],
+            [completed()],
+            tool=tool,
+            retries=1,
+        )
+    )
+    assert ran == ["c1"]
+    assert outputs(model.inputs[1]) == [("c1", "once")]
+    assert model.inputs[2] == model.inputs[1]
+    assert Error("Reconnecting... 1/2 (cut)", "stream", retryable=True) in conversation.events
+
+
+def test_a_failure_before_the_response_is_retried_in_silence() -> None:
+    conversation, _ = asyncio.run(
+        play([StreamError("refused")], [says("hello"), completed()], retries=1)
+    )
+    assert conversation.events == [ItemCompleted(AgentMessage(id="item_0", text="hello"))]
+
+
+def test_the_last_failure_is_raised_when_the_budget_is_spent() -> None:
+    with pytest.raises(StreamError, match="second"):
+        asyncio.run(play([StreamError("first")], [StreamError("second")], retries=1))
+
+
+def test_reasoning_that_a_broken_stream_left_alone_is_not_sent_back() -> None:
+    thought = Reasoning(summary=[])
+    _, model = asyncio.run(
+        play(
+            [done(0, thought), StreamError("cut", started=True)],
+            [done(0, thought), says("hi", 1), completed()],
+            retries=1,
+        )
+    )
+    assert len(model.inputs[1]) == 1
+
+
+def test_items_done_out_of_order_enter_history_in_the_order_of_the_response() -> None:
+    announce = [OutputItemAdded(i, "x") for i in range(3)]
+    _, model = asyncio.run(
+        play(
+            [*announce, calls("b", index=1), calls("c", index=2), says("first", 0), completed()],
+            [completed()],
+        )
+    )
+    assert [i.get("call_id", i["type"]) for i in model.inputs[1][1:]] == [
+        "message",
+        "b",
+        "c",
+        "b",
+        "c",
+    ]
+
+
+def test_a_second_call_of_the_same_id_is_answered_but_not_run() -> None:
+    ran: list[str] = []
+
+    async def tool(call: ToolCall) -> str:
+        ran.append(call.call_id)
+        return "ran"
+
+    _, model = asyncio.run(
+        play([calls("c1"), calls("c1", index=1), completed()], [completed()], tool=tool)
+    )
+    assert ran == ["c1"]
+    assert [call_id for call_id, _ in outputs(model.inputs[1])] == ["c1", "c1"]
+    assert "duplicate call_id 'c1'" in outputs(model.inputs[1])[1][1]
+
+
+def test_the_same_id_in_a_later_response_is_a_new_call() -> None:
+    ran: list[str] = []
+
+    async def tool(call: ToolCall) -> str:
+        ran.append(call.call_id)
+        return "ran"
+
+    asyncio.run(
+        play([calls("c1"), completed()], [calls("c1"), completed()], [completed()], tool=tool)
+    )
+    assert ran == ["c1", "c1"]
+
+
+def test_a_response_may_ask_for_another_request_without_a_call() -> None:
+    _, model = asyncio.run(
+        play([says("more to come"), completed(end_turn=False)], [says("done"), completed()])
+    )
+    assert len(model.inputs) == 2
+
+
+def test_a_model_that_never_stops_calling_is_stopped() -> None:
+    with pytest.raises(CodexError, match="stopped after 2 responses") as caught:
+        asyncio.run(
+            play(
+                [calls("c1"), completed()],
+                [calls("c2"), completed()],
+                [calls("c3"), completed()],
+                max_responses=2,
+            )
+        )
+    assert caught.value.exit_code == 53
+
+
+def test_a_cancelled_turn_leaves_every_call_with_an_output() -> None:
+    async def run() -> list[tuple[str, str]]:
+        hanging = asyncio.Event()
+
+        async def tool(call: ToolCall) -> str:
+            if call.call_id == "quick":
+                return "done"
+            hanging.set()
+            await asyncio.Event().wait()
+            raise AssertionError
+
+        async def forever() -> None:
+            await asyncio.Event().wait()
+
+        conversation = FakeConversation()
+        model = ScriptedModel([calls("quick"), calls("slow", index=1), forever])
+        turn = asyncio.create_task(make_turn(conversation, model, tool).run())
+        await asyncio.wait_for(hanging.wait(), 5)
+        turn.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await turn
+        model = ScriptedModel([completed()])
+        await make_turn(conversation, model, tool).run()
+        return outputs(model.inputs[0])
+
+    (_, quick), (slow_id, slow) = asyncio.run(run())
+    assert quick == "done"
+    assert slow_id == "slow"
+    assert slow.startswith("Wall time: ")
+    assert slow.endswith("aborted by user")
+
+
+def test_a_final_failure_stops_the_calls_that_still_run() -> None:
+    async def run() -> FakeConversation:
+        async def tool(_call: ToolCall) -> str:
+            await asyncio.Event().wait()
+            raise AssertionError
+
+        conversation = FakeConversation()
+        model = ScriptedModel([calls("c1"), ModelError("over quota")])
+        with pytest.raises(ModelError, match="over quota"):
+            await asyncio.wait_for(make_turn(conversation, model, tool).run(), 5)
+        return conversation
+
+    conversation = asyncio.run(run())
+    assert b"aborted by user" in conversation.items[-1]
+
+
+def test_text_is_passed_on_as_it_arrives() -> None:
+    conversation, _ = asyncio.run(
+        play([OutputTextDelta(0, "he"), OutputTextDelta(0, "llo"), completed()])
+    )
+    assert conversation.events == [MessageDelta("he"), MessageDelta("llo")]

@@ -1,0 +1,292 @@
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from codex_py.errors import ToolError
+from codex_py.protocol.approval import (
+    ApprovalPolicy,
+    ApprovalRequest,
+    ReviewDecision,
+    SandboxPolicy,
+)
+from codex_py.protocol.items import (
+    CustomToolCallOutput,
+    FunctionCallOutput,
+    parse_item,
+)
+from codex_py.protocol.tools import (
+    CustomPayload,
+    FunctionPayload,
+    LocalShellPayload,
+    McpPayload,
+    ToolCall,
+    ToolOutput,
+)
+from codex_py.tools.base import ToolContext, ToolParams
+from codex_py.tools.router import ToolRouter
+
+
+class NobodyApproves:
+    async def review(self, request: ApprovalRequest) -> ReviewDecision:
+        return ReviewDecision.DENIED
+
+
+def context() -> ToolContext:
+    return ToolContext(
+        call_id="c1",
+        cwd=Path("/repo"),
+        environment={},
+        approval_policy=ApprovalPolicy.NEVER,
+        sandbox_policy=SandboxPolicy(),
+        approver=NobodyApproves(),
+        emit=lambda event: None,
+        next_item_id=lambda: "item_0",
+    )
+
+
+class AddParams(ToolParams):
+    a: int
+    b: int = 0
+
+
+class Add:
+    name = "add"
+    params = AddParams
+    parallel = True
+
+    async def run(self, params: AddParams, context: ToolContext) -> ToolOutput:
+        if params.a < 0:
+            raise ToolError("a is negative", code="EINVAL")
+        if params.a == 404:
+            raise FileNotFoundError(2, "No such file", "x.txt")
+        return ToolOutput(str(params.a + params.b))
+
+
+class TextParams(ToolParams):
+    input: str
+
+
+class Shout:
+    name = "apply_patch"
+    params = TextParams
+    parallel = False
+
+    async def run(self, params: TextParams, context: ToolContext) -> ToolOutput:
+        return ToolOutput(params.input.upper())
+
+
+class CommandParams(ToolParams):
+    command: list[str]
+    workdir: str | None = None
+    timeout_ms: int | None = None
+
+
+class Local:
+    name = "local_shell"
+    params = CommandParams
+    parallel = True
+
+    async def run(self, params: CommandParams, context: ToolContext) -> ToolOutput:
+        return ToolOutput(json.dumps(params.model_dump()))
+
+
+ROUTER = ToolRouter([Add(), Shout(), Local()], mcp_servers=["odd__name"])
+
+
+def function(name: str, arguments: str = "{}", **extra: Any) -> dict[str, Any]:
+    return {
+        "type": "function_call",
+        "call_id": "c1",
+        "name": name,
+        "arguments": arguments,
+        **extra,
+    }
+
+
+def custom(name: str, text: str) -> dict[str, Any]:
+    return {"type": "custom_tool_call", "call_id": "c1", "name": name, "input": text}
+
+
+def answer(item: dict[str, Any], router: ToolRouter = ROUTER) -> BaseModel:
+    call = router.build_tool_call(parse_item(item))
+    assert call is not None
+    return asyncio.run(router.dispatch(call, context()))
+
+
+@pytest.mark.parametrize(
+    ("item", "call"),
+    [
+        (function("add", "{}"), ToolCall("add", "c1", FunctionPayload("{}"))),
+        (function("functions.add"), ToolCall("add", "c1", FunctionPayload("{}"))),
+        (function("add", namespace="functions"), ToolCall("add", "c1", FunctionPayload("{}"))),
+        (function("container.exec"), ToolCall("shell", "c1", FunctionPayload("{}"))),
+        (custom("apply_patch", "x"), ToolCall("apply_patch", "c1", CustomPayload("x"))),
+        (
+            function("mcp__srv__do_it", '{"q":1}'),
+            ToolCall("mcp__srv__do_it", "c1", McpPayload("srv", "do_it", '{"q":1}')),
+        ),
+        (
+            function("do_it", namespace="mcp__srv"),
+            ToolCall("mcp__srv__do_it", "c1", McpPayload("srv", "do_it", "{}")),
+        ),
+        (
+            function("do_it", namespace="mcp__srv__"),
+            ToolCall("mcp__srv__do_it", "c1", McpPayload("srv", "do_it", "{}")),
+        ),
+        (
+            function("mcp__odd__name__do_it"),
+            ToolCall("mcp__odd__name__do_it", "c1", McpPayload("odd__name", "do_it", "{}")),
+        ),
+        (
+            custom("mcp__srv__do_it", "{}"),
+            ToolCall("mcp__srv__do_it", "c1", McpPayload("srv", "do_it", "{}")),
+        ),
+        (
+            {
+                "type": "local_shell_call",
+                "id": "lsh_1",
+                "action": {"type": "exec", "command": ["ls"], "working_directory": "/x"},
+            },
+            ToolCall("local_shell", "lsh_1", LocalShellPayload(("ls",), "/x", None)),
+        ),
+        ({"type": "message", "role": "assistant", "content": "hi"}, None),
+        ({"type": "something_new", "call_id": "c1"}, None),
+    ],
+)
+def test_every_spelling_of_a_call_is_understood(
+    item: dict[str, Any], call: ToolCall | None
+) -> None:
+    assert ROUTER.build_tool_call(parse_item(item)) == call
+
+
+def test_a_function_call_is_answered_under_its_call_id() -> None:
+    assert answer(function("add", '{"a":1,"b":2,"invented":true}')) == FunctionCallOutput(
+        call_id="c1", output="3"
+    )
+
+
+def test_a_custom_call_is_answered_by_a_custom_output() -> None:
+    assert answer(custom("apply_patch", "hi")) == CustomToolCallOutput(call_id="c1", output="HI")
+
+
+def test_a_local_shell_call_is_answered_by_a_function_output() -> None:
+    action = {"type": "exec", "command": ["ls"], "timeout_ms": 5}
+    item = {"type": "local_shell_call", "call_id": "c1", "action": action}
+    assert answer(item) == FunctionCallOutput(
+        call_id="c1", output='{"command": ["ls"], "workdir": null, "timeout_ms": 5}'
+    )
+
+
+@pytest.mark.parametrize("arguments", ['{"input":"hi"}', "hi"])
+def test_a_freeform_tool_is_taken_as_a_function_too(arguments: str) -> None:
+    assert answer(function("apply_patch", arguments)) == FunctionCallOutput(
+        call_id="c1", output="HI"
+    )
+
+
+def test_a_function_tool_is_taken_as_a_custom_call_too() -> None:
+    assert answer(custom("add", '{"a":1}')) == CustomToolCallOutput(call_id="c1", output="1")
+
+
+@pytest.mark.parametrize(
+    ("item", "text"),
+    [
+        (function("nope"), "[ERROR:UnknownTool] unsupported call: nope"),
+        (function(""), "[ERROR:UnknownTool] unsupported call: "),
+        (custom("nope", ""), "[ERROR:UnknownTool] unsupported custom tool call: nope"),
+        (
+            function("mcp__srv__x"),
+            "[ERROR:UnknownTool] unsupported call: mcp__srv__x (no MCP server 'srv' is connected)",
+        ),
+        (
+            function("add", "{}"),
+            "[ERROR:InvalidArgs] failed to parse function arguments: missing field `a`",
+        ),
+        (
+            function("add", ""),
+            "[ERROR:InvalidArgs] failed to parse function arguments: missing field `a`",
+        ),
+        (
+            function("add", "{a"),
+            "[ERROR:InvalidArgs] failed to parse function arguments:"
+            " key must be a string at line 1 column 2",
+        ),
+        (
+            function("add", '{"a":"x"}'),
+            "[ERROR:InvalidArgs] failed to parse function arguments: invalid value \"x\" for `a`:"
+            " Input should be a valid integer, unable to parse string as an integer",
+        ),
+        (function("add", '{"a":-1}'), "[ERROR:EINVAL] a is negative"),
+        (function("add", '{"a":404}'), "[ERROR:ENOENT] [Errno 2] No such file: 'x.txt'"),
+    ],
+)
+def test_a_call_that_can_not_run_gets_a_plain_answer_with_a_code(
+    item: dict[str, Any], text: str
+) -> None:
+    output = answer(item)
+    assert isinstance(output, FunctionCallOutput | CustomToolCallOutput)
+    assert output.output == text
+
+
+def test_what_reaches_the_model_is_bounded_whatever_the_tool_returns() -> None:
+    output = answer(custom("apply_patch", "x" * 1_000_000))
+    assert isinstance(output, CustomToolCallOutput)
+    assert len(output.output) < 50_000
+    assert "tokens truncated" in str(output.output)
+
+
+def test_exclusive_calls_wait_for_those_before_and_hold_up_those_after() -> None:
+    log: list[str] = []
+
+    class Step(ToolParams):
+        name: str
+
+    class Recorder:
+        params = Step
+
+        def __init__(self, name: str, *, parallel: bool, gate: asyncio.Event) -> None:
+            self.name = name
+            self.parallel = parallel
+            self._gate = gate
+
+        async def run(self, params: Step, context: ToolContext) -> ToolOutput:
+            log.append(f"{params.name} starts")
+            await self._gate.wait()
+            log.append(f"{params.name} ends")
+            return ToolOutput("")
+
+    async def run() -> None:
+        gate = asyncio.Event()
+        router = ToolRouter(
+            [
+                Recorder("read", parallel=True, gate=gate),
+                Recorder("write", parallel=False, gate=gate),
+            ]
+        )
+
+        async def call(name: str, label: str) -> None:
+            payload = FunctionPayload(json.dumps({"name": label}))
+            await router.dispatch(ToolCall(name, label, payload), context())
+
+        async with asyncio.TaskGroup() as group:
+            for name, label in [("read", "r1"), ("read", "r2"), ("write", "w"), ("read", "r3")]:
+                group.create_task(call(name, label))
+            while len(log) < 2:
+                await asyncio.sleep(0)
+            gate.set()
+
+    asyncio.run(asyncio.wait_for(run(), 5))
+    assert log == [
+        "r1 starts",
+        "r2 starts",
+        "r1 ends",
+        "r2 ends",
+        "w starts",
+        "w ends",
+        "r3 starts",
+        "r3 ends",
+    ]
