@@ -32,4 +32,3 @@ class RolloutEvents:
                 self._writer.event_msg(token_count(total, last, context_window))
             case _:
                 pass
-

@@ -1,0 +1,132 @@
+"""What has to be known of a stored item beside its bytes, and the pairing of calls with outputs."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from codex_py.protocol.messages import EncodedItem, encode_json
+
+CONTEXT_OPENINGS = (
+    "# AGENTS.md instructions",
+    "<environment_context>",
+    "<permissions instructions>",
+    "<skills_instructions>",
+    "<collaboration_mode>",
+    "<model_switch>",
+    "<tools>",
+    "<user_instructions>",
+    "<skill>",
+    "<turn_aborted>",
+    "<user_shell_command>",
+)
+"""How the texts begin that programs, not people, put into a thread (Codex 0.80 to 0.169)."""
+
+# What stands in for the output of a call that was never answered, as Codex has it.
+_ABORTED: dict[str, dict[str, Any]] = {
+    "function_call": {"type": "function_call_output", "output": "aborted"},
+    "local_shell_call": {"type": "function_call_output", "output": "aborted"},
+    "custom_tool_call": {"type": "custom_tool_call_output", "output": "aborted"},
+    "tool_search_call": {
+        "type": "tool_search_output",
+        "status": "completed",
+        "execution": "client",
+        "tools": [],
+    },
+}
+_OUTPUT_TYPES = {aborted["type"] for aborted in _ABORTED.values()}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    encoded: EncodedItem
+    type: str
+    call_id: str | None
+    """Of a call or an output that is to be paired."""
+    role: str | None
+    texts: tuple[str, ...]
+    """The text parts of a message from anyone but the model."""
+
+    @classmethod
+    def of(cls, payload: Mapping[str, Any], encoded: EncodedItem) -> "Entry":
+        kind, role = str(payload.get("type", "message")), payload.get("role")
+        call_id = payload.get("call_id")
+        if kind == "local_shell_call":
+            # The oldest form has no `call_id` and is answered under its `id`.
+            call_id = call_id or payload.get("id")
+        from_program = kind == "message" and role != "assistant"
+        texts = _texts(payload.get("content")) if from_program else ()
+        return cls(encoded, kind, call_id, role if isinstance(role, str) else None, texts)
+
+    @property
+    def is_context(self) -> bool:
+        """Whether a program wrote it to tell the model where it is."""
+        return self.role in {"developer", "system"} or (
+            bool(self.texts) and self.texts[0].startswith(CONTEXT_OPENINGS)
+        )
+
+    @property
+    def is_prompt(self) -> bool:
+        return self.type == "message" and self.role == "user" and not self.is_context
+
+
+def context_of(entries: Iterable[Entry]) -> dict[str, str]:
+    """The last text that begins with each of `CONTEXT_OPENINGS`, by how it begins."""
+    context: dict[str, str] = {}
+    for entry in entries:
+        for text in entry.texts:
+            for opening in CONTEXT_OPENINGS:
+                if text.startswith(opening):
+                    context[opening] = text
+    return context
+
+
+def paired(entries: Sequence[Entry]) -> list[EncodedItem]:
+    """The items, such that every call has exactly one output and every output its call.
+
+    An output without a call is left out. A call without an output gets one that says `aborted`, behind
+    the other outputs of its response: some services want all calls of a response together,
+    and all outputs after them.
+    """
+    open_calls: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    stray: set[int] = set()
+    for index, entry in enumerate(entries):
+        if entry.call_id is None:
+            continue
+        if entry.type in _ABORTED:
+            open_calls[_ABORTED[entry.type]["type"], entry.call_id].append(index)
+        elif entry.type in _OUTPUT_TYPES:
+            # Ids may come again: the output belongs to the call nearest before it.
+            if calls := open_calls[entry.type, entry.call_id]:
+                calls.pop()
+            else:
+                stray.add(index)
+    unanswered = {index for calls in open_calls.values() for index in calls}
+
+    items: list[EncodedItem] = []
+    waiting: list[EncodedItem] = []
+    after_output = False
+    for index, entry in enumerate(entries):
+        if index in stray:
+            continue
+        is_output = entry.type in _OUTPUT_TYPES
+        # A prompt, or anything that comes after outputs, belongs to the next response.
+        if waiting and not is_output and (after_output or entry.role in {"user", "developer"}):
+            items += waiting
+            waiting = []
+        items.append(entry.encoded)
+        if index in unanswered:
+            aborted = {"call_id": entry.call_id, **_ABORTED[entry.type]}
+            waiting.append(EncodedItem(encode_json(aborted)))
+        after_output = is_output
+    return items + waiting
+
+
+def _texts(content: Any) -> tuple[str, ...]:
+    if isinstance(content, str):
+        return (content,)
+    if not isinstance(content, list):
+        return ()
+    parts = cast("list[Any]", content)
+    texts = [cast("dict[str, Any]", part).get("text") for part in parts if isinstance(part, dict)]
+    return tuple(text for text in texts if isinstance(text, str))

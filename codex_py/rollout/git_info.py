@@ -1,0 +1,79 @@
+"""The commit, branch and remote of a working directory, read from git's own files.
+
+Starting `git` three times would cost more than everything else before the first request. Source of the layout:
+gitrepository-layout(5), git-worktree(1).
+"""
+
+import re
+from pathlib import Path
+
+_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_SECTION = re.compile(r'\s*\[\s*([\w.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]')
+_USER_INFO = re.compile(r"(?<=://)[^/@\s]*@")
+
+
+def git_info(cwd: Path) -> dict[str, str]:
+    """`commit_hash`, `branch` and `repository_url`, as far as they can be told; `{}` outside a repository.
+
+    The branch is missing where HEAD is detached. A password in the address of the remote is left out.
+    """
+    try:
+        git_dir = _git_dir(cwd)
+        return {} if git_dir is None else _read(git_dir)
+    except OSError:
+        return {}
+
+
+def _read(git_dir: Path) -> dict[str, str]:
+    # What the worktrees of a repository share lies in the common directory.
+    common_dir = git_dir / (_text(git_dir / "commondir").strip() or ".")
+    info: dict[str, str] = {}
+    head = _text(git_dir / "HEAD").strip()
+    reference = head.removeprefix("ref:").strip()
+    if reference == head:
+        commit = head
+    else:
+        commit = _text(common_dir / reference).strip() or _packed(common_dir, reference)
+        # With the reftable format, HEAD names a branch that can not be.
+        if reference != "refs/heads/.invalid":
+            info["branch"] = reference.removeprefix("refs/heads/")
+    if _COMMIT.fullmatch(commit):
+        info["commit_hash"] = commit
+    if url := _origin(_text(common_dir / "config")):
+        info["repository_url"] = _USER_INFO.sub("", url)
+    return info
+
+
+def _git_dir(cwd: Path) -> Path | None:
+    for folder in (cwd, *cwd.parents):
+        dot_git = folder / ".git"
+        if dot_git.is_dir():
+            return dot_git
+        if dot_git.is_file():
+            # A worktree or a submodule: `gitdir: PATH`, which may be relative to the folder.
+            return folder / _text(dot_git).removeprefix("gitdir:").strip()
+    return None
+
+
+def _packed(common_dir: Path, reference: str) -> str:
+    for line in _text(common_dir / "packed-refs").splitlines():
+        commit, _, name = line.partition(" ")
+        if name == reference:
+            return commit
+    return ""
+
+
+def _origin(config: str) -> str:
+    in_origin = False
+    for line in config.splitlines():
+        if section := _SECTION.match(line):
+            in_origin = section.groups() == ("remote", "origin")
+        key, equals, value = line.partition("=")
+        if in_origin and equals and key.strip().lower() == "url":
+            return value.strip().strip('"')
+    return ""
+
+
+def _text(path: Path) -> str:
+    """The text of a regular file; nothing where there is none, and never a wait on a pipe."""
+    return path.read_text("utf-8", "replace") if path.is_file() else ""

@@ -1,0 +1,101 @@
+"""Finds the file of a session: by its id, by its name, or as the one used last."""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+from codex_py.protocol.ids import is_thread_id
+from codex_py.rollout.records import ARCHIVED_SESSIONS, SESSIONS, SessionMeta, thread_id_of
+
+_NAMES = "session_index.jsonl"
+
+
+def find_session(home: Path, id_or_name: str) -> Path | None:
+    """The file of a thread, archived ones included; None if there is none.
+
+    A thread that was taken back to an earlier prompt has several: the newest holds.
+    """
+    if is_thread_id(id_or_name):
+        thread_id = id_or_name.lower()
+    elif (thread_id := _thread_named(home, id_or_name)) is None:
+        return None
+    return next(files_of_thread(home, thread_id), None)
+
+
+def files_of_thread(home: Path, thread_id: str) -> Iterator[Path]:
+    """Its files, newest first, archived ones after the others."""
+    for folder in (SESSIONS, ARCHIVED_SESSIONS):
+        for entry in _newest_first(home / folder):
+            if thread_id_of(entry.name) == thread_id:
+                yield Path(entry.path)
+
+
+def latest_session(home: Path, *, cwd: Path | None, model_provider: str) -> Path | None:
+    """The session that was written to last, of those with this provider; None if there is none.
+
+    Args:
+        cwd: absolute; None for sessions of any directory. Sessions of subagents never count.
+    """
+    files = sorted(_newest_first(home / SESSIONS), key=_modified, reverse=True)
+    here = None if cwd is None else os.path.realpath(cwd)
+    for entry in files:
+        if (meta := _meta(Path(entry.path))) is None or isinstance(meta.source, dict):
+            continue
+        same_place = here is None or here in {meta.cwd, os.path.realpath(meta.cwd)}
+        if same_place and meta.model_provider == model_provider:
+            return Path(entry.path)
+    return None
+
+
+def _newest_first(folder: Path | str) -> Iterator["os.DirEntry[str]"]:
+    """Session files anywhere below a folder; their paths sort by the time of their beginning."""
+    try:
+        with os.scandir(folder) as found:
+            entries = sorted(found, key=lambda entry: entry.name, reverse=True)
+    except OSError:
+        # Not there, or closed to us: then it has no session that could be resumed.
+        return
+    for entry in entries:
+        if entry.is_dir():
+            yield from _newest_first(entry.path)
+        elif thread_id_of(entry.name) is not None:
+            yield entry
+
+
+def _modified(entry: "os.DirEntry[str]") -> int:
+    try:
+        return entry.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _meta(path: Path) -> SessionMeta | None:
+    try:
+        with path.open("rb") as file:
+            return SessionMeta.from_line(file.readline())
+    except (OSError, ValueError, RecursionError):
+        # A file that can not be resumed is none of those to choose from.
+        return None
+
+
+def _thread_named(home: Path, name: str) -> str | None:
+    """The thread that was given a name last and still has it."""
+    names: dict[str, str] = {}
+    try:
+        lines = (home / _NAMES).read_bytes().splitlines()
+    except OSError:
+        return None
+    for line in lines:
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(entry, dict):
+            record = cast("dict[str, Any]", entry)
+            thread_id = str(record.get("id"))
+            # A renaming is a new line: the last one holds.
+            names.pop(thread_id, None)
+            names[thread_id] = str(record.get("thread_name"))
+    return next((id_ for id_, known in reversed(names.items()) if known == name), None)

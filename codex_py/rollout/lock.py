@@ -1,0 +1,72 @@
+"""One writer for each thread, whether it is this program or Codex.
+
+The convention is Codex's, as 0.169 is seen to do it: an exclusive `flock` on
+`$CODEX_HOME/thread-writer-locks/<thread id>.lock`, which is removed at the end while
+`.coordination.lock` beside it is held. The kernel drops the lock of a process that dies.
+"""
+
+import errno
+import fcntl
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from codex_py.errors import SessionError
+
+_FOLDER = "thread-writer-locks"
+_NO_LOCKS_HERE = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
+"""What file systems without locks say. A session there is worth more than a lock."""
+
+
+class ThreadLock:
+    """Held from its making until `release`."""
+
+    def __init__(self, home: Path, thread_id: str) -> None:
+        """Take the lock, without waiting.
+
+        Raises:
+            SessionError: another process has it.
+            OSError: the lock file can not be made.
+        """
+        folder = home / _FOLDER
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._coordination = folder / ".coordination.lock"
+        self._path = folder / f"{thread_id}.lock"
+        while True:
+            self._fd = _open(self._path)
+            try:
+                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                os.close(self._fd)
+                message = f"session {thread_id} is in use by another process"
+                raise SessionError(message, code="session_in_use") from error
+            except OSError as error:
+                if error.errno in _NO_LOCKS_HERE:
+                    return
+                os.close(self._fd)
+                raise
+            if self._is_current():
+                return
+            # Its last holder removed it after we had opened it: what we hold keeps nobody out.
+            os.close(self._fd)
+
+    def release(self) -> None:
+        # Where that fails, an empty file stays behind, locked by nobody.
+        with suppress(OSError):
+            fd = _open(self._coordination)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                self._path.unlink()
+            finally:
+                os.close(fd)
+        os.close(self._fd)
+
+    def _is_current(self) -> bool:
+        try:
+            return self._path.stat().st_ino == os.fstat(self._fd).st_ino
+        except FileNotFoundError:
+            return False
+
+
+def _open(path: Path) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

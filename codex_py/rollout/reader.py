@@ -1,0 +1,242 @@
+"""Reads a session file back: what the model has been told, ready to be sent again."""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn, cast
+
+from codex_py.errors import SessionError
+from codex_py.protocol.messages import (
+    EncodedItem,
+    encode_json,
+    input_text,
+    message,
+    replace_surrogates,
+)
+from codex_py.protocol.stream import Usage
+from codex_py.rollout.entries import Entry, context_of, paired
+from codex_py.rollout.index import files_of_thread
+from codex_py.rollout.records import SessionMeta, home_of, read_token_count
+
+_HEAD = re.compile(r'\{"timestamp":"[^"\\]*",(?:"ordinal":(\d+),)?"type":"(\w+)","payload":')
+_SURROGATE = re.compile(rb"\\u[dD]")
+_TAIL = re.compile(r"[ \t\r\n]*\}[ \t\r\n]*")
+# Codex keeps this on items and sends it to its own service alone; others may refuse the item.
+_PRIVATE = "internal_chat_message_metadata_passthrough"
+_SUMMARY_OPENING = "Another language model started to solve this problem"
+_KEPT_PROMPTS_CHARACTERS = 80_000
+"""Of the prompts that outlive a compaction: some 20,000 tokens, as Codex keeps."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSession:
+    """A session as its file has it."""
+
+    path: Path
+    meta: SessionMeta
+    items: list[EncodedItem]
+    """Every call with its output; the base prompt, `meta.base_instructions`, is not among them."""
+    usage: Usage
+    """Of the whole thread."""
+    last_usage: Usage
+    """Of the last response: how full the model's window was."""
+    model: str | None
+    """Of the last turn."""
+    context: dict[str, str]
+    """What the model was last told of each kind of context, by how the text begins (`CONTEXT_OPENINGS`)."""
+    damaged_lines: int
+    """Lines that could not be read and were passed over, such as one cut by a kill."""
+
+    @property
+    def thread_id(self) -> str:
+        return self.meta.id
+
+    @property
+    def native(self) -> bool:
+        """Continue it in a new file, with a new thread id and this one as `forked_from_id`."""
+        return self.meta.native
+
+
+def read_session(path: Path) -> StoredSession:
+    """Read a whole session.
+
+    Items keep the bytes that the file has for them. Lines of unknown type are passed over.
+
+    Raises:
+        SessionError: the file can not be read, does not begin as a session does, or goes on from
+            a session that is not there.
+    """
+    reading = _Reading()
+    meta = reading.read(path)
+    return StoredSession(
+        path=path,
+        meta=meta,
+        items=paired(reading.entries),
+        usage=reading.usage,
+        last_usage=reading.last_usage,
+        model=reading.model,
+        context=context_of(reading.entries),
+        damaged_lines=reading.damaged_lines,
+    )
+
+
+@dataclass(slots=True)
+class _Line:
+    type: str
+    ordinal: int | None
+    payload: dict[str, Any]
+    encoded: EncodedItem | None
+    """The payload's bytes in the line."""
+
+
+class _Reading:
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.usage = Usage()
+        self.last_usage = Usage()
+        self.model: str | None = None
+        self.damaged_lines = 0
+        self._seen: list[Path] = []
+
+    def read(self, path: Path, before: int | None = None) -> SessionMeta:
+        """Take a file, up to the line with the ordinal `before`; first what it goes on from."""
+        self._seen.append(path)
+        try:
+            with path.open("rb", buffering=1 << 20) as file:
+                try:
+                    meta = SessionMeta.from_line(file.readline())
+                except (ValueError, RecursionError) as error:
+                    raise SessionError(f"{path} does not start with session metadata") from error
+                if meta.history_base is not None:
+                    thread_id, end = meta.history_base
+                    self.read(
+                        self._base(path, thread_id), end if before is None else min(end, before)
+                    )
+                for raw in file:
+                    if raw == b"\n":
+                        continue
+                    try:
+                        line = _parse(raw)
+                    except (ValueError, RecursionError):
+                        self.damaged_lines += 1
+                        continue
+                    if before is not None and line.ordinal is not None and line.ordinal >= before:
+                        break
+                    self._take(line)
+        except OSError as error:
+            message = f"the session file {path} can not be read: {error.strerror}"
+            raise SessionError(message) from error
+        return meta
+
+    def _base(self, path: Path, thread_id: str) -> Path:
+        for candidate in files_of_thread(home_of(path), thread_id):
+            if candidate not in self._seen:
+                return candidate
+        raise SessionError(f"{path} goes on from session {thread_id}, whose file is missing")
+
+    def _take(self, line: _Line) -> None:
+        match line.type:
+            case "response_item":
+                self.entries.append(_entry(line.payload, line.encoded))
+            case "event_msg" if line.payload.get("type") == "token_count":
+                if (usages := read_token_count(line.payload)) is not None:
+                    self.usage, self.last_usage = usages
+            case "turn_context" if isinstance(model := line.payload.get("model"), str):
+                self.model = model
+            case "compacted":
+                self.entries = _replacement(line.payload, self.entries)
+            case _:
+                pass
+
+
+def _parse(raw: bytes) -> _Line:
+    """One line of any layout; of the usual one, the payload is kept as it stands.
+
+    Raises:
+        ValueError: it is no line of a session.
+    """
+    text = raw.decode()
+    if (head := _HEAD.match(text)) is None:
+        return _parse_unusual(text)
+    payload, end = _DECODER.raw_decode(text, head.end())
+    if _TAIL.fullmatch(text, end) is None:
+        # A native line has more fields behind the payload.
+        rest = text[end:].lstrip()
+        if not rest.startswith(","):
+            raise ValueError("not one JSON object")
+        _DECODER.decode("{" + rest[1:])
+    ordinal, kind = head.groups()
+    encoded = None
+    if kind == "response_item":
+        # In a line of plain ASCII characters are bytes, which spares a copy of large outputs.
+        start = head.end()
+        encoded = EncodedItem(raw[start:end] if text.isascii() else text[start:end].encode())
+    return _line(kind, ordinal and int(ordinal), payload, encoded)
+
+
+def _parse_unusual(text: str) -> _Line:
+    fields = _DECODER.decode(text)
+    if not isinstance(fields, dict):
+        raise ValueError("not a JSON object")
+    line = cast("dict[str, Any]", fields)
+    return _line(line.get("type"), line.get("ordinal"), line.get("payload"), None)
+
+
+def _line(kind: Any, ordinal: Any, payload: Any, encoded: EncodedItem | None) -> _Line:
+    if not isinstance(kind, str) or not isinstance(payload, dict):
+        raise ValueError("no type or no payload")
+    number = ordinal if isinstance(ordinal, int) else None
+    return _Line(kind, number, cast("dict[str, Any]", payload), encoded)
+
+
+def _entry(payload: dict[str, Any], encoded: EncodedItem | None) -> Entry:
+    if _PRIVATE in payload:
+        payload = {key: value for key, value in payload.items() if key != _PRIVATE}
+        encoded = None
+    if encoded is not None and b"\\u" in encoded and _SURROGATE.search(encoded):
+        # A lone surrogate, which JSON can spell, is refused by services.
+        encoded = EncodedItem(encode_json(replace_surrogates(payload)))
+    return Entry.of(payload, encoded or EncodedItem(encode_json(payload)))
+
+
+def _replacement(payload: dict[str, Any], entries: Sequence[Entry]) -> list[Entry]:
+    """The history after a compaction."""
+    replacement = payload.get("replacement_history")
+    if isinstance(replacement, list):
+        items = cast("list[Any]", replacement)
+        return [_entry(cast("dict[str, Any]", i), None) for i in items if isinstance(i, dict)]
+    return _summarised(str(payload.get("message", "")), entries)
+
+
+def _summarised(summary: str, entries: Sequence[Entry]) -> list[Entry]:
+    """What older programs, which kept the summary alone, made of it.
+
+    That is the first context, the latest prompts that fit, and the summary as a last message.
+    """
+    context: list[Entry] = []
+    for entry in entries:
+        if not entry.is_context:
+            break
+        context.append(entry)
+    prompts: list[Entry] = []
+    room = _KEPT_PROMPTS_CHARACTERS
+    for entry in reversed(entries):
+        text = "".join(entry.texts)
+        if not entry.is_prompt or text.startswith(_SUMMARY_OPENING):
+            continue
+        if len(text) > room:
+            break
+        room -= len(text)
+        prompts.append(entry)
+    item = message("user", [input_text(summary)])
+    last = Entry(item, "message", None, "user", (summary,))
+    return [*context, *reversed(prompts), last]
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_constant)

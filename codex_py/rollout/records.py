@@ -1,0 +1,187 @@
+"""What a session file is called, what its lines look like, and what the first of them says.
+
+The format is the classic one of Codex: JSON lines `{"timestamp", "type", "payload"}`, the first of type
+`session_meta`. Files that Codex writes today ("native" here) number their lines and can not be
+continued by a program that does not; they are read, never appended to.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from codex_py.errors import SessionError
+from codex_py.protocol.ids import is_thread_id, utc_timestamp
+from codex_py.protocol.messages import decode_json, encode_json
+from codex_py.protocol.stream import Usage
+
+SESSIONS = "sessions"
+ARCHIVED_SESSIONS = "archived_sessions"
+
+_FILE_NAME = re.compile(
+    r"rollout-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-([0-9a-f-]{36})(?:_[0-9a-f-]{36})?\.jsonl"
+)
+_USAGE_FIELDS = tuple(Usage.__dataclass_fields__)
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionMeta:
+    """The first line of a session file."""
+
+    id: str
+    """The thread id."""
+    cwd: str
+    """Absolute."""
+    originator: str
+    """The frontend: `codex_exec`, `codex_cli_rs`, …"""
+    cli_version: str
+    source: Any
+    """`exec` or `cli`; an object in files of subagents."""
+    model_provider: str | None
+    """Its key in the configuration."""
+    base_instructions: str | None = None
+    """The base prompt. It is no item of the session: today's Codex puts it before the items."""
+    git: Mapping[str, str] = field(default_factory=dict[str, str])
+    forked_from_id: str | None = None
+    timestamp: str = field(default_factory=utc_timestamp)
+    native: bool = False
+    """Read from a file whose lines are numbered."""
+    history_base: tuple[str, int] | None = None
+    """In a native fork, the thread that it goes on from and the number of its first line not shared."""
+
+    def payload(self) -> dict[str, Any]:
+        data: dict[str, Any] = {
+            "id": self.id,
+            "timestamp": self.timestamp,
+            "cwd": self.cwd,
+            "originator": self.originator,
+            "cli_version": self.cli_version,
+            "instructions": None,
+            "source": self.source,
+            "model_provider": self.model_provider,
+            "git": dict(self.git),
+        }
+        if self.base_instructions is not None:
+            data["base_instructions"] = {"text": self.base_instructions}
+        if self.forked_from_id is not None:
+            data["forked_from_id"] = self.forked_from_id
+        return data
+
+    @classmethod
+    def from_line(cls, first_line: bytes) -> "SessionMeta":
+        """Read what is there; only the id has to be.
+
+        Raises:
+            ValueError: this is no first line of a session.
+        """
+        line = decode_json(first_line)
+        if _value(line, "type", str) != "session_meta":
+            raise ValueError("not session metadata")
+        payload = _object(line, "payload")
+        if not is_thread_id(thread_id := _text(payload, "id")):
+            raise ValueError("session metadata without a thread id")
+        base = _object(payload, "history_base")
+        return cls(
+            id=thread_id,
+            cwd=_text(payload, "cwd"),
+            originator=_text(payload, "originator"),
+            cli_version=_text(payload, "cli_version"),
+            source=payload.get("source"),
+            model_provider=_value(payload, "model_provider", str),
+            # Files of older programs have the text itself.
+            base_instructions=_value(payload.get("base_instructions"), "text", str)
+            or _value(payload, "instructions", str),
+            git=_object(payload, "git"),
+            forked_from_id=_value(payload, "forked_from_id", str),
+            timestamp=_text(payload, "timestamp"),
+            native="ordinal" in line or "history_mode" in payload,
+            history_base=(_text(base, "thread_id"), _value(base, "end_ordinal_exclusive", int) or 0)
+            if base
+            else None,
+        )
+
+
+def session_path(home: Path, meta: SessionMeta) -> Path:
+    """Where a new session is kept. Folder and name are in local time, as Codex has them."""
+    started = datetime.fromisoformat(meta.timestamp).astimezone()
+    folder = home / SESSIONS / f"{started:%Y/%m/%d}"
+    return folder / f"rollout-{started:%Y-%m-%dT%H-%M-%S}-{meta.id}.jsonl"
+
+
+def thread_id_of(file_name: str) -> str | None:
+    """The thread that a file belongs to, by its name; None for any other file."""
+    match = _FILE_NAME.fullmatch(file_name)
+    return match and match[1]
+
+
+def home_of(path: Path) -> Path:
+    """The home that a session file lies in.
+
+    Raises:
+        SessionError: it lies in none.
+    """
+    for folder in path.parents:
+        if folder.name in {SESSIONS, ARCHIVED_SESSIONS}:
+            return folder.parent
+    raise SessionError(f"{path} does not lie in a {SESSIONS!r} folder")
+
+
+def line(kind: str, payload: bytes) -> bytes:
+    """One line, newline included, around a payload that is JSON already."""
+    return b'{"timestamp":"%b","type":"%b","payload":%b}\n' % (
+        utc_timestamp().encode(),
+        kind.encode(),
+        payload,
+    )
+
+
+def json_line(kind: str, payload: Mapping[str, Any]) -> bytes:
+    return line(kind, encode_json(payload))
+
+
+def token_count(total: Usage, last: Usage, context_window: int | None) -> dict[str, Any]:
+    """The `event_msg` that keeps the tokens of the thread and of its last response."""
+    return {
+        "type": "token_count",
+        "info": {
+            "total_token_usage": _usage_payload(total),
+            "last_token_usage": _usage_payload(last),
+            "model_context_window": context_window,
+        },
+        "rate_limits": None,
+    }
+
+
+def read_token_count(payload: Mapping[str, Any]) -> tuple[Usage, Usage] | None:
+    """`(total, last)` of a `token_count`; None where it carries rate limits alone."""
+    info = _object(payload, "info")
+    if not info:
+        return None
+    return _usage(info.get("total_token_usage")), _usage(info.get("last_token_usage"))
+
+
+def _usage_payload(usage: Usage) -> dict[str, int]:
+    counts = {name: getattr(usage, name) for name in _USAGE_FIELDS}
+    return {**counts, "total_tokens": usage.total_tokens}
+
+
+def _usage(counts: Any) -> Usage:
+    return Usage(**{name: _value(counts, name, int) or 0 for name in _USAGE_FIELDS})
+
+
+def _object(data: Any, key: str) -> dict[str, Any]:
+    return cast("dict[str, Any]", _value(data, key, dict) or {})
+
+
+def _text(data: Any, key: str) -> str:
+    return _value(data, key, str) or ""
+
+
+def _value(data: Any, key: str, kind: type[_T]) -> _T | None:
+    """A field of a decoded JSON object, if it is one and has the field, of this type."""
+    value = cast("dict[str, Any]", data).get(key) if isinstance(data, dict) else None
+    return value if isinstance(value, kind) else None

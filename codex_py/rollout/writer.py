@@ -1,0 +1,179 @@
+"""Writes a session file line by line, so that a process killed at any moment leaves one that resumes."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from codex_py.errors import SessionError
+from codex_py.protocol.messages import EncodedItem, encode_json
+from codex_py.rollout.lock import ThreadLock
+from codex_py.rollout.records import (
+    SessionMeta,
+    home_of,
+    json_line,
+    line,
+    session_path,
+)
+
+
+class RolloutWriter:
+    """Appends to one session file, which no other process appends to meanwhile.
+
+    Each line is one write of the whole line to a descriptor in append mode: a kill cuts at most the
+    last one. A disk that takes no more does not end a turn: what could not be written stays in memory,
+    `warn` is called once with a sentence for the user, and every later line tries again, so that
+    lines reach the file whole and in order or not at all. Nothing is synced: what the kernel has
+    been given survives the process, not a power cut.
+    """
+
+    def __init__(
+        self, path: Path, fd: int, lock: ThreadLock, warn: Callable[[str], None], *, cut: bool
+    ) -> None:
+        self.path = path
+        """Absolute if the home is."""
+        self._fd = fd
+        self._lock = lock
+        self._warn = warn
+        self._warned = False
+        # The newline ends a line that an earlier process left unfinished; readers skip that line.
+        self._unwritten = bytearray(b"\n" if cut else b"")
+
+    @classmethod
+    def create(cls, home: Path, meta: SessionMeta, *, warn: Callable[[str], None]) -> Self:
+        """Begin the file of a new thread with its metadata.
+
+        Raises:
+            SessionError: it can not be written, or the thread is in use.
+        """
+        path = session_path(home, meta)
+        try:
+            _make_folders(path.parent)
+            lock = ThreadLock(home, meta.id)
+        except OSError as error:
+            raise _not_writable(path, error) from error
+        try:
+            fd = _open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        except OSError as error:
+            lock.release()
+            raise _not_writable(path, error) from error
+        writer = cls(path, fd, lock, warn, cut=False)
+        try:
+            writer._write(json_line("session_meta", meta.payload()))
+        except OSError as error:
+            # Half a first line is no session, and would only be in the way of the others.
+            path.unlink()
+            writer._release()
+            raise _not_writable(path, error) from error
+        return writer
+
+    @classmethod
+    def resume(cls, path: Path, *, warn: Callable[[str], None]) -> Self:
+        """Go on with the file of an earlier session. Call it before `read_session`, which then sees all of it.
+
+        Raises:
+            SessionError: the file can not be read or written, the thread is in use, or the file is
+                a native one, which is continued in a file of its own.
+        """
+        try:
+            fd = _open(path, os.O_RDWR)
+        except OSError as error:
+            raise _not_writable(path, error) from error
+        try:
+            with open(fd, "rb", closefd=False) as file:
+                meta = _appendable(path, file.readline())
+            lock = ThreadLock(home_of(path), meta.id)
+            # Looked at under the lock: until then another process may have been at work on it.
+            cut = os.pread(fd, 1, os.fstat(fd).st_size - 1) != b"\n"
+        except SessionError:
+            os.close(fd)
+            raise
+        except OSError as error:
+            os.close(fd)
+            raise _not_writable(path, error) from error
+        return cls(path, fd, lock, warn, cut=cut)
+
+    def response_item(self, item: EncodedItem) -> None:
+        """Keep an item of the history, byte for byte."""
+        self._append(line("response_item", item))
+
+    def turn_context(self, payload: Mapping[str, Any]) -> None:
+        """Keep what a turn runs with; `model` is read back."""
+        self._append(json_line("turn_context", payload))
+
+    def event_msg(self, payload: Mapping[str, Any]) -> None:
+        """Keep what was shown, an object with a `type`; `token_count` is read back."""
+        self._append(json_line("event_msg", payload))
+
+    def compacted(self, message: str, replacement_history: Sequence[EncodedItem]) -> None:
+        """Keep that the history was replaced. The base prompt is no part of the replacement."""
+        payload = b'{"message":%b,"replacement_history":[%b]}' % (
+            encode_json(message),
+            b",".join(replacement_history),
+        )
+        self._append(line("compacted", payload))
+
+    def close(self) -> None:
+        """Try a last time to write what is left, and give up the file. May be called again."""
+        if self._fd < 0:
+            return
+        self._append(b"")
+        self._release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _append(self, data: bytes) -> None:
+        try:
+            self._write(data)
+        except OSError as error:
+            if not self._warned:
+                self._warned = True
+                self._warn(f"{_not_writable(self.path, error)}; this session may not be resumable")
+
+    def _write(self, data: bytes) -> None:
+        self._unwritten += data
+        while self._unwritten:
+            del self._unwritten[: os.write(self._fd, self._unwritten)]
+
+    def _release(self) -> None:
+        os.close(self._fd)
+        self._fd = -1
+        self._lock.release()
+
+
+def _open(path: Path, flags: int) -> int:
+    return os.open(path, flags | os.O_APPEND | os.O_CLOEXEC, 0o600)
+
+
+def _make_folders(folder: Path) -> None:
+    # `Path.mkdir(mode, parents=True)` gives the mode to the last folder alone.
+    for path in reversed([folder, *folder.parents]):
+        if not path.exists():
+            path.mkdir(mode=0o700, exist_ok=True)
+
+
+def _appendable(path: Path, first_line: bytes) -> SessionMeta:
+    try:
+        meta = SessionMeta.from_line(first_line)
+    except (ValueError, RecursionError) as error:
+        raise SessionError(f"{path} does not start with session metadata") from error
+    if meta.native:
+        # Codex refuses a numbered file whose last line has no number.
+        raise SessionError(
+            f"{path} was written by Codex with numbered lines; it can not be appended to"
+        )
+    return meta
+
+
+def _not_writable(path: Path, error: OSError) -> SessionError:
+    return SessionError(f"the session file {path} can not be written: {error.strerror}")

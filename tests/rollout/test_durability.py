@@ -1,0 +1,51 @@
+"""Whatever kills a writer, and whenever: what it leaves behind can be resumed."""
+
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from codex_py.rollout.reader import read_session
+from codex_py.rollout.writer import RolloutWriter
+from tests.rollout.builders import user
+
+# Writes numbered items without end, and says so after each one.
+_WRITER = """
+import sys
+from pathlib import Path
+from codex_py.rollout.writer import RolloutWriter
+from tests.rollout.builders import meta, user
+
+writer = RolloutWriter.create(Path(sys.argv[1]), meta(), warn=print)
+print(writer.path, flush=True)
+for n in range(1_000_000):
+    writer.response_item(user(f"{n} " + "x" * (n * 37 % 5000)))
+    sys.stdout.write(f"{n}\\n")
+    sys.stdout.flush()
+"""
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_killed_writer_leaves_every_line_that_it_had_finished(tmp_path: Path, seed: int) -> None:
+    wanted = random.Random(seed).randrange(1, 400)
+    with subprocess.Popen(
+        [sys.executable, "-c", _WRITER, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        path = Path(process.stdout.readline().strip())
+        for _ in range(wanted):
+            process.stdout.readline()
+        process.kill()
+        told = wanted + sum(1 for line in process.stdout if line.endswith("\n"))
+    stored = read_session(path)
+    # One more may have been written than was told of; one may be cut, and that is the last.
+    count = len(stored.items)
+    assert told <= count <= told + 1
+    assert stored.items == [user(f"{n} " + "x" * (n * 37 % 5000)) for n in range(count)]
+    assert stored.damaged_lines <= 1
+
+    with RolloutWriter.resume(path, warn=pytest.fail) as writer:
+        writer.response_item(user("and on"))
+    assert read_session(path).items == [*stored.items, user("and on")]

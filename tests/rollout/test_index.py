@@ -1,0 +1,108 @@
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from codex_py.protocol.ids import new_thread_id
+from codex_py.rollout.index import find_session, latest_session
+from codex_py.rollout.records import ARCHIVED_SESSIONS
+from tests.rollout.builders import meta, record, session_file
+
+
+def _session(
+    home: Path, *, stamp: str = "2026-11-20T10-00-00", used_at: int = 0, **fields: object
+) -> Path:
+    session = meta(**fields)  # pyright: ignore[reportArgumentType]: fields of any type pass through
+    first = record("session_meta", session.payload())
+    path = session_file(home, [first], session.id, stamp=stamp)
+    os.utime(path, (used_at, used_at))
+    return path
+
+
+def _named(home: Path, *names: tuple[str, str]) -> None:
+    lines = [json.dumps({"id": id_, "thread_name": name, "updated_at": "x"}) for id_, name in names]
+    (home / "session_index.jsonl").write_text("\n".join([*lines, "{cut"]), encoding="utf-8")
+
+
+def test_a_session_is_found_by_its_id_in_either_case(tmp_path: Path) -> None:
+    thread_id = new_thread_id()
+    _session(tmp_path, stamp="2026-11-20T11-00-00")
+    path = _session(tmp_path, id=thread_id)
+    _session(tmp_path, stamp="2025-01-20T10-00-00")
+    assert find_session(tmp_path, thread_id) == path
+    assert find_session(tmp_path, thread_id.upper()) == path
+    assert find_session(tmp_path, new_thread_id()) is None
+
+
+def test_an_archived_session_is_found(tmp_path: Path) -> None:
+    thread_id = new_thread_id()
+    path = _session(tmp_path, id=thread_id)
+    archived = tmp_path / ARCHIVED_SESSIONS / path.name
+    archived.parent.mkdir()
+    path.rename(archived)
+    assert find_session(tmp_path, thread_id) == archived
+    assert latest_session(tmp_path, cwd=None, model_provider="mock") is None
+
+
+def test_of_the_files_of_a_thread_that_was_taken_back_the_newest_holds(tmp_path: Path) -> None:
+    thread_id = new_thread_id()
+    _session(tmp_path, id=thread_id)
+    first = record("session_meta", meta(id=thread_id).payload())
+    name = f"{thread_id}_{new_thread_id()}"
+    second = session_file(tmp_path, [first], name, stamp="2026-11-21T09-00-00")
+    assert find_session(tmp_path, thread_id) == second
+
+
+def test_nothing_is_found_in_a_new_home(tmp_path: Path) -> None:
+    assert find_session(tmp_path, new_thread_id()) is None
+    assert find_session(tmp_path, "name") is None
+    assert latest_session(tmp_path, cwd=tmp_path, model_provider="mock") is None
+
+
+def test_a_session_is_found_by_the_name_that_it_has_now(tmp_path: Path) -> None:
+    one, two = new_thread_id(), new_thread_id()
+    first, second = _session(tmp_path, id=one), _session(tmp_path, id=two)
+    _named(tmp_path, (one, "work"), (two, "play"), (two, "work"), (one, "old work"))
+    assert find_session(tmp_path, "work") == second
+    assert find_session(tmp_path, "old work") == first
+    assert find_session(tmp_path, "play") is None
+    _named(tmp_path, (two, "work"), (one, "work"))
+    assert find_session(tmp_path, "work") == first
+
+
+@pytest.mark.parametrize("name", ["*", "../../x", "[", ""])
+def test_a_name_is_no_pattern(tmp_path: Path, name: str) -> None:
+    _session(tmp_path)
+    assert find_session(tmp_path, name) is None
+
+
+def test_the_latest_session_is_the_one_used_last(tmp_path: Path) -> None:
+    _session(tmp_path, stamp="2026-11-21T10-00-00", used_at=1000)
+    resumed = _session(tmp_path, stamp="2026-11-20T10-00-00", used_at=2000)
+    assert latest_session(tmp_path, cwd=Path("/repo"), model_provider="mock") == resumed
+
+
+def test_of_sessions_used_at_once_the_younger_is_the_latest(tmp_path: Path) -> None:
+    younger = _session(tmp_path, stamp="2026-11-21T10-00-00", used_at=1000)
+    _session(tmp_path, stamp="2026-11-20T10-00-00", used_at=1000)
+    assert latest_session(tmp_path, cwd=Path("/repo"), model_provider="mock") == younger
+
+
+def test_the_latest_session_is_of_this_directory_and_provider(tmp_path: Path) -> None:
+    here = _session(tmp_path, used_at=1)
+    elsewhere = _session(tmp_path, used_at=2, cwd="/elsewhere")
+    _session(tmp_path, used_at=3, provider="other")
+    _session(tmp_path, used_at=4, provider=None)
+    _session(tmp_path, used_at=5, source={"subagent": "review"})
+    broken = _session(tmp_path, used_at=6)
+    broken.write_text("not a session\n", encoding="utf-8")
+    assert latest_session(tmp_path, cwd=Path("/repo"), model_provider="mock") == here
+    assert latest_session(tmp_path, cwd=None, model_provider="mock") == elsewhere
+
+
+def test_a_directory_is_the_same_under_another_path(tmp_path: Path) -> None:
+    (tmp_path / "repo").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "repo")
+    path = _session(tmp_path, cwd=str(tmp_path / "link"))
+    assert latest_session(tmp_path, cwd=tmp_path / "repo", model_provider="mock") == path
