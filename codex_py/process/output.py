@@ -1,0 +1,97 @@
+"""What a command printed, within a fixed amount of memory."""
+
+_DEFAULT_LIMIT = 1 << 20
+_UTF8_MAX = 4
+
+
+class HeadTailBuffer:
+    """Keeps the first and the last half of `limit` bytes, and counts the rest.
+
+    Two flat buffers rather than a list of chunks: a command that prints 200 MB costs what it costs to
+    read it, and no more memory than one that prints 1 MB.
+    """
+
+    __slots__ = ("_half", "_head", "_tail", "newlines", "total_bytes")
+
+    def __init__(self, limit: int = _DEFAULT_LIMIT) -> None:
+        self._half = limit // 2
+        self._head = bytearray()
+        self._tail = bytearray()
+        self.total_bytes = 0
+        self.newlines = 0
+
+    @property
+    def omitted_bytes(self) -> int:
+        return self.total_bytes - len(self._head) - min(len(self._tail), self._half)
+
+    @property
+    def lines(self) -> int:
+        """Lines of everything that was printed; a last one without its newline counts."""
+        last = self._tail or self._head
+        return self.newlines + bool(last and not last.endswith(b"\n"))
+
+    def append(self, data: bytes | bytearray) -> None:
+        self.total_bytes += len(data)
+        self.newlines += data.count(10)
+        room = self._half - len(self._head)
+        if room > 0:
+            self._head += data[:room]
+            data = data[room:]
+        if data:
+            self._tail += data
+            # Cut at twice the size that is kept, so that each byte is moved at most once.
+            if len(self._tail) > 2 * self._half:
+                del self._tail[: -self._half]
+
+    def absorb(self, later: "HeadTailBuffer") -> None:
+        """Append what another buffer of the same limit has seen. That one stays as it is."""
+        total_bytes = self.total_bytes + later.total_bytes
+        newlines = self.newlines + later.newlines
+        self.append(later._head)
+        # Where bytes are missing between the two, this is a full half and pushes out all that came before.
+        self.append(later._tail[-self._half :])
+        self.total_bytes = total_bytes
+        self.newlines = newlines
+
+    def pop_incomplete(self) -> bytes:
+        """Take off the beginning of a character whose other bytes have not come yet."""
+        last = self._tail or self._head
+        count = _incomplete_suffix(last)
+        data = bytes(last[len(last) - count :])
+        del last[len(last) - count :]
+        self.total_bytes -= count
+        return data
+
+    def text(self) -> str:
+        """What was kept; U+FFFD for what is not UTF-8, and a line that tells how much is missing."""
+        omitted = self.omitted_bytes
+        if not omitted:
+            return (self._head + self._tail).decode(errors="replace")
+        head = self._head[: len(self._head) - _incomplete_suffix(self._head)]
+        tail = self._tail[-self._half :]
+        del tail[: _continuation_prefix(tail)]
+        omitted = self.total_bytes - len(head) - len(tail)
+        return (
+            f"{head.decode(errors='replace')}\n... {omitted} bytes omitted ...\n"
+            f"{tail.decode(errors='replace')}"
+        )
+
+
+def _incomplete_suffix(data: bytearray) -> int:
+    """How many bytes at the end begin a character of UTF-8 that is longer than they are."""
+    for count in range(1, min(_UTF8_MAX, len(data) + 1)):
+        byte = data[-count]
+        if byte >= 0xC0:
+            length = 2 if byte < 0xE0 else 3 if byte < 0xF0 else _UTF8_MAX
+            return count if count < length else 0
+        if byte < 0x80:
+            return 0
+    return 0
+
+
+def _continuation_prefix(data: bytearray) -> int:
+    """How many bytes at the start belong to a character that began before them."""
+    for count in range(min(_UTF8_MAX, len(data))):
+        if not 0x80 <= data[count] < 0xC0:
+            return count
+    return 0

@@ -1,0 +1,49 @@
+"""Learn that processes we have no handle on are dead: they hold a FIFO whose end we wait for."""
+
+import os
+import select
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+_DEADLINE_S = 10.0
+
+
+class Lifeline:
+    """Put `hold` in front of a shell script: it and all that it starts are on the line then."""
+
+    def __init__(self, directory: Path) -> None:
+        path = directory / "lifeline"
+        os.mkfifo(path)
+        self.hold = f"exec 9>{path}; echo up >&9; "
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        os.close(self._descriptor)
+
+    def wait_until_up(self, times: int = 1) -> None:
+        """Wait until that many holders have said so."""
+        seen = b""
+        while len(seen) < times * len("up\n"):
+            seen += self._read()
+
+    def wait_until_dead(self) -> None:
+        """Wait until no process holds the line; the test fails if one still does after a while."""
+        while self._read():
+            pass
+
+    def is_held(self) -> bool:
+        return not select.select([self._descriptor], [], [], 0)[0]
+
+    def _read(self) -> bytes:
+        readable, _, _ = select.select([self._descriptor], [], [], _DEADLINE_S)
+        assert readable, "still held"
+        return os.read(self._descriptor, 1024)
