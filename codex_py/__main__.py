@@ -1,0 +1,68 @@
+"""Where the program starts and ends."""
+
+import gc
+import os
+import sys
+
+from codex_py import __version__
+
+if __name__ == "__main__" and not sys.flags.safe_path:
+    # `python -m` puts the working directory first, and a repository may hold a `json.py`.
+    del sys.path[0]
+
+
+def main() -> None:
+    """Run the program and leave the process.
+
+    A mistake of ours leaves through its traceback instead, as any Python program would.
+    """
+    argv = sys.argv[1:]
+    _open_standard_descriptors()
+    if argv in (["--version"], ["-V"]):
+        # Before any import: 12 ms in all, most of it the interpreter's.
+        _write_version()
+        _leave(0)
+    # Nothing of what the imports make is garbage: collecting costs 6 to 10 ms. The frontend turns
+    # the collector on again once it is loaded.
+    gc.disable()
+    try:
+        from codex_py.frontends.cli import main as run  # noqa: PLC0415
+
+        code = run(argv)
+    except KeyboardInterrupt:
+        code = 130
+    _leave(code)
+
+
+def _open_standard_descriptors() -> None:
+    """Put /dev/null where we were started without, so that no file of ours gets the number 1 or 2."""
+    for fd in range(3):
+        try:
+            os.fstat(fd)
+        except OSError:
+            # The lowest free number is the missing one.
+            os.open(os.devnull, os.O_RDWR)
+
+
+def _write_version() -> None:
+    try:
+        os.write(1, f"codex-py {__version__}\n".encode())
+    except OSError:
+        # Nobody reads it: what a shell reports for SIGPIPE.
+        _leave(141)
+
+
+def _leave(code: int) -> None:
+    """Exit at once: the interpreter's own way out costs 20 to 50 ms with our imports."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            # None where the program was started without it.
+            if stream is not None:  # pyright: ignore[reportUnnecessaryComparison]
+                stream.flush()
+        except (OSError, ValueError):
+            pass
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,224 @@
+"""The command line as a value: one set of options for every command, wherever an option stands.
+
+Codex takes some options before the command word, some after it and some on both sides of `resume`;
+here each may stand anywhere, which accepts all of that. The commands themselves are the first words.
+"""
+
+import argparse
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, NoReturn
+
+from codex_py.errors import CodexError, ExitCode
+
+_NOT_YET = {"--worktree", "--approve-for-me", "--remote", "--no-daemon"}
+"""Options of Codex that this program knows of and does not have."""
+
+_FLAG = re.compile(r"--?[A-Za-z][\w-]*")
+
+
+class UsageError(CodexError):
+    """The command line can not be understood."""
+
+    code = "usage"
+    exit_code = ExitCode.USAGE
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """What was asked for. Paths are as they were written."""
+
+    words: tuple[str, ...] = ()
+    """Everything that is no option and no value of one: the command, then what it takes."""
+    literal_words: tuple[str, ...] = ()
+    """Words after `--`, where nothing is a command or an option."""
+    help: bool = False
+    version: bool = False
+
+    overrides: Sequence[str] = ()
+    """`key=value`, weakest first; `--enable`, `--disable` and `--search` are among them."""
+    model: str | None = None
+    profile: str | None = None
+    sandbox: Literal["read-only", "workspace-write", "danger-full-access"] | None = None
+    bypass: bool = False
+    """Neither sandbox nor approvals."""
+    full_auto: bool = False
+    approval: str | None = None
+    oss: bool = False
+    local_provider: str | None = None
+    strict_config: bool = False
+    ignore_user_config: bool = False
+    ignore_rules: bool = False
+    bypass_hook_trust: bool = False
+
+    cd: str | None = None
+    add_dir: Sequence[str] = ()
+    skip_git_repo_check: bool = False
+    trust: bool = False
+
+    image: Sequence[str] = ()
+    output_schema: str | None = None
+    output_last_message: str | None = None
+    json: bool = False
+    color: Literal["always", "never", "auto"] = "auto"
+    fail_on: Literal["denied"] | None = None
+
+    ephemeral: bool = False
+    last: bool = False
+    all: bool = False
+    record: str | None = None
+    replay: str | None = None
+    thread_source: str | None = None
+    cyber_access_program: str | None = None
+
+
+def parse_arguments(argv: Sequence[str]) -> Arguments:
+    """Read a command line, without the name of the program.
+
+    Raises:
+        UsageError: an option is unknown, not there yet, or lacks a good value.
+    """
+    # Split by hand: argparse forgets where the `--` was, and a prompt after it may be "resume".
+    end = argv.index("--") if "--" in argv else len(argv)
+    parser = exec_parser()
+    found, words = parser.parse_known_args(list(argv[:end]))
+    for word in words:
+        # argparse gives unknown options back among the words.
+        if (
+            word.startswith("-")
+            and (flag := _FLAG.match(word))
+            and " " not in word.partition("=")[0]
+        ):
+            raise UsageError(_unknown_option(flag[0]))
+    return Arguments(words=tuple(words), literal_words=tuple(argv[end + 1 :]), **vars(found))
+
+
+@dataclass(frozen=True, slots=True)
+class ExecTarget:
+    """What `exec` is to work on."""
+
+    prompt: str | None
+    """None, or `-` where standard input was asked for by name."""
+    resume: str | None = None
+    """Id or name of a thread."""
+    resume_last: bool = False
+
+
+def exec_target(words: Sequence[str], arguments: Arguments) -> ExecTarget:
+    """What follows `exec`: `[PROMPT]`, or `resume [SESSION] [PROMPT]`.
+
+    Raises:
+        UsageError: there are too many words or too few, or a command that is not there yet.
+    """
+    command, *rest = words or ("",)
+    if command in {"fork", "review"}:
+        raise UsageError(f"`exec {command}` is not supported yet")
+    if command != "resume":
+        if arguments.last or arguments.all:
+            raise UsageError("--last and --all belong to `exec resume`")
+        return ExecTarget(_only([*words, *arguments.literal_words]))
+    rest += arguments.literal_words
+    if arguments.last:
+        if arguments.all:
+            raise UsageError("--all is not supported yet; go to the session's folder instead")
+        return ExecTarget(_only(rest), resume_last=True)
+    if not rest:
+        raise UsageError("say which session to resume: its id, its name, or --last")
+    return ExecTarget(_only(rest[1:]), resume=rest[0])
+
+
+def _only(words: Sequence[str]) -> str | None:
+    if len(words) > 1:
+        raise UsageError(f"unexpected argument {words[1]!r}; put quotes around the prompt")
+    return words[0] if words else None
+
+
+def suggestion(word: str, known: Sequence[str]) -> str:
+    """` Did you mean …?` for the nearest known word, or an empty string."""
+    # Loaded on the way to an error alone: 4 ms.
+    from difflib import get_close_matches  # noqa: PLC0415
+
+    near = get_close_matches(word, known, n=1, cutoff=0.6)
+    return f" Did you mean {near[0]}?" if near else ""
+
+
+def exec_parser() -> argparse.ArgumentParser:
+    """Every option. Help texts are in `frontends.help`, defaults in `Arguments`."""
+    parser = _Parser(add_help=False, allow_abbrev=False, argument_default=argparse.SUPPRESS)
+    add = parser.add_argument
+    add("-h", "--help", action="store_true")
+    add("-V", "--version", action="store_true")
+
+    add("-c", "--config", dest="overrides", action="append")
+    add("--enable", dest="overrides", action="append", type=_feature("true"))
+    add("--disable", dest="overrides", action="append", type=_feature("false"))
+    add("--search", dest="overrides", action="append_const", const='web_search="live"')
+    add("-m", "--model")
+    add("-p", "--profile")
+    add("-s", "--sandbox", type=_one_of("read-only", "workspace-write", "danger-full-access"))
+    add("--dangerously-bypass-approvals-and-sandbox", "--yolo", dest="bypass", action="store_true")
+    add("--full-auto", action="store_true")
+    add(
+        "-a",
+        "--ask-for-approval",
+        dest="approval",
+        type=_one_of("untrusted", "on-failure", "on-request", "never"),
+    )
+    add("--oss", action="store_true")
+    add("--local-provider", type=_one_of("lmstudio", "ollama"))
+    add("--strict-config", action="store_true")
+    add("--ignore-user-config", action="store_true")
+    add("--ignore-rules", action="store_true")
+    add("--dangerously-bypass-hook-trust", dest="bypass_hook_trust", action="store_true")
+
+    add("-C", "--cd")
+    add("--add-dir", action="append")
+    add("--skip-git-repo-check", action="store_true")
+    add("--trust", action="store_true")
+
+    # Takes every word up to the next option, a prompt too, because Codex does.
+    add("-i", "--image", nargs="+", action="extend")
+    add("--output-schema")
+    add("-o", "--output-last-message")
+    add("--json", "--experimental-json", action="store_true")
+    add("--color", type=_one_of("always", "never", "auto"))
+    add("--fail-on", type=_one_of("denied"))
+
+    add("--ephemeral", action="store_true")
+    add("--last", action="store_true")
+    add("--all", action="store_true")
+    add("--record")
+    add("--replay")
+    add("--thread-source")
+    add("--cyber-access-program", type=_one_of("standard", "daybreak_blue", "daybreak_red"))
+    return parser
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message.removeprefix("argument "))
+
+
+def _one_of(*allowed: str) -> Callable[[str], str]:
+    def check(value: str) -> str:
+        if value not in allowed:
+            names = ", ".join(allowed)
+            raise argparse.ArgumentTypeError(f"{value!r} is not a possible value: {names}")
+        return value
+
+    return check
+
+
+def _feature(value: str) -> Callable[[str], str]:
+    return lambda name: f"features.{name}={value}"
+
+
+def _unknown_option(flag: str) -> str:
+    if flag in _NOT_YET:
+        return f"{flag} is not supported yet"
+    # What the help texts name is what is worth suggesting: they leave hidden spellings out.
+    from codex_py.frontends.help import EXEC, TOP  # noqa: PLC0415
+
+    known = sorted(set(re.findall(r"--[a-z-]+", EXEC + TOP)))
+    return f"unknown option {flag}.{suggestion(flag, known)}"

@@ -1,0 +1,93 @@
+"""From the command line to the frontend that it asks for. Only that one is imported."""
+
+import os
+from collections.abc import Sequence
+
+from codex_py import __version__
+from codex_py.errors import CodexError, ExitCode
+from codex_py.frontends.arguments import Arguments, UsageError, parse_arguments, suggestion
+from codex_py.frontends.streams import READER_LEFT, OutputStream
+from codex_py.frontends.terminal import printable
+
+_COMMANDS = ("exec", "demo", "config", "help")
+
+_CODEX_COMMANDS = {
+    *("a", "agents", "app-server", "apply", "archive", "cloud", "completion", "debug", "delete"),
+    *("doctor", "exec-server", "features", "fork", "login", "logout", "mcp", "plugin", "queue"),
+    *("remote-control", "resume", "review", "sandbox", "unarchive", "update"),
+}
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run what the command line asks for; the exit code."""
+    try:
+        return _run(parse_arguments(argv))
+    except CodexError as error:
+        OutputStream(2).write_text(f"Error: {printable(str(error))}\n")
+        return error.exit_code
+
+
+def _run(arguments: Arguments) -> int:
+    command = arguments.words[0] if arguments.words else None
+    words = arguments.words[1:]
+    if arguments.version:
+        return _print(f"codex-py {__version__}\n")
+    if arguments.help:
+        return _help(command)
+    match command:
+        case "exec" | "e":
+            if words == ("help",):
+                return _help("exec")
+            from codex_py.frontends.exec import run_exec  # noqa: PLC0415
+
+            return run_exec(words, arguments, dict(os.environ))
+        case "demo":
+            from codex_py.frontends.demo import run_demo  # noqa: PLC0415
+
+            return run_demo(arguments)
+        case "config":
+            return _config(words, arguments)
+        case "help":
+            return _help(words[0] if words else None)
+        case _:
+            raise UsageError(_no_command(command))
+
+
+def _config(words: Sequence[str], arguments: Arguments) -> int:
+    if len(words) != 2 or words[0] != "explain":
+        raise UsageError("say which setting: codex-py config explain KEY")
+    from codex_py.config.explain import explain  # noqa: PLC0415
+    from codex_py.frontends.exec_config import flags, working_directory  # noqa: PLC0415
+
+    text = explain(
+        words[1],
+        cwd=working_directory(arguments),
+        environment=dict(os.environ),
+        overrides=arguments.overrides,
+        flags=flags(arguments),
+        profile=arguments.profile,
+        ignore_user_config=arguments.ignore_user_config,
+    )
+    return _print(f"{text}\n")
+
+
+def _help(command: str | None) -> int:
+    from codex_py.frontends.help import CONFIG, EXEC, TOP  # noqa: PLC0415
+
+    return _print({"exec": EXEC, "e": EXEC, "config": CONFIG}.get(command or "", TOP))
+
+
+def _no_command(word: str | None) -> str:
+    if word in _CODEX_COMMANDS:
+        return f"`codex-py {word}` is not supported yet"
+    if word is not None and (near := suggestion(word, _COMMANDS)):
+        return f"unknown command {word!r}.{near}"
+    return "the interactive terminal is not there yet; use `codex-py exec PROMPT`"
+
+
+def _print(text: str) -> int:
+    stdout = OutputStream(1)
+    stdout.write_text(text)
+    if stdout.failure is None:
+        return 0
+    return READER_LEFT if stdout.reader_left else ExitCode.TURN_FAILED

@@ -1,0 +1,94 @@
+"""The configuration of a run: files, with the options of the command line on top."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from codex_py.config.config import Config, load_config
+from codex_py.config.trust import write_trust
+from codex_py.errors import CodexError
+from codex_py.frontends.arguments import Arguments
+
+_OSS_MODELS = {"ollama": "gpt-oss:20b", "lmstudio": "openai/gpt-oss-20b"}
+
+
+def load_exec_config(arguments: Arguments, environment: Mapping[str, str]) -> Config:
+    """The configuration of a run that may be where it is. `--trust` is written down first.
+
+    Raises:
+        CodexError: the folder to work in is not there; or it is neither in a git repository nor
+            trusted, and no option allows that.
+        ConfigError: see `load_config`.
+    """
+    config = _load(arguments, environment)
+    if arguments.trust and config.trust is None:
+        write_trust(config.home, config.project_root or config.cwd)
+        # Trust lets the project's own files and another default sandbox in.
+        config = _load(arguments, environment)
+    allowed = arguments.skip_git_repo_check or arguments.bypass
+    if not (allowed or config.inside_git or config.trust == "trusted"):
+        raise CodexError(
+            "Not inside a trusted directory and --skip-git-repo-check was not specified.",
+            code="untrusted_directory",
+        )
+    return config
+
+
+def _load(arguments: Arguments, environment: Mapping[str, str]) -> Config:
+    def read(**more: str) -> Config:
+        return load_config(
+            cwd=cwd,
+            environment=environment,
+            overrides=arguments.overrides,
+            # There is nobody to ask, whatever is configured.
+            flags={**more, **flags(arguments), "approval_policy": "never"},
+            profile=arguments.profile,
+            ignore_user_config=arguments.ignore_user_config,
+            strict=arguments.strict_config,
+        )
+
+    cwd = working_directory(arguments)
+    config = read()
+    if not arguments.oss:
+        return config
+    provider = arguments.local_provider or config.oss_provider
+    if provider not in _OSS_MODELS:
+        raise CodexError(
+            "--oss needs --local-provider, or `oss_provider` in config.toml: "
+            + ", ".join(_OSS_MODELS),
+            code="config",
+        )
+    return read(model_provider=provider, model=_OSS_MODELS[provider])
+
+
+def working_directory(arguments: Arguments) -> Path:
+    """Where to work: absolute, and without links.
+
+    Raises:
+        CodexError: it is not a folder.
+    """
+    name = arguments.cd or "."
+    try:
+        path = Path(name).resolve(strict=True)
+    except (OSError, RuntimeError) as error:
+        reason = getattr(error, "strerror", None) or "too many links"
+        raise CodexError(f"can not work in {name!r}: {reason}", code="cwd") from error
+    if not path.is_dir():
+        raise CodexError(f"can not work in {name!r}: Not a directory", code="cwd")
+    return path
+
+
+def flags(arguments: Arguments) -> dict[str, Any]:
+    """The settings that have options of their own, as a table for `load_config`."""
+    table: dict[str, Any] = {}
+    if arguments.model is not None:
+        table["model"] = arguments.model
+    if arguments.approval is not None:
+        table["approval_policy"] = arguments.approval
+    if arguments.bypass:
+        table["sandbox_mode"] = "danger-full-access"
+    elif arguments.sandbox is not None:
+        table["sandbox_mode"] = arguments.sandbox
+    elif arguments.full_auto:
+        table["sandbox_mode"] = "workspace-write"
+    return table

@@ -1,0 +1,100 @@
+"""What `--help` prints. Written by hand for 80 columns; a test compares it with the options there are."""
+
+TOP = """\
+A streaming coding agent for the terminal and for CI, compatible with Codex.
+
+Usage: codex-py [OPTIONS] COMMAND [ARGS]
+
+Commands:
+  exec, e             Work on one prompt without asking anything, and exit
+  exec resume         Go on with an earlier session
+  demo                Show a session that needs no key and no network
+  config explain KEY  Say what a setting is, and which file or option set it
+  help [COMMAND]      Print the help of a command
+
+Options:
+  -h, --help          Print help
+  -V, --version       Print the version
+
+The options of `exec` may also stand before it: `codex-py -m MODEL exec PROMPT`.
+"""
+
+EXEC = """\
+Work on one prompt without asking anything, and exit.
+
+Usage: codex-py exec [OPTIONS] [PROMPT]
+       codex-py exec [OPTIONS] resume [SESSION | --last] [PROMPT]
+
+Arguments:
+  PROMPT   What to do. Without it, or with `-`, the prompt is read from standard
+           input; with it, what is piped in is added as a `<stdin>` block
+  SESSION  Id or name of a session
+
+Model:
+  -m, --model MODEL         Model to use
+      --oss                 Use a model served on this machine
+      --local-provider NAME Which server, with --oss: lmstudio, ollama
+      --search              Let the model search the web live
+  -i, --image FILE...       Attach images; takes all words up to the next option
+                            (end the list with `--`), or names split by commas
+
+What it may do:
+  -s, --sandbox MODE        read-only, workspace-write, danger-full-access
+      --add-dir DIR         One more folder that may be written to (repeatable)
+  -C, --cd DIR              Folder to work in
+      --skip-git-repo-check Work outside a git repository too
+      --trust               Remember this project as trusted
+  -a, --ask-for-approval P  Accepted for compatibility: exec never asks
+      --full-auto           Old spelling of --sandbox workspace-write
+      --dangerously-bypass-approvals-and-sandbox
+                            No sandbox at all. Only for machines that are one
+      --fail-on denied      Exit with 5 if something it needed was refused
+
+Output:
+      --json                Print events to standard output, one JSON line each
+  -o, --output-last-message FILE
+                            Write the last message to FILE
+      --output-schema FILE  JSON Schema that the last message must satisfy
+      --color WHEN          always, never, auto (the default)
+
+Configuration:
+  -c, --config KEY=VALUE    Override a setting; VALUE is TOML, or else a string:
+                            -c model_reasoning_effort=high
+                            -c 'sandbox_workspace_write.network_access=true'
+  -p, --profile NAME        Add $CODEX_HOME/NAME.config.toml
+      --enable FEATURE      The same as -c features.FEATURE=true (repeatable)
+      --disable FEATURE     The same as -c features.FEATURE=false (repeatable)
+      --strict-config       Unknown settings are errors
+      --ignore-user-config  Leave out $CODEX_HOME/config.toml
+      --ignore-rules        Leave out the files of command rules
+      --dangerously-bypass-hook-trust
+                            Run hooks that nobody has trusted yet
+
+Session:
+      --ephemeral           Write no session file
+      --last                With resume: the newest session of this folder
+      --all                 With resume: sessions of every folder
+      --record TAPE         Keep the exchange with the model in a file
+      --replay TAPE         Answer from such a file, without a network
+      --thread-source NAME  Accepted for compatibility
+      --cyber-access-program NAME
+                            Accepted for compatibility: standard, daybreak_blue,
+                            daybreak_red
+
+  -h, --help                Print help
+  -V, --version             Print the version
+
+Exit codes: 0 done; 1 the turn failed; 2 usage; 4 the answer breaks the schema;
+5 refused; 69 the provider is unavailable; 75 try later; 77 authentication;
+78 configuration; 130 and 143 interrupted.
+"""
+
+CONFIG = """\
+Say what a setting is, and which file or option set it.
+
+Usage: codex-py config explain [OPTIONS] KEY
+
+KEY is a dotted path, such as `model` or `sandbox_workspace_write.network_access`.
+The options -c, -p, -C, --enable, --disable and --ignore-user-config count as they
+do for `exec`.
+"""

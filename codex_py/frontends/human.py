@@ -1,0 +1,206 @@
+"""`exec` for people: a session as text on standard error, laid out as Codex does."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from codex_py import __version__
+from codex_py.frontends.streams import OutputStream
+from codex_py.frontends.terminal import Style, printable
+from codex_py.protocol.approval import SandboxPolicy
+from codex_py.protocol.events import (
+    AgentMessage,
+    CommandExecution,
+    Error,
+    ErrorItem,
+    Event,
+    FileChange,
+    ItemCompleted,
+    ItemStarted,
+    ItemUpdated,
+    McpToolCall,
+    ReasoningSummary,
+    ThreadItem,
+    TodoList,
+    TurnCompleted,
+    TurnFailed,
+    WebSearch,
+)
+
+if TYPE_CHECKING:
+    from codex_py.core.session import TurnSettings
+
+
+class HumanText:
+    """An `EventSink`. Nothing is written before `begin`: events that come earlier wait for the header."""
+
+    def __init__(self, stream: OutputStream, style: Style, *, show_reasoning: bool = True) -> None:
+        self._stream = stream
+        self._style = style
+        self._show_reasoning = show_reasoning
+        self._waiting: list[Event] | None = []
+        self._announced = ""
+        """Id of the command whose line was printed last; another one's result names its command."""
+        self._reported = ""
+        """The last error, which the end of the turn repeats."""
+
+    def begin(self, thread_id: str, settings: "TurnSettings", prompt: str) -> None:
+        """Print the header and the prompt, then what has happened so far."""
+        style = self._style
+        facts = {
+            "workdir": str(settings.cwd),
+            "model": settings.model,
+            "provider": settings.provider,
+            "approval": str(settings.approval_policy),
+            "sandbox": sandbox_summary(settings.sandbox_policy, settings.cwd),
+            "reasoning effort": settings.reasoning_effort or "none",
+            "reasoning summaries": settings.reasoning_summary or "none",
+            "session id": thread_id,
+        }
+        self._line(f"codex-py v{__version__}\n--------")
+        for name, value in facts.items():
+            self._line(f"{style.bold(f'{name}:')} {printable(value)}")
+        self._line("--------")
+        self._line(f"{style.cyan('user')}\n{printable(prompt)}")
+        waiting, self._waiting = self._waiting or [], None
+        for event in waiting:
+            self._show(event)
+
+    def __call__(self, event: Event) -> None:
+        if self._waiting is not None:
+            self._waiting.append(event)
+        elif event.type is not None:
+            self._show(event)
+
+    def _show(self, event: Event) -> None:
+        match event:
+            case ItemStarted(item):
+                self._started(item)
+            case ItemUpdated(TodoList() as item):
+                self._todo(item)
+            case ItemCompleted(item):
+                self._completed(item)
+            case Error(message, code):
+                self._reported = message
+                if code != "aborted":
+                    self._error(message)
+            case TurnFailed(error) if error.code == "aborted":
+                self._line("turn interrupted")
+            case TurnFailed(error) if error.message != self._reported:
+                self._error(error.message)
+            case TurnCompleted(usage):
+                spent = usage.input_tokens - usage.cached_input_tokens + usage.output_tokens
+                self._line(f"{self._style.dim('tokens used')}\n{spent:,}")
+            case _:
+                pass
+
+    def _started(self, item: ThreadItem) -> None:
+        match item:
+            case CommandExecution():
+                self._command_line(item)
+            case FileChange():
+                self._line(self._style.bold("apply patch"))
+            case McpToolCall():
+                self._line(f"mcp: {printable(f'{item.server}/{item.tool}')} started")
+            case TodoList():
+                self._todo(item)
+            case _:
+                pass
+
+    def _completed(self, item: ThreadItem) -> None:
+        match item:
+            case AgentMessage():
+                self._line(f"{self._speaker('codex')}\n{printable(item.text)}")
+            case ReasoningSummary() if self._show_reasoning:
+                self._line(self._style.dim(printable(item.text)))
+            case CommandExecution():
+                self._command_result(item)
+            case FileChange():
+                self._file_change(item)
+            case McpToolCall():
+                reason = (
+                    f": {item.error['message']}" if item.error and "message" in item.error else ""
+                )
+                name = f"{item.server}/{item.tool}"
+                self._line(f"mcp: {printable(name)} ({item.status}){printable(reason)}")
+            case WebSearch():
+                self._line(f"web search: {printable(item.query)}")
+            case ErrorItem():
+                label = self._style.bold(self._style.yellow("warning:"))
+                self._line(f"{label} {printable(item.message)}")
+            case _:
+                # A plan that ends is the one that was shown last.
+                pass
+
+    def _command_line(self, item: CommandExecution) -> None:
+        self._announced = item.id
+        command = self._style.bold(printable(item.command))
+        where = f" in {printable(item.cwd)}" if item.cwd else ""
+        self._line(f"{self._speaker('exec')}\n{command}{where}")
+
+    def _command_result(self, item: CommandExecution) -> None:
+        if item.id != self._announced:
+            # Commands run side by side: say whose result this is.
+            self._command_line(item)
+        self._announced = ""
+        took = "" if item.duration_ms is None else f" in {duration(item.duration_ms)}"
+        if item.exit_code == 0:
+            verdict = self._style.green(f" succeeded{took}:")
+        elif item.exit_code is None:
+            verdict = self._style.red(f" {item.status}{took}:")
+        else:
+            verdict = self._style.red(f" exited {item.exit_code}{took}:")
+        output = printable(item.aggregated_output)
+        self._line(f"{verdict}\n{output}" + ("" if output.endswith("\n") else "\n"))
+
+    def _file_change(self, item: FileChange) -> None:
+        self._line(f"{self._style.bold('patch:')} {item.status}")
+        for change in item.changes:
+            self._line(self._style.dim(printable(change.path)))
+        if item.diff:
+            self._line(printable(item.diff).removesuffix("\n"))
+
+    def _todo(self, item: TodoList) -> None:
+        style = self._style
+        if item.explanation:
+            self._line(style.italic(printable(item.explanation)))
+        for entry in item.items:
+            text = printable(entry.text)
+            if entry.completed:
+                self._line(f"  {style.green('✓')} {text}")
+            elif entry.in_progress:
+                self._line(f"  {style.cyan('→')} {text}")
+            else:
+                self._line(f"  {style.dim('•')} {style.dim(text)}")
+
+    def _error(self, message: str) -> None:
+        self._line(f"{self._style.red('ERROR:')} {printable(message)}")
+
+    def _speaker(self, name: str) -> str:
+        return self._style.magenta(self._style.italic(name))
+
+    def _line(self, text: str) -> None:
+        self._stream.write_text(text + "\n")
+
+
+def sandbox_summary(policy: SandboxPolicy, cwd: Path) -> str:
+    """`read-only`, or `workspace-write [workdir, /tmp, $TMPDIR, …] (network access enabled)`."""
+    if policy.mode != "workspace-write":
+        return policy.mode
+    places = ["workdir"]
+    if not policy.exclude_slash_tmp:
+        places.append("/tmp")
+    if not policy.exclude_tmpdir_env_var:
+        places.append("$TMPDIR")
+    places += [str(root) for root in policy.writable_roots if root != cwd]
+    network = " (network access enabled)" if policy.network_access else ""
+    return f"workspace-write [{', '.join(places)}]{network}"
+
+
+def duration(milliseconds: int) -> str:
+    """`295ms`, `3.20s`, `2m 05s`."""
+    if milliseconds < 1000:
+        return f"{milliseconds}ms"
+    if milliseconds < 60_000:
+        return f"{milliseconds / 1000:.2f}s"
+    minutes, seconds = divmod(milliseconds // 1000, 60)
+    return f"{minutes}m {seconds:02}s"

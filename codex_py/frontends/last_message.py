@@ -1,0 +1,44 @@
+"""`-o FILE`: the last message, for the program that comes next."""
+
+import os
+import stat
+from pathlib import Path
+
+from codex_py.errors import CodexError
+
+
+class LastMessageFile:
+    """Opened before anything is asked of a model, so that a path that can not be written costs nothing.
+
+    The file keeps what it held until `write`, and keeps it for good if the turn fails.
+
+    Raises:
+        CodexError: the file can not be opened for writing.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except OSError as error:
+            raise _failure(path, error) from error
+
+    def write(self, text: str) -> None:
+        """Put the text, with no newline added, in place of what the file held. Once only.
+
+        Raises:
+            CodexError: it can not be written.
+        """
+        try:
+            if stat.S_ISREG(os.fstat(self._fd).st_mode):
+                os.ftruncate(self._fd, 0)
+            with os.fdopen(self._fd, "wb") as file:
+                file.write(text.encode(errors="replace"))
+        except OSError as error:
+            raise _failure(self.path, error) from error
+
+
+def _failure(path: Path, error: OSError) -> CodexError:
+    return CodexError(
+        f"Failed to write the last message to {str(path)!r}: {error.strerror}", code="output_file"
+    )

@@ -1,0 +1,147 @@
+"""The prompt of `exec`: an argument, standard input, or both.
+
+With a prompt argument, input that is piped in goes below it; a pipe that is open and says nothing is not
+waited for. Without one, standard input is the prompt and is read to its end. Notices and the form
+of the block are those of Codex.
+"""
+
+import codecs
+import os
+import select
+import stat
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+
+from codex_py.errors import CodexError
+from codex_py.frontends.arguments import UsageError
+
+GRACE_S = 0.1
+"""How long an open pipe has for its first byte when there is a prompt without it. Loading the
+configuration and opening the session take about as long, so hardly any of it is waited out."""
+
+MAX_BYTES = 64 * 1024 * 1024
+"""More than any model takes in; a stream without an end must not fill the memory."""
+
+_BYTE_ORDER_MARKS = (
+    # UTF-32 first: its little-endian mark begins with that of UTF-16.
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+
+
+def start_reading(
+    argument: str | None, *, notice: Callable[[str], None], fd: int = 0
+) -> "Future[str]":
+    """Begin to read the prompt, beside whatever else the program has to do; the result is its text.
+
+    `argument` is the prompt on the command line, if any; `-` stands for standard input. `notice` is told
+    what is being read, where a user could wonder why nothing happens. The result is an exception
+    (`CodexError`) for an empty prompt, text that can not be decoded, and input without an end.
+
+    Raises:
+        UsageError: there is no prompt, and standard input is a terminal.
+    """
+    from_stdin = argument is None or argument == "-"
+    reading: Future[str] = Future()
+    if os.isatty(fd):
+        if argument is None:
+            raise UsageError("no prompt: give one as an argument, or pipe it into standard input")
+        if argument != "-":
+            reading.set_result(argument)
+            return reading
+    if argument is None:
+        notice("Reading prompt from stdin...")
+    elif not from_stdin:
+        notice("Reading additional input from stdin...")
+    deadline = None if from_stdin else time.monotonic() + GRACE_S
+
+    def read() -> None:
+        try:
+            text = decode_prompt(_read_all(fd, deadline))
+            prompt = _required(text) if argument is None or from_stdin else below(argument, text)
+        except BaseException as error:  # noqa: BLE001 - raised where the result is asked for
+            reading.set_exception(error)
+        else:
+            reading.set_result(prompt)
+
+    # Marked as running: whoever stops waiting for the result does not take its place away.
+    reading.set_running_or_notify_cancel()
+    # A daemon of our own: a pool would wait at exit for input that may never end.
+    threading.Thread(target=read, name="stdin", daemon=True).start()
+    return reading
+
+
+def below(prompt: str, extra: str) -> str:
+    """The prompt with piped text in a block below it; blank text adds nothing."""
+    if not extra.strip():
+        return prompt
+    newline = "" if extra.endswith("\n") else "\n"
+    return f"{prompt}\n\n<stdin>\n{extra}{newline}</stdin>"
+
+
+def decode_prompt(data: bytes) -> str:
+    """Text in UTF-8, or in the encoding that its byte order mark names, without the mark.
+
+    Raises:
+        CodexError: it is not; the message names the offset of the first bad byte.
+    """
+    marked = (pair for pair in _BYTE_ORDER_MARKS if data.startswith(pair[0]))
+    mark, encoding = next(marked, (b"", "utf-8"))
+    try:
+        return data[len(mark) :].decode(encoding)
+    except UnicodeDecodeError as error:
+        raise _input_error(
+            f"the input is not valid {encoding.upper()}"
+            f" (invalid byte at offset {len(mark) + error.start});"
+            " convert it to UTF-8 and try again"
+        ) from error
+
+
+def _required(text: str) -> str:
+    if not text.strip():
+        raise CodexError("No prompt provided via stdin.", code="no_prompt")
+    return text
+
+
+def _read_all(fd: int, deadline: float | None) -> bytes:
+    """Everything up to the end; nothing if a pipe has not said a word by the deadline."""
+    if deadline is not None and not _speaks(fd, deadline):
+        return b""
+    pieces: list[bytes] = []
+    size = 0
+    try:
+        while piece := _read(fd):
+            pieces.append(piece)
+            size += len(piece)
+            if size > MAX_BYTES:
+                raise _input_error(f"there are more than {MAX_BYTES >> 20} MiB of it")
+    except OSError as error:
+        raise _input_error(error.strerror or str(error)) from error
+    return b"".join(pieces)
+
+
+def _read(fd: int) -> bytes:
+    while True:
+        try:
+            return os.read(fd, 1 << 18)
+        except BlockingIOError:
+            # Whoever started us made the descriptor non-blocking.
+            select.select([fd], [], [])
+
+
+def _speaks(fd: int, deadline: float) -> bool:
+    mode = os.fstat(fd).st_mode
+    if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
+        return True
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return bool(poll.poll(max(0.0, deadline - time.monotonic()) * 1000))
+
+
+def _input_error(what: str) -> CodexError:
+    return CodexError(f"Failed to read prompt from stdin: {what}", code="stdin")

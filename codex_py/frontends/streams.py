@@ -1,0 +1,81 @@
+"""Writing to the descriptors that the program was given, whatever is at their other end."""
+
+import errno
+import os
+import select
+import stat
+import time
+from collections.abc import Callable
+
+READER_LEFT = 141
+"""The exit code for an output that nobody reads any more: 128 + SIGPIPE, as a shell reports it."""
+
+_ATOMIC = 4096
+"""Bytes that a pipe takes without blocking once it is ready: PIPE_BUF of Linux."""
+
+
+class OutputStream:
+    """A descriptor that is written to at once, without a buffer of ours.
+
+    Writing never raises. After the first failure `failure` says why, and the rest is dropped.
+
+    Args:
+        patience_s: how long in all to wait for a pipe that nobody empties; what it does not take
+            by then is dropped until it takes something again. None waits for ever.
+
+    Attributes:
+        failure: the first error.
+        on_failure: called once, when it happens.
+    """
+
+    def __init__(self, fd: int, *, patience_s: float | None = None) -> None:
+        self.failure: OSError | None = None
+        self.on_failure: Callable[[], None] = lambda: None
+        self._fd = fd
+        # A terminal that was stopped with Ctrl-S is waited for; only pipes have absent readers.
+        self._patience_s = patience_s if _is_pipe(fd) else None
+
+    def write(self, data: bytes) -> None:
+        rest = memoryview(data)
+        while rest and self.failure is None:
+            piece = rest
+            if self._patience_s is not None:
+                if not self._takes_more():
+                    return
+                piece = rest[:_ATOMIC]
+            try:
+                rest = rest[os.write(self._fd, piece) :]
+            except BlockingIOError:
+                # Whoever started us made the descriptor non-blocking (Node does that).
+                self._wait_writable(None)
+            except OSError as error:
+                self.failure = error
+                self.on_failure()
+
+    def write_text(self, text: str) -> None:
+        self.write(text.encode(errors="replace"))
+
+    @property
+    def reader_left(self) -> bool:
+        """Whether writing failed because nobody reads any more, as behind `| head`."""
+        return self.failure is not None and self.failure.errno == errno.EPIPE
+
+    def _takes_more(self) -> bool:
+        assert self._patience_s is not None
+        began = time.monotonic()
+        ready = self._wait_writable(self._patience_s)
+        self._patience_s = max(0.0, self._patience_s - (time.monotonic() - began))
+        return ready
+
+    def _wait_writable(self, timeout_s: float | None) -> bool:
+        poll = select.poll()
+        poll.register(self._fd, select.POLLOUT)
+        return bool(poll.poll(None if timeout_s is None else timeout_s * 1000))
+
+
+def _is_pipe(fd: int) -> bool:
+    try:
+        mode = os.fstat(fd).st_mode
+    except OSError:
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)

@@ -1,0 +1,211 @@
+import re
+
+import pytest
+
+from codex_py.frontends.arguments import (
+    Arguments,
+    ExecTarget,
+    UsageError,
+    exec_parser,
+    exec_target,
+    parse_arguments,
+)
+from codex_py.frontends.help import EXEC, TOP
+
+
+def parse_exec(*argv: str) -> tuple[Arguments, ExecTarget]:
+    arguments = parse_arguments(["exec", *argv])
+    return arguments, exec_target(arguments.words[1:], arguments)
+
+
+@pytest.mark.parametrize(
+    ("argv", "expected"),
+    [
+        (["exec"], Arguments(words=("exec",))),
+        (
+            ["exec", "-"],
+            Arguments(
+                words=(
+                    "exec",
+                    "-",
+                )
+            ),
+        ),
+        (
+            ["-m", "x", "exec", "hi"],
+            Arguments(
+                words=(
+                    "exec",
+                    "hi",
+                ),
+                model="x",
+            ),
+        ),
+        (
+            ["exec", "hi", "-m", "x"],
+            Arguments(
+                words=(
+                    "exec",
+                    "hi",
+                ),
+                model="x",
+            ),
+        ),
+        (["exec", "-mx", "--model=y"], Arguments(words=("exec",), model="y")),
+        (
+            ["exec", "-c", "a=1", "--enable", "f", "--disable", "g", "--search", "-c", "b=x=y"],
+            Arguments(
+                words=("exec",),
+                overrides=[
+                    "a=1",
+                    "features.f=true",
+                    "features.g=false",
+                    'web_search="live"',
+                    "b=x=y",
+                ],
+            ),
+        ),
+        (["-c", "a=1", "exec", "-c", "b=2"], Arguments(words=("exec",), overrides=["a=1", "b=2"])),
+        (["exec", "--yolo"], Arguments(words=("exec",), bypass=True)),
+        (
+            ["exec", "--dangerously-bypass-approvals-and-sandbox"],
+            Arguments(words=("exec",), bypass=True),
+        ),
+        (["exec", "--experimental-json"], Arguments(words=("exec",), json=True)),
+        # An image takes every word up to the next option, as in Codex: the prompt too.
+        (["exec", "-i", "a.png", "hi"], Arguments(words=("exec",), image=["a.png", "hi"])),
+        (
+            ["exec", "-i", "a.png,b.png", "-i", "c.png", "--", "hi"],
+            Arguments(words=("exec",), literal_words=("hi",), image=["a.png,b.png", "c.png"]),
+        ),
+        (["exec", "--", "--json"], Arguments(words=("exec",), literal_words=("--json",))),
+        (
+            ["exec", "- first\n- second"],
+            Arguments(
+                words=(
+                    "exec",
+                    "- first\n- second",
+                )
+            ),
+        ),
+        (
+            ["exec", "-5 degrees"],
+            Arguments(
+                words=(
+                    "exec",
+                    "-5 degrees",
+                )
+            ),
+        ),
+        (
+            ["exec", "--add-dir", "a", "--add-dir", "b"],
+            Arguments(words=("exec",), add_dir=["a", "b"]),
+        ),
+        (["-a", "never", "exec"], Arguments(words=("exec",), approval="never")),
+    ],
+)
+def test_options_stand_anywhere(argv: list[str], expected: Arguments) -> None:
+    assert parse_arguments(argv) == expected
+
+
+def test_the_typescript_sdk_is_understood() -> None:
+    # The order in which @openai/codex-sdk 0.163 writes its options.
+    arguments, target = parse_exec(
+        *("--experimental-json", "--config", 'a.b="c"', "--config", 'openai_base_url="http://x"'),
+        *("--model", "m", "--thread-source", "user", "--sandbox", "workspace-write", "--cd", "/r"),
+        *("--add-dir", "/a", "--add-dir", "/b", "--skip-git-repo-check", "--output-schema", "/s"),
+        *("--cyber-access-program", "standard", "--config", 'model_reasoning_effort="high"'),
+        *("--config", "sandbox_workspace_write.network_access=true"),
+        *("--config", 'web_search="live"', "--config", 'approval_policy="never"'),
+        *("resume", "0199a213-81c0-7800-8aa1-bbab2a035a53", "--image", "/1.png", "--image", "/2"),
+    )
+    assert target == ExecTarget(None, resume="0199a213-81c0-7800-8aa1-bbab2a035a53")
+    assert arguments == Arguments(
+        words=(
+            "exec",
+            "resume",
+            "0199a213-81c0-7800-8aa1-bbab2a035a53",
+        ),
+        overrides=[
+            'a.b="c"',
+            'openai_base_url="http://x"',
+            'model_reasoning_effort="high"',
+            "sandbox_workspace_write.network_access=true",
+            'web_search="live"',
+            'approval_policy="never"',
+        ],
+        model="m",
+        thread_source="user",
+        sandbox="workspace-write",
+        cd="/r",
+        add_dir=["/a", "/b"],
+        skip_git_repo_check=True,
+        output_schema="/s",
+        cyber_access_program="standard",
+        json=True,
+        image=["/1.png", "/2"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("argv", "expected"),
+    [
+        ([], ExecTarget(None)),
+        (["hi"], ExecTarget("hi")),
+        (["-"], ExecTarget("-")),
+        (["--", "resume"], ExecTarget("resume")),
+        (["resume", "ID"], ExecTarget(None, resume="ID")),
+        (["resume", "ID", "--json", "hi"], ExecTarget("hi", resume="ID")),
+        (["resume", "ID", "--", "--hi"], ExecTarget("--hi", resume="ID")),
+        (["resume", "--last"], ExecTarget(None, resume_last=True)),
+        (["resume", "--last", "-m", "x", "hi"], ExecTarget("hi", resume_last=True)),
+        (["-s", "read-only", "resume", "hi", "--last"], ExecTarget("hi", resume_last=True)),
+    ],
+)
+def test_words_after_exec_say_what_to_work_on(argv: list[str], expected: ExecTarget) -> None:
+    assert parse_exec(*argv)[1] == expected
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["--jsn"], "unknown option --jsn. Did you mean --json?"),
+        (["--sandbx=read-only"], "unknown option --sandbx. Did you mean --sandbox?"),
+        (["-Z"], "unknown option -Z."),
+        (["--worktree"], "--worktree is not supported yet"),
+        (["--approve-for-me"], "--approve-for-me is not supported yet"),
+        (
+            ["-s", "foo"],
+            "-s/--sandbox: 'foo' is not a possible value:"
+            " read-only, workspace-write, danger-full-access",
+        ),
+        (["-m"], "-m/--model: expected one argument"),
+        (["--json=yes"], "--json/--experimental-json: ignored explicit argument 'yes'"),
+        (["fix", "it"], "unexpected argument 'it'; put quotes around the prompt"),
+        (["resume"], "say which session to resume: its id, its name, or --last"),
+        (["resume", "--last", "a", "b"], "unexpected argument 'b'; put quotes around the prompt"),
+        (["--last", "hi"], "--last and --all belong to `exec resume`"),
+        (["fork", "ID"], "`exec fork` is not supported yet"),
+        (["review"], "`exec review` is not supported yet"),
+    ],
+)
+def test_mistakes_are_told_in_a_sentence(argv: list[str], message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_exec(*argv)
+    assert str(caught.value) == message
+
+
+def test_help_names_every_option_and_no_other() -> None:
+    hidden = {"--yolo", "--experimental-json"}
+    named = set(re.findall(r"(?<![\w-])--?[A-Za-z][a-z-]*", EXEC)) - {"-py"}
+    accepted = {
+        flag
+        for line in exec_parser().format_help().splitlines()
+        for flag in re.findall(r"(?<![\w-])--?[A-Za-z][a-z-]*", line)
+    }
+    assert named == accepted - hidden
+
+
+@pytest.mark.parametrize("text", [TOP, EXEC])
+def test_help_fits_a_terminal(text: str) -> None:
+    assert max(map(len, text.splitlines())) <= 80

@@ -1,0 +1,51 @@
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from codex_py.frontends.interruption import Interruption
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_the_first_signal_cancels_the_task(number: signal.Signals) -> None:
+    before = signal.getsignal(number)
+
+    async def main() -> tuple[bool, signal.Signals | None]:
+        task = asyncio.create_task(asyncio.Event().wait())
+        with Interruption(task) as interruption:
+            os.kill(os.getpid(), number)
+            await asyncio.wait({task})
+        return task.cancelled(), interruption.signal
+
+    assert asyncio.run(main()) == (True, number)
+    assert signal.getsignal(number) == before
+
+
+def test_a_second_signal_ends_the_program_even_while_a_write_blocks() -> None:
+    script = """if True:
+        import asyncio, os, signal
+        from codex_py.frontends.interruption import Interruption
+        from codex_py.frontends.streams import OutputStream
+
+        async def work():
+            OutputStream(1).write(b"x" * 10_000_000)
+
+        async def main():
+            task = asyncio.create_task(work())
+            with Interruption(task):
+                await task
+
+        asyncio.run(main())
+    """
+    program = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
+    with program:
+        assert program.stdout is not None
+        # It is writing, and blocked from here on, for nobody reads the rest.
+        assert program.stdout.read(1) == b"x"
+        program.send_signal(signal.SIGINT)
+        while program.poll() is None:
+            program.send_signal(signal.SIGTERM)
+        assert program.returncode == 128 + signal.SIGTERM

@@ -1,0 +1,190 @@
+"""The real program, as far as it gets without a session."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from codex_py import __version__
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    home = tmp_path / "home"
+    home.mkdir()
+    return {"CODEX_HOME": str(home), "HOME": str(tmp_path), "PATH": os.defpath}
+
+
+def run(
+    *argv: str,
+    cwd: Path,
+    environment: dict[str, str],
+    stdin: int = subprocess.DEVNULL,
+    stdout: int = subprocess.PIPE,
+) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "codex_py", *argv],
+        cwd=cwd,
+        env=environment,
+        stdin=stdin,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("argv", [["--version"], ["-V"], ["exec", "--version"]])
+def test_the_version_is_printed(
+    tmp_path: Path, environment: dict[str, str], argv: list[str]
+) -> None:
+    done = run(*argv, cwd=tmp_path, environment=environment)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"codex-py {__version__}\n", "")
+
+
+def test_the_version_needs_no_imports(tmp_path: Path, environment: dict[str, str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "codex_py", "--version"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+    )
+    assert "codex_py" in done.stderr
+    assert "codex_py.frontends" not in done.stderr
+    assert "argparse" not in done.stderr
+
+
+def test_nothing_is_imported_from_the_working_directory(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    for name in ("json", "argparse", "asyncio", "httpx"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('imported')", encoding="utf-8")
+    done = run("exec", cwd=tmp_path, environment=environment)
+    assert (done.returncode, done.stderr) == (
+        1,
+        "Reading prompt from stdin...\n"
+        "Error: Not inside a trusted directory and --skip-git-repo-check was not specified.\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "stderr"),
+    [
+        ([], 2, "Error: the interactive terminal is not there yet; use `codex-py exec PROMPT`\n"),
+        (
+            ["fix it"],
+            2,
+            "Error: the interactive terminal is not there yet; use `codex-py exec PROMPT`\n",
+        ),
+        (["exce", "hi"], 2, "Error: unknown command 'exce'. Did you mean exec?\n"),
+        (["login"], 2, "Error: `codex-py login` is not supported yet\n"),
+        (["exec", "--jsn"], 2, "Error: unknown option --jsn. Did you mean --json?\n"),
+        (["config"], 2, "Error: say which setting: codex-py config explain KEY\n"),
+    ],
+)
+def test_usage_errors_are_one_sentence(
+    tmp_path: Path, environment: dict[str, str], argv: list[str], code: int, stderr: str
+) -> None:
+    done = run(*argv, cwd=tmp_path, environment=environment)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", stderr)
+
+
+@pytest.mark.parametrize(
+    ("argv", "start"),
+    [
+        (["--help"], "A streaming coding agent"),
+        (["help"], "A streaming coding agent"),
+        (["exec", "--help"], "Work on one prompt"),
+        (["help", "exec"], "Work on one prompt"),
+        (["config", "--help"], "Say what a setting is"),
+    ],
+)
+def test_help_goes_to_standard_output(
+    tmp_path: Path, environment: dict[str, str], argv: list[str], start: str
+) -> None:
+    done = run(*argv, cwd=tmp_path, environment=environment)
+    assert (done.returncode, done.stdout.startswith(start), done.stderr) == (0, True, "")
+
+
+def test_a_setting_is_explained(tmp_path: Path, environment: dict[str, str]) -> None:
+    done = run("config", "explain", "model", "-m", "x", cwd=tmp_path, environment=environment)
+    assert (done.returncode, done.stdout, done.stderr) == (
+        0,
+        'model = "x"\n  from command line\n',
+        "",
+    )
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "message"),
+    [
+        (["-C", "missing", "hi"], 1, "can not work in 'missing': No such file or directory"),
+        (
+            ["--skip-git-repo-check", "-o", "missing/file", "hi"],
+            1,
+            "Failed to write the last message to 'missing/file': No such file or directory",
+        ),
+        (["--oss", "hi"], 1, "--oss needs --local-provider, or `oss_provider` in config.toml:"),
+        (["-c", "model", "hi"], 78, "Error"),
+    ],
+)
+def test_mistakes_before_the_session_leave_standard_output_empty(
+    tmp_path: Path, environment: dict[str, str], argv: list[str], code: int, message: str
+) -> None:
+    done = run("exec", "--json", *argv, cwd=tmp_path, environment=environment)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("argv", [["--help"], ["--version"]])
+def test_a_reader_that_left_gives_no_traceback(
+    tmp_path: Path, environment: dict[str, str], argv: list[str]
+) -> None:
+    ours, theirs = os.pipe()
+    os.close(ours)
+    done = run(*argv, cwd=tmp_path, environment=environment, stdout=theirs)
+    os.close(theirs)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_closed_descriptors_are_no_reason_to_crash(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    done = subprocess.run(
+        ["/bin/sh", "-c", '"$0" -m codex_py exec --help <&- >&- 2>&-', sys.executable],
+        cwd=tmp_path,
+        env=environment,
+        timeout=30,
+        check=False,
+    )
+    assert done.returncode == 0
+
+
+def test_ctrl_c_while_the_prompt_is_awaited_ends_without_a_traceback(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    program = subprocess.Popen(
+        [sys.executable, "-m", "codex_py", "exec", "--skip-git-repo-check", "--ephemeral"],
+        cwd=tmp_path,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with program:
+        assert program.stderr is not None
+        assert program.stdout is not None
+        notice = program.stderr.readline()
+        program.send_signal(signal.SIGINT)
+        code = program.wait(30)
+        assert (notice, code) == ("Reading prompt from stdin...\n", 130)
+        assert (program.stdout.read(), program.stderr.read()) == ("", "")
