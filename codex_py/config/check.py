@@ -1,0 +1,171 @@
+"""The check of configuration values against the table of known keys."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, cast
+
+from codex_py.config.schema import PLAIN, SCHEMA, AnyOf, Kind
+
+KeyPath: TypeAlias = tuple[str, ...]
+"""The parts of a dotted key."""
+
+_RENAMED: Final = {
+    "experimental_instructions_file": "model_instructions_file",
+    "include_plan_tool": "tools.update_plan.enabled",
+    "preferred_auth_method": "forced_login_method",
+}
+"""Keys of older versions of Codex that have a successor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    key: KeyPath
+    text: str
+    """What is wrong, to be read after the key."""
+    unknown: bool = False
+    """The key is not known at all, which is no error unless the user asked for it."""
+
+
+def problems(values: Mapping[str, Any]) -> list[Problem]:
+    """What the schema says against a table, in the table's own order."""
+    return list(_check_table(values, SCHEMA, ()))
+
+
+def suggestion(key: KeyPath) -> str | None:
+    """The known key, dotted, that is most like an unknown one."""
+    if (successor := _RENAMED.get(".".join(key))) is not None:
+        return successor
+    if key[-1] in SCHEMA:
+        # Written below the header of a table, where it was meant to stand before the first one.
+        return key[-1]
+    # 2 ms, which only a misspelled key has to pay for.
+    import difflib  # noqa: PLC0415
+
+    names = _names(kind_of(key[:-1]))
+    if close := difflib.get_close_matches(key[-1], names, n=1):
+        return ".".join((*key[:-1], close[0]))
+    return None
+
+
+def kind_of(key: KeyPath) -> "Kind | None":
+    """The kind of the value at a key, `SCHEMA` itself for the empty one; None for an unknown key."""
+    kind: Kind | None = SCHEMA
+    for part in key:
+        kind = _member(kind, part)
+        if kind is None:
+            return None
+    return kind
+
+
+def _member(kind: Kind, part: str) -> "Kind | None":
+    match kind:
+        case dict():
+            return kind.get(part, kind.get("*"))
+        case AnyOf():
+            return next((found for one in kind if (found := _member(one, part)) is not None), None)
+        case "table" | "any":
+            return "any"
+        case _:
+            return None
+
+
+def _names(kind: "Kind | None") -> list[str]:
+    match kind:
+        case dict():
+            return [name for name in kind if name != "*"]
+        case AnyOf():
+            return [name for one in kind for name in _names(one)]
+        case _:
+            return []
+
+
+def _check_table(
+    table: Mapping[str, Any], kind: dict[str, Kind], key: KeyPath
+) -> Iterator[Problem]:
+    for name, value in table.items():
+        member = kind.get(name, kind.get("*"))
+        if member is None:
+            yield Problem((*key, name), "is unknown", unknown=True)
+        else:
+            yield from _check(value, member, (*key, name))
+
+
+def _check(value: Any, kind: Kind, key: KeyPath) -> Iterator[Problem]:
+    match kind:
+        case dict() if isinstance(value, dict):
+            yield from _check_table(cast("dict[str, Any]", value), kind, key)
+        case list() if isinstance(value, list):
+            for number, element in enumerate(cast("list[Any]", value)):
+                yield from _check(element, kind[0], (*key, str(number)))
+        case AnyOf():
+            # The first of the same shape speaks, so that a mistake in a table is told precisely.
+            fitting = (one for one in kind if _same_shape(value, one))
+            if (one := next(fitting, None)) is not None:
+                yield from _check(value, one, key)
+            else:
+                yield Problem(key, f"must be {expected(kind)}, not {shown(value)}")
+        case str() if _is_plain(value, kind):
+            pass
+        case tuple() if value in kind:
+            pass
+        case _:
+            yield Problem(key, f"must be {expected(kind)}, not {shown(value)}")
+
+
+def _same_shape(value: Any, kind: Kind) -> bool:
+    match kind:
+        case dict():
+            return isinstance(value, dict)
+        case list():
+            return isinstance(value, list)
+        case AnyOf():
+            return any(_same_shape(value, one) for one in kind)
+        case tuple():
+            return isinstance(value, str)
+        case _:
+            return _is_plain(value, kind)
+
+
+def _is_plain(value: Any, kind: str) -> bool:
+    if kind != "any" and isinstance(value, bool):
+        return kind == "boolean"  # Python takes a boolean for an integer
+    return isinstance(value, PLAIN[kind][1]) and not (kind == "count" and value < 0)
+
+
+def expected(kind: Kind) -> str:
+    """What a value of the kind is, in words."""
+    match kind:
+        case dict():
+            return "a table"
+        case list():
+            return "an array"
+        case AnyOf():
+            return " or ".join(expected(one) for one in kind)
+        case tuple():
+            return "one of " + ", ".join(f"`{choice}`" for choice in kind)
+        case _:
+            return PLAIN[kind][0]
+
+
+def shown(value: Any) -> str:
+    """A value in a message: short, whatever it is."""
+    match value:
+        case dict():
+            return "a table"
+        case list():
+            return "an array"
+        case bool():
+            return f"`{str(value).lower()}`"
+        case _:
+            text = str(cast("object", value))
+            return f"`{text if len(text) <= 40 else text[:39] + '…'}`"
+
+
+def dotted(key: Sequence[str]) -> str:
+    """A key as TOML writes it, with quotes around what is not a plain name."""
+    return ".".join(
+        part
+        if part and part.isascii() and part.replace("-", "").replace("_", "").isalnum()
+        else '"' + part.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        for part in key
+    )

@@ -1,0 +1,279 @@
+"""The configuration of a session: what all the layers amount to, with types."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias, cast
+
+from codex_py.config.environment import ShellEnvironmentPolicy
+from codex_py.config.files import read_required_text
+from codex_py.config.layers import SYSTEM_CONFIG, read_layers
+from codex_py.config.paths import folders_between, inside_git
+from codex_py.config.schema import DEFAULTS
+from codex_py.config.trust import Trust
+from codex_py.errors import ConfigError
+from codex_py.protocol.approval import ApprovalPolicy, SandboxMode, SandboxPolicy
+
+WebSearchMode: TypeAlias = Literal["disabled", "cached", "indexed", "live"]
+
+_PERMISSION_PROFILES: Final[dict[str, SandboxMode]] = {
+    ":read-only": "read-only",
+    ":workspace": "workspace-write",
+    ":danger-full-access": "danger-full-access",
+}
+"""The built-in values of `default_permissions`, which generalise the sandbox modes."""
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxWorkspaceWrite:
+    """`[sandbox_workspace_write]`."""
+
+    writable_roots: tuple[Path, ...] = ()
+    """Absolute, beside the working directory."""
+    network_access: bool = False
+    exclude_tmpdir_env_var: bool = False
+    exclude_slash_tmp: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Names and meanings are those of the keys in `config.toml`; None stands for an unset key."""
+
+    home: Path
+    """`$CODEX_HOME`; it need not exist yet."""
+    cwd: Path
+    project_root: Path | None
+    inside_git: bool
+    trust: Trust | None
+
+    model: str | None
+    review_model: str | None
+    model_provider: str
+    model_providers: Mapping[str, Mapping[str, Any]]
+    """Tables as the user wrote them; the built-in providers are not among them."""
+    oss_provider: str | None
+    openai_base_url: str | None
+    model_context_window: int | None
+    model_auto_compact_token_limit: int | None
+    model_reasoning_effort: str | None
+    model_reasoning_summary: str | None
+    model_verbosity: str | None
+    model_catalog_json: Path | None
+    service_tier: str | None
+
+    base_instructions: str | None
+    """The contents of `model_instructions_file`, or `instructions`."""
+    developer_instructions: str | None
+    compact_prompt: str | None
+    include_permissions_instructions: bool
+    include_environment_context: bool
+    project_doc_max_bytes: int
+    project_doc_fallback_filenames: tuple[str, ...]
+    project_root_markers: tuple[str, ...]
+
+    approval_policy: ApprovalPolicy | None
+    """`on-request` where the user wrote a `granular` table."""
+    approval_granular: Mapping[str, bool] | None
+    """Kinds of request that are rejected unasked where false."""
+    sandbox_mode: SandboxMode | None
+    """None leaves it to the rule of `sandbox_policy`."""
+    sandbox_workspace_write: SandboxWorkspaceWrite
+
+    shell_environment: ShellEnvironmentPolicy
+    allow_login_shell: bool
+    tool_output_token_limit: int | None
+    background_terminal_max_timeout_ms: int
+    web_search: WebSearchMode
+    web_search_options: Mapping[str, Any]
+    """`[tools.web_search]`: `context_size`, `allowed_domains`, `location`."""
+    update_plan_enabled: bool | None
+    mcp_servers: Mapping[str, Mapping[str, Any]]
+
+    notify: tuple[str, ...] | None
+    history_persistence: Literal["save-all", "none"]
+    hide_agent_reasoning: bool
+    show_raw_agent_reasoning: bool
+    features: Mapping[str, Any]
+
+    values: Mapping[str, Any]
+    """All layers merged, for keys that have no field here; defaults are not filled in."""
+    warnings: tuple[str, ...]
+    """One sentence each, for the user."""
+
+    @property
+    def project_folders(self) -> tuple[Path, ...]:
+        """From the project's root down to the working directory; that alone without a root."""
+        return folders_between(self.project_root, self.cwd)
+
+    def sandbox_policy(self, add_dirs: Sequence[Path] = ()) -> SandboxPolicy:
+        """What commands may touch: reading alone, unless the project is trusted or the user says more.
+
+        `add_dirs` are further writable folders, relative to the working directory or absolute; like
+        the configured ones they count with `workspace-write` alone.
+        """
+        mode = self.sandbox_mode or ("workspace-write" if self.trust == "trusted" else "read-only")
+        if mode != "workspace-write":
+            return SandboxPolicy(mode=mode, network_access=mode == "danger-full-access")
+        settings = self.sandbox_workspace_write
+        added = (self.cwd / folder for folder in add_dirs)
+        roots = dict.fromkeys((self.cwd, *settings.writable_roots, *added))
+        return SandboxPolicy(
+            mode=mode,
+            writable_roots=tuple(roots),
+            network_access=settings.network_access,
+            exclude_tmpdir_env_var=settings.exclude_tmpdir_env_var,
+            exclude_slash_tmp=settings.exclude_slash_tmp,
+        )
+
+
+def load_config(
+    *,
+    cwd: Path,
+    environment: Mapping[str, str],
+    overrides: Sequence[str] = (),
+    flags: Mapping[str, Any] | None = None,
+    profile: str | None = None,
+    ignore_user_config: bool = False,
+    strict: bool = False,
+    system_config: Path = SYSTEM_CONFIG,
+) -> Config:
+    """Read the configuration for a session in `cwd`.
+
+    `overrides` are the texts of `-c KEY=VALUE`. `flags` are the dedicated options of the command line,
+    as a table in the form of the file: `{"model": "gpt-5.5", "sandbox_mode": "read-only"}`. Unknown keys
+    become warnings; with `strict` they are errors.
+
+    Raises:
+        ConfigError: the message names the file, the line where known, and the key.
+    """
+    layers = read_layers(
+        cwd=cwd,
+        environment=environment,
+        overrides=overrides,
+        flags=flags,
+        profile=profile,
+        ignore_user_config=ignore_user_config,
+        strict=strict,
+        system_config=system_config,
+    )
+    values = layers.merged()
+
+    def get(key: str) -> Any:
+        value: Any = values
+        for part in key.split("."):
+            if not isinstance(value, dict) or part not in value:
+                return DEFAULTS.get(key)
+            value = cast("dict[str, Any]", value)[part]
+        return value
+
+    def text_of(key: str) -> str | None:
+        path = get(key)
+        return None if path is None else read_required_text(Path(path), key)
+
+    _check_mcp_servers(values.get("mcp_servers", {}))
+    approval_policy, approval_granular = _approval(get("approval_policy"))
+    sandbox_mode, sandbox_warnings = _sandbox_mode(values)
+    web_search_tool = cast("dict[str, Any] | bool | None", get("tools.web_search"))
+    base_instructions = text_of("model_instructions_file")
+    compact_prompt = text_of("experimental_compact_prompt_file")
+    catalog, notify = get("model_catalog_json"), get("notify")
+    return Config(
+        home=layers.home,
+        cwd=layers.cwd,
+        project_root=layers.project_root,
+        inside_git=inside_git(layers.cwd),
+        trust=layers.trust,
+        model=get("model"),
+        review_model=get("review_model"),
+        model_provider=get("model_provider"),
+        model_providers=values.get("model_providers", {}),
+        oss_provider=get("oss_provider"),
+        openai_base_url=get("openai_base_url"),
+        model_context_window=get("model_context_window"),
+        model_auto_compact_token_limit=get("model_auto_compact_token_limit"),
+        model_reasoning_effort=get("model_reasoning_effort"),
+        model_reasoning_summary=get("model_reasoning_summary"),
+        model_verbosity=get("model_verbosity"),
+        model_catalog_json=None if catalog is None else Path(catalog),
+        service_tier=get("service_tier"),
+        base_instructions=get("instructions") if base_instructions is None else base_instructions,
+        developer_instructions=get("developer_instructions"),
+        compact_prompt=get("compact_prompt") if compact_prompt is None else compact_prompt,
+        include_permissions_instructions=get("include_permissions_instructions"),
+        include_environment_context=get("include_environment_context"),
+        project_doc_max_bytes=get("project_doc_max_bytes"),
+        project_doc_fallback_filenames=tuple(get("project_doc_fallback_filenames")),
+        project_root_markers=tuple(get("project_root_markers")),
+        approval_policy=approval_policy,
+        approval_granular=approval_granular,
+        sandbox_mode=sandbox_mode,
+        sandbox_workspace_write=SandboxWorkspaceWrite(
+            writable_roots=tuple(map(Path, get("sandbox_workspace_write.writable_roots"))),
+            network_access=get("sandbox_workspace_write.network_access"),
+            exclude_tmpdir_env_var=get("sandbox_workspace_write.exclude_tmpdir_env_var"),
+            exclude_slash_tmp=get("sandbox_workspace_write.exclude_slash_tmp"),
+        ),
+        shell_environment=ShellEnvironmentPolicy(
+            inherit=get("shell_environment_policy.inherit"),
+            ignore_default_excludes=get("shell_environment_policy.ignore_default_excludes"),
+            exclude=tuple(get("shell_environment_policy.exclude")),
+            set=get("shell_environment_policy.set"),
+            include_only=tuple(get("shell_environment_policy.include_only")),
+            experimental_use_profile=get("shell_environment_policy.experimental_use_profile"),
+        ),
+        allow_login_shell=get("allow_login_shell"),
+        tool_output_token_limit=get("tool_output_token_limit"),
+        background_terminal_max_timeout_ms=get("background_terminal_max_timeout"),
+        # The old switch `tools.web_search = false` still means what it says.
+        web_search=values.get("web_search")
+        or ("disabled" if web_search_tool is False else get("web_search")),
+        web_search_options=web_search_tool if isinstance(web_search_tool, dict) else {},
+        update_plan_enabled=get("tools.update_plan.enabled"),
+        mcp_servers=values.get("mcp_servers", {}),
+        notify=None if notify is None else tuple(notify),
+        history_persistence=get("history.persistence"),
+        hide_agent_reasoning=get("hide_agent_reasoning"),
+        show_raw_agent_reasoning=get("show_raw_agent_reasoning"),
+        features=values.get("features", {}),
+        values=values,
+        warnings=(*layers.warnings, *sandbox_warnings),
+    )
+
+
+def _approval(value: Any) -> tuple[ApprovalPolicy | None, Mapping[str, bool] | None]:
+    match value:
+        case None:
+            return None, None
+        case str():
+            return ApprovalPolicy(value), None
+        case _:
+            return ApprovalPolicy.ON_REQUEST, value.get("granular", {})
+
+
+def _sandbox_mode(values: Mapping[str, Any]) -> tuple[SandboxMode | None, tuple[str, ...]]:
+    mode, name = values.get("sandbox_mode"), values.get("default_permissions")
+    if mode is not None:
+        return mode, ()
+    if name is None:
+        if values.get("permissions"):
+            raise ConfigError(
+                "`permissions` is defined, and `default_permissions` does not choose one"
+            )
+        return None, ()
+    if name in _PERMISSION_PROFILES:
+        return _PERMISSION_PROFILES[name], ()
+    # Whatever the profile allows, this is not more.
+    warning = f"Permission profile {name!r} is not supported; the sandbox is read-only instead."
+    return "read-only", (warning,)
+
+
+def _check_mcp_servers(servers: Mapping[str, Mapping[str, Any]]) -> None:
+    for name, server in servers.items():
+        if "bearer_token" in server:
+            raise ConfigError(
+                f"mcp_servers.{name}: `bearer_token` is not supported; name a variable in"
+                " `bearer_token_env_var` instead"
+            )
+        if ("command" in server) == ("url" in server):
+            both = "not both" if "url" in server else "one of them is required"
+            raise ConfigError(f"mcp_servers.{name}: `command` or `url`, {both}")

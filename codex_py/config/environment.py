@@ -1,0 +1,103 @@
+"""The environment of the commands that the model runs."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Final, Literal
+
+from codex_py import __version__
+
+
+@dataclass(frozen=True, slots=True)
+class ShellEnvironmentPolicy:
+    """`[shell_environment_policy]`. Patterns are globs and do not mind case."""
+
+    inherit: Literal["all", "core", "none"] = "all"
+    ignore_default_excludes: bool = True
+    """False takes out what looks like a credential by its name."""
+    exclude: tuple[str, ...] = ()
+    set: Mapping[str, str] = field(default_factory=dict[str, str])
+    include_only: tuple[str, ...] = ()
+    """Applied last, to `set` too; empty keeps everything."""
+    experimental_use_profile: bool = False
+
+
+_CORE: Final = frozenset(
+    {"HOME", "LOGNAME", "PATH", "SHELL", "TEMP", "TMP", "TMPDIR", "USER", "USERNAME"}
+)
+_CREDENTIALS: Final = ("*KEY*", "*SECRET*", "*TOKEN*")
+
+_PLAIN_OUTPUT: Final = {
+    "COLORTERM": "",
+    "GH_PAGER": "cat",
+    "GIT_PAGER": "cat",
+    "GIT_TERMINAL_PROMPT": "0",
+    "LANG": "C.UTF-8",
+    "LC_ALL": "C.UTF-8",
+    "LC_CTYPE": "C.UTF-8",
+    "NO_COLOR": "1",
+    "PAGER": "cat",
+    "TERM": "dumb",
+}
+"""So that programs neither colour nor page what the model reads, and do not wait for a password."""
+
+
+def child_environment(
+    policy: ShellEnvironmentPolicy,
+    environment: Mapping[str, str],
+    *,
+    thread_id: str,
+    network_disabled: bool,
+    secret_names: Collection[str],
+) -> dict[str, str]:
+    """What a command gets: the user's environment as the policy leaves it, and what we add.
+
+    The order is that of Codex: inherit, default excludes, `exclude`, `set`, `include_only`. The
+    variables in `secret_names`, which hold the keys of the model's provider, are taken out unless
+    `include_only` names them in full or `set` gives them a value. What the user sets on purpose wins over
+    what we add to keep output plain.
+    """
+    variables = _inherited(policy, environment)
+    if not policy.ignore_default_excludes:
+        variables = _without(variables, _CREDENTIALS)
+    variables = _without(variables, policy.exclude)
+    wanted = {name.upper() for name in policy.include_only}
+    for name in secret_names:
+        if name.upper() not in wanted:
+            variables.pop(name, None)
+    variables |= policy.set
+    if policy.include_only:
+        variables = {
+            name: value for name, value in variables.items() if _matches(name, policy.include_only)
+        }
+    chosen = {name: variables[name] for name in policy.set if name in variables}
+    variables |= _PLAIN_OUTPUT | chosen
+    variables |= {
+        "CODEX_CI": "1",
+        "CODEX_SESSION_ID": thread_id,
+        "CODEX_THREAD_ID": thread_id,
+        "CODEX_VERSION": __version__,
+    }
+    if network_disabled:
+        variables["CODEX_SANDBOX_NETWORK_DISABLED"] = "1"
+    return variables
+
+
+def _inherited(policy: ShellEnvironmentPolicy, environment: Mapping[str, str]) -> dict[str, str]:
+    match policy.inherit:
+        case "all":
+            return dict(environment)
+        case "core":
+            return {name: value for name, value in environment.items() if name.upper() in _CORE}
+        case "none":
+            return {}
+
+
+def _without(variables: dict[str, str], patterns: Sequence[str]) -> dict[str, str]:
+    if not patterns:
+        return variables
+    return {name: value for name, value in variables.items() if not _matches(name, patterns)}
+
+
+def _matches(name: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(name.upper(), pattern.upper()) for pattern in patterns)

@@ -1,0 +1,122 @@
+"""Say where a setting comes from: the layer that won, and what it overrode."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from codex_py.config.check import KeyPath, dotted, kind_of, suggestion
+from codex_py.config.layers import SYSTEM_CONFIG, Layer, Layers, read_layers
+from codex_py.config.overrides import parse_key
+from codex_py.config.schema import DEFAULTS
+from codex_py.errors import ConfigError
+
+
+def explain(
+    key: str,
+    *,
+    cwd: Path,
+    environment: Mapping[str, str],
+    overrides: Sequence[str] = (),
+    flags: Mapping[str, Any] | None = None,
+    profile: str | None = None,
+    ignore_user_config: bool = False,
+    system_config: Path = SYSTEM_CONFIG,
+) -> str:
+    """The story of a key, or of every key below a table, as lines for the terminal without the last line end.
+
+    Credentials are shown as `***`. The other arguments are those of `load_config`.
+
+    Raises:
+        ConfigError: the configuration can not be read, or there is no such key.
+    """
+    layers = read_layers(
+        cwd=cwd,
+        environment=environment,
+        overrides=overrides,
+        flags=flags,
+        profile=profile,
+        ignore_user_config=ignore_user_config,
+        system_config=system_config,
+    )
+    path = parse_key(key)
+    found = _lookup(layers.merged(), path)
+    if found is None:
+        if kind_of(path) is None:
+            similar = suggestion(path)
+            hint = f"; did you mean `{similar}`?" if similar else ""
+            raise ConfigError(f"`{key}` is no known setting{hint}")
+        return "\n".join(_unset(path))
+    lines: list[str] = []
+    for leaf in _leaves(found[0], path):
+        lines += _story(layers, leaf)
+    return "\n".join(lines)
+
+
+def _unset(path: KeyPath) -> Iterator[str]:
+    name = dotted(path)
+    if name in DEFAULTS:
+        yield f"{name} = {_shown(DEFAULTS[name], path)}"
+        yield "  the default; it is set nowhere"
+        return
+    below = [key for key in DEFAULTS if key.startswith(f"{name}.")]
+    for key in below:
+        yield f"{key} = {_shown(DEFAULTS[key], path)}"
+        yield "  the default; it is set nowhere"
+    if not below:
+        yield f"{name} is set nowhere and has no default"
+
+
+def _story(layers: Layers, path: KeyPath) -> Iterator[str]:
+    said: list[tuple[Layer, Any]] = []
+    for layer in layers.layers:
+        found = _lookup(layer.values, path)
+        if found is not None:
+            said.append((layer, found[0]))
+    (winner, value), *overridden = said
+    yield f"{dotted(path)} = {_shown(value, path)}"
+    yield f"  from {_source(winner, path)}"
+    for layer, other in overridden:
+        yield f"  overrides {_shown(other, path)} from {_source(layer, path)}"
+
+
+def _source(layer: Layer, path: KeyPath) -> str:
+    return layer.name if layer.path is None else f"{layer.name} config {layer.where(path)}"
+
+
+def _lookup(values: Mapping[str, Any], path: KeyPath) -> tuple[Any] | None:
+    value: Any = values
+    for part in path:
+        if not isinstance(value, Mapping) or part not in value:
+            return None
+        value = cast("Mapping[str, Any]", value)[part]
+    return (value,)
+
+
+def _leaves(value: Any, path: KeyPath) -> Iterator[KeyPath]:
+    if isinstance(value, dict) and value:
+        for name, part in cast("dict[str, Any]", value).items():
+            yield from _leaves(part, (*path, name))
+    else:
+        yield path
+
+
+def _shown(value: Any, path: KeyPath) -> str:
+    """The value as TOML."""
+    if kind_of(path) == "secret":
+        return '"***"'
+    match value:
+        case bool():
+            return str(value).lower()
+        case str():
+            return json.dumps(value, ensure_ascii=False)
+        case list():
+            return f"[{', '.join(_shown(part, path) for part in cast('list[Any]', value))}]"
+        case dict():
+            pairs = cast("dict[str, Any]", value).items()
+            inner = ", ".join(
+                f"{dotted((name,))} = {_shown(part, (*path, name))}" for name, part in pairs
+            )
+            return f"{{ {inner} }}" if inner else "{}"
+        case _:
+            return str(value)

@@ -1,0 +1,105 @@
+"""Read the files that a configuration is made of; whatever is wrong with one is said in a sentence."""
+
+import re
+import tomllib
+from pathlib import Path
+from stat import S_ISREG
+from typing import Any, cast
+
+from codex_py.errors import ConfigError
+
+_MAX_DEPTH = 64
+"""Tables and arrays inside each other. More than a person writes, less than Python's stack holds."""
+
+_POSITION = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)\Z", re.DOTALL)
+
+
+def read_text(path: Path) -> str | None:
+    """The text of a file without a byte order mark, line ends as they are; None if there is no file.
+
+    Raises:
+        ConfigError: it is no regular file, it can not be read, or it is not UTF-8.
+    """
+    try:
+        if not S_ISREG(path.stat().st_mode):
+            # Reading a pipe would wait for whoever writes it.
+            raise ConfigError(f"{path} is not a regular file")
+        return path.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        return None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is not UTF-8 text (byte {error.start})") from error
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ConfigError(f"{path} can not be read: {reason}") from error
+
+
+def read_required_text(path: Path, key: str) -> str:
+    """The text of a file that a key of the configuration names.
+
+    Raises:
+        ConfigError: as for `read_text`, and if there is no such file.
+    """
+    text = read_text(path)
+    if text is None:
+        raise ConfigError(f"`{key}` names {path}, which does not exist")
+    return text
+
+
+def parse_toml(text: str, path: Path) -> dict[str, Any]:
+    """Parse the text of a file.
+
+    Raises:
+        ConfigError: with path, line and column.
+    """
+    try:
+        values = tomllib.loads(text)
+    except RecursionError as error:
+        raise _too_deep(str(path)) from error
+    except ValueError as error:
+        message, line, column = _located(str(error), text)
+        raise ConfigError(
+            f"Error loading config.toml: {path}:{line}:{column}: {message}"
+        ) from error
+    require_shallow(values, str(path))
+    return values
+
+
+def require_shallow(value: Any, source: str) -> None:
+    """Make sure that a value can be walked recursively.
+
+    Raises:
+        ConfigError: tables and arrays are nested too deeply.
+    """
+    level: list[Any] = [value]
+    for _ in range(_MAX_DEPTH):
+        # One level at a time and without recursion: a dotted key nests as deep as it is long.
+        level = [
+            part
+            for outer in level
+            if isinstance(outer, dict | list)
+            for part in cast(
+                "list[Any]",
+                outer if isinstance(outer, list) else cast("dict[str, Any]", outer).values(),
+            )
+        ]
+        if not level:
+            return
+    raise _too_deep(source)
+
+
+def _too_deep(source: str) -> ConfigError:
+    return ConfigError(
+        f"Error loading config.toml: {source}: more than {_MAX_DEPTH} tables and arrays"
+        " inside each other"
+    )
+
+
+def _located(message: str, text: str) -> tuple[str, int, int]:
+    """What `tomllib` says, with the place, which it gives as text alone, taken apart."""
+    found = _POSITION.match(message)
+    if found is None:
+        return message, 1, 1
+    if found[2] is None:
+        return found[1], text.count("\n") + 1, len(text) - text.rfind("\n")
+    return found[1], int(found[2]), int(found[3])

@@ -1,0 +1,256 @@
+"""The layers of the configuration: where each comes from, what it may say, and which one wins.
+
+Strongest first, in the order of Codex: the options of the command line, `-c` overrides, the files of a
+trusted project (the nearest to the working directory first), a profile, the user's file, the system's.
+"""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, cast
+
+from codex_py.config.check import KeyPath, Problem, dotted, problems, suggestion
+from codex_py.config.files import parse_toml, read_text
+from codex_py.config.lines import key_lines
+from codex_py.config.overrides import parse_overrides
+from codex_py.config.paths import codex_home, exists, folders_between, project_root, user_home
+from codex_py.config.schema import DEFAULTS, PROJECT_REFUSED, SCHEMA, Kind
+from codex_py.config.trust import Trust, trust_level
+from codex_py.errors import ConfigError
+
+SYSTEM_CONFIG: Final = Path("/etc/codex/config.toml")
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    name: str
+    """`command line`, `-c`, `project`, `profile`, `user` or `system`."""
+    values: Mapping[str, Any]
+    """Checked; paths are absolute."""
+    path: Path | None = None
+    text: str = ""
+
+    def where(self, key: KeyPath) -> str:
+        """The place that sets a key: `/home/u/.codex/config.toml:3`, or the layer's name."""
+        if self.path is None:
+            return self.name
+        lines = key_lines(self.text)
+        for length in range(len(key), 0, -1):
+            if (line := lines.get(key[:length])) is not None:
+                return f"{self.path}:{line}"
+        return str(self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    home: Path
+    cwd: Path
+    project_root: Path | None
+    trust: Trust | None
+    layers: tuple[Layer, ...]
+    """Strongest first; those that say nothing are absent."""
+    warnings: tuple[str, ...]
+    """One sentence each."""
+
+    def merged(self) -> dict[str, Any]:
+        return merge(self.layers)
+
+
+def merge(layers: Sequence[Layer]) -> dict[str, Any]:
+    """Layers, strongest first, as one table: tables merge deeply, all else is replaced."""
+    values: dict[str, Any] = {}
+    for layer in reversed(layers):
+        values = _merged(values, layer.values)
+    return values
+
+
+def read_layers(
+    *,
+    cwd: Path,
+    environment: Mapping[str, str],
+    overrides: Sequence[str] = (),
+    flags: Mapping[str, Any] | None = None,
+    profile: str | None = None,
+    ignore_user_config: bool = False,
+    strict: bool = False,
+    system_config: Path = SYSTEM_CONFIG,
+) -> Layers:
+    """Read every layer and check it.
+
+    Raises:
+        ConfigError: a file can not be used, a value is of the wrong type, the profile does not exist,
+            or, with `strict`, a key is unknown.
+    """
+    cwd = cwd.absolute()
+    home = codex_home(environment)
+    reader = _Reader(user_home(environment), strict=strict)
+
+    strong = [
+        reader.layer("command line", flags or {}, cwd),
+        reader.layer("-c", parse_overrides(overrides), cwd),
+    ]
+    weak: list[Layer] = []
+    if profile is not None:
+        weak.append(_profile(reader, home, profile))
+    if not ignore_user_config:
+        weak += reader.file("user", home / "config.toml")
+    weak += reader.file("system", system_config)
+    _refuse_old_profiles(home, (*strong, *weak), profile)
+
+    # A project must not have a say in where it begins, or in whether it is trusted.
+    own = merge((*strong, *weak))
+    root = project_root(cwd, own.get("project_root_markers", DEFAULTS["project_root_markers"]))
+    trust = trust_level(own.get("projects", {}), cwd, root)
+    project = _project(reader, home, folders_between(root, cwd), trust)
+
+    layers = tuple(layer for layer in (*strong, *project, *weak) if layer.values)
+    return Layers(home, cwd, root, trust, layers, tuple(reader.warnings))
+
+
+class _Reader:
+    """Makes layers, checks them, and collects what there is to warn of."""
+
+    def __init__(self, user_home: Path, *, strict: bool) -> None:
+        self.warnings: list[str] = []
+        self._user_home = user_home
+        self._strict = strict
+
+    def file(self, name: str, path: Path) -> list[Layer]:
+        """The layer of a file; nothing if there is no such file."""
+        text = read_text(path)
+        if text is None:
+            return []
+        return [self.layer(name, parse_toml(text, path), path.parent, path, text)]
+
+    def layer(
+        self,
+        name: str,
+        values: Mapping[str, Any],
+        base: Path,
+        path: Path | None = None,
+        text: str = "",
+    ) -> Layer:
+        layer = Layer(name, values, path, text)
+        found = problems(values)
+        for problem in found:
+            if self._strict or not problem.unknown:
+                raise ConfigError(_described(layer, problem))
+        if found:
+            self._warn_unknown(layer, found)
+        absolute = cast("dict[str, Any]", _absolute(values, SCHEMA, base, self._user_home))
+        return Layer(name, absolute, path, text)
+
+    def _warn_unknown(self, layer: Layer, found: Sequence[Problem]) -> None:
+        keys = ", ".join(_unknown(layer, problem.key) for problem in found)
+        count = "an unknown setting" if len(found) == 1 else f"{len(found)} unknown settings"
+        self.warnings.append(f"Ignored {count} in {layer.path or layer.name}: {keys}.")
+
+
+def _described(layer: Layer, problem: Problem) -> str:
+    where = layer.where(problem.key)
+    text = f"Error loading config.toml: {where}: `{dotted(problem.key)}` {problem.text}"
+    if problem.unknown and (similar := suggestion(problem.key)):
+        text += f"; did you mean `{similar}`?"
+    return text
+
+
+def _unknown(layer: Layer, key: KeyPath) -> str:
+    notes: list[str] = []
+    if layer.path is not None:
+        notes.append("line " + layer.where(key).rpartition(":")[2])
+    if similar := suggestion(key):
+        notes.append(f"did you mean `{similar}`?")
+    return f"`{dotted(key)}`" + (f" ({'; '.join(notes)})" if notes else "")
+
+
+def _profile(reader: _Reader, home: Path, name: str) -> Layer:
+    if not re.fullmatch(r"[\w-]+", name):
+        raise ConfigError(f"invalid profile {name!r}: pass a plain name such as `work`")
+    path = home / f"{name}.config.toml"
+    found = reader.file("profile", path)
+    if not found:
+        # Codex goes on without it, and runs with other settings than the user asked for.
+        raise ConfigError(f"profile {name!r} was not found: there is no {path}")
+    return found[0]
+
+
+def _refuse_old_profiles(home: Path, layers: Sequence[Layer], name: str | None) -> None:
+    for layer in layers:
+        old = layer.values.get("profile")
+        if old is not None and name is None:
+            raise ConfigError(
+                f"{layer.where(('profile',))}: `profile` is no longer supported; use"
+                f" `--profile {old}` with {home / f'{old}.config.toml'} instead"
+            )
+        if name is not None and (old is not None or name in layer.values.get("profiles", {})):
+            key = ("profile",) if old is not None else ("profiles", name)
+            raise ConfigError(
+                f"`--profile {name}` can not be used while {layer.where(key)} holds"
+                f" `{dotted(key)}`; move those settings into {home / f'{name}.config.toml'}"
+            )
+
+
+def _project(
+    reader: _Reader, home: Path, folders: Sequence[Path], trust: Trust | None
+) -> list[Layer]:
+    """The layers of a trusted project, nearest first; none, and a warning, for any other."""
+    # In the user's home folder, `.codex` is the user's layer and no project's.
+    real_home = os.path.realpath(home)
+    paths = [
+        folder / ".codex" / "config.toml"
+        for folder in reversed(folders)
+        if os.path.realpath(folder / ".codex") != real_home
+    ]
+    if trust != "trusted":
+        if ignored := [path for path in paths if exists(path)]:
+            reader.warnings.append(
+                f"Ignored {', '.join(map(str, ignored))}: this project is not trusted; to trust it,"
+                f' set `{dotted(("projects", str(folders[0])))}.trust_level = "trusted"` in'
+                f" {home / 'config.toml'}."
+            )
+        return []
+    return [_allowed(reader, layer) for path in paths for layer in reader.file("project", path)]
+
+
+def _allowed(reader: _Reader, layer: Layer) -> Layer:
+    refused = [key for key in layer.values if key in PROJECT_REFUSED]
+    if not refused:
+        return layer
+    keys = ", ".join(f"`{key}`" for key in refused)
+    these = "this" if len(refused) == 1 else "these"
+    reader.warnings.append(f"Ignored {keys} in {layer.path}: a project may not set {these}.")
+    values = {key: value for key, value in layer.values.items() if key not in PROJECT_REFUSED}
+    return Layer(layer.name, values, layer.path, layer.text)
+
+
+def _merged(low: Mapping[str, Any], high: Mapping[str, Any]) -> dict[str, Any]:
+    values = dict(low)
+    for key, value in high.items():
+        below = values.get(key)
+        if isinstance(value, dict) and isinstance(below, dict):
+            values[key] = _merged(cast("dict[str, Any]", below), cast("dict[str, Any]", value))
+        else:
+            values[key] = value
+    return values
+
+
+def _absolute(value: Any, kind: "Kind | None", base: Path, user_home: Path) -> Any:
+    """The value with each path in it made absolute; `~` is the user's home."""
+    match kind:
+        case "path":
+            first, slash, rest = value.partition("/")
+            if first == "~":
+                return str(user_home / rest) if slash else str(user_home)
+            return str(base / value)
+        case dict() if isinstance(value, Mapping):
+            table = cast("Mapping[str, Any]", value)
+            return {
+                name: _absolute(part, kind.get(name, kind.get("*")), base, user_home)
+                for name, part in table.items()
+            }
+        case list():
+            return [_absolute(part, kind[0], base, user_home) for part in value]
+        case _:
+            return value

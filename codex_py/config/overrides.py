@@ -1,0 +1,79 @@
+"""Settings given on the command line as `-c KEY=VALUE`."""
+
+import re
+import tomllib
+from collections.abc import Sequence
+from typing import Any, cast
+
+from codex_py.config.check import KeyPath
+from codex_py.config.files import require_shallow
+from codex_py.errors import ConfigError
+
+# The first equals sign that stands outside the quotes of a key; the first of all if none does.
+_ASSIGNMENT = re.compile(
+    r"""((?:[^="']|"[^"]*"|'[^']*')*)=(.*)\Z | ([^=]*)=(.*)\Z""", re.DOTALL | re.VERBOSE
+)
+
+
+def parse_overrides(overrides: Sequence[str]) -> dict[str, Any]:
+    """The table that the overrides amount to; later ones win.
+
+    A value is read as TOML, and taken as plain text where it is none: `model=gpt-5.5` needs no quotes.
+
+    Raises:
+        ConfigError: one has no equals sign, or no key.
+    """
+    values: dict[str, Any] = {}
+    for override in overrides:
+        key, value = _split(override)
+        _assign(values, key, value)
+    require_shallow(values, "-c")
+    return values
+
+
+def _split(override: str) -> tuple[KeyPath, Any]:
+    found = _ASSIGNMENT.match(override)
+    if found is None:
+        raise ConfigError(f"Error parsing -c overrides: Invalid override (missing '='): {override}")
+    key, value = (found[1], found[2]) if found[1] is not None else (found[3], found[4])
+    if not key.strip():
+        raise ConfigError(f"Error parsing -c overrides: Empty key in override: {override}")
+    return parse_key(key.strip()), _value(value)
+
+
+def parse_key(text: str) -> KeyPath:
+    """The parts of a dotted key, which may be quoted: `projects."/a.b".trust_level`."""
+    try:
+        table: Any = tomllib.loads(f"{text} = 0")
+    except (ValueError, RecursionError):
+        # Looser than TOML, for names with a space or a letter beyond ASCII in them.
+        return tuple(text.split("."))
+    parts: list[str] = []
+    while isinstance(table, dict):
+        # Text that holds more than a key, such as a table header, has no business here.
+        named = cast("dict[str, Any]", table)
+        if len(named) != 1:
+            return tuple(text.split("."))
+        name, table = next(iter(named.items()))
+        parts.append(name)
+    return tuple(parts)
+
+
+def _value(text: str) -> Any:
+    text = text.strip()
+    try:
+        table = tomllib.loads(f"value = {text}")
+    except (ValueError, RecursionError):
+        return text
+    # Text with a line break could set other keys besides.
+    return table["value"] if table.keys() == {"value"} else text
+
+
+def _assign(values: dict[str, Any], key: KeyPath, value: Any) -> None:
+    table = values
+    for part in key[:-1]:
+        inner = table.get(part)
+        if not isinstance(inner, dict):
+            inner = table[part] = cast("dict[str, Any]", {})
+        table = cast("dict[str, Any]", inner)
+    table[key[-1]] = value

@@ -1,0 +1,68 @@
+"""Where things are: the home of the configuration, the root of a project, a git repository."""
+
+import pwd
+from collections.abc import Mapping, Sequence
+from os import getuid
+from pathlib import Path
+
+from codex_py.errors import ConfigError
+
+
+def codex_home(environment: Mapping[str, str]) -> Path:
+    """`$CODEX_HOME`, or `~/.codex`, which need not exist yet; absolute.
+
+    Raises:
+        ConfigError: `$CODEX_HOME` is set and names no folder.
+    """
+    configured = environment.get("CODEX_HOME")
+    if not configured:
+        return user_home(environment) / ".codex"
+    home = Path(configured).absolute()
+    try:
+        if home.is_dir():
+            return home
+    except OSError as error:
+        raise ConfigError(f"CODEX_HOME {configured!r} can not be used: {error.strerror}") from error
+    what = "is not a folder" if exists(home) else "does not exist"
+    raise ConfigError(f"CODEX_HOME {configured!r} {what}")
+
+
+def user_home(environment: Mapping[str, str]) -> Path:
+    """`$HOME`, or the home folder in the password database."""
+    if home := environment.get("HOME"):
+        return Path(home).absolute()
+    try:
+        return Path(pwd.getpwuid(getuid()).pw_dir)
+    except KeyError:
+        # A container may run under a user id that has no entry.
+        return Path("/")
+
+
+def project_root(cwd: Path, markers: Sequence[str]) -> Path | None:
+    """The nearest of `cwd` and its parents that holds one of the markers, by default `.git`."""
+    for folder in (cwd, *cwd.parents):
+        if any(exists(folder / marker) for marker in markers):
+            return folder
+    return None
+
+
+def inside_git(cwd: Path) -> bool:
+    """Whether `cwd` lies in a git work tree, told from the `.git` entries alone: git is not run."""
+    return project_root(cwd, (".git",)) is not None
+
+
+def folders_between(root: Path | None, cwd: Path) -> tuple[Path, ...]:
+    """The folders from the project's root down to `cwd`, both included; `cwd` alone without a root."""
+    chain = (cwd, *cwd.parents)
+    if root not in chain:
+        return (cwd,)
+    return tuple(reversed(chain[: chain.index(root) + 1]))
+
+
+def exists(path: Path) -> bool:
+    """Whether there is an entry, be it a broken link; False too where it is not allowed to look."""
+    try:
+        path.lstat()
+    except (OSError, ValueError):
+        return False
+    return True

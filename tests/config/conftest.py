@@ -1,0 +1,75 @@
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codex_py.config.config import Config, load_config
+from codex_py.config.explain import explain
+
+
+@dataclass
+class Place:
+    """A home, a project that is a git repository, and a folder in it to work in."""
+
+    home: Path
+    root: Path
+    cwd: Path
+    system_config: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {"HOME": str(self.home.parent), "CODEX_HOME": str(self.home)}
+
+    def user(self, text: str, name: str = "config.toml") -> Path:
+        path = self.home / name
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def project(self, text: str, folder: Path | None = None) -> Path:
+        path = (folder or self.root) / ".codex" / "config.toml"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def trusted(self, text: str = "") -> Path:
+        return self.user(f'{text}\n[projects."{self.root}"]\ntrust_level = "trusted"\n')
+
+    def load(
+        self,
+        *,
+        overrides: Sequence[str] = (),
+        flags: Mapping[str, Any] | None = None,
+        profile: str | None = None,
+        ignore_user_config: bool = False,
+        strict: bool = False,
+    ) -> Config:
+        return load_config(
+            cwd=self.cwd,
+            environment=self.environment,
+            overrides=overrides,
+            flags=flags,
+            profile=profile,
+            ignore_user_config=ignore_user_config,
+            strict=strict,
+            system_config=self.system_config,
+        )
+
+    def explain(self, key: str, *, overrides: Sequence[str] = ()) -> str:
+        return explain(
+            key,
+            cwd=self.cwd,
+            environment=self.environment,
+            overrides=overrides,
+            system_config=self.system_config,
+        )
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    home = tmp_path / "home" / ".codex"
+    cwd = tmp_path / "repo" / "sub"
+    for folder in (home, cwd, tmp_path / "repo" / ".git"):
+        folder.mkdir(parents=True)
+    return Place(home, tmp_path / "repo", cwd, tmp_path / "etc.toml")

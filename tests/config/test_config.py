@@ -1,0 +1,169 @@
+from pathlib import Path
+
+import pytest
+
+from codex_py.config.config import Config, SandboxWorkspaceWrite
+from codex_py.config.environment import ShellEnvironmentPolicy
+from codex_py.errors import ConfigError
+from codex_py.protocol.approval import ApprovalPolicy, SandboxPolicy
+from tests.config.conftest import Place
+
+
+def test_without_any_file_everything_has_its_default(place: Place):
+    assert place.load() == Config(
+        home=place.home,
+        cwd=place.cwd,
+        project_root=place.root,
+        inside_git=True,
+        trust=None,
+        model=None,
+        review_model=None,
+        model_provider="openai",
+        model_providers={},
+        oss_provider=None,
+        openai_base_url=None,
+        model_context_window=None,
+        model_auto_compact_token_limit=None,
+        model_reasoning_effort=None,
+        model_reasoning_summary=None,
+        model_verbosity=None,
+        model_catalog_json=None,
+        service_tier=None,
+        base_instructions=None,
+        developer_instructions=None,
+        compact_prompt=None,
+        include_permissions_instructions=True,
+        include_environment_context=True,
+        project_doc_max_bytes=32768,
+        project_doc_fallback_filenames=(),
+        project_root_markers=(".git",),
+        approval_policy=None,
+        approval_granular=None,
+        sandbox_mode=None,
+        sandbox_workspace_write=SandboxWorkspaceWrite(),
+        shell_environment=ShellEnvironmentPolicy(),
+        allow_login_shell=True,
+        tool_output_token_limit=None,
+        background_terminal_max_timeout_ms=300_000,
+        web_search="cached",
+        web_search_options={},
+        update_plan_enabled=None,
+        mcp_servers={},
+        notify=None,
+        history_persistence="save-all",
+        hide_agent_reasoning=False,
+        show_raw_agent_reasoning=False,
+        features={},
+        values={},
+        warnings=(),
+    )
+
+
+def test_instructions_come_from_a_file_before_the_key(place: Place):
+    place.user("instructions = 'short'\n")
+    assert place.load().base_instructions == "short"
+    place.user("instructions = 'short'\nmodel_instructions_file = 'base.md'\n")
+    place.user("from the file\n", "base.md")
+    assert place.load().base_instructions == "from the file\n"
+
+
+def test_a_named_file_must_be_there(place: Place):
+    place.user("model_instructions_file = 'none.md'\n")
+    with pytest.raises(ConfigError) as raised:
+        place.load()
+    assert str(raised.value) == (
+        f"`model_instructions_file` names {place.home / 'none.md'}, which does not exist"
+    )
+
+
+def test_the_sandbox_is_read_only_until_the_project_is_trusted(place: Place):
+    assert place.load().sandbox_policy() == SandboxPolicy()
+    place.trusted()
+    assert place.load().sandbox_policy() == SandboxPolicy(
+        mode="workspace-write", writable_roots=(place.cwd,)
+    )
+    assert place.load(flags={"sandbox_mode": "read-only"}).sandbox_policy() == SandboxPolicy()
+
+
+def test_workspace_write_takes_its_settings_and_added_folders(place: Place):
+    place.user(
+        "sandbox_mode = 'workspace-write'\n[sandbox_workspace_write]\nwritable_roots = ['/w']\n"
+        "network_access = true\nexclude_slash_tmp = true\nexclude_tmpdir_env_var = true\n"
+    )
+    policy = place.load().sandbox_policy([Path("more"), Path("/w"), Path("/x")])
+    assert policy == SandboxPolicy(
+        mode="workspace-write",
+        writable_roots=(place.cwd, Path("/w"), place.cwd / "more", Path("/x")),
+        network_access=True,
+        exclude_slash_tmp=True,
+        exclude_tmpdir_env_var=True,
+    )
+
+
+def test_full_access_includes_the_network(place: Place):
+    config = place.load(overrides=["sandbox_mode=danger-full-access"])
+    assert config.sandbox_policy() == SandboxPolicy(mode="danger-full-access", network_access=True)
+
+
+def test_permission_profiles_stand_for_sandbox_modes(place: Place):
+    place.trusted()
+    config = place.load(overrides=["default_permissions=:workspace"])
+    assert (config.sandbox_mode, config.warnings) == ("workspace-write", ())
+    config = place.load(overrides=["default_permissions=mine", "permissions.mine.x=1"])
+    assert config.sandbox_policy() == SandboxPolicy()
+    assert config.warnings == (
+        "Permission profile 'mine' is not supported; the sandbox is read-only instead.",
+    )
+    with pytest.raises(ConfigError, match="`default_permissions` does not choose one"):
+        place.load(overrides=["permissions.mine.x=1"])
+
+
+def test_every_approval_policy_is_accepted(place: Place):
+    for policy in ApprovalPolicy:
+        assert place.load(overrides=[f"approval_policy={policy}"]).approval_policy is policy
+    config = place.load(overrides=["approval_policy={granular={rules=false}}"])
+    assert config.approval_policy is ApprovalPolicy.ON_REQUEST
+    assert config.approval_granular == {"rules": False}
+
+
+def test_web_search_has_a_mode_and_options(place: Place):
+    assert place.load(overrides=["tools.web_search=false"]).web_search == "disabled"
+    assert place.load(overrides=["tools.web_search=true"]).web_search == "cached"
+    config = place.load(overrides=["web_search=live", "tools.web_search={context_size='low'}"])
+    assert (config.web_search, config.web_search_options) == ("live", {"context_size": "low"})
+
+
+def test_an_mcp_server_is_a_command_or_an_address(place: Place):
+    for text, message in (
+        ("enabled = true", "mcp_servers.s: `command` or `url`, one of them is required"),
+        ("command = 'x'\nurl = 'http://h'", "mcp_servers.s: `command` or `url`, not both"),
+        ("url = 'http://h'\nbearer_token = 't'", "mcp_servers.s: `bearer_token` is not supported"),
+    ):
+        place.user(f"[mcp_servers.s]\n{text}\n")
+        with pytest.raises(ConfigError, match=message):
+            place.load()
+
+
+def test_trust_is_found_by_any_path_that_leads_to_the_folder(place: Place, tmp_path: Path):
+    link = tmp_path / "link"
+    link.symlink_to(place.root)
+    place.user(f"[projects.'{link}/']\ntrust_level = 'trusted'\n")
+    assert place.load().trust == "trusted"
+    place.user(
+        f"[projects.'{place.root}']\ntrust_level = 'trusted'\n"
+        f"[projects.'{place.cwd}']\ntrust_level = 'untrusted'\n"
+    )
+    assert place.load().trust == "untrusted"
+
+
+def test_a_linked_worktree_shares_the_trust_of_its_repository(place: Place, tmp_path: Path):
+    place.trusted()
+    worktree = tmp_path / "elsewhere"
+    git_dir = place.root / ".git" / "worktrees" / "elsewhere"
+    worktree.mkdir()
+    git_dir.mkdir(parents=True)
+    (worktree / ".git").write_text(f"gitdir: {git_dir}\n", encoding="utf-8")
+    place.cwd = worktree
+    assert place.load().trust is None, "a checkout alone can not claim to be a worktree"
+    (git_dir / "gitdir").write_text(f"{worktree}/.git\n", encoding="utf-8")
+    assert place.load().trust == "trusted"

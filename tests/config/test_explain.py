@@ -1,0 +1,52 @@
+import pytest
+
+from codex_py.errors import ConfigError
+from tests.config.conftest import Place
+
+
+def test_a_setting_is_told_with_its_place_and_what_it_overrides(place: Place):
+    user = place.trusted("# mine\nmodel = 'user'")
+    project = place.project("model = 'project'")
+    assert place.explain("model", overrides=["model=now"]) == (
+        'model = "now"\n'
+        "  from -c\n"
+        f'  overrides "project" from project config {project}:1\n'
+        f'  overrides "user" from user config {user}:2'
+    )
+
+
+def test_a_table_is_told_key_by_key_without_its_secrets(place: Place):
+    user = place.user(
+        "[mcp_servers.s]\ncommand = 'x'\nargs = ['a', 'b']\n[mcp_servers.s.env]\nKEY = 's3cr3t'\n"
+    )
+    assert place.explain("mcp_servers.s", overrides=["mcp_servers.s.enabled=false"]) == (
+        'mcp_servers.s.command = "x"\n'
+        f"  from user config {user}:2\n"
+        'mcp_servers.s.args = ["a", "b"]\n'
+        f"  from user config {user}:3\n"
+        'mcp_servers.s.env.KEY = "***"\n'
+        f"  from user config {user}:5\n"
+        "mcp_servers.s.enabled = false\n"
+        "  from -c"
+    )
+
+
+def test_secrets_are_hidden_in_an_overridden_table_too(place: Place):
+    place.user("[mcp_servers.s.env]\nKEY = 's3cr3t'\n")
+    assert "s3cr3t" not in place.explain("mcp_servers.s", overrides=["mcp_servers.s.env={}"])
+
+
+def test_an_unset_key_has_its_default(place: Place):
+    assert place.explain("project_doc_max_bytes") == (
+        "project_doc_max_bytes = 32768\n  the default; it is set nowhere"
+    )
+    assert place.explain("history") == (
+        'history.persistence = "save-all"\n  the default; it is set nowhere'
+    )
+    assert place.explain("model") == "model is set nowhere and has no default"
+
+
+def test_an_unknown_key_gets_a_suggestion(place: Place):
+    with pytest.raises(ConfigError) as raised:
+        place.explain("modle")
+    assert str(raised.value) == "`modle` is no known setting; did you mean `model`?"

@@ -1,0 +1,231 @@
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from codex_py.errors import ConfigError
+from tests.config.conftest import Place
+
+
+def test_the_strongest_layer_wins(place: Place):
+    place.system_config.write_text("model = 'system'\n", encoding="utf-8")
+    assert place.load().model == "system"
+    place.trusted("model = 'user'")
+    assert place.load().model == "user"
+    place.user("model = 'profile'\n", "work.config.toml")
+    assert place.load(profile="work").model == "profile"
+    place.project("model = 'root'")
+    assert place.load(profile="work").model == "root"
+    place.project("model = 'sub'", place.cwd)
+    assert place.load(profile="work").model == "sub"
+    assert place.load(overrides=["model=override"]).model == "override"
+    assert place.load(overrides=["model=override"], flags={"model": "flag"}).model == "flag"
+
+
+def test_tables_merge_deeply_and_arrays_replace(place: Place):
+    place.system_config.write_text(
+        "notify = ['a', 'b']\n[mcp_servers.s]\ncommand = 'x'\nenv = { A = '1', B = '1' }\n",
+        encoding="utf-8",
+    )
+    place.user("notify = ['c']\n[mcp_servers.s.env]\nB = '2'\n")
+    config = place.load()
+    assert config.notify == ("c",)
+    assert config.mcp_servers == {"s": {"command": "x", "env": {"A": "1", "B": "2"}}}
+
+
+def test_the_users_file_can_be_left_out(place: Place):
+    place.user("model = 'user'")
+    assert place.load(ignore_user_config=True).model is None
+
+
+def test_an_untrusted_project_has_no_say_and_the_user_is_told(place: Place):
+    path = place.project("sandbox_mode = 'danger-full-access'\n")
+    config = place.load()
+    assert (config.sandbox_mode, config.trust) == (None, None)
+    assert config.warnings == (
+        f"Ignored {path}: this project is not trusted; to trust it, set"
+        f' `projects."{place.root}".trust_level = "trusted"` in {place.home / "config.toml"}.',
+    )
+
+
+def test_an_untrusted_projects_file_is_not_even_parsed(place: Place):
+    place.project("][")
+    assert len(place.load().warnings) == 1
+
+
+def test_a_project_may_not_decide_where_requests_go(place: Place):
+    place.trusted()
+    path = place.project(
+        "model = 'm'\nmodel_provider = 'evil'\nnotify = ['evil']\n"
+        "[projects.'/']\ntrust_level = 'trusted'\n"
+    )
+    config = place.load()
+    assert (config.model, config.model_provider, config.notify) == ("m", "openai", None)
+    assert config.warnings == (
+        f"Ignored `model_provider`, `notify`, `projects` in {path}: a project may not set these.",
+    )
+
+
+def test_the_users_own_folder_is_no_project(place: Place):
+    place.user("model_provider = 'p'")
+    place.cwd = place.home.parent
+    config = place.load()
+    assert (config.model_provider, config.warnings) == ("p", ())
+
+
+def test_the_project_does_not_choose_its_own_root(place: Place):
+    place.trusted()
+    place.project("project_root_markers = ['nothing']", place.cwd)
+    assert place.load().project_root == place.root
+    assert place.load(overrides=["project_root_markers=[]"]).project_root is None
+
+
+def test_relative_paths_start_at_the_folder_of_their_file(place: Place):
+    place.trusted("model_catalog_json = 'catalog.json'\nlog_dir = '~/log'")
+    place.project("[sandbox_workspace_write]\nwritable_roots = ['data', '/abs']\n")
+    config = place.load(overrides=["sqlite_home=here"])
+    assert config.model_catalog_json == place.home / "catalog.json"
+    assert config.values["log_dir"] == str(place.home.parent / "log")
+    assert config.values["sqlite_home"] == str(place.cwd / "here")
+    assert config.sandbox_workspace_write.writable_roots == (
+        place.root / ".codex" / "data",
+        Path("/abs"),
+    )
+
+
+def test_unknown_keys_are_ignored_with_a_hint(place: Place):
+    path = place.user("model = 'm'\nmodle = 'x'\n[tui]\nxyz = 1\n")
+    config = place.load(overrides=["modl=x"])
+    assert config.model == "m"
+    assert config.warnings == (
+        "Ignored an unknown setting in -c: `modl` (did you mean `model`?).",
+        f"Ignored 2 unknown settings in {path}: `modle` (line 2; did you mean `model`?),"
+        " `tui.xyz` (line 4).",
+    )
+
+
+def test_unknown_keys_are_errors_where_asked_for(place: Place):
+    path = place.user("model = 'm'\n[tui]\nanimation = true\n")
+    with pytest.raises(ConfigError) as raised:
+        place.load(strict=True)
+    assert str(raised.value) == (
+        f"Error loading config.toml: {path}:3: `tui.animation` is unknown;"
+        " did you mean `tui.animations`?"
+    )
+
+
+def test_mistakes_name_file_line_and_key(place: Place):
+    path = place.user("# first\n[sandbox_workspace_write]\nnetwork_access = 'yes'\n")
+    with pytest.raises(ConfigError) as raised:
+        place.load()
+    assert str(raised.value) == (
+        f"Error loading config.toml: {path}:3: `sandbox_workspace_write.network_access`"
+        " must be a boolean, not `yes`"
+    )
+    with pytest.raises(ConfigError, match=r"toml: -c: `model` must be a string, not `5`"):
+        place.load(overrides=["model=5"])
+
+
+def test_a_profile_must_exist(place: Place):
+    with pytest.raises(ConfigError) as raised:
+        place.load(profile="work")
+    assert str(raised.value) == (
+        f"profile 'work' was not found: there is no {place.home / 'work.config.toml'}"
+    )
+
+
+@pytest.mark.parametrize("name", ["../x", "", "a/b", "x.config.toml", "a\n"])
+def test_a_profile_has_a_plain_name(place: Place, name: str):
+    with pytest.raises(ConfigError, match="pass a plain name"):
+        place.load(profile=name)
+
+
+def test_old_profiles_are_refused(place: Place):
+    path = place.user("model = 'm'\nprofile = 'x'\n")
+    with pytest.raises(ConfigError) as raised:
+        place.load()
+    assert str(raised.value) == (
+        f"{path}:2: `profile` is no longer supported; use `--profile x` with"
+        f" {place.home / 'x.config.toml'} instead"
+    )
+
+    place.user("", "x.config.toml")
+    place.user("[profiles.x]\nmodel = 'm'\n")
+    assert place.load().model is None
+    with pytest.raises(ConfigError, match=r"`--profile x` can not be used while .*toml:1 holds"):
+        place.load(profile="x")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"model = ", "{path}:1:9: Invalid value"),
+        (b"a = 1\nb 2\n", "{path}:2:3: Expected '=' after a key in a key/value pair"),
+        (b"a = [1,\n", "{path}:2:1: Invalid value"),
+        (b"model = '\xff'", "{path} is not UTF-8 text (byte 9)"),
+        (b"a = " + b"[" * 2000, "inside each other"),
+        (b"a." * 500 + b"a = 1", "inside each other"),
+        (b"a = " + b"9" * 5000, "{path}:1:1: Exceeds the limit"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said_in_a_sentence(
+    place: Place, content: bytes, message: str
+):
+    path = place.home / "config.toml"
+    path.write_bytes(content)
+    with pytest.raises(ConfigError) as raised:
+        place.load()
+    assert message.format(path=path) in str(raised.value)
+
+
+def test_a_byte_order_mark_is_tolerated(place: Place):
+    (place.home / "config.toml").write_bytes(b"\xef\xbb\xbfmodel = 'm'\r\n")
+    assert place.load().model == "m"
+
+
+def test_a_folder_or_a_pipe_in_place_of_the_file_is_an_error(place: Place):
+    path = place.home / "config.toml"
+    path.mkdir()
+    with pytest.raises(ConfigError, match="is not a regular file"):
+        place.load()
+    path.rmdir()
+    os.mkfifo(path)
+    with pytest.raises(ConfigError, match="is not a regular file"):
+        place.load()
+    path.unlink()
+    path.symlink_to(path)
+    with pytest.raises(ConfigError, match="can not be read: Too many levels of symbolic links"):
+        place.load()
+
+
+def test_no_input_raises_anything_but_a_config_error(place: Place):
+    generator = random.Random(3)
+    keys = ["model", "tools", "tools.web_search", "projects", 'projects."/x"', "mcp_servers.a", "tui",
+            "approval_policy", "profile", "sandbox_mode", "features", "hooks", "unknown", '""', "a.b",
+            "shell_environment_policy.set", "project_root_markers", "model_instructions_file",
+            "default_permissions", "sandbox_workspace_write.writable_roots", "[x]", "notify"]  # fmt: skip
+    values = ["1", "-1", "true", "''", "'x'", "'\\u0000'", "[]", "[1]", "['a/b']", "{}", "{a = 1}",
+              "{granular = {rules = true}}", "1979-05-27", "nan", "1e999", "'~'", "'trusted'", "[[{}]]",
+              "{command = 'x'}", "", "'read-only'", "'\ud800'", '"\\u0000"']  # fmt: skip
+
+    def text() -> str:
+        lines = (
+            f"{generator.choice(['', '', '', '[', '[['])}{generator.choice(keys)}"
+            f"{generator.choice([' = ', '=', ']', ']]'])}{generator.choice(values)}"
+            for _ in range(generator.randrange(4))
+        )
+        return "\n".join(lines)
+
+    loaded = 0
+    for _ in range(400):
+        place.trusted(text().replace("\ud800", "") if generator.random() < 0.2 else "")
+        place.project(text().replace("\ud800", "\\"))
+        place.user(text().replace("\ud800", "é"), "p.config.toml")
+        overrides = [text() for _ in range(generator.randrange(30))]
+        try:
+            place.load(overrides=overrides, profile="p").sandbox_policy()
+        except ConfigError:
+            continue
+        loaded += 1
+    assert loaded > 0
