@@ -8,21 +8,19 @@ from typing import Any, cast
 _VOLATILE_KEYS = {"prompt_cache_key", "client_metadata"}
 
 _UUID = r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"
-_VOLATILE_TEXTS = [
-    (re.compile(pattern), replacement)
-    for pattern, replacement in (
-        (_UUID, "{uuid}"),
-        (r"<(current_date|timezone|shell)>[^<]*</\1>", r"<\1/>"),
-        (r"\bChunk ID: [0-9a-f]{6}\b", "Chunk ID: {id}"),
-        (r"\bsession ID \d+\b", "session ID {id}"),
-        (r"\bWall time: [\d.]+ seconds?\b", "Wall time: {n} seconds"),
-        (r"(\"duration_seconds\": ?)[\d.]+", r"\1{n}"),
-        # Test runners: "3 passed in 0.12s".
-        (r"\bin \d+(?:\.\d+)? ?(?:ms|s|seconds?)\b", "in {n}s"),
-        (r"\b0x[0-9a-f]{4,16}\b", "0x{address}"),
-    )
-]
-_CWD = re.compile(r"<cwd>([^<]+)</cwd>")
+# As texts: compiled when they are first used, which is on a replay alone.
+_VOLATILE_TEXTS = (
+    (_UUID, "{uuid}"),
+    (r"<(current_date|timezone|shell)>[^<]*</\1>", r"<\1/>"),
+    (r"\bChunk ID: [0-9a-f]{6}\b", "Chunk ID: {id}"),
+    (r"\bsession ID \d+\b", "session ID {id}"),
+    (r"\bWall time: [\d.]+ seconds?\b", "Wall time: {n} seconds"),
+    (r"(\"duration_seconds\": ?)[\d.]+", r"\1{n}"),
+    # Test runners: "3 passed in 0.12s".
+    (r"\bin \d+(?:\.\d+)? ?(?:ms|s|seconds?)\b", "in {n}s"),
+    (r"\b0x[0-9a-f]{4,16}\b", "0x{address}"),
+)
+_CWD = r"<cwd>([^<]+)</cwd>"
 _SNIPPET = 60
 """Characters of a differing line on either side of the difference."""
 
@@ -43,7 +41,7 @@ class WorkingDirectory:
 def working_directory(value: Any) -> WorkingDirectory | None:
     """The one that a request speaks of; None for a request that names none, or the root."""
     for text in _texts(value):
-        if (found := _CWD.search(text)) and found[1].strip("/"):
+        if (found := re.search(_CWD, text)) and found[1].strip("/"):
             return WorkingDirectory(found[1])
     return None
 
@@ -60,7 +58,7 @@ def _normalised(value: Any, cwd: WorkingDirectory | None) -> Any:
         case str():
             text = value if cwd is None else cwd.pattern.sub("{cwd}", value)
             for pattern, replacement in _VOLATILE_TEXTS:
-                text = pattern.sub(replacement, text)
+                text = re.sub(pattern, replacement, text)
             return text
         case list():
             return [_normalised(part, cwd) for part in cast("list[Any]", value)]
