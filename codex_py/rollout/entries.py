@@ -1,11 +1,12 @@
 """What has to be known of a stored item beside its bytes, and the pairing of calls with outputs."""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from codex_py.protocol.messages import EncodedItem, encode_json
+from codex_py.protocol.messages import EncodedItem, encode_json, replace_surrogates
 
 CONTEXT_OPENINGS = (
     "# AGENTS.md instructions",
@@ -34,6 +35,10 @@ _ABORTED: dict[str, dict[str, Any]] = {
         "tools": [],
     },
 }
+# Codex keeps this on items and sends it to its own service alone; others may refuse the item.
+_PRIVATE = "internal_chat_message_metadata_passthrough"
+# JSON can spell half of a pair, UTF-8 can not carry it, and services refuse it.
+_SURROGATE = re.compile(rb"\\u[dD]")
 _OUTPUT_TYPES = {aborted["type"] for aborted in _ABORTED.values()}
 
 
@@ -48,15 +53,27 @@ class Entry:
     """The text parts of a message from anyone but the model."""
 
     @classmethod
-    def of(cls, payload: Mapping[str, Any], encoded: EncodedItem) -> "Entry":
+    def of(cls, payload: Mapping[str, Any], encoded: EncodedItem | None = None) -> "Entry":
+        """Take a stored item; `encoded` is its JSON where it can be kept byte for byte."""
+        if _PRIVATE in payload:
+            payload = {key: value for key, value in payload.items() if key != _PRIVATE}
+            encoded = None
+        elif encoded is not None and b"\\u" in encoded and _SURROGATE.search(encoded):
+            payload = replace_surrogates(payload)
+            encoded = None
         kind, role = str(payload.get("type", "message")), payload.get("role")
         call_id = payload.get("call_id")
         if kind == "local_shell_call":
             # The oldest form has no `call_id` and is answered under its `id`.
             call_id = call_id or payload.get("id")
-        from_program = kind == "message" and role != "assistant"
-        texts = _texts(payload.get("content")) if from_program else ()
-        return cls(encoded, kind, call_id, role if isinstance(role, str) else None, texts)
+        not_the_models = kind == "message" and role != "assistant"
+        return cls(
+            encoded=encoded or EncodedItem(encode_json(payload)),
+            type=kind,
+            call_id=call_id if isinstance(call_id, str) else None,
+            role=role if isinstance(role, str) else None,
+            texts=_texts(payload.get("content")) if not_the_models else (),
+        )
 
     @property
     def is_context(self) -> bool:

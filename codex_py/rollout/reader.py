@@ -2,32 +2,20 @@
 
 import json
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
 from codex_py.errors import SessionError
-from codex_py.protocol.messages import (
-    EncodedItem,
-    encode_json,
-    input_text,
-    message,
-    replace_surrogates,
-)
+from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.stream import Usage
+from codex_py.rollout.edits import compacted, without_last_turns
 from codex_py.rollout.entries import Entry, context_of, paired
 from codex_py.rollout.index import files_of_thread
 from codex_py.rollout.records import SessionMeta, home_of, read_token_count
 
 _HEAD = re.compile(r'\{"timestamp":"[^"\\]*",(?:"ordinal":(\d+),)?"type":"(\w+)","payload":')
-_SURROGATE = re.compile(rb"\\u[dD]")
 _TAIL = re.compile(r"[ \t\r\n]*\}[ \t\r\n]*")
-# Codex keeps this on items and sends it to its own service alone; others may refuse the item.
-_PRIVATE = "internal_chat_message_metadata_passthrough"
-_SUMMARY_OPENING = "Another language model started to solve this problem"
-_KEPT_PROMPTS_CHARACTERS = 80_000
-"""Of the prompts that outlive a compaction: some 20,000 tokens, as Codex keeps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,14 +127,16 @@ class _Reading:
     def _take(self, line: _Line) -> None:
         match line.type:
             case "response_item":
-                self.entries.append(_entry(line.payload, line.encoded))
+                self.entries.append(Entry.of(line.payload, line.encoded))
             case "event_msg" if line.payload.get("type") == "token_count":
                 if (usages := read_token_count(line.payload)) is not None:
                     self.usage, self.last_usage = usages
+            case "event_msg" if line.payload.get("type") == "thread_rolled_back":
+                self.entries = without_last_turns(self.entries, line.payload.get("num_turns"))
             case "turn_context" if isinstance(model := line.payload.get("model"), str):
                 self.model = model
             case "compacted":
-                self.entries = _replacement(line.payload, self.entries)
+                self.entries = compacted(self.entries, line.payload)
             case _:
                 pass
 
@@ -189,50 +179,6 @@ def _line(kind: Any, ordinal: Any, payload: Any, encoded: EncodedItem | None) ->
         raise ValueError("no type or no payload")
     number = ordinal if isinstance(ordinal, int) else None
     return _Line(kind, number, cast("dict[str, Any]", payload), encoded)
-
-
-def _entry(payload: dict[str, Any], encoded: EncodedItem | None) -> Entry:
-    if _PRIVATE in payload:
-        payload = {key: value for key, value in payload.items() if key != _PRIVATE}
-        encoded = None
-    if encoded is not None and b"\\u" in encoded and _SURROGATE.search(encoded):
-        # A lone surrogate, which JSON can spell, is refused by services.
-        encoded = EncodedItem(encode_json(replace_surrogates(payload)))
-    return Entry.of(payload, encoded or EncodedItem(encode_json(payload)))
-
-
-def _replacement(payload: dict[str, Any], entries: Sequence[Entry]) -> list[Entry]:
-    """The history after a compaction."""
-    replacement = payload.get("replacement_history")
-    if isinstance(replacement, list):
-        items = cast("list[Any]", replacement)
-        return [_entry(cast("dict[str, Any]", i), None) for i in items if isinstance(i, dict)]
-    return _summarised(str(payload.get("message", "")), entries)
-
-
-def _summarised(summary: str, entries: Sequence[Entry]) -> list[Entry]:
-    """What older programs, which kept the summary alone, made of it.
-
-    That is the first context, the latest prompts that fit, and the summary as a last message.
-    """
-    context: list[Entry] = []
-    for entry in entries:
-        if not entry.is_context:
-            break
-        context.append(entry)
-    prompts: list[Entry] = []
-    room = _KEPT_PROMPTS_CHARACTERS
-    for entry in reversed(entries):
-        text = "".join(entry.texts)
-        if not entry.is_prompt or text.startswith(_SUMMARY_OPENING):
-            continue
-        if len(text) > room:
-            break
-        room -= len(text)
-        prompts.append(entry)
-    item = message("user", [input_text(summary)])
-    last = Entry(item, "message", None, "user", (summary,))
-    return [*context, *reversed(prompts), last]
 
 
 def _no_constant(name: str) -> NoReturn:

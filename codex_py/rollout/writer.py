@@ -63,7 +63,7 @@ class RolloutWriter:
             writer._write(json_line("session_meta", meta.payload()))
         except OSError as error:
             # Half a first line is no session, and would only be in the way of the others.
-            path.unlink()
+            path.unlink(missing_ok=True)
             writer._release()
             raise _not_writable(path, error) from error
         return writer

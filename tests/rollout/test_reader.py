@@ -231,6 +231,22 @@ def test_a_compaction_that_kept_its_summary_alone_is_built_again(tmp_path: Path)
     assert stored.items == [environment, earlier, latest, user(_PREFIX + "the second summary")]
 
 
+@pytest.mark.parametrize(("turns", "kept"), [(1, 4), (2, 1), (9, 1), (0, 7), ("x", 7)])
+def test_turns_that_were_taken_back_are_gone(tmp_path: Path, turns: object, kept: int) -> None:
+    items = [
+        user("<environment_context>here</environment_context>"),
+        user("one"),
+        call("a"),
+        output("a"),
+        user("two"),
+        user("<turn_aborted>stopped</turn_aborted>"),
+        assistant("done"),
+    ]
+    taken_back = record("event_msg", {"type": "thread_rolled_back", "num_turns": turns})
+    stored = _read(tmp_path, *map(_item, items), taken_back, _item(user("three")))
+    assert stored.items == [*items[:kept], user("three")]
+
+
 def _native(
     home: Path,
     texts: dict[int, str],
