@@ -1,0 +1,144 @@
+"""AGENTS.md: what the user, and the project, want any agent to know.
+
+Format: https://agents.md; where files are looked for and how their texts are joined is as in Codex.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from stat import S_ISREG
+from typing import Final
+
+_NAMES: Final = ("AGENTS.override.md", "AGENTS.md")
+_MAX_GLOBAL_BYTES: Final = 262_144
+"""A bound for the user's own file, which no setting limits: some 65,000 tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentsMd:
+    text: str | None
+    """A part of the first user message; None if there is nothing to say."""
+    warnings: tuple[str, ...] = ()
+    """One sentence for each file that was cut, left out or can not be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Document:
+    path: Path
+    content: bytes
+    size: int
+    """Of the whole file, bytes."""
+
+
+def agents_md(
+    *,
+    home: Path,
+    folders: Sequence[Path],
+    max_bytes: int,
+    fallback_filenames: Sequence[str] = (),
+) -> AgentsMd:
+    """Collect the instructions that apply in the working directory.
+
+    There is one file of the user's, in `home`, and one in each of the `folders`, which lead from the
+    project's root down to the working directory. `max_bytes` bounds all project files together, and 0
+    turns them off. The nearest file is the most specific, so it is the last to be cut; what is missing
+    is said in the warnings and, where the model reads it, in the text.
+    """
+    warnings: list[str] = []
+    general = _general(home, warnings)
+    documents: list[_Document] = []
+    if max_bytes > 0:
+        names = (*_NAMES, *fallback_filenames)
+        for folder in folders:
+            document = _first(folder, names, max_bytes, warnings)
+            if document is not None and _decoded(document.content).strip():
+                documents.append(document)
+    project = _joined(documents, max_bytes, warnings)
+    return AgentsMd(_laid_out(folders[-1], general, project), tuple(warnings))
+
+
+def _laid_out(cwd: Path, general: str, project: str) -> str | None:
+    if not general and not project:
+        return None
+    heading = "# AGENTS.md instructions" + (f" for {cwd}" if project else "")
+    body = "\n\n--- project-doc ---\n\n".join(filter(None, (general, project)))
+    return f"{heading}\n\n<INSTRUCTIONS>\n{body}\n</INSTRUCTIONS>"
+
+
+def _general(home: Path, warnings: list[str]) -> str:
+    for name in _NAMES:
+        document = _read(home / name, _MAX_GLOBAL_BYTES, warnings)
+        if document is None:
+            continue
+        text = _decoded(document.content).strip()
+        if document.size > len(document.content):
+            note = _cut_note(document, len(document.content))
+            warnings.append(f"{note}.")
+            text = f"{_decoded(_whole_characters(document.content)).strip()}\n[{note}]"
+        if text:
+            return text
+    return ""
+
+
+def _first(
+    folder: Path, names: Sequence[str], max_bytes: int, warnings: list[str]
+) -> _Document | None:
+    """The file of one folder. A blank one counts, so that an empty override silences the others."""
+    for name in names:
+        document = _read(folder / name, max_bytes, warnings)
+        if document is not None:
+            return document
+    return None
+
+
+def _joined(documents: Sequence[_Document], max_bytes: int, warnings: list[str]) -> str:
+    remaining = max_bytes
+    texts: list[str] = []
+    for document in reversed(documents):
+        kept = document.content[:remaining]
+        remaining -= len(kept)
+        if len(kept) == document.size:
+            texts.append(_decoded(kept))
+            continue
+        note = f"{_cut_note(document, len(kept))} (project_doc_max_bytes is {max_bytes})"
+        warnings.append(f"{note}.")
+        text = _decoded(_whole_characters(kept))
+        texts.append(f"{text}\n[{note}]\n" if text else f"[{note}]\n")
+    return "\n\n".join(reversed(texts))
+
+
+def _cut_note(document: _Document, kept: int) -> str:
+    if kept == 0:
+        return f"{document.path} was left out for its size of {document.size} bytes"
+    return f"Only the first {kept} of {document.size} bytes of {document.path} were loaded"
+
+
+def _read(path: Path, max_bytes: int, warnings: list[str]) -> _Document | None:
+    """The first bytes of a file; None where there is none, and a warning where it can not be read."""
+    try:
+        status = path.stat()
+        if not S_ISREG(status.st_mode):
+            # Opening a pipe would wait for its other end.
+            return None
+        with path.open("rb") as file:
+            return _Document(path, file.read(max_bytes), status.st_size)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        warnings.append(f"{path} can not be read: {reason}.")
+        return None
+
+
+def _decoded(content: bytes) -> str:
+    return content.decode("utf-8", "replace").removeprefix("\ufeff")
+
+
+def _whole_characters(content: bytes) -> bytes:
+    """The content without a character that the cut went through."""
+    for length in range(1, min(4, len(content)) + 1):
+        byte = content[-length]
+        if byte & 0xC0 != 0x80:
+            size = 1 if byte < 0xC0 else 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+            return content if size <= length else content[:-length]
+    return content

@@ -1,0 +1,124 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from codex_py.core.agents_md import AgentsMd, agents_md
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "home").mkdir()
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> tuple[Path, ...]:
+    root = tmp_path / "repo"
+    (root / "a" / "b").mkdir(parents=True)
+    return root, root / "a", root / "a" / "b"
+
+
+def write(folder: Path, text: str, name: str = "AGENTS.md") -> None:
+    (folder / name).write_bytes(text.encode())
+
+
+def test_there_may_be_nothing_to_say(home: Path, folders: tuple[Path, ...]):
+    assert agents_md(home=home, folders=folders, max_bytes=100) == AgentsMd(None)
+
+
+def test_texts_are_laid_out_as_codex_does(home: Path, folders: tuple[Path, ...]):
+    # Layout observed with Codex 0.169: the user's text is trimmed, those of the project are not.
+    write(home, "  \nglobal\n\n")
+    assert agents_md(home=home, folders=folders, max_bytes=100).text == (
+        "# AGENTS.md instructions\n\n<INSTRUCTIONS>\nglobal\n</INSTRUCTIONS>"
+    )
+    write(folders[0], "root")
+    write(folders[2], "nearest\n\n")
+    assert agents_md(home=home, folders=folders, max_bytes=100).text == (
+        f"# AGENTS.md instructions for {folders[2]}\n\n<INSTRUCTIONS>\nglobal\n\n"
+        "--- project-doc ---\n\nroot\n\nnearest\n\n\n</INSTRUCTIONS>"
+    )
+    (home / "AGENTS.md").unlink()
+    assert agents_md(home=home, folders=folders, max_bytes=100).text == (
+        f"# AGENTS.md instructions for {folders[2]}\n\n<INSTRUCTIONS>\n"
+        "root\n\nnearest\n\n\n</INSTRUCTIONS>"
+    )
+
+
+def test_each_folder_gives_one_file(home: Path, folders: tuple[Path, ...]):
+    write(folders[0], "override", "AGENTS.override.md")
+    write(folders[0], "hidden")
+    write(folders[1], "fallback", "CLAUDE.md")
+    write(folders[2], "plain")
+    write(folders[2], "hidden", "CLAUDE.md")
+    found = agents_md(
+        home=home, folders=folders, max_bytes=100, fallback_filenames=("RULES.md", "CLAUDE.md")
+    )
+    assert found.text is not None
+    assert "\noverride\n\nfallback\n\nplain\n</INSTRUCTIONS>" in found.text
+
+
+def test_a_blank_file_says_nothing_and_in_a_project_silences_the_next(
+    home: Path, folders: tuple[Path, ...]
+):
+    write(home, " \n", "AGENTS.override.md")
+    write(home, "global")
+    write(folders[0], "\ufeff \n", "AGENTS.override.md")
+    write(folders[0], "hidden")
+    assert agents_md(home=home, folders=folders, max_bytes=100).text == (
+        "# AGENTS.md instructions\n\n<INSTRUCTIONS>\nglobal\n</INSTRUCTIONS>"
+    )
+
+
+def test_the_nearest_file_is_the_last_to_be_cut(home: Path, folders: tuple[Path, ...]):
+    write(folders[0], "r" * 50)
+    write(folders[1], "a" * 10 + "é" * 10)
+    write(folders[2], "b" * 40)
+    found = agents_md(home=home, folders=folders, max_bytes=53)
+    left_out = f"{folders[0]}/AGENTS.md was left out for its size of 50 bytes"
+    cut = f"Only the first 13 of 30 bytes of {folders[1]}/AGENTS.md were loaded"
+    limit = "(project_doc_max_bytes is 53)"
+    assert found == AgentsMd(
+        f"# AGENTS.md instructions for {folders[2]}\n\n<INSTRUCTIONS>\n"
+        f"[{left_out} {limit}]\n\n\n{'a' * 10}é\n[{cut} {limit}]\n\n\n{'b' * 40}\n</INSTRUCTIONS>",
+        (f"{cut} {limit}.", f"{left_out} {limit}."),
+    )
+
+
+def test_a_bound_of_zero_turns_project_files_off(home: Path, folders: tuple[Path, ...]):
+    write(home, "global")
+    write(folders[2], "project")
+    assert agents_md(home=home, folders=folders, max_bytes=0) == AgentsMd(
+        "# AGENTS.md instructions\n\n<INSTRUCTIONS>\nglobal\n</INSTRUCTIONS>"
+    )
+
+
+def test_the_users_own_file_has_a_bound_as_well(home: Path, folders: tuple[Path, ...]):
+    write(home, "x" * 300_000)
+    found = agents_md(home=home, folders=folders, max_bytes=100)
+    assert found.text is not None
+    assert len(found.text) < 263_000
+    assert found.warnings == (
+        f"Only the first 262144 of 300000 bytes of {home}/AGENTS.md were loaded.",
+    )
+
+
+def test_bytes_that_are_no_text_are_replaced(home: Path, folders: tuple[Path, ...]):
+    (folders[2] / "AGENTS.md").write_bytes(b"a\xffb")
+    found = agents_md(home=home, folders=folders, max_bytes=100)
+    assert found.text is not None
+    assert "a\ufffdb" in found.text
+
+
+def test_what_can_not_be_read_is_a_warning(home: Path, folders: tuple[Path, ...]):
+    loop = folders[0] / "AGENTS.md"
+    loop.symlink_to(loop)
+    (folders[1] / "AGENTS.md").mkdir()
+    os.mkfifo(folders[2] / "AGENTS.override.md")
+    write(folders[2], "plain")
+    found = agents_md(home=home, folders=folders, max_bytes=100)
+    assert found == AgentsMd(
+        f"# AGENTS.md instructions for {folders[2]}\n\n<INSTRUCTIONS>\nplain\n</INSTRUCTIONS>",
+        (f"{loop} can not be read: Too many levels of symbolic links.",),
+    )

@@ -1,0 +1,143 @@
+import json
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from codex_py.core.context import (
+    environment_context,
+    initial_items,
+    permissions_instructions,
+    timezone_name,
+    user_shell,
+)
+from codex_py.instructions import instruction_text
+from codex_py.protocol.approval import ApprovalPolicy, SandboxMode, SandboxPolicy
+
+CWD = Path("/repo")
+
+
+@dataclass
+class Settings:
+    base_instructions: str | None = None
+    developer_instructions: str | None = None
+    include_permissions_instructions: bool = True
+    include_environment_context: bool = True
+
+
+def items(settings: Settings, agents: str | None = "agents") -> list[tuple[str, list[str]]]:
+    """Role and texts of each message."""
+    encoded = initial_items(settings, permissions="perms", environment="env", agents=agents)
+    messages = [json.loads(item) for item in encoded]
+    assert {message["type"] for message in messages} == {"message"}
+    return [
+        (message["role"], [part["text"] for part in message["content"]]) for message in messages
+    ]
+
+
+def test_a_thread_begins_with_the_base_prompt_the_developer_and_the_place():
+    assert items(Settings(developer_instructions="dev")) == [
+        ("developer", [instruction_text("base.md")]),
+        ("developer", ["dev", "perms"]),
+        ("user", ["agents", "env"]),
+    ]
+
+
+def test_what_is_turned_off_or_blank_is_left_out():
+    settings = Settings(
+        base_instructions="mine",
+        developer_instructions=" ",
+        include_permissions_instructions=False,
+        include_environment_context=False,
+    )
+    assert items(settings) == [("developer", ["mine"]), ("user", ["agents"])]
+    assert items(settings, agents=None) == [("developer", ["mine"])]
+
+
+def environment(policy: SandboxPolicy, cwd: Path = CWD) -> str:
+    return environment_context(
+        cwd=cwd,
+        shell="/bin/bash",
+        sandbox_policy=policy,
+        today=date(2026, 11, 20),
+        timezone="Etc/UTC",
+    )
+
+
+def test_the_environment_of_a_read_only_session_reads_as_codex_writes_it():
+    assert environment(SandboxPolicy()) == (
+        "<environment_context>\n"
+        "  <cwd>/repo</cwd>\n"
+        "  <shell>bash</shell>\n"
+        "  <current_date>2026-11-20</current_date>\n"
+        "  <timezone>Etc/UTC</timezone>\n"
+        "  <filesystem><workspace_roots><root>/repo</root></workspace_roots>"
+        '<permission_profile type="managed"><file_system type="restricted">'
+        '<entry access="read"><special>:root</special></entry>'
+        "</file_system></permission_profile></filesystem>\n"
+        "</environment_context>"
+    )
+
+
+def test_writable_folders_are_listed_with_what_stays_protected_in_them():
+    policy = SandboxPolicy(
+        mode="workspace-write", writable_roots=(CWD, Path("/a&b")), exclude_slash_tmp=True
+    )
+    assert (
+        "<workspace_roots><root>/repo</root><root>/a&amp;b</root></workspace_roots>"
+        '<permission_profile type="managed"><file_system type="restricted">'
+        '<entry access="read"><special>:root</special></entry>'
+        '<entry access="write"><path>/repo</path></entry>'
+        '<entry access="write"><path>/a&amp;b</path></entry>'
+        '<entry access="write"><special>:tmpdir</special></entry>'
+        '<entry access="read"><path>/repo/.git</path></entry>'
+        '<entry access="read"><path>/a&amp;b/.git</path></entry>'
+        '<entry access="read"><path>/repo/.agents</path></entry>'
+    ) in environment(policy)
+
+
+def test_full_access_has_no_restrictions_and_a_path_no_markup():
+    assert ("  <cwd>/&lt;x&gt;</cwd>\n") in (
+        text := environment(SandboxPolicy(mode="danger-full-access"), Path("/<x>"))
+    )
+    assert (
+        '<permission_profile type="disabled"><file_system type="unrestricted" /></permission_profile>'
+    ) in text
+
+
+@pytest.mark.parametrize("mode", get_args(SandboxMode))
+@pytest.mark.parametrize("approval", list(ApprovalPolicy))
+def test_permissions_are_told_for_every_policy(mode: SandboxMode, approval: ApprovalPolicy):
+    text = permissions_instructions(SandboxPolicy(mode=mode), approval, CWD)
+    assert text.startswith(f"<permissions instructions>\nThe sandbox mode is `{mode}`")
+    assert f"The approval policy is `{approval}`" in text
+    assert text.endswith("\n</permissions instructions>")
+
+
+def test_permissions_name_the_network_and_the_writable_folders():
+    policy = SandboxPolicy(mode="workspace-write", writable_roots=(CWD, Path("/w")))
+    text = permissions_instructions(policy, ApprovalPolicy.NEVER, CWD)
+    assert "Writable folders: `/repo`, `/w`." in text
+    assert instruction_text("permissions/network-restricted.md") in text
+    full = SandboxPolicy(mode="danger-full-access")
+    assert instruction_text("permissions/network-enabled.md") in permissions_instructions(
+        full, ApprovalPolicy.NEVER, CWD
+    )
+
+
+def test_the_users_shell_is_one_that_speaks_sh_and_can_be_run(tmp_path: Path):
+    zsh = tmp_path / "zsh"
+    zsh.touch(mode=0o755)
+    assert user_shell({"SHELL": str(zsh)}) == str(zsh)
+    zsh.chmod(0o644)
+    for shell in (str(zsh), "zsh", "/usr/bin/fish", "/bin/false", ""):
+        assert Path(user_shell({"SHELL": shell})).name in {"bash", "sh", "zsh", "dash"}
+        assert user_shell({"SHELL": shell}) != shell
+
+
+def test_the_time_zone_has_an_iana_name():
+    assert timezone_name({"TZ": "Europe/Paris"}) == "Europe/Paris"
+    assert timezone_name({"TZ": ":/usr/share/zoneinfo/Asia/Tokyo"}) == "Asia/Tokyo"
+    assert timezone_name({})
