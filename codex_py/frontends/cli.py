@@ -44,7 +44,7 @@ def _run(arguments: Arguments) -> int:
         case "demo":
             from codex_py.frontends.demo import run_demo  # noqa: PLC0415
 
-            return run_demo(arguments)
+            return run_demo(arguments, dict(os.environ))
         case "config":
             return _config(words, arguments)
         case "help":

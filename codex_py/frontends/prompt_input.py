@@ -18,8 +18,8 @@ from codex_py.errors import CodexError
 from codex_py.frontends.arguments import UsageError
 
 GRACE_S = 0.1
-"""How long an open pipe has for its first byte when there is a prompt without it. Loading the
-configuration and opening the session take about as long, so hardly any of it is waited out."""
+"""How long an open pipe has for its first byte when there is a prompt without it. Imports, the
+configuration and opening the session take about as long, so nothing of it is waited out."""
 
 MAX_BYTES = 64 * 1024 * 1024
 """More than any model takes in; a stream without an end must not fill the memory."""

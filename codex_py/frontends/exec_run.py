@@ -1,0 +1,202 @@
+"""One run of `codex-py exec`, from the configuration to the exit code.
+
+Standard output carries the answer, or with `--json` nothing but events; all else is on standard error.
+With `--output-schema`, an answer that breaks the schema is sent back once, as a second turn. If
+that one breaks it too, an `error` event with the code `schema` follows the last `turn.completed`.
+"""
+
+import asyncio
+import gc
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from codex_py.app import SessionOptions, open_session
+from codex_py.config.config import Config
+from codex_py.core.session import Session, TurnResult
+from codex_py.errors import CodexError, ExitCode
+from codex_py.frontends.arguments import Arguments, ExecTarget
+from codex_py.frontends.exec_config import load_exec_config
+from codex_py.frontends.human import HumanText
+from codex_py.frontends.interruption import Interruption
+from codex_py.frontends.jsonl import JsonLines
+from codex_py.frontends.last_message import LastMessageFile
+from codex_py.frontends.streams import READER_LEFT, OutputStream
+from codex_py.frontends.terminal import Style, printable, wants_color
+from codex_py.protocol.events import Error
+
+_COLLECT_AFTER_S = 1.0
+"""By now all is imported, also what is left until the first request is out. A short run is over."""
+
+
+def run(
+    arguments: Arguments,
+    target: ExecTarget,
+    environment: Mapping[str, str],
+    *,
+    prompt: "Future[str]",
+    stderr: OutputStream,
+) -> int:
+    """See `run_exec`; `prompt` comes from `start_reading`."""
+    if arguments.full_auto:
+        stderr.write_text("warning: --full-auto is deprecated; use --sandbox workspace-write\n")
+    config = load_exec_config(arguments, environment)
+    schema, violation = _schema(arguments.output_schema)
+    one = _Run(
+        arguments=arguments,
+        target=target,
+        config=config,
+        environment=environment,
+        schema=schema,
+        violation=violation,
+        message_file=_message_file(arguments.output_last_message),
+        prompt=prompt,
+        stdout=OutputStream(1),
+        stderr=stderr,
+    )
+    return asyncio.run(_supervised(one))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    arguments: Arguments
+    target: ExecTarget
+    config: Config
+    environment: Mapping[str, str]
+    schema: Any
+    violation: Callable[[str], str | None]
+    """What is wrong with an answer."""
+    message_file: LastMessageFile | None
+    prompt: "Future[str]"
+    stdout: OutputStream
+    stderr: OutputStream
+
+    async def work(self) -> int:
+        prompt = asyncio.wrap_future(self.prompt)
+        if self.target.prompt in {None, "-"}:
+            # An empty one is a mistake that should leave no session behind.
+            await prompt
+        human = None if self.arguments.json else self._human_text()
+        sink = human or JsonLines(self.stdout)
+        async with open_session(
+            self.config, self._session_options(), sink, environment=self.environment
+        ) as session:
+            text = await prompt
+            if human is not None:
+                human.begin(session.thread_id, session.settings, text)
+            asyncio.get_running_loop().call_later(_COLLECT_AFTER_S, _collect_garbage)
+            result, violation = await self._answer(session, text)
+        if result.error is None:
+            self._deliver(result)
+        if violation is not None:
+            if human is None:
+                sink(Error(violation, "schema"))
+            raise CodexError(violation, code="schema", exit_code=ExitCode.SCHEMA)
+        if result.error is not None:
+            return result.error.exit_code
+        if self.arguments.fail_on == "denied" and result.denied:
+            return ExitCode.DENIED
+        return ExitCode.DONE
+
+    async def _answer(self, session: Session, text: str) -> tuple[TurnResult, str | None]:
+        """The result, and what is still wrong with it after the model had a second try."""
+        images = image_paths(self.arguments.image)
+        result = await session.run_turn(text, images=images, output_schema=self.schema)
+        violation = self._violation(result)
+        if violation is None:
+            return result, None
+        again = (
+            f"Your last message can not be used: {violation}\n"
+            "Send the whole answer again, as JSON that satisfies the schema, and nothing else."
+        )
+        result = await session.run_turn(again, output_schema=self.schema)
+        return result, self._violation(result)
+
+    def _violation(self, result: TurnResult) -> str | None:
+        return None if result.error else self.violation(result.last_message or "")
+
+    def _deliver(self, result: TurnResult) -> None:
+        """Put the last message where it was asked for."""
+        message = result.last_message
+        if (file := self.message_file) is not None:
+            file.write(message or "")
+            if message is None:
+                self.stderr.write_text(
+                    "Warning: no last agent message; wrote empty content to"
+                    f" {printable(str(file.path))}\n"
+                )
+        on_screen = os.isatty(1) and os.isatty(2)
+        if message is not None and not self.arguments.json and not on_screen:
+            # A program gets the very text; a terminal, even if only this goes there, does not.
+            shown = printable(message) if os.isatty(1) else message
+            self.stdout.write_text(f"{shown}\n")
+
+    def _human_text(self) -> HumanText:
+        color = wants_color(self.arguments.color, self.environment, isatty=os.isatty(2))
+        return HumanText(
+            self.stderr,
+            Style(color=color),
+            show_reasoning=not self.config.hide_agent_reasoning,
+        )
+
+    def _session_options(self) -> SessionOptions:
+        arguments = self.arguments
+        return SessionOptions(
+            originator=self.environment.get("CODEX_INTERNAL_ORIGINATOR_OVERRIDE") or "codex_exec",
+            ephemeral=arguments.ephemeral,
+            resume=self.target.resume,
+            resume_last=self.target.resume_last,
+            add_dirs=tuple(self.config.cwd / name for name in arguments.add_dir),
+            record=Path(arguments.record).absolute() if arguments.record else None,
+            replay=Path(arguments.replay).absolute() if arguments.replay else None,
+        )
+
+
+async def _supervised(run: _Run) -> int:
+    """Run it to its end, or to the signal or the broken pipe that ends it early."""
+    task = asyncio.create_task(run.work())
+    with Interruption(task) as interruption:
+        run.stdout.on_failure = interruption.cancel
+        try:
+            code = await task
+        except asyncio.CancelledError:
+            if interruption.signal is not None:
+                return 128 + interruption.signal
+            if run.stdout.failure is None:
+                raise
+            code = READER_LEFT
+    if (failure := run.stdout.failure) is None:
+        return code
+    if run.stdout.reader_left:
+        return READER_LEFT
+    raise CodexError(f"Failed to write to standard output: {failure.strerror}", code="stdout")
+
+
+def _collect_garbage() -> None:
+    # What has been loaded stays loaded; the collector need not look at it again.
+    gc.freeze()
+    gc.enable()
+
+
+def image_paths(values: Sequence[str]) -> list[Path]:
+    """The files of `--image`, absolute; a value may hold several, split by commas."""
+    return [Path(name).absolute() for value in values for name in value.split(",") if name]
+
+
+def _schema(path: str | None) -> tuple[Any, Callable[[str], str | None]]:
+    """The schema of the answer, and what tells how an answer breaks it."""
+    if path is None:
+        return None, lambda _: None
+    # jsonschema is some 90 ms, and a plain turn does without.
+    from codex_py.frontends.output_schema import load_schema, schema_violation  # noqa: PLC0415
+
+    schema = load_schema(Path(path))
+    return schema, partial(schema_violation, schema)
+
+
+def _message_file(path: str | None) -> LastMessageFile | None:
+    return None if path is None else LastMessageFile(Path(path))
