@@ -160,6 +160,8 @@ class BulkTransport(httpx.AsyncBaseTransport):
                 await trace(REQUEST_SENT, {"return_value": None})
             head, rest = await _read_head(connection, read_s)
             body = body_of(head, request.method)
+            # What follows a response without a body was not asked for.
+            first = body.feed(rest) if body.done else rest
         except BaseException:
             connection.close()
             raise
@@ -173,7 +175,7 @@ class BulkTransport(httpx.AsyncBaseTransport):
         return httpx.Response(
             head.status,
             headers=head.headers,
-            stream=_ResponseStream(connection, body, rest, read_s, release),
+            stream=_ResponseStream(connection, body, first, read_s, release),
             extensions={
                 "http_version": b"HTTP/" + head.version,
                 "reason_phrase": head.reason,

@@ -93,6 +93,22 @@ def test_a_connection_that_can_not_be_kept_is_closed(response: bytes) -> None:
     assert run(handler, use) == 2
 
 
+def test_unasked_bytes_behind_an_empty_response_are_no_answer_to_the_next_request() -> None:
+    async def handler(connection: RawConnection) -> None:
+        await connection.request()
+        await connection.send(b"HTTP/1.1 204 No Content\r\n\r\n" + sized(b"unasked"))
+        await connection.reader.read()
+
+    async def use(client: Client, server: RawServer) -> list[int]:
+        statuses: list[int] = []
+        for _ in range(2):
+            async with client.stream("POST", server.url) as response:
+                statuses.append(response.status_code)
+        return [*statuses, server.connections]
+
+    assert run(handler, use) == [204, 204, 2]
+
+
 def test_a_kept_connection_closed_by_the_server_is_replaced() -> None:
     async def use(client: Client, server: RawServer) -> tuple[list[tuple[int, bytes]], int]:
         first = await post(client, server)
