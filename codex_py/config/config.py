@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 from codex_py.config.environment import ShellEnvironmentPolicy
 from codex_py.config.files import read_required_text
 from codex_py.config.layers import SYSTEM_CONFIG, read_layers
-from codex_py.config.paths import folders_between, inside_git
+from codex_py.config.paths import inside_git
 from codex_py.config.schema import DEFAULTS
 from codex_py.config.trust import Trust
 from codex_py.errors import ConfigError
@@ -99,11 +99,6 @@ class Config:
     """All layers merged, for keys that have no field here; defaults are not filled in."""
     warnings: tuple[str, ...]
     """One sentence each, for the user."""
-
-    @property
-    def project_folders(self) -> tuple[Path, ...]:
-        """From the project's root down to the working directory; that alone without a root."""
-        return folders_between(self.project_root, self.cwd)
 
     def sandbox_policy(self, add_dirs: Sequence[Path] = ()) -> SandboxPolicy:
         """What commands may touch: reading alone, unless the project is trusted or the user says more.

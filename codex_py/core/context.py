@@ -1,4 +1,4 @@
-"""What a session tells the model before the user's first word: who it is, what it may do, where it is."""
+"""What a session tells the model before the user's first word: what it may do, and where it is."""
 
 import os
 import pwd
@@ -23,8 +23,6 @@ class ContextSettings(Protocol):
     """The part of the configuration that the first items are made from."""
 
     @property
-    def base_instructions(self) -> str | None: ...
-    @property
     def developer_instructions(self) -> str | None: ...
     @property
     def include_permissions_instructions(self) -> bool: ...
@@ -39,23 +37,19 @@ def initial_items(
     environment: str,
     agents: str | None,
 ) -> list[EncodedItem]:
-    """The items that every thread begins with, in the order of Codex.
+    """The items between the base prompt and the user's first words, in the order of Codex.
 
     The arguments are what `permissions_instructions`, `environment_context` and `agents_md` give. Parts
     that the settings turn off, and blank ones, are left out, and so is a message without parts.
     """
-    base = settings.base_instructions
-    if base is None:
-        base = instruction_text("base.md")
     developer = [
         settings.developer_instructions,
         permissions if settings.include_permissions_instructions else None,
     ]
     user = [agents, environment if settings.include_environment_context else None]
-    messages = (("developer", [base]), ("developer", developer), ("user", user))
     return [
         message(role, parts)
-        for role, texts in messages
+        for role, texts in (("developer", developer), ("user", user))
         if (parts := [input_text(text) for text in texts if text and text.strip()])
     ]
 

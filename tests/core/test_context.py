@@ -21,7 +21,6 @@ CWD = Path("/repo")
 
 @dataclass
 class Settings:
-    base_instructions: str | None = None
     developer_instructions: str | None = None
     include_permissions_instructions: bool = True
     include_environment_context: bool = True
@@ -31,15 +30,14 @@ def items(settings: Settings, agents: str | None = "agents") -> list[tuple[str, 
     """Role and texts of each message."""
     encoded = initial_items(settings, permissions="perms", environment="env", agents=agents)
     messages = [json.loads(item) for item in encoded]
-    assert {message["type"] for message in messages} == {"message"}
+    assert {message["type"] for message in messages} <= {"message"}
     return [
         (message["role"], [part["text"] for part in message["content"]]) for message in messages
     ]
 
 
-def test_a_thread_begins_with_the_base_prompt_the_developer_and_the_place():
+def test_a_thread_begins_with_the_developer_and_the_place():
     assert items(Settings(developer_instructions="dev")) == [
-        ("developer", [instruction_text("base.md")]),
         ("developer", ["dev", "perms"]),
         ("user", ["agents", "env"]),
     ]
@@ -47,13 +45,12 @@ def test_a_thread_begins_with_the_base_prompt_the_developer_and_the_place():
 
 def test_what_is_turned_off_or_blank_is_left_out():
     settings = Settings(
-        base_instructions="mine",
         developer_instructions=" ",
         include_permissions_instructions=False,
         include_environment_context=False,
     )
-    assert items(settings) == [("developer", ["mine"]), ("user", ["agents"])]
-    assert items(settings, agents=None) == [("developer", ["mine"])]
+    assert items(settings) == [("user", ["agents"])]
+    assert items(settings, agents=None) == []
 
 
 def environment(policy: SandboxPolicy, cwd: Path = CWD) -> str:
