@@ -1,0 +1,43 @@
+"""A command line as one line of text, quoted as Codex quotes it.
+
+Codex uses the Rust crate `shlex`, whose rules differ from Python's module of that name: a backslash is
+never put between single quotes (fish reads it), nor `$`, a backtick, `!` or `^` between double ones.
+"""
+
+import re
+from collections.abc import Iterable
+
+_UNQUOTED = re.compile(r"[+\-./:@\]_0-9A-Za-z]+")
+# A caret is safe in one place only, right after the opening quote.
+_SINGLE = re.compile(r"\^?[^'^\\]*")
+_DOUBLE = re.compile(r"[^`$!^]*")
+_ESCAPED_IN_DOUBLE = re.compile(r'(["\\])')
+
+
+def quote_argv(argv: Iterable[str]) -> str:
+    """The words with what quotes they need, joined by spaces: what a shell would read back as `argv`."""
+    return " ".join(map(_quote, argv))
+
+
+def _quote(word: str) -> str:
+    if not word:
+        return "''"
+    parts: list[str] = []
+    start = 0
+    while start < len(word):
+        single = _longest(_SINGLE, word, start)
+        double = _longest(_DOUBLE, word, start)
+        part = max(single, double, key=len)
+        start += len(part)
+        if _UNQUOTED.fullmatch(part):
+            parts.append(part)
+        elif part is single:
+            parts.append(f"'{part}'")
+        else:
+            parts.append('"' + _ESCAPED_IN_DOUBLE.sub(r"\\\1", part) + '"')
+    return "".join(parts)
+
+
+def _longest(pattern: re.Pattern[str], word: str, start: int) -> str:
+    match = pattern.match(word, start)
+    return match.group() if match else ""

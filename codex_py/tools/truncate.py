@@ -1,0 +1,71 @@
+"""Cut what a tool printed down to what the model is given, as Codex 0.169 does."""
+
+from typing import Literal, TypeAlias
+
+BYTES_PER_TOKEN = 4
+
+Unit: TypeAlias = Literal["tokens", "bytes"]
+
+
+def token_count(byte_count: int) -> int:
+    """An estimate: four bytes to a token, rounded up."""
+    return -(-byte_count // BYTES_PER_TOKEN)
+
+
+def line_count(text: str) -> int:
+    """Lines of a text; a last one without its newline counts."""
+    return text.count("\n") + (not text.endswith("\n") and text != "")
+
+
+def truncate_middle(text: str, limit: int, unit: Unit = "tokens") -> str:
+    """Keep the first and the last half of the limit, whole characters, with a note between them.
+
+    A text within the limit comes back as it is.
+    """
+    max_bytes = limit * BYTES_PER_TOKEN if unit == "tokens" else limit
+    # A character is at most four bytes, so that most texts need not be encoded.
+    if len(text) * 4 <= max_bytes:
+        return text
+    encoded = text.encode(errors="replace")
+    if len(encoded) <= max_bytes:
+        return text
+    head_bytes = max_bytes // 2
+    tail_start = len(encoded) - (max_bytes - head_bytes)
+    while head_bytes and _is_continuation(encoded[head_bytes]):
+        head_bytes -= 1
+    while tail_start < len(encoded) and _is_continuation(encoded[tail_start]):
+        tail_start += 1
+    head = encoded[:head_bytes].decode()
+    tail = encoded[tail_start:].decode()
+    if unit == "tokens":
+        missing = token_count(len(encoded)) - limit
+    else:
+        missing = len(text) - len(head) - len(tail)
+    return f"{head}…{missing} {'tokens' if unit == 'tokens' else 'chars'} truncated…{tail}"
+
+
+def truncate_output(
+    text: str,
+    limit: int,
+    unit: Unit = "tokens",
+    *,
+    total_bytes: int | None = None,
+    total_lines: int | None = None,
+) -> str:
+    """As `truncate_middle`, and a text that is cut opens with a warning that tells its size.
+
+    The totals are given where the text itself already lacks some of what was printed.
+    """
+    cut = truncate_middle(text, limit, unit)
+    if cut is text:
+        return text
+    tokens = token_count(len(text.encode(errors="replace")) if total_bytes is None else total_bytes)
+    lines = line_count(text) if total_lines is None else total_lines
+    return (
+        f"Warning: truncated output (original token count: {tokens})\n"
+        f"Total output lines: {lines}\n\n{cut}"
+    )
+
+
+def _is_continuation(byte: int) -> bool:
+    return byte & 0xC0 == 0x80
