@@ -1,7 +1,7 @@
 """A conversation with a model: the one owner of its state."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -80,8 +80,8 @@ class Recorder(Protocol):
     """Where a session is written as it happens."""
 
     def response_item(self, item: EncodedItem) -> None: ...
-    def turn_context(self, payload: dict[str, Any]) -> None: ...
-    def event_msg(self, payload: dict[str, Any]) -> None: ...
+    def turn_context(self, payload: Mapping[str, Any]) -> None: ...
+    def event_msg(self, payload: Mapping[str, Any]) -> None: ...
 
 
 class Session:

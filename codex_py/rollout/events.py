@@ -1,5 +1,6 @@
 """The lines of a session file that tell what the user saw; the model's own items are written apart."""
 
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from codex_py.protocol.events import (
@@ -13,7 +14,7 @@ from codex_py.rollout.records import token_count
 
 
 class EventWriter(Protocol):
-    def event_msg(self, payload: dict[str, Any]) -> None: ...
+    def event_msg(self, payload: Mapping[str, Any]) -> None: ...
 
 
 class RolloutEvents:

@@ -70,6 +70,19 @@ def read_session(path: Path) -> StoredSession:
     )
 
 
+def is_native(path: Path) -> bool:
+    """Whether Codex wrote the file with numbered lines; see `StoredSession.native`.
+
+    Raises:
+        SessionError: the file can not be read, or does not begin as a session does.
+    """
+    try:
+        with path.open("rb") as file:
+            return _first_line(path, file.readline()).native
+    except OSError as error:
+        raise _not_readable(path, error) from error
+
+
 @dataclass(slots=True)
 class _Line:
     type: str
@@ -93,10 +106,7 @@ class _Reading:
         self._seen.append(path)
         try:
             with path.open("rb", buffering=1 << 20) as file:
-                try:
-                    meta = SessionMeta.from_line(file.readline())
-                except (ValueError, RecursionError) as error:
-                    raise SessionError(f"{path} does not start with session metadata") from error
+                meta = _first_line(path, file.readline())
                 if meta.history_base is not None:
                     thread_id, end = meta.history_base
                     self.read(
@@ -114,8 +124,7 @@ class _Reading:
                         break
                     self._take(line)
         except OSError as error:
-            message = f"the session file {path} can not be read: {error.strerror}"
-            raise SessionError(message) from error
+            raise _not_readable(path, error) from error
         return meta
 
     def _base(self, path: Path, thread_id: str) -> Path:
@@ -139,6 +148,17 @@ class _Reading:
                 self.entries = compacted(self.entries, line.payload)
             case _:
                 pass
+
+
+def _first_line(path: Path, line: bytes) -> SessionMeta:
+    try:
+        return SessionMeta.from_line(line)
+    except (ValueError, RecursionError) as error:
+        raise SessionError(f"{path} does not start with session metadata") from error
+
+
+def _not_readable(path: Path, error: OSError) -> SessionError:
+    return SessionError(f"the session file {path} can not be read: {error.strerror}")
 
 
 def _parse(raw: bytes) -> _Line:

@@ -1,7 +1,7 @@
 """The order in which calls run: side by side where their tools allow it, one by one where not."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 
@@ -16,7 +16,7 @@ class CallQueue:
         self._ahead: list[tuple[asyncio.Event, bool]] = []
 
     @asynccontextmanager
-    async def turn(self, *, parallel: bool) -> AsyncIterator[None]:
+    async def turn(self, *, parallel: bool) -> AsyncGenerator[None]:
         """Wait for one's turn; it ends with the context. The place is taken before the first await."""
         done = asyncio.Event()
         place = (done, parallel)

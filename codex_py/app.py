@@ -1,0 +1,243 @@
+"""The composition root: a configuration becomes a session. The one module that knows every part."""
+
+import platform
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import httpx
+
+from codex_py import __version__
+from codex_py.config.config import Config
+from codex_py.core.history import History
+from codex_py.core.session import Session, TurnSettings
+from codex_py.errors import ModelError
+from codex_py.model.auth import find_key
+from codex_py.model.catalog import DEFAULT_MODEL, ModelInfo, model_info
+from codex_py.model.client import HttpModelClient, UnavailableModel
+from codex_py.model.providers import Provider, resolve_provider
+from codex_py.model.responses import ResponsesWire
+from codex_py.model.retry import Retries
+from codex_py.model.tape import RecordingTransport, ReplayTransport
+from codex_py.model.transport import http_client, http_transport
+from codex_py.protocol.approval import ApprovalPolicy
+from codex_py.protocol.events import Event, EventSink
+from codex_py.protocol.stream import ModelClient
+from codex_py.rollout.events import RolloutEvents
+from codex_py.thread import ThreadOrigin, new_thread, resumed_thread, session_to_resume
+from codex_py.toolbox import Toolbox
+from codex_py.tools.specs import tool_specs
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOptions:
+    """How a session is opened, beside its configuration."""
+
+    source: Literal["exec", "cli"] = "exec"
+    originator: str = "codex_exec"
+    ephemeral: bool = False
+    """Write no session file."""
+    resume: str | None = None
+    """Id or name of the thread to go on with."""
+    resume_last: bool = False
+    """Go on with the newest session of this working directory and provider."""
+    add_dirs: tuple[Path, ...] = ()
+    """Writable roots beside those of the configuration; absolute."""
+    record: Path | None = None
+    """Write the exchange with the model to this tape."""
+    replay: Path | None = None
+    """Answer from this tape instead of the model's service."""
+
+
+@asynccontextmanager
+async def open_session(
+    config: Config,
+    options: SessionOptions,
+    sink: EventSink,
+    *,
+    environment: Mapping[str, str],
+) -> AsyncGenerator[Session]:
+    """A session that is ready for its first turn.
+
+    Emits `ThreadStarted` and the warnings. Leaving the context ends the processes of the session, and
+    closes its file and its connections.
+
+    Raises:
+        ConfigError, SessionError: before anything is emitted.
+    """
+    provider = resolve_provider(
+        config.model_provider,
+        config.model_providers,
+        openai_base_url=config.openai_base_url,
+        environment=environment,
+    )
+    info = model_info(config.model or DEFAULT_MODEL, config.model_catalog_json)
+    settings = _settings(config, options, provider, info)
+    warnings = _Warnings([*config.warnings, *_unknown_model(info)])
+    origin = ThreadOrigin(config, options.originator, options.source, options.ephemeral, warnings)
+    path = session_to_resume(config, options.resume, last=options.resume_last)
+    if path is None:
+        thread = new_thread(origin, settings, environment)
+    else:
+        thread = resumed_thread(origin, settings, path)
+    async with AsyncExitStack() as stack:
+        stack.callback(thread.file.close)
+        model = _model(config, options, provider, thread.id, environment)
+        stack.push_async_callback(model.aclose)
+        tools = Toolbox(
+            config=config,
+            secret_names=[
+                name for name in (provider.env_key, "CODEX_API_KEY", "OPENAI_API_KEY") if name
+            ],
+            structured_shell=not info.freeform_apply_patch,
+            output_token_limit=config.tool_output_token_limit or info.truncation_limit_tokens,
+            environment=environment,
+        )
+        stack.push_async_callback(tools.aclose)
+        session = Session(
+            thread_id=thread.id,
+            settings=settings,
+            history=History(thread.items),
+            usage=thread.usage,
+            model=model,
+            recorder=thread.file,
+            load_handlers=tools.handlers,
+            retries=lambda: Retries(provider.request_max_retries, provider.stream_max_retries),
+            end_turn=tools.end_turn,
+            sink=_both(RolloutEvents(thread.file), sink),
+        )
+        session.start()
+        for warning in thread.warnings:
+            warnings(warning)
+        warnings.send_to(session.warn)
+        yield session
+
+
+def _settings(
+    config: Config, options: SessionOptions, provider: Provider, info: ModelInfo
+) -> TurnSettings:
+    effort = config.model_reasoning_effort or info.default_reasoning_effort
+    summary = config.model_reasoning_summary or (None if info.known else "auto")
+    # "ultra" is a level of the user interface; the service knows it as "max".
+    reasoning = {"effort": "max" if effort == "ultra" else effort, "summary": summary}
+    reasoning = {
+        k: v for k, v in reasoning.items() if v is not None and (k, v) != ("summary", "none")
+    }
+    window = config.model_context_window or info.context_window
+    return TurnSettings(
+        model=info.slug,
+        provider=provider.id,
+        cwd=config.cwd,
+        approval_policy=config.approval_policy or ApprovalPolicy.ON_REQUEST,
+        sandbox_policy=config.sandbox_policy(options.add_dirs),
+        context_window=window * info.effective_context_window_percent // 100,
+        reasoning_effort=config.model_reasoning_effort,
+        reasoning_summary=config.model_reasoning_summary,
+        reasoning=reasoning or None,
+        verbosity=info.default_verbosity and (config.model_verbosity or info.default_verbosity),
+        service_tier=config.service_tier,
+        tools=tool_specs(
+            shell=info.shell_tool,
+            freeform_patch=info.freeform_apply_patch,
+            update_plan=config.update_plan_enabled is not False,
+            web_search=_web_search(config, info),
+        ),
+        parallel_tool_calls=info.parallel_tool_calls,
+    )
+
+
+def _web_search(config: Config, info: ModelInfo) -> dict[str, Any] | None:
+    if config.web_search == "disabled":
+        return None
+    search: dict[str, Any] = {"external_web_access": config.web_search == "live"}
+    if info.known:
+        search["search_content_types"] = ["text", "image"]
+    configured = config.web_search_options
+    if domains := configured.get("allowed_domains"):
+        search["filters"] = {"allowed_domains": domains}
+    if location := configured.get("location"):
+        search["user_location"] = {"type": "approximate", **location}
+    if size := configured.get("context_size"):
+        search["search_context_size"] = size
+    return search
+
+
+def _unknown_model(info: ModelInfo) -> list[str]:
+    if info.known:
+        return []
+    return [
+        f"Model metadata for `{info.slug}` not found. Defaulting to fallback metadata; this can degrade"
+        " performance and cause issues."
+    ]
+
+
+def _model(
+    config: Config,
+    options: SessionOptions,
+    provider: Provider,
+    thread_id: str,
+    environment: Mapping[str, str],
+) -> ModelClient:
+    try:
+        # A tape needs no key, and none should be read for it.
+        key = (
+            None
+            if options.replay
+            else find_key(provider, environment=environment, home=config.home)
+        )
+    except ModelError as error:
+        return UnavailableModel(error)
+    headers = {
+        "originator": options.originator,
+        "user-agent": f"{options.originator}/{__version__} ({platform.system()}; {platform.machine()})",
+        "session-id": thread_id,
+        "thread-id": thread_id,
+        "x-client-request-id": thread_id,
+    }
+    return HttpModelClient(
+        provider=provider,
+        wire=ResponsesWire(),
+        http=http_client(environment=environment, transport=_transport(options, environment)),
+        key=key,
+        headers=headers,
+        environment=environment,
+    )
+
+
+def _transport(
+    options: SessionOptions, environment: Mapping[str, str]
+) -> httpx.AsyncBaseTransport | None:
+    if options.replay is not None:
+        return ReplayTransport(options.replay)
+    if options.record is not None:
+        return RecordingTransport(http_transport(environment), options.record)
+    return None
+
+
+def _both(first: EventSink, second: EventSink) -> EventSink:
+    def sink(event: Event) -> None:
+        first(event)
+        second(event)
+
+    return sink
+
+
+@dataclass(slots=True)
+class _Warnings:
+    """Takes warnings from the start on, and gives them out once there is someone to read them."""
+
+    waiting: list[str]
+    _send: Callable[[str], None] | None = field(default=None)
+
+    def __call__(self, text: str) -> None:
+        if self._send is None:
+            self.waiting.append(text)
+        else:
+            self._send(text)
+
+    def send_to(self, send: Callable[[str], None]) -> None:
+        self._send = send
+        for text in self.waiting:
+            send(text)

@@ -1,0 +1,45 @@
+"""Images that a user attaches to a prompt."""
+
+from pathlib import Path
+from typing import Any
+
+from codex_py.protocol.images import MAX_IMAGE_BYTES, image_url, input_image
+from codex_py.protocol.messages import input_text
+
+
+def image_parts(path: Path, number: int) -> list[dict[str, Any]]:
+    """The content parts of one image, which go before the text of the prompt.
+
+    A file that can not be read does not fail the turn: one part of text says so in its place.
+
+    Args:
+        path: absolute.
+        number: from 1, counted over the images of the prompt.
+    """
+    label = f"[Image #{number}]"
+    try:
+        url = image_url(_read(path))
+    except OSError as error:
+        return [_unreadable(label, path, error.strerror or str(error))]
+    if url is None:
+        return [_unreadable(label, path, "it is not a PNG, JPEG, GIF or WebP image")]
+    return [
+        input_text(f'<image name={label} path="{path}">'),
+        input_image(url),
+        input_text("</image>"),
+    ]
+
+
+def _read(path: Path) -> bytes:
+    # A pipe would keep us waiting.
+    if path.exists() and not path.is_file():
+        raise OSError("it is not a file")
+    with path.open("rb") as stream:
+        data = stream.read(MAX_IMAGE_BYTES + 1)
+    if len(data) > MAX_IMAGE_BYTES:
+        raise OSError(f"it is larger than {MAX_IMAGE_BYTES // 1024 // 1024} MB")
+    return data
+
+
+def _unreadable(label: str, path: Path, reason: str) -> dict[str, Any]:
+    return input_text(f"{label}: the image at `{path}` could not be read: {reason}")

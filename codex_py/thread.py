@@ -1,0 +1,195 @@
+"""How a thread begins: with a context of its own, or from the file of an earlier session.
+
+Part of the composition root.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+from codex_py import __version__
+from codex_py.config.config import Config
+from codex_py.config.paths import folders_between
+from codex_py.core.agents_md import agents_md
+from codex_py.core.context import (
+    environment_context,
+    initial_items,
+    permissions_instructions,
+    timezone_name,
+    user_shell,
+)
+from codex_py.core.session import Recorder, TurnSettings
+from codex_py.errors import SessionError
+from codex_py.instructions import instruction_text
+from codex_py.protocol.ids import new_thread_id
+from codex_py.protocol.messages import EncodedItem, input_text, message
+from codex_py.protocol.stream import Usage
+from codex_py.rollout.git_info import git_info
+from codex_py.rollout.index import find_session, latest_session
+from codex_py.rollout.reader import is_native, read_session
+from codex_py.rollout.records import SessionMeta, token_count
+from codex_py.rollout.writer import RolloutWriter
+
+
+class ThreadFile(Recorder, Protocol):
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """What a session begins with."""
+
+    id: str
+    items: list[EncodedItem]
+    """What the model has been told, the base prompt first."""
+    file: ThreadFile
+    usage: Usage = field(default_factory=Usage)
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadOrigin:
+    """Who opens a thread, for the first line of its file."""
+
+    config: Config
+    originator: str
+    source: str
+    ephemeral: bool
+    warn: Callable[[str], None]
+
+    def new_file(
+        self, thread_id: str, base_instructions: str, forked_from: str | None = None
+    ) -> ThreadFile:
+        """
+        Raises:
+            SessionError: it can not be written.
+        """
+        if self.ephemeral:
+            return _NoFile()
+        meta = SessionMeta(
+            id=thread_id,
+            cwd=str(self.config.cwd),
+            originator=self.originator,
+            cli_version=__version__,
+            source=self.source,
+            model_provider=self.config.model_provider,
+            base_instructions=base_instructions,
+            git=git_info(self.config.cwd),
+            forked_from_id=forked_from,
+        )
+        return RolloutWriter.create(self.config.home, meta, warn=self.warn)
+
+
+def new_thread(
+    origin: ThreadOrigin, settings: TurnSettings, environment: Mapping[str, str]
+) -> Thread:
+    """A thread that knows its instructions and its surroundings, and nothing else.
+
+    Raises:
+        SessionError: its file can not be written.
+    """
+    config = origin.config
+    base = _base_instructions(config)
+    agents = agents_md(
+        home=config.home,
+        folders=folders_between(config.project_root, config.cwd),
+        max_bytes=config.project_doc_max_bytes,
+        fallback_filenames=config.project_doc_fallback_filenames,
+    )
+    context = initial_items(
+        config,
+        permissions=permissions_instructions(
+            settings.sandbox_policy, settings.approval_policy, config.cwd
+        ),
+        environment=environment_context(
+            cwd=config.cwd,
+            shell=user_shell(environment),
+            sandbox_policy=settings.sandbox_policy,
+            today=datetime.now().astimezone().date(),
+            timezone=timezone_name(environment),
+        ),
+        agents=agents.text,
+    )
+    thread_id = new_thread_id()
+    file = origin.new_file(thread_id, base)
+    for item in context:
+        file.response_item(item)
+    return Thread(thread_id, [*_base_item(base), *context], file, warnings=agents.warnings)
+
+
+def resumed_thread(origin: ThreadOrigin, settings: TurnSettings, path: Path) -> Thread:
+    """The thread of a session file, with everything in its history.
+
+    A file of Codex that numbers its lines is not appended to: its thread goes on under a new id.
+
+    Raises:
+        SessionError: the file can not be read or written, or another process has it open.
+    """
+    forks = is_native(path)
+    # The writer comes first: its lock makes sure that what is read then is all there is.
+    file = None
+    if not (forks or origin.ephemeral):
+        file = RolloutWriter.resume(path, warn=origin.warn)
+    stored = read_session(path)
+    base = stored.meta.base_instructions
+    if base is None:
+        base = _base_instructions(origin.config)
+    thread_id = new_thread_id() if forks else stored.thread_id
+    if file is None:
+        file = origin.new_file(thread_id, base, stored.thread_id)
+        for item in stored.items:
+            file.response_item(item)
+        file.event_msg(token_count(stored.usage, stored.last_usage, settings.context_window))
+    warnings: list[str] = []
+    if stored.damaged_lines:
+        warnings.append(f"{stored.damaged_lines} damaged lines of {path} were passed over.")
+    if stored.model not in {None, settings.model}:
+        warnings.append(
+            f"This session was recorded with model `{stored.model}` but is resuming with"
+            f" `{settings.model}`. Consider switching back, as it may affect performance."
+        )
+    return Thread(
+        thread_id, [*_base_item(base), *stored.items], file, stored.usage, tuple(warnings)
+    )
+
+
+def session_to_resume(config: Config, id_or_name: str | None, *, last: bool) -> Path | None:
+    """The file of the session that is asked for; None where none is.
+
+    Raises:
+        SessionError: there is no such session.
+    """
+    if id_or_name is not None:
+        path = find_session(config.home, id_or_name)
+        if path is None:
+            raise SessionError(f"no session found with the id or name {id_or_name!r}")
+        return path
+    if not last:
+        return None
+    path = latest_session(config.home, cwd=config.cwd, model_provider=config.model_provider)
+    if path is None:
+        raise SessionError(
+            f"no session to resume: none was recorded in {config.cwd} with the provider"
+            f" {config.model_provider!r}"
+        )
+    return path
+
+
+def _base_instructions(config: Config) -> str:
+    own = config.base_instructions
+    return instruction_text("base.md") if own is None else own
+
+
+def _base_item(text: str) -> list[EncodedItem]:
+    return [message("developer", [input_text(text)])] if text.strip() else []
+
+
+class _NoFile:
+    """For a session that leaves no trace."""
+
+    def response_item(self, item: EncodedItem) -> None: ...
+    def turn_context(self, payload: Mapping[str, Any]) -> None: ...
+    def event_msg(self, payload: Mapping[str, Any]) -> None: ...
+    def close(self) -> None: ...

@@ -1,0 +1,124 @@
+"""The tools of one session, loaded when its first request is on the wire.
+
+Part of the composition root: it hands `Session` what it does with the items of a response. Importing
+this module is cheap; `Toolbox.handlers` loads pydantic and the tools, some 90 ms.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
+
+from codex_py.config.config import Config
+from codex_py.config.environment import child_environment
+from codex_py.core.context import user_shell
+from codex_py.core.session import Session
+from codex_py.core.turn import ItemHandlers
+from codex_py.protocol.approval import ApprovalRequest, ReviewDecision
+from codex_py.protocol.tools import ToolCall, ToolOutput
+
+if TYPE_CHECKING:
+    from codex_py.process.sessions import ProcessSessions
+    from codex_py.protocol.items import CustomToolCallOutput, FunctionCallOutput
+    from codex_py.tools.update_plan import UpdatePlan
+
+
+class Toolbox:
+    def __init__(
+        self,
+        *,
+        config: Config,
+        environment: Mapping[str, str],
+        secret_names: Collection[str],
+        structured_shell: bool,
+        output_token_limit: int,
+    ) -> None:
+        """
+        Args:
+            secret_names: variables that hold keys of the provider; commands do not see them.
+            structured_shell: `shell` answers with JSON.
+            output_token_limit: of one result, for the model.
+        """
+        self._config = config
+        self._environment = environment
+        self._secret_names = secret_names
+        self._structured_shell = structured_shell
+        self._output_token_limit = output_token_limit
+        self._handlers: ItemHandlers | None = None
+        self._processes: ProcessSessions | None = None
+        self._plan: UpdatePlan | None = None
+
+    def handlers(self, session: Session) -> ItemHandlers:
+        if self._handlers is None:
+            self._handlers = self._load(session)
+        return self._handlers
+
+    def end_turn(self, session: Session) -> None:
+        if self._plan is not None:
+            self._plan.end_turn(session.emit)
+
+    async def aclose(self) -> None:
+        """End what the tools left running."""
+        if self._processes is not None:
+            await self._processes.aclose()
+
+    def _load(self, session: Session) -> ItemHandlers:
+        # All of this is needed by an answer, none of it by the request, which is under way by now.
+        from codex_py.core.thread_items import item_events  # noqa: PLC0415
+        from codex_py.process.sessions import ProcessSessions  # noqa: PLC0415
+        from codex_py.tools.base import ToolContext  # noqa: PLC0415
+        from codex_py.tools.builtin import builtin_tools  # noqa: PLC0415
+        from codex_py.tools.router import ToolRouter, output_item  # noqa: PLC0415
+        from codex_py.tools.update_plan import UpdatePlan  # noqa: PLC0415
+
+        self._processes = ProcessSessions()
+        self._plan = UpdatePlan()
+        tools = builtin_tools(
+            self._processes,
+            self._plan,
+            shell=user_shell(self._environment),
+            structured_shell=self._structured_shell,
+            max_poll_ms=self._config.background_terminal_max_timeout_ms,
+        )
+        router = ToolRouter(tools)
+        settings = session.settings
+        environment = child_environment(
+            self._config.shell_environment,
+            self._environment,
+            thread_id=session.thread_id,
+            network_disabled=not settings.sandbox_policy.network_access,
+            secret_names=self._secret_names,
+        )
+
+        def context(call_id: str) -> ToolContext:
+            return ToolContext(
+                call_id=call_id,
+                cwd=settings.cwd,
+                environment={**environment, "CODEX_TOOL_CALL_ID": call_id},
+                approval_policy=settings.approval_policy,
+                sandbox_policy=settings.sandbox_policy,
+                approver=_NobodyToAsk(),
+                emit=session.emit,
+                next_item_id=session.next_item_id,
+                output_token_limit=self._output_token_limit,
+            )
+
+        async def dispatch(call: ToolCall) -> "FunctionCallOutput | CustomToolCallOutput":
+            return await router.dispatch(call, context(call.call_id))
+
+        def answer(
+            call: ToolCall, output: ToolOutput
+        ) -> "FunctionCallOutput | CustomToolCallOutput":
+            return output_item(call, output, limit_tokens=self._output_token_limit)
+
+        return ItemHandlers(
+            build_tool_call=router.build_tool_call,
+            dispatch=dispatch,
+            answer=answer,
+            item_events=lambda item: item_events(item, session.next_item_id),
+        )
+
+
+class _NobodyToAsk:
+    """An approver for sessions without a user."""
+
+    async def review(self, request: ApprovalRequest) -> ReviewDecision:  # noqa: ARG002
+        return ReviewDecision.DENIED
