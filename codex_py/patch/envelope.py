@@ -1,0 +1,305 @@
+"""Read a patch: the text between `*** Begin Patch` and `*** End Patch`.
+
+The language is that of Codex's `apply_patch`, with its error messages. Texts that Codex refuses and that
+can mean only one thing are read as well: several `@@` lines in a row, blank lines between sections, and
+fences or prose around the patch.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from codex_py.errors import PatchError
+from codex_py.patch.lines import BLANK, BOM
+
+_BEGIN = "*** Begin Patch"
+_END = "*** End Patch"
+_END_OF_FILE = "*** End of File"
+_ENVIRONMENT = "*** Environment ID:"
+_ADD = "*** Add File: "
+_DELETE = "*** Delete File: "
+_UPDATE = "*** Update File: "
+_MOVE = "*** Move to: "
+
+_HEREDOC_STARTS = {"<<EOF", "<<'EOF'", '<<"EOF"'}
+_LOOKS_LIKE_PATCH = re.compile(r"\*\*\* |@@|[-+]")
+_QUOTED_SCRIPT = re.compile(r"\s-l?c\s+[\"']")
+
+
+@dataclass(frozen=True, slots=True)
+class AddFile:
+    path: str
+    """As written in the patch, like every path here."""
+    content: str
+    """Empty, or lines that each end in LF."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteFile:
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hunk:
+    headers: tuple[str, ...]
+    """The texts after `@@`, each a line to be found before the next."""
+    old_lines: tuple[str, ...]
+    """Context and removed lines, without terminators."""
+    new_lines: tuple[str, ...]
+    """Context and added lines, without terminators."""
+    context: tuple[tuple[int, int], ...]
+    """Where each context line stands in `old_lines` and in `new_lines`."""
+    end_of_file: bool
+    """The old lines must be the last ones of the file."""
+    line: int
+    """Of the patch, from 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateFile:
+    path: str
+    move_to: str | None
+    hunks: tuple[Hunk, ...]
+
+
+Section: TypeAlias = AddFile | DeleteFile | UpdateFile
+
+
+def parse_patch(text: str) -> tuple[Section, ...]:
+    """The sections of a patch, in order; there may be none.
+
+    Raises:
+        PatchError: of kind `parse`, worded as Codex words it.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise _invalid("the patch is not valid Unicode text") from error
+    return _Parser(_envelope(text)).sections()
+
+
+def is_enveloped(text: str) -> bool:
+    """Whether the text is a patch and nothing else, as far as its first and last line tell."""
+    return _boundary_error(_split(text)) is None
+
+
+def _invalid(reason: str, line: int | None = None) -> PatchError:
+    return PatchError(reason, kind="parse", line=line)
+
+
+def _split(text: str) -> list[str]:
+    return [line.rstrip("\r") for line in text.strip(BLANK).split("\n")]
+
+
+def _boundary_error(lines: Sequence[str]) -> PatchError | None:
+    if len(lines) > 1 or lines[0]:
+        if lines[0].strip(BLANK) != _BEGIN:
+            return _invalid(f"The first line of the patch must be '{_BEGIN}'")
+        if lines[-1].strip(BLANK) == _END:
+            return None
+    return _invalid(f"The last line of the patch must be '{_END}'")
+
+
+def _envelope(text: str) -> list[str]:
+    """The lines from the first marker to the last, without CRs at their ends."""
+    lines = _split(text.strip(BLANK).removeprefix(BOM))
+    error = _boundary_error(lines)
+    if error is None:
+        return lines
+    if len(lines) >= 4 and lines[0] in _HEREDOC_STARTS and lines[-1].endswith("EOF"):
+        error = _boundary_error(lines[1:-1])
+        if error is None:
+            return lines[1:-1]
+    peeled = _peel(lines)
+    if peeled is None:
+        raise error
+    return peeled
+
+
+def _peel(lines: Sequence[str]) -> list[str] | None:
+    """The one patch that stands among other text; None where that is not certain."""
+    bare = [line.rstrip(BLANK) for line in lines]
+    if bare.count(_BEGIN) != 1 or bare.count(_END) != 1:
+        return None
+    begin, end = bare.index(_BEGIN), bare.index(_END)
+    around = [*bare[:begin], *bare[end + 1 :]]
+    if begin > end or any(_LOOKS_LIKE_PATCH.match(line) for line in around):
+        return None
+    # What stands in a quoted script has escapes in it that are not ours to undo.
+    if any(_QUOTED_SCRIPT.search(line) for line in bare[:begin]):
+        return None
+    return list(lines[begin : end + 1])
+
+
+@dataclass(slots=True)
+class _OpenHunk:
+    line: int
+    headers: list[str] = field(default_factory=list[str])
+    old_lines: list[str] = field(default_factory=list[str])
+    new_lines: list[str] = field(default_factory=list[str])
+    context: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    end_of_file: bool = False
+
+    @property
+    def empty(self) -> bool:
+        return not self.old_lines and not self.new_lines
+
+    def add(self, line: str) -> bool:
+        """Take a context, added or removed line; False if it is none of them."""
+        mark, text = line[:1], line[1:]
+        match mark:
+            case "" | " ":
+                self.context.append((len(self.old_lines), len(self.new_lines)))
+                self.old_lines.append(text)
+                self.new_lines.append(text)
+            case "-":
+                self.old_lines.append(text)
+            case "+":
+                self.new_lines.append(text)
+            case _:
+                return False
+        return True
+
+    def close(self) -> Hunk:
+        return Hunk(
+            tuple(self.headers),
+            tuple(self.old_lines),
+            tuple(self.new_lines),
+            tuple(self.context),
+            self.end_of_file,
+            self.line,
+        )
+
+
+class _Parser:
+    """Reads the lines of an envelope one section at a time."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self._lines = lines
+        self._at = 1
+        """Index of the line to be read next; the first marker is line 0."""
+
+    def sections(self) -> tuple[Section, ...]:
+        self._environment()
+        sections: list[Section] = []
+        while not self._ends():
+            line = self._lines[self._at].strip(BLANK)
+            self._at += 1
+            if path := _path(line, _ADD):
+                sections.append(AddFile(path, self._added()))
+            elif path := _path(line, _DELETE):
+                sections.append(DeleteFile(path))
+            elif path := _path(line, _UPDATE):
+                sections.append(self._update(path))
+            elif line:
+                raise self._bad_header(self._at)
+        # The text may go on after its first end marker with blank lines and a last marker.
+        if any(line.strip(BLANK) for line in self._lines[self._at + 1 : -1]):
+            raise _invalid(f"The last line of the patch must be '{_END}'")
+        return tuple(sections)
+
+    def _ends(self) -> bool:
+        return self._lines[self._at].strip(BLANK) == _END
+
+    def _environment(self) -> None:
+        """Pass over the line that names an environment: here is only one."""
+        seen = False
+        while self._lines[self._at].strip(BLANK).startswith(_ENVIRONMENT):
+            if seen:
+                raise _invalid("apply_patch environment_id cannot be specified more than once")
+            if not self._lines[self._at].strip(BLANK).removeprefix(_ENVIRONMENT).strip(BLANK):
+                raise _invalid("apply_patch environment_id cannot be empty")
+            seen = True
+            self._at += 1
+
+    def _bad_header(self, number: int) -> PatchError:
+        return _invalid(
+            f"'{self._lines[number - 1].strip(BLANK)}' is not a valid hunk header. Valid hunk headers: "
+            f"'{_ADD}{{path}}', '{_DELETE}{{path}}', '{_UPDATE}{{path}}'",
+            number,
+        )
+
+    def _added(self) -> str:
+        content: list[str] = []
+        blank_line: int | None = None
+        while not self._ends():
+            line = self._lines[self._at]
+            if line.startswith("+"):
+                if blank_line is not None:
+                    # A blank line in the middle is a line that lost its mark, or none: who knows.
+                    raise self._bad_header(blank_line)
+                content.append(line[1:])
+            elif line.strip(BLANK):
+                break
+            elif blank_line is None:
+                blank_line = self._at + 1
+            self._at += 1
+        return "".join([line + "\n" for line in content])
+
+    def _update(self, path: str) -> UpdateFile:
+        header = self._at
+        hunks: list[_OpenHunk] = []
+        move_to = _path(self._lines[self._at].rstrip(BLANK), _MOVE)
+        if move_to:
+            self._at += 1
+        while not self._update_ends():
+            self._at += 1
+            self._hunk_line(self._lines[self._at - 1], hunks)
+        if not hunks:
+            raise _invalid(f"Update file hunk for path '{path}' is empty", header)
+        if hunks[-1].empty:
+            if self._ends():
+                raise _invalid("Update hunk does not contain any lines", self._at + 1)
+            raise self._unexpected(self._at + 1)
+        return UpdateFile(path, move_to, tuple([hunk.close() for hunk in hunks]))
+
+    def _update_ends(self) -> bool:
+        # Indented markers are context lines here, but for the end marker on the very last line.
+        line = self._lines[self._at].rstrip(BLANK)
+        return (
+            line == _END
+            or self._at == len(self._lines) - 1
+            or any(_path(line, header) for header in (_ADD, _DELETE, _UPDATE))
+        )
+
+    def _hunk_line(self, line: str, hunks: list[_OpenHunk]) -> None:
+        bare = line.rstrip(BLANK)
+        last = hunks[-1] if hunks else None
+        if bare == "@@" or bare.startswith("@@ "):
+            if last is None or not last.empty:
+                last = _OpenHunk(self._at)
+                hunks.append(last)
+            if header := bare[3:]:
+                last.headers.append(header)
+        elif last is not None and last.end_of_file:
+            if bare:
+                raise self._no_marker(line)
+        elif bare == _END_OF_FILE:
+            if last is not None:
+                if last.empty:
+                    raise _invalid("Update hunk does not contain any lines", self._at)
+                last.end_of_file = True
+        else:
+            hunk = last or _OpenHunk(self._at)
+            if not hunk.add(line):
+                raise self._unexpected(self._at) if hunk.empty else self._no_marker(line)
+            if last is None:
+                hunks.append(hunk)
+
+    def _unexpected(self, number: int) -> PatchError:
+        return _invalid(
+            f"Unexpected line found in update hunk: '{self._lines[number - 1]}'. Every line should start "
+            "with ' ' (context line), '+' (added line), or '-' (removed line)",
+            number,
+        )
+
+    def _no_marker(self, line: str) -> PatchError:
+        return _invalid(
+            f"Expected update hunk to start with a @@ context marker, got: '{line}'", self._at
+        )
+
+
+def _path(line: str, header: str) -> str | None:
+    """The path that a line with this header names; None for any other line, and for no path."""
+    return line[len(header) :] or None if line.startswith(header) else None

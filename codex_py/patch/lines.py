@@ -1,0 +1,31 @@
+"""Lines and blanks as patches understand them.
+
+Neither `str.splitlines` nor a bare `str.strip` may be used on patches or on the files that they change:
+the first cuts at nine characters that are ordinary text here, the second also takes U+001C to U+001F.
+"""
+
+import re
+
+BLANK = (
+    "\t\n\x0b\x0c\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000"
+)
+"""Unicode White_Space, to be handed to `strip` and its kind."""
+
+BOM = "\ufeff"
+
+_TERMINATOR = re.compile(r"(\r\n|\n|\r)")
+
+
+def split_lines(text: str) -> tuple[list[str], list[str]]:
+    """The lines of a file without their terminators, and the terminator of each.
+
+    A terminator is CRLF, LF or a lone CR; only that of the last line may be empty.
+    """
+    pieces = _TERMINATOR.split(text)
+    lines, terminators = pieces[::2], pieces[1::2]
+    if lines[-1]:
+        terminators.append("")
+    else:
+        lines.pop()
+    return lines, terminators

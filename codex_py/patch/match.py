@@ -1,0 +1,125 @@
+"""Find the place of a block of lines in a file, forgivingly and in linear time."""
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from codex_py.patch.lines import BLANK
+
+
+class Level(IntEnum):
+    """What is ignored when lines are compared; each level ignores what those before it do."""
+
+    EXACT = 0
+    TRAILING_BLANKS = 1
+    INDENTATION = 2
+    PUNCTUATION = 3
+    """Typographic dashes, quotes and spaces are as good as their ASCII forms."""
+
+
+_ASCII = str.maketrans(
+    dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-")
+    | dict.fromkeys("\u2018\u2019\u201a\u201b", "'")
+    | dict.fromkeys("\u201c\u201d\u201e\u201f", '"')
+    | dict.fromkeys(
+        "\xa0\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000", " "
+    )
+)
+
+_NORMAL_FORMS: tuple[Callable[[str], str], ...] = (
+    str,
+    lambda line: line.rstrip(BLANK),
+    lambda line: line.strip(BLANK),
+    lambda line: line.strip(BLANK).translate(_ASCII),
+)
+
+_OTHER = "\0"
+"""Stands for every line that is not looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    start: int
+    """Index of the first line."""
+    length: int
+    level: Level
+
+
+class LineIndex:
+    """The lines of one file, made ready to be searched for blocks.
+
+    At each level every distinct line that may be looked for becomes one character, so that finding
+    a block is finding a string: `str.find` is written in C and linear even in bad cases. A level is
+    only prepared when all before it have failed.
+
+    Args:
+        lines: of the file, without terminators.
+        wanted: every line of every block that will be searched for.
+
+    Raises:
+        ValueError: there are more than a million distinct lines to look for.
+    """
+
+    def __init__(self, lines: Sequence[str], wanted: Iterable[str]) -> None:
+        self._lines = lines
+        self._wanted = dict.fromkeys(wanted)
+        if len(self._wanted) >= sys.maxunicode:
+            raise ValueError("too many distinct lines")
+        self._prepared: list[tuple[dict[str, str], str]] = []
+
+    def find(self, block: Sequence[str], start: int = 0) -> Match | None:
+        """The first place from line `start` on, at the strictest level that has one."""
+        for level in Level:
+            symbols, text = self._encoded(level, block)
+            if (at := text.find(symbols, start)) >= 0:
+                return Match(at, len(block), level)
+        return None
+
+    def find_last(self, block: Sequence[str], start: int = 0) -> Match | None:
+        """The place at the very end of the file, if it is not before line `start`."""
+        at = len(self._lines) - len(block)
+        if at < start:
+            return None
+        for level in Level:
+            symbols, text = self._encoded(level, block)
+            if text.startswith(symbols, at):
+                return Match(at, len(block), level)
+        return None
+
+    def find_nearest(self, block: Sequence[str], start: int, target: int) -> Match | None:
+        """Of all places from line `start` on, at the strictest level that has one, that nearest to `target`."""
+        for level in Level:
+            symbols, text = self._encoded(level, block)
+            target = max(target, start)
+            after = text.find(symbols, target)
+            before = text.rfind(symbols, start, target + len(block))
+            if after >= 0 and (before < 0 or after - target < target - before):
+                return Match(after, len(block), level)
+            if before >= 0:
+                return Match(before, len(block), level)
+        return None
+
+    def others(self, block: Sequence[str], match: Match, limit: int) -> list[int]:
+        """Up to `limit` later places that fit as well as `match` does."""
+        symbols, text = self._encoded(match.level, block)
+        places: list[int] = []
+        at = match.start
+        while len(places) < limit and (at := text.find(symbols, at + 1)) >= 0:
+            places.append(at)
+        return places
+
+    def _encoded(self, level: Level, block: Sequence[str]) -> tuple[str, str]:
+        """The block and the whole file, a character for each line."""
+        while len(self._prepared) <= level:
+            self._prepare(_NORMAL_FORMS[len(self._prepared)])
+        symbols, text = self._prepared[level]
+        normal = _NORMAL_FORMS[level]
+        return "".join([symbols[normal(line)] for line in block]), text
+
+    def _prepare(self, normal: Callable[[str], str]) -> None:
+        symbols: dict[str, str] = {}
+        for line in self._wanted:
+            symbols.setdefault(normal(line), chr(len(symbols) + 1))
+        text = "".join([symbols.get(normal(line), _OTHER) for line in self._lines])
+        self._prepared.append((symbols, text))
