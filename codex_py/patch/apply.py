@@ -1,0 +1,235 @@
+"""Work out what a patch does, and do it.
+
+    plan = plan_patch(text, cwd, writable)   # everything is checked, nothing is written
+    plan.commit()                            # everything is written, or nothing
+    print(plan.summary())
+
+Sections take effect in order: a later one sees what an earlier one made.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from codex_py.errors import PatchError
+from codex_py.patch.commit import commit, describe
+from codex_py.patch.edit import Edit, edit_text
+from codex_py.patch.envelope import AddFile, DeleteFile, Section, UpdateFile, parse_patch
+from codex_py.patch.explain import joined
+from codex_py.patch.overlay import Overlay, PlannedFile
+
+PROTECTED = frozenset({".git", ".codex", ".agents", ".aws"})
+"""Names right under a writable root below which nothing may be written."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileChangePlan:
+    """What becomes of one file, all sections that name it taken together."""
+
+    path: Path
+    """Absolute; the old path of a move."""
+    kind: Literal["add", "delete", "update"]
+    """`add` also where an Add section overwrites a file."""
+    move_to: Path | None
+    """Absolute."""
+    old: bytes | None
+    """None where there was no file, or it was deleted unread: too large, or no regular file."""
+    new: bytes | None
+    """None for a deleted file."""
+    replaced: bytes | None = None
+    """Contents of a file that a move overwrites."""
+
+
+class PatchPlan:
+    """A patch that has been checked against the files as they are."""
+
+    def __init__(
+        self, sections: Sequence[Section], files: Sequence[PlannedFile], notes: Sequence[str]
+    ) -> None:
+        self.changes = _changes(files)
+        """In the order of the patch."""
+        self.notes = tuple(notes)
+        """What the author of the patch may want to check, a sentence each."""
+        self._sections = sections
+        self._files = files
+
+    def refused(self, writable: Callable[[Path], bool]) -> list[Path]:
+        """The files that may not be touched. `writable` is asked about real, absolute paths."""
+        return [file.path for file in self._files if not writable(file.location)]
+
+    def commit(self) -> None:
+        """Write everything, or nothing. To be called once.
+
+        Raises:
+            PatchError: of kind `file`: writing failed, or a file has changed since it was read.
+        """
+        commit(self._files)
+
+    def summary(self) -> str:
+        """What was done, as Codex prints it: paths as written, added, modified, deleted ones in turn."""
+        added = [f"A {section.path}" for section in self._sections if isinstance(section, AddFile)]
+        modified = [
+            f"M {section.move_to or section.path}"
+            for section in self._sections
+            if isinstance(section, UpdateFile)
+        ]
+        deleted = [
+            f"D {section.path}" for section in self._sections if isinstance(section, DeleteFile)
+        ]
+        lines = ["Success. Updated the following files:", *added, *modified, *deleted]
+        return "\n".join(lines) + "\n"
+
+
+def plan_patch(text: str, cwd: Path, writable: Callable[[Path], bool] | None) -> PatchPlan:
+    """Read a patch and check all of it against the files. Nothing is written.
+
+    Args:
+        text: the patch, as `parse_patch` takes it.
+        cwd: absolute; relative paths in the patch are joined to it.
+        writable: says of a real, absolute path whether it may be written; None allows everything.
+
+    Raises:
+        PatchError: the message begins as that of Codex does, and goes on to help.
+    """
+    sections = parse_patch(text)
+    if not sections:
+        raise PatchError("No files were modified.", kind="empty")
+    planner = _Planner(Overlay(cwd))
+    failures: list[PatchError] = []
+    for section in sections:
+        try:
+            planner.plan(section)
+        except PatchError as error:
+            failures.append(error)
+    if failures:
+        raise PatchError(joined([error.reason for error in failures]), kind=failures[0].kind)
+    plan = PatchPlan(sections, planner.overlay.touched, planner.notes)
+    if writable is not None and plan.refused(writable):
+        raise PatchError(
+            "patch rejected: writing outside of the project; rejected by user approval settings",
+            kind="refused",
+        )
+    return plan
+
+
+def writable_under(roots: Iterable[Path]) -> Callable[[Path], bool]:
+    """A rule for `plan_patch`: what is under one of these directories, but for the protected names."""
+    real_roots = [root.resolve() for root in roots]
+
+    def writable(path: Path) -> bool:
+        below = [path.relative_to(root).parts for root in real_roots if path.is_relative_to(root)]
+        # A root inside another one is protected too. Some file systems ignore case.
+        return bool(below) and not any(p and p[0].casefold() in PROTECTED for p in below)
+
+    return writable
+
+
+class _Planner:
+    def __init__(self, overlay: Overlay) -> None:
+        self.overlay = overlay
+        self.notes: list[str] = []
+        self._failed: set[Path] = set()
+        """Files whose later sections can not be judged."""
+
+    def plan(self, section: Section) -> None:
+        if "\0" in section.path or (
+            isinstance(section, UpdateFile) and "\0" in (section.move_to or "")
+        ):
+            raise PatchError(f"path {section.path!r} has a NUL in it", kind="file")
+        path = self.overlay.absolute(section.path)
+        if path in self._failed:
+            return
+        try:
+            match section:
+                case AddFile():
+                    self._add(path, section)
+                case DeleteFile():
+                    self._delete(path)
+                case UpdateFile():
+                    self._update(path, section)
+        except PatchError:
+            self._failed.add(path)
+            raise
+
+    def _add(self, path: Path, section: AddFile) -> None:
+        try:
+            self.overlay.write(path, section.content.encode(), added=True)
+        except OSError as error:
+            raise _file_error("write file", path, error) from error
+
+    def _delete(self, path: Path) -> None:
+        try:
+            self.overlay.remove(path)
+        except OSError as error:
+            raise _file_error("delete file", path, error) from error
+
+    def _update(self, path: Path, section: UpdateFile) -> None:
+        try:
+            old = self.overlay.read(path)
+        except OSError as error:
+            raise _file_error("read file to update", path, error) from error
+        new, edit = _edited(old, path, section)
+        self.notes += edit.notes
+        destination = self.overlay.absolute(section.move_to) if section.move_to else path
+        try:
+            if section.move_to:
+                self.overlay.move(path, destination, new)
+            else:
+                self.overlay.write(path, new)
+        except OSError as error:
+            raise _file_error("write file", destination, error) from error
+
+
+def _edited(old: bytes, path: Path, section: UpdateFile) -> tuple[bytes, Edit]:
+    try:
+        edit = edit_text(old.decode(), section.hunks, str(path))
+    except UnicodeDecodeError as error:
+        return _edited_as_ascii(old, path, section, error)
+    return edit.text.encode(), edit
+
+
+def _edited_as_ascii(
+    old: bytes, path: Path, section: UpdateFile, cause: UnicodeDecodeError
+) -> tuple[bytes, Edit]:
+    """In any encoding that extends ASCII, lines of ASCII can give way to lines of ASCII."""
+    unreadable = f"Failed to read file to update {path}: {_decoding_cause(cause)}"
+    touched = [line for hunk in section.hunks for line in (*hunk.old_lines, *hunk.new_lines)]
+    if not all(line.isascii() for line in touched):
+        raise PatchError(unreadable, kind="file") from cause
+    try:
+        edit = edit_text(old.decode(errors="surrogateescape"), section.hunks, str(path))
+    except PatchError as error:
+        raise PatchError(f"{unreadable}\n{error.reason}", kind="file") from error
+    return edit.text.encode(errors="surrogateescape"), edit
+
+
+def _decoding_cause(error: UnicodeDecodeError) -> str:
+    if error.reason == "unexpected end of data":
+        return f"incomplete utf-8 byte sequence from index {error.start}"
+    return f"invalid utf-8 sequence of {error.end - error.start} bytes from index {error.start}"
+
+
+def _file_error(what: str, path: Path, error: OSError) -> PatchError:
+    return PatchError(f"Failed to {what} {path}: {describe(error)}", kind="file")
+
+
+def _changes(files: Sequence[PlannedFile]) -> list[FileChangePlan]:
+    moved = {
+        id(file.origin)
+        for file in files
+        if file.present and file.origin and not file.origin.present
+    }
+    changes: list[FileChangePlan] = []
+    for file in files:
+        origin = file.origin
+        if file.present and origin is not None and not origin.present:
+            changes.append(
+                FileChangePlan(origin.path, "update", file.path, origin.old, file.new, file.old)
+            )
+        elif file.present:
+            kind = "add" if file.before is None or file.added else "update"
+            changes.append(FileChangePlan(file.path, kind, None, file.old, file.new))
+        elif file.before is not None and id(file) not in moved:
+            changes.append(FileChangePlan(file.path, "delete", None, file.old, None))
+    return changes

@@ -1,0 +1,125 @@
+"""Say why a hunk does not fit, so that its author can mend it without reading the file again."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from codex_py.patch.envelope import Hunk
+from codex_py.patch.match import LineIndex
+
+_MAX_FAILURES = 5
+_MAX_SHOWN = 200
+"""Characters of a line that are shown."""
+_MAX_COMPARED = 20_000
+"""Lines of a file in which a similar one is looked for."""
+_MAX_VOTES = 50
+"""Occurrences of one line that are followed up."""
+_SIMILAR = 0.6
+
+
+def joined(failures: Sequence[str]) -> str:
+    """One message for several failures; the first of them begins it."""
+    text = "\n\n".join(failures[:_MAX_FAILURES])
+    if (more := len(failures) - _MAX_FAILURES) > 0:
+        text += f"\n\n{more} more hunks do not fit."
+    return text
+
+
+def explain_header(index: LineIndex, lines: Sequence[str], header: str, start: int) -> str:
+    """Why the line that an `@@` names was not found from line `start` on."""
+    if before := index.find([header]):
+        return _before(before.start, start)
+    return _nearest(lines, [header])
+
+
+def explain_block(index: LineIndex, lines: Sequence[str], hunk: Hunk, start: int) -> str:
+    """Why the old lines of a hunk were not found from line `start` on."""
+    if found := index.find(hunk.old_lines, start):
+        return (
+            f"The lines are at line {found.start + 1}, which is not the end of the file "
+            f"({len(lines)} lines): leave out '*** End of File'."
+        )
+    if before := index.find(hunk.old_lines):
+        return _before(before.start, start)
+    adds = len(hunk.new_lines) > len(hunk.context)
+    if adds and any(hunk.new_lines) and (applied := index.find(hunk.new_lines)):
+        return (
+            f"The lines that this hunk would make are already at line {applied.start + 1}: "
+            "it seems to be already applied."
+        )
+    return _nearest(lines, hunk.old_lines)
+
+
+def _before(found: int, start: int) -> str:
+    return (
+        f"It is at line {found + 1}, but the search began at line {start + 1}, after the hunk or the @@ "
+        "line before: hunks must be in the order of the file and may not share lines."
+    )
+
+
+def _nearest(lines: Sequence[str], block: Sequence[str]) -> str:
+    """The place that has most of the block, and the first line there that differs."""
+    if not lines:
+        return "The file is empty."
+    place = _most_alike(lines, block)
+    if place is None:
+        return f"Nothing in the file ({len(lines)} lines) resembles these lines."
+    for at, wanted in enumerate(block, place):
+        actual = lines[at] if 0 <= at < len(lines) else None
+        if actual != wanted:
+            found = (
+                "the file ends before it" if actual is None else f"the file has {_shown(actual)}"
+            )
+            return (
+                f"The nearest place is line {max(place, 0) + 1}. First difference, line {at + 1}: "
+                f"{found}, the patch {_shown(wanted)}."
+            )
+    return f"The nearest place is line {place + 1}."
+
+
+def _most_alike(lines: Sequence[str], block: Sequence[str]) -> int | None:
+    places: dict[str, list[int]] = {}
+    keys = [_key(line) for line in block]
+    sought = {key for key in keys if key}
+    for at, line in enumerate(lines):
+        if (key := _key(line)) in sought:
+            places.setdefault(key, []).append(at)
+    votes = Counter(
+        at - offset
+        for offset, key in enumerate(keys)
+        for at in places.get(key, ())[:_MAX_VOTES]
+        if at >= offset
+    )
+    if votes:
+        return votes.most_common(1)[0][0]
+    return _similar(lines, block)
+
+
+def _similar(lines: Sequence[str], block: Sequence[str]) -> int | None:
+    """Where the longest line of the block has its likeness, going by how lines begin and end."""
+    offset = max(range(len(block)), key=lambda at: len(block[at]))
+    wanted = _key(block[offset])
+    best, place = _SIMILAR, None
+    for at, line in enumerate(lines[:_MAX_COMPARED]):
+        likeness = _likeness(_key(line[: 2 * _MAX_SHOWN]), wanted[: 2 * _MAX_SHOWN])
+        if likeness > best:
+            best, place = likeness, at - offset
+    return place
+
+
+def _likeness(a: str, b: str) -> float:
+    """The share of two lines that they begin and end alike with, 0 to 1."""
+    shorter, longer = sorted((a, b), key=len)
+    if len(shorter) < _SIMILAR * len(longer):
+        return 0.0
+    head = next((i for i, c in enumerate(shorter) if c != longer[i]), len(shorter))
+    rest = len(shorter) - head
+    tail = next((i for i in range(rest) if shorter[-1 - i] != longer[-1 - i]), rest)
+    return (head + tail) / max(len(longer), 1)
+
+
+def _key(line: str) -> str:
+    return "".join(line.split()).casefold()
+
+
+def _shown(line: str) -> str:
+    return repr(line if len(line) <= _MAX_SHOWN else line[:_MAX_SHOWN] + "…")

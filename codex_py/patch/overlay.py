@@ -1,0 +1,214 @@
+"""A view of the file tree with the changes of a patch in it, none of which is on disk yet.
+
+Reading, writing and removing raise the `OSError` that the disk would raise, and see what was done before.
+"""
+
+import errno
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+MAX_REMEMBERED = 16 * 1024 * 1024
+"""Bytes up to which the contents of a deleted file are read, to be shown and brought back."""
+
+
+@dataclass(slots=True, eq=False)
+class PlannedFile:
+    """One directory entry, as it is on disk and as the patch will have it."""
+
+    path: Path
+    """Absolute, as messages name it; symbolic links are not followed."""
+    location: Path
+    """Where it really is: only the last name may be a symbolic link."""
+    before: os.stat_result | None
+    """Of the entry itself; None where there is none."""
+    old: bytes | None = None
+    """Contents on disk, once read."""
+    new: bytes | None = None
+    """Contents to write."""
+    mode: int | None = None
+    """Permission bits to set; None keeps what is there, or goes by the umask."""
+    present: bool = False
+    """Whether the entry exists after the changes so far."""
+    touched: bool = False
+    added: bool = False
+    """What is there now was put there by an Add section."""
+    origin: "PlannedFile | None" = None
+    """The entry whose contents were moved here."""
+
+    @property
+    def is_regular(self) -> bool:
+        return self.touched or (self.before is not None and stat.S_ISREG(self.before.st_mode))
+
+    def has_type(self, file_type: int) -> bool:
+        """Whether the entry is on disk, unchanged, and of a type (`stat.S_IFDIR`, …)."""
+        return (
+            not self.touched
+            and self.before is not None
+            and stat.S_IFMT(self.before.st_mode) == file_type
+        )
+
+
+class Overlay:
+    def __init__(self, cwd: Path) -> None:
+        self._cwd = cwd
+        self._files: dict[Path, PlannedFile] = {}
+        self._real_parents: dict[Path, Path] = {}
+        self._directories: set[Path] = set()
+        """Known to be directories, on disk or once the patch is applied."""
+
+    @property
+    def touched(self) -> list[PlannedFile]:
+        return [file for file in self._files.values() if file.touched]
+
+    def absolute(self, path: str) -> Path:
+        """Joined to the working directory; `..` is taken away with the name before it, as Codex does."""
+        joined = os.path.normpath(f"{self._cwd}/{path}" if path[:1] != "/" else path)
+        return Path("/" + joined.lstrip("/"))
+
+    def entry(self, path: Path) -> PlannedFile:
+        """The directory entry of an absolute path."""
+        parent = path.parent
+        real = self._real_parents.get(parent)
+        if real is None:
+            real = self._real_parents[parent] = Path(os.path.realpath(parent))
+        location = real / path.name
+        file = self._files.get(location)
+        if file is None:
+            try:
+                before = location.lstat()
+            except (FileNotFoundError, NotADirectoryError):
+                before = None
+            file = PlannedFile(path, location, before, present=before is not None)
+            self._files[location] = file
+        return file
+
+    def target(self, path: Path) -> PlannedFile:
+        """The entry that opening an absolute path would reach, through symbolic links."""
+        file = self.entry(path)
+        if file.has_type(stat.S_IFLNK):
+            reached = self.entry(Path(os.path.realpath(file.location)))
+            if reached.path == reached.location:
+                reached.path = path
+            return reached
+        return file
+
+    def read(self, path: Path) -> bytes:
+        """The contents of a regular file.
+
+        Raises:
+            OSError: there is none, or it can not be read.
+        """
+        file = self.target(path)
+        if not file.present:
+            if not file.touched:
+                # The disk knows best why it is not there.
+                file.location.stat()
+            raise _error(errno.ENOENT)
+        if not file.is_regular:
+            raise OSError(f"path `{path}` is not a file")
+        return self._contents(file)
+
+    def write(self, path: Path, data: bytes, *, added: bool = False) -> PlannedFile:
+        """Make or overwrite a file, following symbolic links.
+
+        Raises:
+            OSError: something other than a regular file is there, or a file is where a directory
+                should be.
+        """
+        file = self.target(path)
+        if file.location in self._directories or file.has_type(stat.S_IFDIR):
+            raise _error(errno.EISDIR)
+        if file.present:
+            if not file.is_regular:
+                raise OSError("not a regular file")
+            self._contents(file)
+            if not file.touched and not os.access(file.location, os.W_OK):
+                raise _error(errno.EACCES)
+        else:
+            self._make_room(file.location)
+        file.new, file.present, file.touched = data, True, True
+        if added:
+            file.added, file.origin = True, None
+        return file
+
+    def remove(self, path: Path) -> None:
+        """Unlink an entry; a symbolic link itself, not what it leads to.
+
+        Raises:
+            OSError: there is none, or it is a directory or leads to one.
+        """
+        file = self.entry(path)
+        if not file.present:
+            raise _error(errno.ENOENT)
+        if not file.touched and file.location.is_dir():
+            raise _error(errno.EISDIR)
+        if file.has_type(stat.S_IFLNK):
+            file.old = os.fsencode(file.location.readlink())
+        elif (
+            file.has_type(stat.S_IFREG)
+            and file.before
+            and file.before.st_size <= MAX_REMEMBERED
+            # A file that can be removed need not be readable.
+            and os.access(file.location, os.R_OK)
+        ):
+            self._contents(file)
+        file.new, file.present, file.touched = None, False, True
+        file.added, file.origin, file.mode = False, None, None
+
+    def move(self, source: Path, destination: Path, data: bytes) -> None:
+        """Write to one path and unlink another; the file keeps its permission bits.
+
+        A file moved onto itself stays.
+
+        Raises:
+            OSError: as for `write` and `remove`.
+        """
+        read = self.target(source)
+        if self.target(destination) is read:
+            self.write(source, data)
+            return
+        mode = stat.S_IMODE(read.before.st_mode) if read.mode is None and read.before else read.mode
+        old = self._contents(read)
+        moved = self.entry(source)
+        origin = moved.origin or (moved if moved.before and not moved.added else None)
+        written = self.write(destination, data)
+        self.remove(source)
+        if moved is not read:
+            # A link leaves its name, and the file that it leads to lends its contents.
+            moved.old = old
+        written.mode, written.origin, written.added = mode, origin, origin is None
+
+    def _contents(self, file: PlannedFile) -> bytes:
+        if file.touched:
+            return file.new or b""
+        if file.old is None:
+            file.old = file.location.read_bytes()
+        return file.old
+
+    def _make_room(self, location: Path) -> None:
+        """See that every directory above a new file is there or can be made."""
+        above: list[Path] = []
+        parent = location.parent
+        while parent not in self._directories:
+            file = self._files.get(parent)
+            if file is not None and file.touched:
+                if file.present:
+                    raise _error(errno.ENOTDIR)
+            else:
+                try:
+                    mode = parent.stat().st_mode
+                except (FileNotFoundError, NotADirectoryError):
+                    pass
+                else:
+                    if not stat.S_ISDIR(mode):
+                        raise _error(errno.ENOTDIR)
+                    self._directories.add(parent)
+            above.append(parent)
+            parent = parent.parent
+        self._directories.update(above)
+
+
+def _error(number: int) -> OSError:
+    return OSError(number, os.strerror(number))
