@@ -1,0 +1,66 @@
+"""`update_plan`: the model's list of steps, for the user to follow."""
+
+from typing import Literal
+
+from codex_py.protocol.events import (
+    EventSink,
+    ItemCompleted,
+    ItemStarted,
+    ItemUpdated,
+    TodoEntry,
+    TodoList,
+)
+from codex_py.protocol.tools import ToolOutput
+from codex_py.tools.base import ToolContext, ToolParams
+
+
+class PlanStep(ToolParams):
+    step: str
+    status: Literal["pending", "in_progress", "completed"]
+
+
+class UpdatePlanParams(ToolParams):
+    plan: list[PlanStep]
+    """Any number of steps may be in progress."""
+    explanation: str | None = None
+
+
+class UpdatePlan:
+    """One instance serves a session. All plans of a turn are versions of one thread item."""
+
+    name = "update_plan"
+    params = UpdatePlanParams
+    parallel = False
+
+    def __init__(self) -> None:
+        self._current: TodoList | None = None
+
+    async def run(self, params: UpdatePlanParams, context: ToolContext) -> ToolOutput:
+        """Replace the plan; the item is started by the first call of a turn, updated by later ones."""
+        previous = self._current
+        self._current = TodoList(
+            id=context.next_item_id() if previous is None else previous.id,
+            items=tuple(
+                [
+                    TodoEntry(
+                        text=step.step,
+                        completed=step.status == "completed",
+                        in_progress=step.status == "in_progress",
+                    )
+                    for step in params.plan
+                ]
+            ),
+            explanation=params.explanation,
+        )
+        event = ItemStarted if previous is None else ItemUpdated
+        context.emit(event(self._current))
+        return ToolOutput("Plan updated")
+
+    def end_turn(self, emit: EventSink) -> None:
+        """Complete the item of this turn, if there is one, with its last state.
+
+        To be called on every path, just before the terminal event of the turn.
+        """
+        if self._current is not None:
+            emit(ItemCompleted(self._current))
+            self._current = None

@@ -1,0 +1,57 @@
+"""`view_image`: show a local image to the model."""
+
+import asyncio
+import errno
+from pathlib import Path
+
+from codex_py.errors import ToolError
+from codex_py.protocol.images import MAX_IMAGE_BYTES, image_url, input_image
+from codex_py.protocol.tools import ToolOutput
+from codex_py.tools.base import ToolContext, ToolParams
+
+
+class ViewImageParams(ToolParams):
+    path: str
+    """Relative to the directory of the turn."""
+
+
+class ViewImage:
+    name = "view_image"
+    params = ViewImageParams
+    parallel = True
+
+    async def run(self, params: ViewImageParams, context: ToolContext) -> ToolOutput:
+        """Give the image back as a content part. Nothing is shown to the user, as in Codex.
+
+        Raises:
+            ToolError: the file is missing, no image of a known kind, or larger than 20 MB.
+        """
+        path = context.cwd / params.path
+        url = image_url(await asyncio.to_thread(_read, path))
+        if url is None:
+            raise ToolError(
+                "unable to process image: invalid or unsupported image data", code="InvalidImage"
+            )
+        return ToolOutput("", content=(input_image(url),))
+
+
+def _read(path: Path) -> bytes:
+    try:
+        # Opening a pipe would wait for a writer.
+        if path.stat() and not path.is_file():
+            raise ToolError(f"image path `{path}` is not a file", code="EISDIR")
+        with path.open("rb") as stream:
+            data = stream.read(MAX_IMAGE_BYTES + 1)
+    except (OSError, ValueError) as error:
+        number = error.errno if isinstance(error, OSError) else None
+        cause = (
+            f"{error.strerror} (os error {number})" if isinstance(error, OSError) else str(error)
+        )
+        raise ToolError(
+            f"unable to locate image at `{path}`: {cause}",
+            code=errno.errorcode.get(number or 0, "InvalidArgs"),
+        ) from error
+    if len(data) > MAX_IMAGE_BYTES:
+        limit = MAX_IMAGE_BYTES // 1024 // 1024
+        raise ToolError(f"unable to process image: it is larger than {limit} MB", code="EFBIG")
+    return data

@@ -1,0 +1,29 @@
+from pathlib import Path
+
+from codex_py.core.images import image_parts
+
+
+def test_an_image_stands_between_tags(tmp_path: Path):
+    path = tmp_path / "f.gif"
+    path.write_bytes(b"GIF89a")
+    assert image_parts(path, 2) == [
+        {"type": "input_text", "text": f'<image name=[Image #2] path="{path}">'},
+        {
+            "type": "input_image",
+            "image_url": "data:image/gif;base64,R0lGODlh",
+            "detail": "original",
+        },
+        {"type": "input_text", "text": "</image>"},
+    ]
+
+
+def test_an_unreadable_image_is_told_in_its_place(tmp_path: Path):
+    (tmp_path / "text").write_text("x")
+    reasons = {
+        "missing": "No such file or directory",
+        "text": "it is not a PNG, JPEG, GIF or WebP image",
+        ".": "it is not a file",
+    }
+    for name, reason in reasons.items():
+        text = f"[Image #1]: the image at `{tmp_path / name}` could not be read: {reason}"
+        assert image_parts(tmp_path / name, 1) == [{"type": "input_text", "text": text}]

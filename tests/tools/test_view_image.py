@@ -1,0 +1,63 @@
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from codex_py.errors import ToolError
+from codex_py.protocol.events import Event
+from codex_py.protocol.images import MAX_IMAGE_BYTES
+from codex_py.protocol.tools import ToolOutput
+from codex_py.tools.view_image import ViewImage
+from tests.support.tool_context import tool_context
+
+
+def view(cwd: Path, path: str) -> ToolOutput:
+    events: list[Event] = []
+    context = tool_context(cwd, events.append)
+    output = asyncio.run(ViewImage().run(ViewImage.params(path=path), context))
+    assert events == []
+    return output
+
+
+@pytest.mark.parametrize(
+    ("data", "url"),
+    [
+        (b"\x89PNG\r\n\x1a\n", "data:image/png;base64,iVBORw0KGgo="),
+        (b"\xff\xd8\xff\xe0", "data:image/jpeg;base64,/9j/4A=="),
+        (b"GIF89a", "data:image/gif;base64,R0lGODlh"),
+        (b"RIFF\0\0\0\0WEBP", "data:image/webp;base64,UklGRgAAAABXRUJQ"),
+    ],
+)
+def test_an_image_is_told_by_its_bytes(tmp_path: Path, data: bytes, url: str):
+    (tmp_path / "picture").write_bytes(data)
+    part = {"type": "input_image", "image_url": url, "detail": "original"}
+    assert view(tmp_path, "picture") == ToolOutput("", content=(part,))
+    assert view(Path("/"), str(tmp_path / "picture")) == ToolOutput("", content=(part,))
+
+
+def test_what_can_not_be_shown_is_an_error(tmp_path: Path):
+    (tmp_path / "text").write_text("RIFF but no picture")
+    (tmp_path / "dir").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    with (tmp_path / "large").open("wb") as stream:
+        stream.truncate(MAX_IMAGE_BYTES + 1)
+    errors: dict[str, tuple[str, str]] = {}
+    for name in ("missing", "text", "dir", "pipe", "large", "a\0b"):
+        with pytest.raises(ToolError) as caught:
+            view(tmp_path, name)
+        errors[name] = caught.value.code, str(caught.value)
+    assert errors == {
+        "missing": (
+            "ENOENT",
+            f"unable to locate image at `{tmp_path}/missing`: No such file or directory (os error 2)",
+        ),
+        "text": (
+            "InvalidImage",
+            "unable to process image: invalid or unsupported image data",
+        ),
+        "dir": ("EISDIR", f"image path `{tmp_path}/dir` is not a file"),
+        "pipe": ("EISDIR", f"image path `{tmp_path}/pipe` is not a file"),
+        "large": ("EFBIG", "unable to process image: it is larger than 20 MB"),
+        "a\0b": ("InvalidArgs", f"unable to locate image at `{tmp_path}/a\0b`: embedded null byte"),
+    }
