@@ -1,0 +1,172 @@
+"""`apply_patch`: change files as a patch says, all of them or none.
+
+Checked against the files as they are, then allowed or put to the user, then announced, then written.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from pydantic import AliasChoices, Field
+
+from codex_py.errors import PatchError, ToolError
+from codex_py.patch.apply import PatchPlan, plan_patch, writable_under
+from codex_py.patch.diff import git_diff
+from codex_py.protocol.approval import ApprovalPolicy, ApprovalRequest, ReviewDecision
+from codex_py.protocol.events import Change, FileChange, ItemCompleted, ItemStarted
+from codex_py.protocol.tools import ToolOutput
+from codex_py.tools.base import ToolContext, ToolParams
+
+_OUTSIDE = "patch rejected: writing outside of the project; rejected by user approval settings"
+_READ_ONLY = (
+    "patch rejected: writing is blocked by read-only sandbox; rejected by user approval settings"
+)
+
+
+class ApplyPatchParams(ToolParams):
+    input: str = Field(validation_alias=AliasChoices("input", "patch", "patchText"))
+
+
+class ApplyPatch:
+    """One instance serves a session: it remembers what the user has allowed for the session."""
+
+    name = "apply_patch"
+    params = ApplyPatchParams
+    parallel = False
+
+    def __init__(self) -> None:
+        self._approved: set[Path] = set()
+
+    async def run(self, params: ApplyPatchParams, context: ToolContext) -> ToolOutput:
+        return await self.apply(params.input, context.cwd, context)
+
+    async def apply(self, patch: str, cwd: Path, context: ToolContext) -> ToolOutput:
+        """Apply the text of a patch whose relative paths start at `cwd` (absolute).
+
+        A patch that does not fit is answered in Codex's words, and shows no item. Cancellation leaves
+        all of the patch on disk or nothing.
+
+        Raises:
+            ToolError: the user was asked and said no.
+        """
+        started = time.monotonic()
+        try:
+            plan, diff = await asyncio.to_thread(_plan, patch, cwd)
+        except PatchError as error:
+            return ToolOutput(_verification_failure(error), success=False)
+        refusal = await self._refusal(plan, diff, context)
+        if refusal is not None:
+            return ToolOutput(refusal, success=False)
+
+        item = FileChange(
+            id=context.next_item_id(),
+            changes=sorted(
+                [Change(path=str(change.path), kind=change.kind) for change in plan.changes],
+                key=lambda change: change.path,
+            ),
+            diff=diff,
+        )
+        context.emit(ItemStarted(item))
+        error = await _commit(plan, item, context)
+        if error is not None:
+            return ToolOutput(_report(1, started, f"{error}\n"), success=False)
+        notes = "".join([f"Note: {note}\n" for note in plan.notes])
+        return ToolOutput(_report(0, started, plan.summary() + notes))
+
+    async def _refusal(self, plan: PatchPlan, diff: str, context: ToolContext) -> str | None:
+        """Why the plan may not be carried out, or None if it may."""
+        policy = context.approval_policy
+        writable = _writable(context)
+        outside = [] if writable is None else plan.refused(writable)
+        asks_always = policy == ApprovalPolicy.UNTRUSTED
+        if not outside and not asks_always:
+            return None
+        if policy == ApprovalPolicy.NEVER:
+            return _READ_ONLY if context.sandbox_policy.mode == "read-only" else _OUTSIDE
+        concerned = {change.path for change in plan.changes}
+        concerned |= {change.move_to for change in plan.changes if change.move_to is not None}
+        if concerned <= self._approved:
+            return None
+        decision = await context.approver.review(
+            ApprovalRequest("patch", diff, context.cwd, _reason(outside))
+        )
+        match decision:
+            case ReviewDecision.APPROVED:
+                return None
+            case ReviewDecision.APPROVED_FOR_SESSION:
+                self._approved |= concerned
+                return None
+            case ReviewDecision.DENIED | ReviewDecision.ABORT:
+                raise ToolError("patch rejected by user", code="ApprovalDenied")
+
+
+def _plan(patch: str, cwd: Path) -> tuple[PatchPlan, str]:
+    plan = plan_patch(patch, cwd, None)
+    return plan, git_diff(plan.changes, cwd)
+
+
+async def _commit(plan: PatchPlan, item: FileChange, context: ToolContext) -> PatchError | None:
+    """Write the plan and complete its item; the reason if nothing could be written."""
+    commit = asyncio.ensure_future(asyncio.to_thread(plan.commit))
+    cancelled: asyncio.CancelledError | None = None
+    while not commit.done():
+        try:
+            await asyncio.wait([commit])
+        except asyncio.CancelledError as error:
+            # A thread can not be stopped; it ends by itself, with everything or nothing written.
+            cancelled = error
+    failure = commit.exception()
+    status = "completed" if failure is None else "failed"
+    context.emit(
+        ItemCompleted(FileChange(id=item.id, changes=item.changes, status=status, diff=item.diff))
+    )
+    if cancelled is not None:
+        raise cancelled
+    if failure is not None and not isinstance(failure, PatchError):
+        raise failure
+    return failure
+
+
+def _writable(context: ToolContext) -> Callable[[Path], bool] | None:
+    """The files that the sandbox lets be written; None for all."""
+    policy = context.sandbox_policy
+    match policy.mode:
+        case "danger-full-access":
+            return None
+        case "read-only":
+            return lambda _path: False
+        case "workspace-write":
+            roots = list(policy.writable_roots)
+            if not policy.exclude_slash_tmp:
+                roots.append(Path("/tmp"))
+            temporary = context.environment.get("TMPDIR", "")
+            if temporary.startswith("/") and not policy.exclude_tmpdir_env_var:
+                roots.append(Path(temporary))
+            return writable_under(roots)
+
+
+def _reason(outside: Sequence[Path]) -> str | None:
+    if not outside:
+        return None
+    named = ", ".join(str(path) for path in outside[:3])
+    more = f" and {len(outside) - 3} more" if len(outside) > 3 else ""
+    return f"writes outside of the sandbox: {named}{more}"
+
+
+def _verification_failure(error: PatchError) -> str:
+    if error.kind == "empty":
+        return "patch rejected: empty patch"
+    if error.kind != "parse":
+        message = error.reason
+    elif error.line is None:
+        message = f"invalid patch: {error.reason}"
+    else:
+        message = f"invalid hunk at line {error.line}, {error.reason}"
+    return f"apply_patch verification failed: {message}"
+
+
+def _report(exit_code: int, started: float, output: str) -> str:
+    """What a command that applies the patch would have printed, in the form of Codex."""
+    seconds = f"{time.monotonic() - started:.1f}".removesuffix(".0")
+    return f"Exit code: {exit_code}\nWall time: {seconds} seconds\nOutput:\n{output}"

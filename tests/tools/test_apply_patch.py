@@ -1,0 +1,253 @@
+import asyncio
+import os
+import re
+import stat
+from pathlib import Path
+
+import pytest
+
+from codex_py.errors import ToolError
+from codex_py.protocol.approval import (
+    ApprovalPolicy,
+    ApprovalRequest,
+    ReviewDecision,
+    SandboxPolicy,
+)
+from codex_py.protocol.events import Change, Event, FileChange, ItemCompleted, ItemStarted
+from codex_py.protocol.tools import ToolOutput
+from codex_py.tools.apply_patch import ApplyPatch
+from codex_py.tools.base import ToolContext
+from tests.support.tool_calls import ScriptedApprover
+from tests.support.tool_context import tool_context
+
+
+def ignored(_event: Event) -> None:
+    """An event sink for tests that look at something else."""
+
+
+def workspace(root: Path) -> SandboxPolicy:
+    return SandboxPolicy("workspace-write", (root,), exclude_slash_tmp=True)
+
+
+def enveloped(*lines: str) -> str:
+    return "\n".join(["*** Begin Patch", *lines, "*** End Patch"])
+
+
+def run(tool: ApplyPatch, patch: str, context: ToolContext) -> ToolOutput:
+    params = tool.params.model_validate({"input": patch})
+    return asyncio.run(tool.run(params, context))
+
+
+def test_a_patch_is_applied_and_announced(tmp_path: Path):
+    (tmp_path / "old").write_text("1\n")
+    events: list[Event] = []
+    patch = enveloped(
+        *("*** Update File: old", "*** Move to: new", "-1", "+2", "*** Add File: added", "+x")
+    )
+    output = run(ApplyPatch(), patch, tool_context(tmp_path, events.append))
+    assert re.fullmatch(
+        r"Exit code: 0\nWall time: \d+(\.\d)? seconds\nOutput:\n"
+        r"Success\. Updated the following files:\nA added\nM new\n",
+        output.text,
+    )
+    assert output.success
+    assert output.error_code is None
+    item = FileChange(
+        id="item_0",
+        changes=[
+            Change(path=str(tmp_path / "added"), kind="add"),
+            Change(path=str(tmp_path / "old"), kind="update"),
+        ],
+        diff=(
+            "diff --git a/old b/new\nrename from old\nrename to new\n--- a/old\n+++ b/new\n"
+            "@@ -1 +1 @@\n-1\n+2\n"
+            "diff --git a/added b/added\nnew file\n--- /dev/null\n+++ b/added\n@@ -0,0 +1 @@\n+x\n"
+        ),
+    )
+    done = FileChange(id=item.id, changes=item.changes, status="completed", diff=item.diff)
+    assert events == [ItemStarted(item), ItemCompleted(done)]
+    assert (tmp_path / "new").read_text() == "2\n"
+
+
+def test_relative_paths_start_at_the_directory_given(tmp_path: Path):
+    apply = ApplyPatch().apply(
+        enveloped("*** Add File: x"), tmp_path / "made", tool_context(tmp_path, ignored)
+    )
+    assert asyncio.run(apply).success
+    assert (tmp_path / "made" / "x").read_bytes() == b""
+
+
+def test_notes_follow_the_summary(tmp_path: Path):
+    (tmp_path / "a").write_text("x\nx\n")
+    output = run(
+        ApplyPatch(), enveloped("*** Update File: a", "-x"), tool_context(tmp_path, ignored)
+    )
+    assert output.text.endswith(
+        f"M a\nNote: {tmp_path}/a: hunk 1 was applied at line 1, the first place that fits; "
+        "it also fits at 2.\n"
+    )
+
+
+@pytest.mark.parametrize("name", ["input", "patch", "patchText"])
+def test_the_argument_has_several_names(name: str):
+    assert ApplyPatch.params.model_validate({name: "x"}).input == "x"
+
+
+@pytest.mark.parametrize(
+    ("patch", "text"),
+    [
+        (enveloped(), "patch rejected: empty patch"),
+        (
+            "x",
+            "apply_patch verification failed: invalid patch: The first line of the patch must be "
+            "'*** Begin Patch'",
+        ),
+        (
+            enveloped("*** Update File: a"),
+            "apply_patch verification failed: invalid hunk at line 2, Update file hunk for path 'a' "
+            "is empty",
+        ),
+        (
+            enveloped("*** Update File: a", "-x"),
+            "apply_patch verification failed: Failed to read file to update {}/a: No such file or "
+            "directory (os error 2)",
+        ),
+    ],
+)
+def test_a_patch_that_does_not_fit_is_answered_in_plain_words(
+    tmp_path: Path, patch: str, text: str
+):
+    events: list[Event] = []
+    output = run(ApplyPatch(), patch, tool_context(tmp_path, events.append))
+    assert output == ToolOutput(text.format(tmp_path), success=False)
+    assert events == []
+
+
+def test_writing_outside_of_the_sandbox_is_refused(tmp_path: Path):
+    root = tmp_path / "root"
+    root.mkdir()
+    outside = enveloped("*** Add File: in", "*** Add File: ../out")
+    events: list[Event] = []
+    refused = run(ApplyPatch(), outside, tool_context(root, events.append, sandbox=workspace(root)))
+    read_only = run(
+        ApplyPatch(), outside, tool_context(root, events.append, sandbox=SandboxPolicy("read-only"))
+    )
+    assert (refused, read_only) == (
+        ToolOutput(
+            "patch rejected: writing outside of the project; rejected by user approval settings",
+            success=False,
+        ),
+        ToolOutput(
+            "patch rejected: writing is blocked by read-only sandbox; rejected by user approval "
+            "settings",
+            success=False,
+        ),
+    )
+    assert events == []
+    assert [path.name for path in tmp_path.rglob("*")] == ["root"]
+
+
+def test_temporary_directories_are_writable_unless_excluded(tmp_path: Path):
+    root, temporary = tmp_path / "root", tmp_path / "tmp"
+    root.mkdir()
+    patch = enveloped("*** Add File: ../tmp/x")
+    for excluded in (True, False):
+        sandbox = SandboxPolicy(
+            "workspace-write", (root,), exclude_tmpdir_env_var=excluded, exclude_slash_tmp=True
+        )
+        turn = tool_context(root, ignored, sandbox=sandbox)
+        turn.environment["TMPDIR"] = str(temporary)
+        assert run(ApplyPatch(), patch, turn).success is not excluded
+
+
+def test_the_user_is_asked_about_what_the_sandbox_forbids(tmp_path: Path):
+    root = tmp_path / "root"
+    root.mkdir()
+    tool = ApplyPatch()
+    approver = ScriptedApprover(ReviewDecision.DENIED)
+    turn = tool_context(
+        root, ignored, policy=ApprovalPolicy.ON_REQUEST, sandbox=workspace(root), approver=approver
+    )
+    patch = enveloped("*** Add File: ../out", "+x")
+    with pytest.raises(ToolError, match=r"^patch rejected by user$") as caught:
+        run(tool, patch, turn)
+    assert caught.value.code == "ApprovalDenied"
+    assert not (tmp_path / "out").exists()
+    approver.decision = ReviewDecision.APPROVED
+    assert run(tool, patch, turn).success
+    approver.decision = ReviewDecision.APPROVED_FOR_SESSION
+    assert run(tool, patch, turn).success
+    approver.decision = ReviewDecision.DENIED
+    assert run(tool, patch, turn).success
+    assert run(tool, enveloped("*** Add File: in"), turn).success
+    assert len(approver.asked) == 3
+    assert approver.asked[0] == ApprovalRequest(
+        "patch",
+        f"diff --git a/{str(tmp_path)[1:]}/out b/{str(tmp_path)[1:]}/out\nnew file\n--- /dev/null\n"
+        f"+++ b/{str(tmp_path)[1:]}/out\n@@ -0,0 +1 @@\n+x\n",
+        root,
+        f"writes outside of the sandbox: {tmp_path}/out",
+    )
+
+
+def test_an_untrusting_user_is_asked_about_every_patch(tmp_path: Path):
+    approver = ScriptedApprover(ReviewDecision.APPROVED)
+    turn = tool_context(tmp_path, ignored, policy=ApprovalPolicy.UNTRUSTED, approver=approver)
+    assert run(ApplyPatch(), enveloped("*** Add File: a"), turn).success
+    assert [request.reason for request in approver.asked] == [None]
+
+
+def test_a_failure_while_writing_is_reported_like_a_command(tmp_path: Path):
+    events: list[Event] = []
+
+    def emit(event: Event) -> None:
+        events.append(event)
+        if isinstance(event, ItemStarted):
+            (tmp_path / "dir").write_text("in the way")
+
+    turn = tool_context(tmp_path, emit)
+    output = run(ApplyPatch(), enveloped("*** Add File: a", "*** Add File: dir/x"), turn)
+    assert re.match(
+        rf"Exit code: 1\nWall time: [\d.]+ seconds\nOutput:\nFailed to write file {tmp_path}/dir/x: ",
+        output.text,
+    )
+    assert (output.success, output.error_code) == (False, None)
+    assert isinstance(events[-1], ItemCompleted)
+    assert isinstance(events[-1].item, FileChange)
+    assert events[-1].item.status == "failed"
+    assert not (tmp_path / "a").exists()
+
+
+def test_cancellation_while_writing_waits_for_the_end(tmp_path: Path):
+    events: list[Event] = []
+    (tmp_path / "a").write_text("1\n")
+
+    async def cancelled() -> None:
+        calls: list[asyncio.Task[ToolOutput]] = []
+
+        def emit(event: Event) -> None:
+            events.append(event)
+            if isinstance(event, ItemStarted):
+                # Arrives at the next wait, which is the one for the writing thread.
+                calls[0].cancel()
+
+        patch = enveloped("*** Update File: a", "-1", "+2", "*** Add File: b")
+        turn = tool_context(tmp_path, emit)
+        calls.append(asyncio.create_task(ApplyPatch().apply(patch, tmp_path, turn)))
+        with pytest.raises(asyncio.CancelledError):
+            await calls[0]
+
+    asyncio.run(cancelled())
+    assert (tmp_path / "a").read_text() == "2\n"
+    assert (tmp_path / "b").exists()
+    assert [type(event) for event in events] == [ItemStarted, ItemCompleted]
+
+
+def test_new_files_go_by_the_umask(tmp_path: Path):
+    before = os.umask(0o027)
+    try:
+        run(ApplyPatch(), enveloped("*** Add File: d/a"), tool_context(tmp_path, ignored))
+    finally:
+        os.umask(before)
+    made = [tmp_path / "d", tmp_path / "d/a"]
+    assert [stat.S_IMODE(path.stat().st_mode) for path in made] == [0o750, 0o640]
