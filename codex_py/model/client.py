@@ -1,0 +1,266 @@
+"""The model client over HTTP: a wire's bodies out, its decoder's events in."""
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
+from typing import Any
+
+import httpx
+
+from codex_py.errors import ConfigError, ExitCode, ModelError, StreamError
+from codex_py.model.auth import Key
+from codex_py.model.failures import http_failure
+from codex_py.model.providers import Provider
+from codex_py.model.sse import server_sent_events
+from codex_py.model.transport import REQUEST_SENT
+from codex_py.protocol.stream import (
+    Completed,
+    Decoder,
+    Prompt,
+    RateLimits,
+    ResponseEvent,
+    Wire,
+)
+
+_CONNECT_S = 20.0
+_WRITE_S = 60.0
+"""Without any progress."""
+_MAX_ERROR_BYTES = 65_536
+_ERROR_BODY_S = 10.0
+_LINGER_S = 0.25
+"""How long to wait, after the last event, for the end of the body: it lets the connection be kept."""
+
+
+class HttpModelClient:
+    """A `ModelClient`. One per provider; requests may run side by side."""
+
+    def __init__(
+        self,
+        *,
+        provider: Provider,
+        wire: Wire,
+        http: httpx.AsyncClient,
+        key: Key | None,
+        headers: Mapping[str, str],
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """
+        Args:
+            http: closed by `aclose`.
+            headers: of every request; those of the provider go over them.
+            environment: for the `env_http_headers` of the provider; that of the process without it.
+
+        Raises:
+            ConfigError: a header can not be sent as it is, or the base URL is none.
+        """
+        self._wire = wire
+        self._http = http
+        self._key = key
+        try:
+            self._url = httpx.URL(provider.base_url + wire.path)
+        except httpx.InvalidURL as error:
+            raise ConfigError(f"model_providers.{provider.id}.base_url: {error}") from error
+        if provider.query_params:
+            self._url = self._url.copy_merge_params(dict(provider.query_params))
+        self._headers = _headers(
+            provider, key, headers, os.environ if environment is None else environment
+        )
+        self._timeout = httpx.Timeout(
+            None,
+            connect=_CONNECT_S,
+            write=_WRITE_S,
+            read=provider.stream_idle_timeout_ms / 1000,
+        )
+
+    @asynccontextmanager
+    async def stream(self, prompt: Prompt) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
+        decoder: Decoder | None = None
+
+        async def on_trace(event: str, _info: Mapping[str, Any]) -> None:
+            nonlocal decoder
+            if event == REQUEST_SENT and decoder is None:
+                # The first decoder imports for some 65 ms, which the model spends thinking.
+                decoder = self._wire.decoder()
+
+        request = self._http.build_request(
+            "POST",
+            self._url,
+            content=self._wire.body(prompt),
+            headers=self._headers,
+            timeout=self._timeout,
+            extensions={"trace": on_trace},
+        )
+        try:
+            response = await self._http.send(request, stream=True)
+        except httpx.TransportError as error:
+            raise self._not_answered(error) from error
+        try:
+            if response.status_code != 200:
+                raise await self._failure(response)
+            events = self._events(response, decoder or self._wire.decoder())
+            async with aclosing(events):
+                yield events
+        finally:
+            await response.aclose()
+
+    async def aclose(self) -> None:
+        await self._http.aclose()
+
+    async def _events(
+        self, response: httpx.Response, decoder: Decoder
+    ) -> AsyncGenerator[ResponseEvent]:
+        if limits := _rate_limits(response.headers):
+            yield RateLimits(limits)
+        source = server_sent_events(response)
+        try:
+            async for data in source:
+                events = decoder.feed(data)
+                for event in events:
+                    yield event
+                if events and isinstance(events[-1], Completed):
+                    await _linger(source)
+                    return
+            for event in decoder.end():
+                yield event
+        finally:
+            await source.aclose()
+
+    def _not_answered(self, error: httpx.TransportError) -> StreamError:
+        cause = str(error) or type(error).__name__
+        match error:
+            case httpx.ConnectTimeout() | httpx.ConnectError() | httpx.ProxyError():
+                message = f"cannot connect to {self._shown_url}: {cause}"
+            case httpx.TimeoutException():
+                message = f"no answer from {self._shown_url}: {cause}"
+            case _:
+                message = f"the connection to {self._shown_url} broke before an answer: {cause}"
+        code = "timeout" if isinstance(error, httpx.TimeoutException) else "connection"
+        return StreamError(message, code=code, exit_code=ExitCode.UNAVAILABLE)
+
+    async def _failure(self, response: httpx.Response) -> ModelError:
+        status = response.status_code
+        if 300 <= status < 400:
+            # Not followed: a key must not go where no configuration sends it.
+            target = _shown(response.headers.get("location", "nowhere"))
+            return ModelError(
+                f"{self._shown_url} is redirected to {target} (status {status}); "
+                "set the base_url of the provider to where it is served",
+                code="redirect",
+                status=status,
+            )
+        if response.is_success:
+            return ModelError(
+                f"{self._shown_url} answered with status {status} where 200 was due",
+                code="unexpected_status",
+                status=status,
+            )
+        failure = http_failure(
+            status, response.headers, await _error_body(response), self._shown_url
+        )
+        if status in {401, 403}:
+            sent = f"key from {self._key.source}" if self._key else "no key was sent"
+            failure.args = (f"{failure} ({sent})",)
+        return failure
+
+    @property
+    def _shown_url(self) -> str:
+        return _shown(str(self._url))
+
+
+class UnavailableModel:
+    """A `ModelClient` that can send nothing: every request fails with the reason."""
+
+    def __init__(self, reason: ModelError) -> None:
+        self._reason = reason
+
+    @asynccontextmanager
+    async def stream(self, prompt: Prompt) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:  # noqa: ARG002
+        raise self._reason
+        yield
+
+    async def aclose(self) -> None:
+        pass
+
+
+class UnavailableClient:
+    """A `ModelClient` where none can be made: the first request says why, and the session began."""
+
+    def __init__(self, error: ModelError) -> None:
+        self._error = error
+
+    @asynccontextmanager
+    async def stream(
+        self,
+        prompt: Prompt,  # noqa: ARG002 - named by the Protocol
+    ) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
+        raise self._error
+        yield  # pragma: no cover - makes this a context manager
+
+    async def aclose(self) -> None:
+        pass
+
+
+def _shown(url: str) -> str:
+    """A URL for messages: user info and query may hold secrets."""
+    try:
+        return str(httpx.URL(url).copy_with(username=None, password=None, query=None))
+    except httpx.InvalidURL:
+        return "an address that is no URL"
+
+
+def _headers(
+    provider: Provider,
+    key: Key | None,
+    headers: Mapping[str, str],
+    environment: Mapping[str, str],
+) -> Sequence[tuple[bytes, bytes]]:
+    texts = {"accept": "text/event-stream", "content-type": "application/json"}
+    texts |= {name.lower(): value for name, value in headers.items()}
+    if key is not None:
+        texts["authorization"] = f"Bearer {key.value}"
+    texts |= {name.lower(): value for name, value in provider.http_headers.items()}
+    for name, variable in provider.env_http_headers.items():
+        if value := environment.get(variable, "").strip():
+            texts[name.lower()] = value
+    encoded: list[tuple[bytes, bytes]] = []
+    for name, text in texts.items():
+        if not name.isascii() or not text.isprintable():
+            raise ConfigError(f"the header {name!r} has a name or value that can not be sent")
+        # Latin-1 is what HTTP once said; UTF-8 is what servers make of the rest.
+        value = text.encode("latin-1" if name == "authorization" else "utf-8")
+        encoded.append((name.encode("ascii"), value))
+    return encoded
+
+
+def _rate_limits(headers: httpx.Headers) -> dict[str, str]:
+    prefix = "x-ratelimit-"
+    return {
+        name.removeprefix(prefix): value
+        for name, value in headers.items()
+        if name.startswith(prefix)
+    }
+
+
+async def _error_body(response: httpx.Response) -> bytes:
+    """What there is of the body within bounds; it only explains a failure that is certain already."""
+    body = b""
+    try:
+        async with asyncio.timeout(_ERROR_BODY_S):
+            async for piece in response.aiter_bytes():
+                body += piece
+                if len(body) >= _MAX_ERROR_BYTES:
+                    break
+    except (TimeoutError, httpx.RequestError):
+        pass
+    return body[:_MAX_ERROR_BYTES]
+
+
+async def _linger(source: AsyncIterator[str]) -> None:
+    """Read what follows the last event. The response is complete: no failure counts any more."""
+    try:
+        async with asyncio.timeout(_LINGER_S):
+            async for _ in source:
+                pass
+    except (TimeoutError, ModelError):
+        pass

@@ -1,0 +1,392 @@
+import asyncio
+import json
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+import pytest
+
+from codex_py.errors import ConfigError, ExitCode, ModelError, StreamError
+from codex_py.model.auth import Key
+from codex_py.model.client import HttpModelClient, UnavailableClient
+from codex_py.model.providers import Provider
+from codex_py.model.transport import http_client
+from codex_py.protocol.stream import (
+    Completed,
+    Decoder,
+    OutputTextDelta,
+    Prompt,
+    RateLimits,
+    ResponseEvent,
+    Usage,
+)
+from tests.support.raw_server import RawConnection, RawServer, answers, raw_server
+
+PROMPT = Prompt(model="m", input=(), cache_key="thread")
+COMPLETED = Completed("r", Usage())
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n"
+
+
+@dataclass
+class FakeWire:
+    """Each event's data is a text delta; `end` completes, `fail` fails for good."""
+
+    path: str = "/responses"
+    decoders: int = 0
+    made: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def body(self, prompt: Prompt) -> bytes:
+        return json.dumps({"model": prompt.model}).encode()
+
+    def decoder(self) -> Decoder:
+        self.decoders += 1
+        self.made.set()
+        return FakeDecoder()
+
+
+class FakeDecoder:
+    def feed(self, data: str) -> Sequence[ResponseEvent]:
+        if data == "fail":
+            raise ModelError("failed for good")
+        return [COMPLETED if data == "end" else OutputTextDelta(0, data)]
+
+    def end(self) -> Sequence[ResponseEvent]:
+        raise StreamError("no end", started=True)
+
+
+def chunks(*texts: str) -> bytes:
+    return b"".join(b"%x\r\n%s\r\n" % (len(text), text.encode()) for text in texts)
+
+
+def stream_of(*data: str, headers: bytes = b"") -> bytes:
+    events = [f"data: {text}\n\n" for text in data]
+    return HEAD + headers + b"\r\n" + chunks(*events) + b"0\r\n\r\n"
+
+
+def status(line: str, body: bytes = b"", headers: bytes = b"") -> bytes:
+    length = b"Content-Length: %d\r\n" % len(body)
+    return b"HTTP/1.1 " + line.encode() + b"\r\n" + length + headers + b"\r\n" + body
+
+
+def model_client(url: str, wire: FakeWire | None = None, **values: Any) -> HttpModelClient:
+    arguments: dict[str, Any] = {"key": Key("secret", "environment variable K"), "headers": {}}
+    provider_values = {
+        name: values.pop(name) for name in list(values) if name in Provider.__dataclass_fields__
+    }
+    return HttpModelClient(
+        provider=Provider(id="mock", name="Mock", base_url=url, **provider_values),
+        wire=wire or FakeWire(),
+        http=http_client(environment={}),
+        **(arguments | values),
+    )
+
+
+async def collect(client: HttpModelClient) -> list[ResponseEvent]:
+    async with client.stream(PROMPT) as events:
+        return [event async for event in events]
+
+
+def ask(*responses: bytes, **values: Any) -> tuple[list[list[ResponseEvent]], RawServer]:
+    """The events of as many requests as there are responses on one connection, each in turn."""
+
+    async def main() -> tuple[list[list[ResponseEvent]], RawServer]:
+        async with raw_server(answers(*responses)) as server:
+            client = model_client(server.url + "/v1", **values)
+            try:
+                return [await collect(client) for _ in responses], server
+            finally:
+                await client.aclose()
+
+    return asyncio.run(main())
+
+
+def failure_of(*responses: bytes, **values: Any) -> ModelError:
+    with pytest.raises(ModelError) as caught:
+        ask(*responses, **values)
+    return caught.value
+
+
+def test_events_come_as_the_decoder_makes_them_and_the_connection_is_kept() -> None:
+    response = stream_of("a", "b", "end")
+    events, server = ask(response, response)
+    assert events == [[OutputTextDelta(0, "a"), OutputTextDelta(0, "b"), COMPLETED]] * 2
+    assert server.connections == 1
+
+
+def test_the_request_carries_headers_key_and_query() -> None:
+    _, server = ask(
+        stream_of("end"),
+        headers={"Originator": "codex_exec", "X-Twice": "1"},
+        http_headers={"x-twice": "2", "x-name": "Zoë"},
+        env_http_headers={"x-env": "SET", "x-unset": "UNSET"},
+        query_params={"api-version": "a b"},
+        environment={"SET": "yes"},
+    )
+    head, _, body = server.requests[0].partition(b"\r\n\r\n")
+    first, *lines = head.split(b"\r\n")
+    names = {line.partition(b": ")[0].lower(): line.partition(b": ")[2] for line in lines}
+    assert first == b"POST /v1/responses?api-version=a+b HTTP/1.1"
+    for boring in (b"host", b"user-agent", b"connection"):
+        names.pop(boring)
+    assert names == {
+        b"accept": b"text/event-stream",
+        b"accept-encoding": b"identity",
+        b"authorization": b"Bearer secret",
+        b"content-length": b"14",
+        b"content-type": b"application/json",
+        b"originator": b"codex_exec",
+        b"x-twice": b"2",
+        b"x-name": "Zoë".encode(),
+        b"x-env": b"yes",
+    }
+    assert body == b'{"model": "m"}'
+
+
+def test_the_decoder_is_made_while_the_answer_is_awaited() -> None:
+    wire = FakeWire()
+
+    async def handler(connection: RawConnection) -> None:
+        await connection.request()
+        await wire.made.wait()
+        await connection.send(stream_of("end"))
+
+    async def main() -> list[ResponseEvent]:
+        async with raw_server(handler) as server:
+            client = model_client(server.url, wire)
+            events = await collect(client)
+            await client.aclose()
+            return events
+
+    assert asyncio.run(main()) == [COMPLETED]
+    assert wire.decoders == 1
+
+
+def test_rate_limits_come_first() -> None:
+    headers = b"X-RateLimit-Remaining-Tokens: 9\r\nx-ratelimit-reset-tokens: 6m0s\r\n"
+    (events,), _ = ask(stream_of("end", headers=headers))
+    assert events == [RateLimits({"remaining-tokens": "9", "reset-tokens": "6m0s"}), COMPLETED]
+
+
+def test_what_came_before_a_broken_stream_is_given_out() -> None:
+    async def main() -> tuple[list[ResponseEvent], StreamError]:
+        response = HEAD + b"\r\n" + chunks("data: a\n\n")
+        events: list[ResponseEvent] = []
+        async with raw_server(answers(response)) as server:
+            client = model_client(server.url)
+            try:
+                async with client.stream(PROMPT) as stream:
+                    async for event in stream:
+                        events += [event]
+            except StreamError as error:
+                return events, error
+            finally:
+                await client.aclose()
+        raise AssertionError
+
+    events, error = asyncio.run(main())
+    assert events == [OutputTextDelta(0, "a")]
+    assert error.started
+    assert error.exit_code == ExitCode.UNAVAILABLE
+
+
+def test_a_stream_without_its_last_event_is_the_decoders_to_judge() -> None:
+    assert str(failure_of(stream_of("a"))) == "no end"
+
+
+def test_a_failure_in_the_stream_is_raised() -> None:
+    assert str(failure_of(stream_of("a", "fail"))) == "failed for good"
+
+
+def test_nothing_after_the_last_event_can_fail_or_hold_up_the_response() -> None:
+    async def handler(connection: RawConnection) -> None:
+        await connection.request()
+        await connection.send(HEAD + b"\r\n" + chunks("data: end\n\n"))
+        # No last chunk, and no end either.
+        await connection.reader.read()
+
+    async def main() -> list[ResponseEvent]:
+        async with raw_server(handler) as server:
+            client = model_client(server.url)
+            events = await asyncio.wait_for(collect(client), 5)
+            await client.aclose()
+            return events
+
+    assert asyncio.run(main()) == [COMPLETED]
+    (events,), _ = ask(stream_of("end")[:-5] + b"broken")
+    assert events == [COMPLETED]
+
+
+def test_a_refused_connection_names_the_address_and_the_cause() -> None:
+    async def main() -> str:
+        async with raw_server(answers()) as server:
+            url = server.url
+        client = model_client(url + "/v1", query_params={"key": "secret"})
+        with pytest.raises(StreamError) as caught:
+            await collect(client)
+        await client.aclose()
+        error = caught.value
+        assert (error.code, error.exit_code, error.started) == (
+            "connection",
+            ExitCode.UNAVAILABLE,
+            False,
+        )
+        return str(error).replace(url, "URL")
+
+    message = asyncio.run(main())
+    assert message == "cannot connect to URL/v1/responses: Connection refused"
+
+
+def test_a_connection_that_ends_without_an_answer_can_be_tried_again() -> None:
+    error = failure_of(b"")
+    assert isinstance(error, StreamError)
+    assert (error.code, error.started) == ("connection", False)
+    assert "broke before an answer: connection closed without an answer" in str(error)
+
+
+def test_silence_before_the_answer_is_a_timeout() -> None:
+    async def main() -> StreamError:
+        async def silence(connection: RawConnection) -> None:
+            await connection.reader.read()
+
+        async with raw_server(silence) as server:
+            client = model_client(server.url, stream_idle_timeout_ms=20)
+            with pytest.raises(StreamError) as caught:
+                await collect(client)
+            await client.aclose()
+            return caught.value
+
+    error = asyncio.run(main())
+    assert (error.code, error.exit_code, error.started) == (
+        "timeout",
+        ExitCode.UNAVAILABLE,
+        False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "note"),
+    [
+        (Key("secret", "environment variable K"), "(key from environment variable K)"),
+        (None, "(no key was sent)"),
+    ],
+)
+def test_a_refused_key_says_where_it_came_from(key: Key | None, note: str) -> None:
+    body = b'{"error": {"message": "Incorrect API key"}}'
+    error = failure_of(status("401 Unauthorized", body), key=key, query_params={"k": "secret"})
+    text = str(error)
+    assert text.startswith("unexpected status 401 Unauthorized: Incorrect API key, url: http://")
+    assert text.endswith(f"/v1/responses {note}")
+    assert "secret" not in text
+    assert (error.status, error.exit_code, error.retryable) == (
+        401,
+        ExitCode.AUTHENTICATION,
+        False,
+    )
+
+
+def test_the_delay_that_a_server_asks_for_reaches_the_caller() -> None:
+    error = failure_of(status("503 Service Unavailable", headers=b"Retry-After: 2\r\n"))
+    assert isinstance(error, StreamError)
+    assert (error.status, error.retry_after_s, error.started) == (503, 2.0, False)
+
+
+def test_a_failure_keeps_its_status_when_its_body_breaks_off() -> None:
+    error = failure_of(status("500 Internal Server Error", b"long body")[:-3])
+    assert error.status == 500
+
+
+def test_a_redirect_is_an_error_that_says_where_to() -> None:
+    headers = b"Location: https://u:secret@other.example/v2?token=secret\r\n"
+    error = failure_of(status("308 Permanent Redirect", headers=headers))
+    assert "is redirected to https://other.example/v2 (status 308)" in str(error)
+    assert (error.code, error.status, error.retryable) == ("redirect", 308, False)
+
+
+def test_a_success_without_a_stream_is_an_error() -> None:
+    assert failure_of(b"HTTP/1.1 204 No Content\r\n\r\n").code == "unexpected_status"
+
+
+def test_a_header_that_can_not_be_sent_is_named_without_its_value() -> None:
+    with pytest.raises(ConfigError, match="x-bad") as caught:
+        model_client("http://127.0.0.1:1", http_headers={"x-bad": "secret\r\nevil: 1"})
+    assert "secret" not in str(caught.value)
+
+
+def test_leaving_early_closes_the_connection() -> None:
+    closed = asyncio.Event()
+
+    async def handler(connection: RawConnection) -> None:
+        await connection.request()
+        await connection.send(HEAD + b"\r\n" + chunks("data: a\n\n"))
+        await connection.reader.read()
+        closed.set()
+
+    async def main() -> None:
+        async with raw_server(handler) as server:
+            client = model_client(server.url)
+            async with client.stream(PROMPT) as events:
+                assert await anext(events) == OutputTextDelta(0, "a")
+            await asyncio.wait_for(closed.wait(), 5)
+            await client.aclose()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("sent", [b"", HEAD + b"\r\n" + chunks("data: a\n\n")])
+def test_cancelling_closes_the_connection(sent: bytes) -> None:
+    asked, closed = asyncio.Event(), asyncio.Event()
+
+    async def handler(connection: RawConnection) -> None:
+        await connection.request()
+        await connection.send(sent)
+        asked.set()
+        await connection.reader.read()
+        closed.set()
+
+    async def main() -> None:
+        async with raw_server(handler) as server:
+            client = model_client(server.url)
+            task = asyncio.create_task(collect(client))
+            await asked.wait()
+            await asyncio.sleep(0)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            await asyncio.wait_for(closed.wait(), 5)
+            await client.aclose()
+
+    asyncio.run(main())
+
+
+def test_any_transport_of_httpx_will_do() -> None:
+    async def events() -> AsyncIterator[bytes]:
+        yield b"data: a\n\n"
+        yield b"data: end\n\n"
+
+    def handle(_request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, content=events())
+
+    async def main() -> list[ResponseEvent]:
+        client = HttpModelClient(
+            provider=Provider(id="mock", name="Mock", base_url="http://model.example"),
+            wire=FakeWire(),
+            http=http_client(environment={}, transport=httpx.MockTransport(handle)),
+            key=None,
+            headers={},
+        )
+        return await collect(client)
+
+    assert asyncio.run(main()) == [OutputTextDelta(0, "a"), COMPLETED]
+
+
+def test_a_client_that_could_not_be_made_says_why_on_each_request() -> None:
+    async def main() -> None:
+        client = UnavailableClient(ModelError("no key"))
+        for _ in range(2):
+            with pytest.raises(ModelError, match="no key"):
+                async with client.stream(PROMPT):
+                    pass
+        await client.aclose()
+
+    asyncio.run(main())
