@@ -15,6 +15,7 @@ from codex_py.process.group import ProcessGroup
 from codex_py.process.marker import kill_marked
 from codex_py.process.output import HeadTailBuffer
 from codex_py.process.reaper import call_at_exit
+from codex_py.process.signals import default_keyboard_signals
 from codex_py.process.terminal import Terminal, open_terminal
 
 # As much as one read takes: a larger pipe saves switches between the command and us.
@@ -285,15 +286,16 @@ def _popen(
     argv: Sequence[str], output: int, cwd: Path, environment: dict[str, str]
 ) -> subprocess.Popen[bytes]:
     # No preexec_fn: it would turn vfork into fork, whose cost grows with our memory (11 ms at 300 MB).
-    return subprocess.Popen(
-        argv,
-        stdin=subprocess.DEVNULL,
-        stdout=output,
-        stderr=output,
-        start_new_session=True,
-        cwd=cwd,
-        env=environment,
-    )
+    with default_keyboard_signals():
+        return subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+            cwd=cwd,
+            env=environment,
+        )
 
 
 def _widen(pipe: int) -> None:

@@ -6,6 +6,7 @@ import sys
 import time
 from contextlib import aclosing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -206,36 +207,39 @@ def test_a_terminal_is_the_controlling_one_and_has_a_size() -> None:
     assert (code, text) == (0, "0\r\nhi\r\n40 120\r\n")
 
 
-def test_a_terminal_echoes_and_interrupts() -> None:
+@pytest.mark.parametrize("inherited", [signal.default_int_handler, signal.SIG_IGN])
+def test_a_terminal_echoes_and_interrupts(inherited: Any) -> None:
+    """Also where we are ourselves a job in the background, which ignores the keyboard."""
+    before = signal.signal(signal.SIGINT, inherited)
+
     async def main() -> tuple[int | None, str]:
         async with aclosing(ProcessSessions()) as sessions:
-            ready, echoed = asyncio.Event(), asyncio.Event()
+            printed = bytearray()
+            answered = asyncio.Event()
 
-            def listen(_data: bytes) -> None:
-                (echoed if ready.is_set() else ready).set()
+            def listen(data: bytes) -> None:
+                printed.extend(data)
+                if printed.count(b"hello\r\n") == 2:
+                    answered.set()
 
             process = sessions.spawn(
-                [
-                    "bash",
-                    "-c",
-                    "trap 'echo caught; exit 9' INT; echo ready; while :; do read x; done",
-                ],
+                ["cat"],
                 cwd=Path("/"),
                 environment=dict(os.environ),
                 tty=True,
                 on_output=listen,
             )
-            await asyncio.wait_for(ready.wait(), _WAIT_S)
             process.write(b"hello\n")
-            await asyncio.wait_for(echoed.wait(), _WAIT_S)
+            await asyncio.wait_for(answered.wait(), _WAIT_S)
             process.write(b"\x03")
             assert await process.wait(_WAIT_S)
             return process.exit_code, process.take_output().text()
 
-    code, text = asyncio.run(main())
-    assert code == 9
-    assert text.startswith("ready\r\nhello\r\n")
-    assert text.endswith("caught\r\n")
+    try:
+        assert asyncio.run(main()) == (130, "hello\r\nhello\r\n^C")
+        assert signal.getsignal(signal.SIGINT) == inherited
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_typing_to_a_command_that_reads_nothing_is_bounded() -> None:
