@@ -7,8 +7,6 @@ all that has come, and `http1.Chunked` decodes it in one pass.
 
 import asyncio
 import os
-import re
-import socket
 import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -16,11 +14,10 @@ from typing import Any, TypeAlias, cast
 
 import httpx
 
+from codex_py.model.connection import Connection, os_words
 from codex_py.model.http1 import Body, Head, body_of, request_head, split_head
 from codex_py.model.proxy import ProxyTransport, proxies_from
 
-_READ_AHEAD_BYTES = 1_048_576
-"""How much may wait unread before the socket is no longer read."""
 _KEEP_S = 60.0
 """A connection idle for longer is not used again: firewalls forget it without telling us."""
 _HAPPY_EYEBALLS_S = 0.25
@@ -73,7 +70,7 @@ class BulkTransport(httpx.AsyncBaseTransport):
     """
 
     def __init__(self) -> None:
-        self._kept: dict[_Origin, tuple[_Connection, float]] = {}
+        self._kept: dict[_Origin, tuple[Connection, float]] = {}
         self._tls: ssl.SSLContext | None = None
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
@@ -100,7 +97,7 @@ class BulkTransport(httpx.AsyncBaseTransport):
         # Sockets are closed in the next round of the loop.
         await asyncio.sleep(0)
 
-    def _take(self, origin: _Origin) -> "_Connection | None":
+    def _take(self, origin: _Origin) -> Connection | None:
         connection, since = self._kept.pop(origin, (None, 0.0))
         if connection is None:
             return None
@@ -109,20 +106,20 @@ class BulkTransport(httpx.AsyncBaseTransport):
         connection.close()
         return None
 
-    def _keep(self, origin: _Origin, connection: "_Connection") -> None:
+    def _keep(self, origin: _Origin, connection: Connection) -> None:
         if origin in self._kept or not connection.is_fresh:
             connection.close()
         else:
             self._kept[origin] = (connection, time.monotonic())
 
-    async def _connect(self, origin: _Origin, timeout_s: float | None) -> "_Connection":
+    async def _connect(self, origin: _Origin, timeout_s: float | None) -> Connection:
         scheme, host, port = origin
         try:
             tls = self._tls_context() if scheme == "https" else None
             async with asyncio.timeout(timeout_s):
                 # asyncio sets TCP_NODELAY on every connection.
                 _, connection = await asyncio.get_running_loop().create_connection(
-                    _Connection,
+                    Connection,
                     host,
                     port,
                     ssl=tls,
@@ -130,9 +127,11 @@ class BulkTransport(httpx.AsyncBaseTransport):
                     happy_eyeballs_delay=_HAPPY_EYEBALLS_S,
                 )
         except TimeoutError as error:
-            raise httpx.ConnectTimeout(_words(error) or f"no answer in {timeout_s:g} s") from error
+            raise httpx.ConnectTimeout(
+                os_words(error) or f"no answer in {timeout_s:g} s"
+            ) from error
         except OSError as error:
-            raise httpx.ConnectError(_words(error)) from error
+            raise httpx.ConnectError(os_words(error)) from error
         return connection
 
     def _tls_context(self) -> ssl.SSLContext:
@@ -143,13 +142,13 @@ class BulkTransport(httpx.AsyncBaseTransport):
             except OSError as error:
                 source = os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR")
                 raise httpx.ConnectError(
-                    f"certificates can not be read from {source}: {_words(error)}"
+                    f"certificates can not be read from {source}: {os_words(error)}"
                 ) from error
             self._tls.set_alpn_protocols(["http/1.1"])
         return self._tls
 
     async def _exchange(
-        self, connection: "_Connection", origin: _Origin, request: httpx.Request, message: bytes
+        self, connection: Connection, origin: _Origin, request: httpx.Request, message: bytes
     ) -> httpx.Response:
         timeouts: dict[str, float | None] = request.extensions.get("timeout", {})
         read_s = timeouts.get("read")
@@ -183,7 +182,7 @@ class BulkTransport(httpx.AsyncBaseTransport):
         )
 
 
-async def _read_head(connection: "_Connection", timeout_s: float | None) -> tuple[Head, bytes]:
+async def _read_head(connection: Connection, timeout_s: float | None) -> tuple[Head, bytes]:
     data = b""
     while True:
         found = split_head(data)
@@ -214,7 +213,7 @@ class _NoAnswer(httpx.RemoteProtocolError):
 class _ResponseStream(httpx.AsyncByteStream):
     def __init__(
         self,
-        connection: "_Connection",
+        connection: Connection,
         body: Body,
         first: bytes,
         timeout_s: float | None,
@@ -243,118 +242,3 @@ class _ResponseStream(httpx.AsyncByteStream):
         release, self._release = self._release, None
         if release is not None:
             release()
-
-
-class _Connection(asyncio.Protocol):
-    """A connection as reads and writes. It holds no more than `_READ_AHEAD_BYTES` and one read."""
-
-    def __init__(self) -> None:
-        self._transport = cast("asyncio.Transport", None)
-        self._received: list[bytes] = []
-        self._received_bytes = 0
-        self._ended = False
-        self._error: Exception | None = None
-        self._writing_paused = False
-        self._reading_paused = False
-        self._changed: asyncio.Future[None] | None = None
-
-    @property
-    def is_fresh(self) -> bool:
-        """Open, all written, and nothing to read: fit for another request."""
-        return not (self._ended or self._received or self._writing_paused)
-
-    async def write(self, data: bytes, timeout_s: float | None) -> None:
-        """Return when the system has taken all of it, or when an answer or the end came before.
-
-        Raises:
-            httpx.WriteTimeout: nothing was taken for `timeout_s` seconds.
-        """
-        self._transport.write(data)
-        while self._writing_paused and not self._received and not self._ended:
-            waiting_bytes = self._transport.get_write_buffer_size()
-            try:
-                await self._wait(timeout_s)
-            except TimeoutError as error:
-                if self._transport.get_write_buffer_size() >= waiting_bytes:
-                    raise httpx.WriteTimeout(f"nothing was taken for {timeout_s:g} s") from error
-
-    async def read(self, timeout_s: float | None) -> bytes:
-        """All that has come, at least a byte; nothing at the end of the connection.
-
-        Raises:
-            httpx.ReadTimeout: nothing came for `timeout_s` seconds.
-            httpx.ReadError: the connection broke.
-        """
-        if not self._received and not self._ended:
-            try:
-                await self._wait(timeout_s)
-            except TimeoutError as error:
-                raise httpx.ReadTimeout(f"nothing came for {timeout_s:g} s") from error
-        if not self._received and self._error is not None:
-            raise httpx.ReadError(_words(self._error))
-        data = self._received[0] if len(self._received) == 1 else b"".join(self._received)
-        self._received.clear()
-        self._received_bytes = 0
-        if self._reading_paused:
-            self._reading_paused = False
-            self._transport.resume_reading()
-        return data
-
-    def close(self) -> None:
-        self._transport.abort()
-
-    async def _wait(self, timeout_s: float | None) -> None:
-        self._changed = asyncio.get_running_loop().create_future()
-        try:
-            async with asyncio.timeout(timeout_s):
-                await self._changed
-        finally:
-            self._changed = None
-
-    def _wake(self) -> None:
-        if self._changed is not None and not self._changed.done():
-            self._changed.set_result(None)
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)
-        # Writing is "paused" from the first byte that the system does not take.
-        self._transport.set_write_buffer_limits(high=0)
-
-    def data_received(self, data: bytes) -> None:
-        self._received.append(data)
-        self._received_bytes += len(data)
-        if self._received_bytes >= _READ_AHEAD_BYTES and not self._reading_paused:
-            self._reading_paused = True
-            self._transport.pause_reading()
-        self._wake()
-
-    def eof_received(self) -> None:
-        self._ended = True
-        self._wake()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._ended = True
-        self._error = exc
-        self._wake()
-
-    def pause_writing(self) -> None:
-        self._writing_paused = True
-
-    def resume_writing(self) -> None:
-        self._writing_paused = False
-        self._wake()
-
-
-def _words(error: Exception) -> str:
-    """The cause in the words of the system, without asyncio's own around them."""
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"TLS certificate refused: {error.verify_message}"
-    if isinstance(error, ssl.SSLError):
-        return f"TLS: {(error.reason or str(error)).replace('_', ' ').lower()}"
-    if isinstance(error, socket.gaierror):
-        return error.strerror or str(error)
-    # asyncio writes "[Errno 111] Connect call failed (…)", and one such text for several addresses.
-    numbers = dict.fromkeys(re.findall(r"\[Errno (\d+)\]", str(error)))
-    if isinstance(error, OSError) and numbers:
-        return "; ".join(os.strerror(int(number)) for number in numbers)
-    return str(error)

@@ -1,0 +1,128 @@
+"""One TCP or TLS connection as awaitable reads and writes, each read taking all that has come."""
+
+import asyncio
+import os
+import re
+import socket
+import ssl
+from typing import cast
+
+import httpx
+
+READ_AHEAD_BYTES = 1_048_576
+"""How much may wait unread before the socket is no longer read."""
+
+
+class Connection(asyncio.Protocol):
+    """A connection as reads and writes. It holds no more than `READ_AHEAD_BYTES` and one read."""
+
+    def __init__(self) -> None:
+        self._transport = cast("asyncio.Transport", None)
+        self._received: list[bytes] = []
+        self._received_bytes = 0
+        self._ended = False
+        self._error: Exception | None = None
+        self._writing_paused = False
+        self._reading_paused = False
+        self._changed: asyncio.Future[None] | None = None
+
+    @property
+    def is_fresh(self) -> bool:
+        """Open, all written, and nothing to read: fit for another request."""
+        return not (self._ended or self._received or self._writing_paused)
+
+    async def write(self, data: bytes, timeout_s: float | None) -> None:
+        """Return when the system has taken all of it, or when an answer or the end came before.
+
+        Raises:
+            httpx.WriteTimeout: nothing was taken for `timeout_s` seconds.
+        """
+        self._transport.write(data)
+        while self._writing_paused and not self._received and not self._ended:
+            waiting_bytes = self._transport.get_write_buffer_size()
+            try:
+                await self._wait(timeout_s)
+            except TimeoutError as error:
+                if self._transport.get_write_buffer_size() >= waiting_bytes:
+                    raise httpx.WriteTimeout(f"nothing was taken for {timeout_s:g} s") from error
+
+    async def read(self, timeout_s: float | None) -> bytes:
+        """All that has come, at least a byte; nothing at the end of the connection.
+
+        Raises:
+            httpx.ReadTimeout: nothing came for `timeout_s` seconds.
+            httpx.ReadError: the connection broke.
+        """
+        if not self._received and not self._ended:
+            try:
+                await self._wait(timeout_s)
+            except TimeoutError as error:
+                raise httpx.ReadTimeout(f"nothing came for {timeout_s:g} s") from error
+        if not self._received and self._error is not None:
+            raise httpx.ReadError(os_words(self._error))
+        data = self._received[0] if len(self._received) == 1 else b"".join(self._received)
+        self._received.clear()
+        self._received_bytes = 0
+        if self._reading_paused:
+            self._reading_paused = False
+            self._transport.resume_reading()
+        return data
+
+    def close(self) -> None:
+        self._transport.abort()
+
+    async def _wait(self, timeout_s: float | None) -> None:
+        self._changed = asyncio.get_running_loop().create_future()
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._changed
+        finally:
+            self._changed = None
+
+    def _wake(self) -> None:
+        if self._changed is not None and not self._changed.done():
+            self._changed.set_result(None)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        # Writing is "paused" from the first byte that the system does not take.
+        self._transport.set_write_buffer_limits(high=0)
+
+    def data_received(self, data: bytes) -> None:
+        self._received.append(data)
+        self._received_bytes += len(data)
+        if self._received_bytes >= READ_AHEAD_BYTES and not self._reading_paused:
+            self._reading_paused = True
+            self._transport.pause_reading()
+        self._wake()
+
+    def eof_received(self) -> None:
+        self._ended = True
+        self._wake()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._ended = True
+        self._error = exc
+        self._wake()
+
+    def pause_writing(self) -> None:
+        self._writing_paused = True
+
+    def resume_writing(self) -> None:
+        self._writing_paused = False
+        self._wake()
+
+
+def os_words(error: Exception) -> str:
+    """The cause in the words of the system, without asyncio's own around them."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"TLS certificate refused: {error.verify_message}"
+    if isinstance(error, ssl.SSLError):
+        return f"TLS: {(error.reason or str(error)).replace('_', ' ').lower()}"
+    if isinstance(error, socket.gaierror):
+        return error.strerror or str(error)
+    # asyncio writes "[Errno 111] Connect call failed (…)", and one such text for several addresses.
+    numbers = dict.fromkeys(re.findall(r"\[Errno (\d+)\]", str(error)))
+    if isinstance(error, OSError) and numbers:
+        return "; ".join(os.strerror(int(number)) for number in numbers)
+    return str(error)
