@@ -1,0 +1,231 @@
+"""Decides what a failed request means: whether to try again, what to tell the user, how the program exits.
+
+The `code` of an error is the server's own where it names one, else one of these:
+
+    code                      when                                             exit code
+    authentication            HTTP 401, 403                                    AUTHENTICATION
+    insufficient_quota        HTTP 402                                         TURN_FAILED
+    not_found                 HTTP 404                                         TURN_FAILED
+    request_timeout           HTTP 408                                         UNAVAILABLE
+    conflict                  HTTP 409                                         UNAVAILABLE
+    request_too_large         HTTP 413                                         TURN_FAILED
+    rate_limited              HTTP 429                                         TEMPORARY
+    bad_request               any other 4xx                                    TURN_FAILED
+    overloaded                HTTP 529                                         TEMPORARY
+    server_error              any other 5xx; a stream that reports no name     UNAVAILABLE
+    context_length_exceeded   the wording says so, whatever else the server    TURN_FAILED
+                              calls it
+
+A server's name that is known here decides the exit code too. Wordings are those of Codex 0.169 where it
+has one. What is final and what is not follows the SDKs of OpenAI and Anthropic, and Codex within a stream.
+"""
+
+import re
+import time
+from collections.abc import Mapping
+from enum import Enum, auto
+from http import HTTPStatus
+
+from codex_py.errors import ExitCode, ModelError, StreamError
+from codex_py.model.error_body import (
+    ServerError,
+    body_error,
+    plain_line,
+    retry_after_s,
+    server_error,
+)
+
+
+class _Kind(Enum):
+    CONTEXT = auto()
+    QUOTA = auto()
+    AUTHENTICATION = auto()
+    REQUEST = auto()
+    """Wrong with the request itself: it stays wrong when it is sent again."""
+    CAPACITY = auto()
+    """Codex gives up where a stream says this; the SDKs retry the HTTP status that goes with it."""
+    OVERLOAD = auto()
+    RATE_LIMIT = auto()
+    TRANSIENT = auto()
+
+
+_RETRYABLE = {_Kind.OVERLOAD, _Kind.RATE_LIMIT, _Kind.TRANSIENT}
+
+_EXIT_CODES = {
+    _Kind.AUTHENTICATION: ExitCode.AUTHENTICATION,
+    _Kind.CAPACITY: ExitCode.TEMPORARY,
+    _Kind.OVERLOAD: ExitCode.TEMPORARY,
+    _Kind.RATE_LIMIT: ExitCode.TEMPORARY,
+    _Kind.TRANSIENT: ExitCode.UNAVAILABLE,
+}
+
+_NAMES = {
+    _Kind.CONTEXT: "context_length_exceeded",
+    _Kind.QUOTA: "insufficient_quota credit_balance_exhausted organization_spend_limit_exceeded "
+    "usage_limit_reached usage_not_included billing_error billing_hard_limit_reached",
+    _Kind.AUTHENTICATION: "authentication_error permission_error invalid_api_key",
+    _Kind.REQUEST: "invalid_request_error invalid_prompt invalid_value invalid_encrypted_content "
+    "not_found_error model_not_found previous_response_not_found request_too_large "
+    "unsupported_value unsupported_parameter unknown_parameter data_residency_mismatch "
+    "cyber_policy bio_policy misalignment_policy_violation image_content_policy_violation "
+    "invalid_image invalid_image_format invalid_base64_image invalid_image_url invalid_image_mode "
+    "image_too_large image_too_small image_parse_error image_file_too_large image_file_not_found "
+    "empty_image_file unsupported_image_media_type",
+    _Kind.CAPACITY: "server_is_overloaded slow_down",
+    _Kind.OVERLOAD: "overloaded_error",
+    _Kind.RATE_LIMIT: "rate_limit_exceeded rate_limit_error",
+}
+_KINDS = {name: kind for kind, names in _NAMES.items() for name in names.split()}
+
+_STATUSES = {
+    401: ("authentication", _Kind.AUTHENTICATION),
+    402: ("insufficient_quota", _Kind.QUOTA),
+    403: ("authentication", _Kind.AUTHENTICATION),
+    404: ("not_found", _Kind.REQUEST),
+    408: ("request_timeout", _Kind.TRANSIENT),
+    409: ("conflict", _Kind.TRANSIENT),
+    413: ("request_too_large", _Kind.REQUEST),
+    429: ("rate_limited", _Kind.RATE_LIMIT),
+    529: ("overloaded", _Kind.OVERLOAD),
+}
+
+_AT_CAPACITY = "Selected model is at capacity. Please try a different model."
+_WORDING = {
+    "context_length_exceeded": "Codex ran out of room in the model's context window. "
+    "Start a new thread or clear earlier history before retrying.",
+    "insufficient_quota": "Quota exceeded. Check your plan and billing details.",
+    "usage_not_included": "Your plan does not include the use of this model: upgrade it, or use an API key.",
+    "usage_limit_reached": "You've hit your usage limit.",
+    "server_is_overloaded": _AT_CAPACITY,
+    "slow_down": _AT_CAPACITY,
+}
+_DISCONNECTED = "stream disconnected before completion"
+
+# Of providers that have no code for it. Some throttle with talk of too many tokens.
+_THROTTLED = r"(?i)rate.?limit|too many (?:requests|tokens)|please wait|throttl"
+_OUT_OF_CONTEXT = (
+    r"(?i)exceeds the context window|prompt is too long|prompt too long"
+    r"|input token count.{0,80}exceeds the maximum|maximum prompt length is"
+    r"|reduce the length of the messages|maximum context length"
+    r"|longer than the model's context length|exceeds the available context size"
+    r"|greater than the context length|context window exceeds limit|exceeded model token limit"
+    r"|token.{0,80}exceeds the limit of \d"
+)
+
+
+def http_failure(status: int, headers: Mapping[str, str], body: bytes, url: str) -> ModelError:
+    """The error that an HTTP status of 400 or more stands for; a `StreamError` where a retry may help.
+
+    Header names are looked up in lower case. The message leaves out the query of the URL, where some
+    providers want the key.
+    """
+    error = body_error(body)
+    name, kind = _named(error)
+    status_name, status_kind = _by_status(status)
+    # A status says more than a type like `invalid_request_error`; out of quota or of room is final
+    # with any status.
+    final = kind in {_Kind.QUOTA, _Kind.CONTEXT}
+    retryable = status_kind in _RETRYABLE and not final
+    match headers.get("x-should-retry", "").strip().lower():
+        case "true":
+            retryable = True
+        case "false":
+            retryable = False
+        case _:
+            pass
+    code = name if kind in {_Kind.QUOTA, _Kind.CONTEXT, _Kind.OVERLOAD} else error.code
+    exit_kind = status_kind if kind is None or kind is _Kind.REQUEST else kind
+    exit_code = _EXIT_CODES.get(exit_kind, ExitCode.TURN_FAILED)
+    message = _usage_message(name, error) if kind is _Kind.QUOTA else None
+    message = message or _http_message(status, error.message, url)
+    if not retryable:
+        return ModelError(message, code=code or status_name, exit_code=exit_code, status=status)
+    return StreamError(
+        message,
+        code=code or status_name,
+        exit_code=exit_code,
+        status=status,
+        retry_after_s=retry_after_s(headers, error.message),
+    )
+
+
+def stream_failure(
+    reported: object,
+    *,
+    status: int | None = None,
+    headers: Mapping[str, str] | None = None,
+    fallback: str = "the server reported a failure without a reason",
+) -> ModelError:
+    """The error that a failure reported within a stream stands for; a `StreamError` where a retry may help.
+
+    Args:
+        reported: the decoded error: `response.error`, an `error` event, or an object with an `error`.
+        status: the HTTP status, and `headers`, that some servers report beside it.
+        fallback: the message where the server gave none.
+    """
+    error = server_error(reported)
+    status = status or error.status
+    code, kind = _named(error)
+    if kind is None:
+        code = error.code or error.type
+        kind = _Kind.TRANSIENT
+        if status is not None:
+            # A gateway says how the server behind it answered.
+            status_name, kind = _by_status(status)
+            code = code or status_name
+    message = error.message or fallback
+    exit_code = _EXIT_CODES.get(kind, ExitCode.TURN_FAILED)
+    if kind not in _RETRYABLE:
+        text = _usage_message(code, error) or _WORDING.get(code or "", message)
+        return ModelError(text, code=code, exit_code=exit_code, status=status)
+    reason = "rate limit exceeded" if kind is _Kind.RATE_LIMIT else _DISCONNECTED
+    return StreamError(
+        f"{reason}: {message}",
+        code=code or "server_error",
+        exit_code=exit_code,
+        status=status,
+        retry_after_s=retry_after_s(headers or {}, error.message),
+        started=True,
+    )
+
+
+def _named(error: ServerError) -> tuple[str | None, _Kind | None]:
+    """The name that decides what an error is, and what it is; twice None where no name is known."""
+    names = [name for name in (error.code, error.type) if name in _KINDS]
+    kinds = [_KINDS[name] for name in names]
+    if (
+        _Kind.QUOTA not in kinds
+        and re.search(_OUT_OF_CONTEXT, error.message)
+        and not re.search(_THROTTLED, error.message)
+    ):
+        return "context_length_exceeded", _Kind.CONTEXT
+    # `code` says more than `type` where both are known.
+    return (names[0], kinds[0]) if names else (None, None)
+
+
+def _by_status(status: int) -> tuple[str, _Kind]:
+    if known := _STATUSES.get(status):
+        return known
+    return ("server_error", _Kind.TRANSIENT) if status >= 500 else ("bad_request", _Kind.REQUEST)
+
+
+def _usage_message(name: str | None, error: ServerError) -> str | None:
+    text = _WORDING.get(name or "")
+    if name != "usage_limit_reached" or error.resets_at is None:
+        return text
+    try:
+        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(error.resets_at))
+    except (OverflowError, ValueError, OSError):
+        return text
+    return f"{text} Try again at {when}."
+
+
+def _http_message(status: int, message: str, url: str) -> str:
+    if status == HTTPStatus.BAD_REQUEST and message:
+        return message
+    try:
+        reason = f"{status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        reason = str(status)
+    address = re.sub(r"//[^/@]*@", "//", plain_line(url.partition("?")[0]))
+    return f"unexpected status {reason}: {message or 'Unknown error'}, url: {address}"
