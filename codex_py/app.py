@@ -16,7 +16,7 @@ from codex_py.core.session import Session, TurnSettings
 from codex_py.errors import ModelError
 from codex_py.model.auth import find_key
 from codex_py.model.catalog import DEFAULT_MODEL, ModelInfo, model_info
-from codex_py.model.client import HttpModelClient, UnavailableModel
+from codex_py.model.client import HttpModelClient, UnavailableClient
 from codex_py.model.providers import Provider, resolve_provider
 from codex_py.model.responses import ResponsesWire
 from codex_py.model.retry import Retries
@@ -94,6 +94,7 @@ async def open_session(
             structured_shell=not info.freeform_apply_patch,
             output_token_limit=config.tool_output_token_limit or info.truncation_limit_tokens,
             environment=environment,
+            keep_processes=options.source == "cli",
         )
         stack.push_async_callback(tools.aclose)
         session = Session(
@@ -188,7 +189,7 @@ def _model(
             else find_key(provider, environment=environment, home=config.home)
         )
     except ModelError as error:
-        return UnavailableModel(error)
+        return UnavailableClient(error)
     headers = {
         "originator": options.originator,
         "user-agent": f"{options.originator}/{__version__} ({platform.system()}; {platform.machine()})",

@@ -30,18 +30,22 @@ class Toolbox:
         secret_names: Collection[str],
         structured_shell: bool,
         output_token_limit: int,
+        keep_processes: bool,
     ) -> None:
         """
         Args:
             secret_names: variables that hold keys of the provider; commands do not see them.
             structured_shell: `shell` answers with JSON.
             output_token_limit: of one result, for the model.
+            keep_processes: whether commands go on between turns. Where a turn is all there is, they
+                end with it, so that their items are complete before its last event.
         """
         self._config = config
         self._environment = environment
         self._secret_names = secret_names
         self._structured_shell = structured_shell
         self._output_token_limit = output_token_limit
+        self._keep_processes = keep_processes
         self._handlers: ItemHandlers | None = None
         self._processes: ProcessSessions | None = None
         self._plan: UpdatePlan | None = None
@@ -51,7 +55,9 @@ class Toolbox:
             self._handlers = self._load(session)
         return self._handlers
 
-    def end_turn(self, session: Session) -> None:
+    async def end_turn(self, session: Session) -> None:
+        if not self._keep_processes:
+            await self.aclose()
         if self._plan is not None:
             self._plan.end_turn(session.emit)
 

@@ -1,7 +1,7 @@
 """A conversation with a model: the one owner of its state."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -91,7 +91,7 @@ class Session:
         history: what the model has been told so far, the initial context included.
         load_handlers: see `Turn`.
         retries: gives each turn its budget.
-        end_turn: called at the end of every turn, before its last event.
+        end_turn: awaited at the end of every turn, before its last event.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class Session:
         recorder: Recorder,
         load_handlers: Callable[["Session"], ItemHandlers],
         retries: Callable[[], RetryBudget],
-        end_turn: Callable[["Session"], None],
+        end_turn: Callable[["Session"], Awaitable[None]],
         sink: EventSink,
     ) -> None:
         self.thread_id = thread_id
@@ -159,17 +159,17 @@ class Session:
             self._record_prompt(text, images)
             await turn.run()
         except CodexError as error:
-            self._fail(error)
+            await self._fail(error)
             return TurnResult(self._last_message, self._usage, error)
         except asyncio.CancelledError:
             self._record_abort()
-            self._fail(TurnAborted("the turn was interrupted"))
+            await self._fail(TurnAborted("the turn was interrupted"))
             raise
         except BaseException as error:
             # A mistake of ours. Whoever reads the events still gets an end; the traceback goes on.
-            self._fail(CodexError(f"internal error: {error!r}", code="internal"))
+            await self._fail(CodexError(f"internal error: {error!r}", code="internal"))
             raise
-        self._end_turn(self)
+        await self._end_turn(self)
         self.emit(TurnCompleted(self._usage))
         return TurnResult(self._last_message, self._usage)
 
@@ -214,11 +214,13 @@ class Session:
     def _record_message(self, role: str, parts: Sequence[dict[str, Any]]) -> None:
         self._recorder.response_item(self._history.add(message(role, parts)))
 
-    def _fail(self, error: CodexError) -> None:
-        self._end_turn(self)
+    async def _fail(self, error: CodexError) -> None:
         facts = (str(error), error.code, error.retryable, error.status)
-        self.emit(Error(*facts))
-        self.emit(TurnFailed(ErrorInfo(*facts)))
+        try:
+            await self._end_turn(self)
+        finally:
+            self.emit(Error(*facts))
+            self.emit(TurnFailed(ErrorInfo(*facts)))
 
 
 def _turn_context(settings: TurnSettings) -> dict[str, Any]:

@@ -15,7 +15,6 @@ from codex_py.model.providers import Provider
 from codex_py.model.sse import server_sent_events
 from codex_py.model.transport import REQUEST_SENT
 from codex_py.protocol.stream import (
-    Completed,
     Decoder,
     Prompt,
     RateLimits,
@@ -115,14 +114,13 @@ class HttpModelClient:
         source = server_sent_events(response)
         try:
             async for data in source:
-                events = decoder.feed(data)
-                for event in events:
+                for event in decoder.feed(data):
                     yield event
-                if events and isinstance(events[-1], Completed):
-                    await _linger(source)
-                    return
+                if decoder.finished:
+                    break
             for event in decoder.end():
                 yield event
+            await _linger(source)
         finally:
             await source.aclose()
 
@@ -166,21 +164,6 @@ class HttpModelClient:
     @property
     def _shown_url(self) -> str:
         return _shown(str(self._url))
-
-
-class UnavailableModel:
-    """A `ModelClient` that can send nothing: every request fails with the reason."""
-
-    def __init__(self, reason: ModelError) -> None:
-        self._reason = reason
-
-    @asynccontextmanager
-    async def stream(self, prompt: Prompt) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:  # noqa: ARG002
-        raise self._reason
-        yield
-
-    async def aclose(self) -> None:
-        pass
 
 
 class UnavailableClient:

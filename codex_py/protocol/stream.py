@@ -159,10 +159,16 @@ class Wire(Protocol):
 
 
 class Decoder(Protocol):
+    @property
+    def finished(self) -> bool:
+        """A terminal event was read: what the server sends after it does not count."""
+        ...
+
     def feed(self, data: str) -> Sequence[ResponseEvent]:
         """Take the data of one server-sent event; what it amounts to, in order.
 
-        After `Completed` nothing more is given out.
+        Where a failure comes together with complete items, the items are given out and the next call,
+        of `feed` or of `end`, raises. After `Completed` nothing more is given out.
 
         Raises:
             StreamError: the response failed in a way that another attempt may mend.

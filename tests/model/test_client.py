@@ -46,13 +46,23 @@ class FakeWire:
 
 
 class FakeDecoder:
+    def __init__(self) -> None:
+        self.finished = False
+        self._is_cut = False
+
     def feed(self, data: str) -> Sequence[ResponseEvent]:
         if data == "fail":
             raise ModelError("failed for good")
+        self._is_cut = data == "cut"
+        self.finished = data in {"end", "cut"}
         return [COMPLETED if data == "end" else OutputTextDelta(0, data)]
 
     def end(self) -> Sequence[ResponseEvent]:
-        raise StreamError("no end", started=True)
+        if self._is_cut:
+            raise ModelError("cut short")
+        if not self.finished:
+            raise StreamError("no end", started=True)
+        return []
 
 
 def chunks(*texts: str) -> bytes:
@@ -215,6 +225,22 @@ def test_nothing_after_the_last_event_can_fail_or_hold_up_the_response() -> None
     assert asyncio.run(main()) == [COMPLETED]
     (events,), _ = ask(stream_of("end")[:-5] + b"broken")
     assert events == [COMPLETED]
+
+
+def test_a_response_that_was_cut_short_ends_though_its_connection_stays_open() -> None:
+    async def handler(connection: RawConnection) -> None:
+        await connection.request()
+        await connection.send(HEAD + b"\r\n" + chunks("data: cut\n\n"))
+        await connection.reader.read()
+
+    async def main() -> None:
+        async with raw_server(handler) as server:
+            client = model_client(server.url)
+            with pytest.raises(ModelError, match="cut short"):
+                await asyncio.wait_for(collect(client), 5)
+            await client.aclose()
+
+    asyncio.run(main())
 
 
 def test_a_refused_connection_names_the_address_and_the_cause() -> None:

@@ -37,7 +37,7 @@ _SESSION = re.compile(r"Process running with session ID (\d+)\n")
 class FakePatch:
     applied: list[tuple[str, Path]] = field(default_factory=list[tuple[str, Path]])
 
-    async def apply(self, patch: str, cwd: Path, context: ToolContext) -> ToolOutput:  # noqa: ARG002
+    async def apply(self, patch: str, cwd: Path, context: ToolContext) -> ToolOutput:
         self.applied.append((patch, cwd))
         return ToolOutput("Success.", success=False, error_code="PatchFailed")
 

@@ -7,12 +7,6 @@ import pytest
 from pydantic import BaseModel
 
 from codex_py.errors import ToolError
-from codex_py.protocol.approval import (
-    ApprovalPolicy,
-    ApprovalRequest,
-    ReviewDecision,
-    SandboxPolicy,
-)
 from codex_py.protocol.items import (
     CustomToolCallOutput,
     FunctionCallOutput,
@@ -28,24 +22,11 @@ from codex_py.protocol.tools import (
 )
 from codex_py.tools.base import ToolContext, ToolParams
 from codex_py.tools.router import ToolRouter
-
-
-class NobodyApproves:
-    async def review(self, request: ApprovalRequest) -> ReviewDecision:
-        return ReviewDecision.DENIED
+from tests.support.tool_context import tool_context
 
 
 def context() -> ToolContext:
-    return ToolContext(
-        call_id="c1",
-        cwd=Path("/repo"),
-        environment={},
-        approval_policy=ApprovalPolicy.NEVER,
-        sandbox_policy=SandboxPolicy(),
-        approver=NobodyApproves(),
-        emit=lambda event: None,
-        next_item_id=lambda: "item_0",
-    )
+    return tool_context(Path("/repo"), emit=lambda event: None)
 
 
 class AddParams(ToolParams):
@@ -217,7 +198,7 @@ def test_a_function_tool_is_taken_as_a_custom_call_too() -> None:
         ),
         (
             function("add", '{"a":"x"}'),
-            "[ERROR:InvalidArgs] failed to parse function arguments: invalid value \"x\" for `a`:"
+            '[ERROR:InvalidArgs] failed to parse function arguments: invalid value "x" for `a`:'
             " Input should be a valid integer, unable to parse string as an integer",
         ),
         (function("add", '{"a":-1}'), "[ERROR:EINVAL] a is negative"),
@@ -248,23 +229,28 @@ def test_exclusive_calls_wait_for_those_before_and_hold_up_those_after() -> None
     class Recorder:
         params = Step
 
-        def __init__(self, name: str, *, parallel: bool, gate: asyncio.Event) -> None:
+        def __init__(
+            self, name: str, *, parallel: bool, gate: asyncio.Event, two_started: asyncio.Event
+        ) -> None:
             self.name = name
             self.parallel = parallel
             self._gate = gate
+            self._two_started = two_started
 
         async def run(self, params: Step, context: ToolContext) -> ToolOutput:
             log.append(f"{params.name} starts")
+            if len(log) == 2:
+                self._two_started.set()
             await self._gate.wait()
             log.append(f"{params.name} ends")
             return ToolOutput("")
 
     async def run() -> None:
-        gate = asyncio.Event()
+        gate, two_started = asyncio.Event(), asyncio.Event()
         router = ToolRouter(
             [
-                Recorder("read", parallel=True, gate=gate),
-                Recorder("write", parallel=False, gate=gate),
+                Recorder("read", parallel=True, gate=gate, two_started=two_started),
+                Recorder("write", parallel=False, gate=gate, two_started=two_started),
             ]
         )
 
@@ -275,8 +261,7 @@ def test_exclusive_calls_wait_for_those_before_and_hold_up_those_after() -> None
         async with asyncio.TaskGroup() as group:
             for name, label in [("read", "r1"), ("read", "r2"), ("write", "w"), ("read", "r3")]:
                 group.create_task(call(name, label))
-            while len(log) < 2:
-                await asyncio.sleep(0)
+            await two_started.wait()
             gate.set()
 
     asyncio.run(asyncio.wait_for(run(), 5))

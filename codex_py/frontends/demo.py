@@ -1,0 +1,86 @@
+"""`codex-py demo`: a whole session without a key or a network.
+
+The recorded answers of a model are replayed to the very program that a live session runs: it reads the
+files of a small repository, runs its tests, patches it and runs them again, all of it for real.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from codex_py.errors import CodexError
+from codex_py.frontends.arguments import Arguments, UsageError, parse_arguments
+from codex_py.frontends.exec import run_exec
+from codex_py.frontends.streams import OutputStream
+from codex_py.frontends.terminal import printable
+
+PROMPT = "A test fails in this repo. Find out why, and fix the code."
+
+_REPOSITORY = Path(__file__).with_name("demo_repo")
+_TAPE = Path(__file__).with_name("demo_tape.jsonl")
+_GIT_TIMEOUT_S = 20
+
+
+def run_demo(arguments: Arguments, environment: Mapping[str, str]) -> int:
+    """Play the demo in a folder that is left for the user to look at; the exit code.
+
+    Raises:
+        CodexError: the folder can not be made.
+    """
+    if len(arguments.words) > 1:
+        raise UsageError("`codex-py demo` takes no prompt: it replays one")
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="codex-py-demo-"))
+        repository = make_repository(folder / "basket", environment)
+        home = folder / "home"
+        home.mkdir()
+    except OSError as error:
+        raise CodexError(f"no folder for the demo: {error}", code="demo") from error
+    stderr = OutputStream(2)
+    stderr.write_text(
+        "A recorded session, replayed without a key or a network. The commands and the patch are run\n"
+        f"for real, in {printable(str(repository))}\n\n"
+    )
+    # What waits on standard input is no part of the recorded prompt.
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    replay = parse_arguments(demo_command(repository, ["--replay", str(_TAPE)]))
+    code = run_exec(replay.words[1:], replay, demo_environment(home, environment))
+    shutil.rmtree(home, ignore_errors=True)
+    stderr.write_text(f"\nWhat it changed: git -C {printable(str(repository))} diff\n")
+    return code
+
+
+def demo_command(repository: Path, tape: list[str]) -> list[str]:
+    """The command line of the session. `tape`: the option that names it."""
+    session = ["--ephemeral", "--skip-git-repo-check", "--sandbox", "workspace-write"]
+    return ["exec", *session, "--cd", str(repository), "--model", "gpt-5.5", *tape, PROMPT]
+
+
+def demo_environment(home: Path, environment: Mapping[str, str]) -> dict[str, str]:
+    """Nothing of the user's own configuration, and `python3` where the user has none on the path."""
+    path = f"{environment.get('PATH', os.defpath)}{os.pathsep}{Path(sys.executable).parent}"
+    return {**environment, "CODEX_HOME": str(home), "PATH": path}
+
+
+def make_repository(folder: Path, environment: Mapping[str, str]) -> Path:
+    """A copy of the demo's files; committed, where there is a git, so that the change can be seen."""
+    shutil.copytree(_REPOSITORY, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    git = shutil.which("git", path=environment.get("PATH"))
+    if git is not None:
+        identity = ["-c", "user.name=demo", "-c", "user.email=demo@example.invalid"]
+        # The user's own settings may ask for hooks and signatures.
+        isolated = {**environment, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
+        for command in (["init", "-q"], ["add", "."], [*identity, "commit", "-qm", "A basket"]):
+            subprocess.run(
+                [git, *command],
+                cwd=folder,
+                env=isolated,
+                check=False,
+                capture_output=True,
+                timeout=_GIT_TIMEOUT_S,
+            )
+    return folder
