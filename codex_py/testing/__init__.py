@@ -1,0 +1,44 @@
+"""A scripted model for tests and demonstrations: events of the Responses API, and a server that plays them.
+
+    with ScriptedServer([[*ev_function_call("call_1", "exec_command", {"cmd": "ls"}), ev_completed()],
+                         [*ev_message("done"), ev_completed()]]) as server:
+        (home / "config.toml").write_text(server.config_toml())
+        ...
+
+It needs nothing but the standard library, and listens on 127.0.0.1 alone.
+"""
+
+from codex_py.testing.events import (
+    ev_completed,
+    ev_created,
+    ev_custom_tool_call,
+    ev_failed,
+    ev_function_call,
+    ev_incomplete,
+    ev_item_done,
+    ev_local_shell_call,
+    ev_message,
+    ev_reasoning,
+    ev_web_search_call,
+    sse,
+)
+from codex_py.testing.server import Pause, RecordedRequest, Reply, ScriptedServer
+
+__all__ = [
+    "Pause",
+    "RecordedRequest",
+    "Reply",
+    "ScriptedServer",
+    "ev_completed",
+    "ev_created",
+    "ev_custom_tool_call",
+    "ev_failed",
+    "ev_function_call",
+    "ev_incomplete",
+    "ev_item_done",
+    "ev_local_shell_call",
+    "ev_message",
+    "ev_reasoning",
+    "ev_web_search_call",
+    "sse",
+]

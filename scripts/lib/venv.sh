@@ -1,0 +1,72 @@
+# Sourced by the scripts beside this folder. Makes and fills `.venv` of this checkout where that is due.
+#
+#   root              the checkout
+#   use_venv [EXTRA]  afterwards $root/.venv/bin has the program, and what the extra names
+
+root=$(CDPATH= cd -- "$(dirname -- "$0")/.." && pwd)
+
+find_python() {
+    for candidate in python3 python3.14 python3.13 python3.12 python3.11; do
+        if "$candidate" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+            command -v "$candidate"
+            return
+        fi
+    done
+    echo "codex-py needs Python 3.11 or newer, with its venv module; none was found" >&2
+    exit 1
+}
+
+# What is installed depends on the project file, on this file and on the extra, and on nothing else.
+wanted_stamp() {
+    cat "$root/pyproject.toml" "$root/scripts/lib/venv.sh" | cksum | tr -d '\n'
+    echo " ${1:-}"
+}
+
+is_current() {
+    [ -x "$root/.venv/bin/codex-py" ] || return 1
+    # The development extra has all that a plain installation has.
+    for extra in "${1:-}" dev; do
+        if [ "$(cat "$root/.venv/installed" 2>/dev/null)" = "$(wanted_stamp "$extra")" ]; then return 0; fi
+    done
+    return 1
+}
+
+use_venv() {
+    if is_current "${1:-}"; then return; fi
+    # Two scripts may start at once; the second one waits. A lock that is left over is taken after 10 minutes.
+    lock="$root/.venv.lock"
+    waited=0
+    until mkdir "$lock" 2>/dev/null; do
+        if [ "$waited" -ge 600 ]; then break; fi
+        sleep 1
+        waited=$((waited + 1))
+    done
+    trap 'rmdir "$lock" 2>/dev/null' EXIT
+    trap 'exit 130' INT TERM HUP
+    is_current "${1:-}" || install "${1:-}"
+    rmdir "$lock" 2>/dev/null || true
+    trap - EXIT INT TERM HUP
+}
+
+install() {
+    echo "codex-py: installing into $root/.venv" >&2
+    # One that is of no use, of another Python or half made, is made anew.
+    if ! "$root/.venv/bin/python" -m pip --version >/dev/null 2>&1; then
+        python=$(find_python) || exit 1
+        rm -rf "$root/.venv"
+        "$python" -m venv "$root/.venv"
+    fi
+    rm -f "$root/.venv/installed"
+    log=$(mktemp)
+    if ! "$root/.venv/bin/python" -m pip install --quiet --disable-pip-version-check \
+        --editable "$root${1:+[$1]}" >"$log" 2>&1; then
+        cat "$log" >&2
+        rm -f "$log"
+        echo "codex-py: the installation failed" >&2
+        exit 1
+    fi
+    rm -f "$log"
+    # Without compiled files every start takes some 0.3 s longer.
+    "$root/.venv/bin/python" -m compileall -q "$root/codex_py" || true
+    wanted_stamp "${1:-}" >"$root/.venv/installed"
+}
