@@ -21,7 +21,7 @@ from codex_py.frontends.terminal import printable
 PROMPT = "A test fails in this repo. Find out why, and fix the code."
 
 _REPOSITORY = Path(__file__).with_name("demo_repo")
-_TAPE = Path(__file__).with_name("demo_tape.jsonl")
+TAPE = Path(__file__).with_name("demo_tape.jsonl")
 _GIT_TIMEOUT_S = 20
 
 
@@ -47,7 +47,7 @@ def run_demo(arguments: Arguments, environment: Mapping[str, str]) -> int:
     )
     # What waits on standard input is no part of the recorded prompt.
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    replay = parse_arguments(demo_command(repository, ["--replay", str(_TAPE)]))
+    replay = parse_arguments(demo_command(repository, ["--replay", str(TAPE)]))
     code = run_exec(replay.words[1:], replay, demo_environment(home, environment))
     shutil.rmtree(home, ignore_errors=True)
     stderr.write_text(f"\nWhat it changed: git -C {printable(str(repository))} diff\n")

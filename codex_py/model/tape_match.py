@@ -15,10 +15,14 @@ _VOLATILE_TEXTS = (
     (r"\bChunk ID: [0-9a-f]{6}\b", "Chunk ID: {id}"),
     (r"\bsession ID \d+\b", "session ID {id}"),
     (r"\bWall time: [\d.]+ seconds?\b", "Wall time: {n} seconds"),
+    # It counts the working directory, where that is printed.
+    (r"\bOriginal token count: \d+\b", "Original token count: {n}"),
     (r"(\"duration_seconds\": ?)[\d.]+", r"\1{n}"),
     # Test runners: "3 passed in 0.12s".
     (r"\bin \d+(?:\.\d+)? ?(?:ms|s|seconds?)\b", "in {n}s"),
     (r"\b0x[0-9a-f]{4,16}\b", "0x{address}"),
+    # The marks below a line of a Python traceback differ between its versions.
+    (r"(?m)^ *[~^]+ *\n", ""),
 )
 _CWD = r"<cwd>([^<]+)</cwd>"
 _SNIPPET = 60
