@@ -1,3 +1,41 @@
 """A streaming coding agent for the terminal and for CI, and the library it is made of."""
 
+from typing import TYPE_CHECKING, Any
+
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from codex_py.app import SessionOptions, open_session
+    from codex_py.config.config import Config, load_config
+    from codex_py.core.session import Session, TurnResult
+    from codex_py.errors import CodexError
+
+__all__ = [
+    "CodexError",
+    "Config",
+    "Session",
+    "SessionOptions",
+    "TurnResult",
+    "__version__",
+    "load_config",
+    "open_session",
+]
+
+_HOMES = {
+    "CodexError": "codex_py.errors",
+    "Config": "codex_py.config.config",
+    "Session": "codex_py.core.session",
+    "SessionOptions": "codex_py.app",
+    "TurnResult": "codex_py.core.session",
+    "load_config": "codex_py.config.config",
+    "open_session": "codex_py.app",
+}
+
+
+def __getattr__(name: str) -> Any:
+    # `codex-py --version` imports this module and nothing else.
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415
+
+    return getattr(import_module(_HOMES[name]), name)
