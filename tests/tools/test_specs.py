@@ -1,0 +1,67 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codex_py.process.sessions import ProcessSessions
+from codex_py.tools.base import Tool
+from codex_py.tools.builtin import builtin_tools
+from codex_py.tools.specs import ShellTool, tool_specs
+from codex_py.tools.update_plan import UpdatePlan
+
+SNAPSHOT = Path(__file__).with_name("tool_specs.json")
+
+
+def tools() -> dict[str, Tool[Any]]:
+    every = builtin_tools(
+        ProcessSessions(), UpdatePlan(), shell="/bin/sh", structured_shell=False, max_poll_ms=1
+    )
+    return {tool.name: tool for tool in every}
+
+
+def functions() -> dict[str, dict[str, Any]]:
+    shells: list[ShellTool] = ["unified_exec", "shell_command", "shell"]
+    return {
+        spec.name: spec.definition["parameters"]
+        for shell in shells
+        for spec in tool_specs(shell=shell, freeform_patch=False)
+    }
+
+
+@pytest.mark.parametrize("name", sorted(functions()))
+def test_what_is_offered_is_what_the_tool_takes(name: str) -> None:
+    offered = functions()[name]
+    model = tools()[name].params
+    fields = model.model_fields
+    # `prefix_rule` is offered with the rules that make use of it; other keys are ignored.
+    assert set(offered["properties"]) - {"prefix_rule"} <= set(fields)
+    required = {field for field, info in fields.items() if info.is_required()}
+    assert set(offered["required"]) == required
+
+
+def test_the_tools_of_the_default_model_are_sent_as_in_the_snapshot() -> None:
+    """Every word here is read by a model: a change should be seen. Delete the file to renew it."""
+    specs = tool_specs(
+        shell="unified_exec", freeform_patch=True, web_search={"external_web_access": False}
+    )
+    text = json.dumps([spec.definition for spec in specs], indent=1) + "\n"
+    if not SNAPSHOT.exists():
+        SNAPSHOT.write_text(text, encoding="utf-8")
+        pytest.fail("the snapshot was missing and has been written")
+    assert text == SNAPSHOT.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("shell", "names"),
+    [
+        ("unified_exec", ["exec_command", "write_stdin"]),
+        ("shell_command", ["shell_command"]),
+        ("shell", ["shell"]),
+        ("local_shell", ["local_shell"]),
+        ("disabled", []),
+    ],
+)
+def test_each_family_of_models_gets_the_shell_it_knows(shell: ShellTool, names: list[str]) -> None:
+    offered = [spec.name for spec in tool_specs(shell=shell, freeform_patch=True)]
+    assert offered == [*names, "update_plan", "apply_patch", "view_image"]
