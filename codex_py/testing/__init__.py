@@ -5,7 +5,8 @@
         (home / "config.toml").write_text(server.config_toml())
         ...
 
-It needs nothing but the standard library, and listens on 127.0.0.1 alone.
+It needs nothing but the standard library, and listens on 127.0.0.1 alone. `python -m codex_py.testing
+SCRIPT.json` serves a script from a file, to try a program by hand.
 """
 
 from codex_py.testing.events import (
@@ -19,10 +20,13 @@ from codex_py.testing.events import (
     ev_local_shell_call,
     ev_message,
     ev_reasoning,
+    ev_text_deltas,
     ev_web_search_call,
     sse,
 )
-from codex_py.testing.server import Pause, RecordedRequest, Reply, ScriptedServer
+from codex_py.testing.invariants import pairing_problem, prefix_problem
+from codex_py.testing.reply import Pause, Reply
+from codex_py.testing.server import RecordedRequest, ScriptedServer
 
 __all__ = [
     "Pause",
@@ -39,6 +43,9 @@ __all__ = [
     "ev_local_shell_call",
     "ev_message",
     "ev_reasoning",
+    "ev_text_deltas",
     "ev_web_search_call",
+    "pairing_problem",
+    "prefix_problem",
     "sse",
 ]

@@ -38,14 +38,19 @@ def ev_message(
     return [
         _added({**item, "content": []}, index),
         {"type": "response.content_part.added", **place, "part": part},
-        *(
-            {"type": "response.output_text.delta", **place, "delta": piece}
-            for piece in _cut(text, pieces)
-        ),
+        *ev_text_deltas(_cut(text, pieces), index=index, item_id=item_id),
         {"type": "response.output_text.done", **place, "text": text},
         {"type": "response.content_part.done", **place, "part": whole},
         ev_item_done({**item, "status": "completed", "content": [whole]}, index),
     ]
+
+
+def ev_text_deltas(
+    deltas: Iterable[str], *, index: int = 0, item_id: str | None = None
+) -> list[Event]:
+    """Text alone, neither announced nor finished: what a broken stream leaves, or a sloppy server sends."""
+    place = {"item_id": item_id or f"msg_{index}", "output_index": index, "content_index": 0}
+    return [{"type": "response.output_text.delta", **place, "delta": delta} for delta in deltas]
 
 
 def ev_reasoning(

@@ -1,0 +1,41 @@
+"""What holds of every request of an agent, whatever happened before it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call"})
+OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
+
+_SHOWN = 500
+"""Characters of an item in a message."""
+
+
+def pairing_problem(items: Iterable[Mapping[str, Any]]) -> str | None:
+    """What is wrong with the calls and outputs of an input; None if nothing is.
+
+    Each call has exactly one output, behind it, and each output its call. Ids may come again in later
+    turns: an output answers an open call of its id.
+    """
+    open_calls: list[str] = []
+    for item in items:
+        # The oldest form of a local shell call is answered under its `id`.
+        call_id = str(item.get("call_id") or item.get("id"))
+        if item.get("type") in CALLS:
+            open_calls.append(call_id)
+        elif item.get("type") in OUTPUTS:
+            if call_id not in open_calls:
+                return f"an output without its call: {call_id!r}"
+            open_calls.remove(call_id)
+    return f"calls without output: {open_calls!r}" if open_calls else None
+
+
+def prefix_problem(before: Sequence[object], items: Sequence[object]) -> str | None:
+    """Where an input does not begin with the one before it; None if it does."""
+    for place, (old, new) in enumerate(zip(before, items, strict=False)):
+        if old != new:
+            return (
+                f"the input does not begin with the last one: item {place} was {old!r}, is {new!r}"
+            )
+    if len(items) < len(before):
+        return f"the input is shorter than the last one: {len(items)} items, {len(before)} before"
+    return None

@@ -1,0 +1,127 @@
+"""What a scripted server answers with, and how that is written to a connection."""
+
+import socket
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from codex_py.testing.events import sse
+
+_PAUSE_S = 60.0
+"""The longest pause: a test should fail rather than hang."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """A place in a reply where the server waits until a test sets `until`, for a minute at most."""
+
+    until: threading.Event = field(default_factory=threading.Event)
+    reached: threading.Event = field(default_factory=threading.Event)
+    """Set by the server when it gets here; all before it has been sent."""
+
+
+Part: TypeAlias = Mapping[str, Any] | bytes | Pause
+"""Of a stream: an event, bytes that go out as they are, or a place to wait."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """A reply in full detail. A bare list of parts is `Reply(events=…)`.
+
+    A stream without a terminal event is one that the server closed too early; with `cut` it is a
+    connection that broke. It breaks after n bytes with `Reply(events=[sse(events)[:n]], cut=True)`.
+    """
+
+    events: Sequence[Part] = ()
+    body: bytes | None = None
+    """In place of events: sent as it is, as JSON unless the headers say otherwise."""
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    cut: bool = False
+    """Drop the connection where the body should end."""
+    chunk_each: bool = False
+    """One HTTP chunk for each part, as live servers send them, instead of one between two pauses."""
+    write_bytes: int | None = None
+    """Write so many bytes at a time, head and framing included, so that a read may end anywhere."""
+    delay_s: float = 0.0
+    """Wait so long after every write."""
+
+
+class RenderedReply:
+    """A reply as bytes, so that sending it costs nothing but the sending."""
+
+    def __init__(self, reply: Reply) -> None:
+        self._reply = reply
+        self._pieces = list(_pieces(reply))
+
+    @property
+    def pauses(self) -> list[Pause]:
+        return [piece for piece in self._pieces if isinstance(piece, Pause)]
+
+    def send(self, connection: socket.socket) -> bool:
+        """Write it; whether the connection can be used again.
+
+        Raises:
+            OSError: the client has left.
+        """
+        for piece in self._pieces:
+            if isinstance(piece, Pause):
+                piece.reached.set()
+                piece.until.wait(_PAUSE_S)
+            else:
+                self._write(connection, piece)
+        return not self._reply.cut
+
+    def _write(self, connection: socket.socket, data: bytes) -> None:
+        size = self._reply.write_bytes or len(data)
+        for start in range(0, len(data), size):
+            connection.sendall(data[start : start + size])
+            if self._reply.delay_s:
+                time.sleep(self._reply.delay_s)
+
+
+def _pieces(reply: Reply) -> Iterator[bytes | Pause]:
+    """Head and body; what stands between two pauses is one piece."""
+    if reply.body is not None:
+        framing = {} if reply.cut else {"content-length": str(len(reply.body))}
+        yield _head(reply, {"content-type": "application/json", **framing}) + reply.body
+        return
+    framing = {"content-type": "text/event-stream", "transfer-encoding": "chunked"}
+    waiting = [_head(reply, framing)]
+    for parts in _between_pauses(reply.events):
+        if isinstance(parts, Pause):
+            yield b"".join(waiting)
+            waiting.clear()
+            yield parts
+        elif reply.chunk_each:
+            waiting += [_chunk(part) for part in parts]
+        else:
+            waiting.append(_chunk(b"".join(parts)))
+    if not reply.cut:
+        waiting.append(b"0\r\n\r\n")
+    yield b"".join(waiting)
+
+
+def _between_pauses(events: Sequence[Part]) -> Iterator[list[bytes] | Pause]:
+    parts: list[bytes] = []
+    for event in events:
+        if isinstance(event, Pause):
+            yield parts
+            yield event
+            parts = []
+        else:
+            parts.append(event if isinstance(event, bytes) else sse([event]))
+    yield parts
+
+
+def _head(reply: Reply, headers: Mapping[str, str]) -> bytes:
+    own = {name.lower(): value for name, value in reply.headers.items()}
+    lines = [f"{name}: {value}" for name, value in {**headers, **own}.items()]
+    return "\r\n".join([f"HTTP/1.1 {reply.status} Scripted", *lines, "", ""]).encode("latin-1")
+
+
+def _chunk(data: bytes) -> bytes:
+    """Nothing for nothing: a chunk without data would end the body."""
+    return b"%x\r\n%b\r\n" % (len(data), data) if data else b""

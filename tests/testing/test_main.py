@@ -1,0 +1,50 @@
+import http.client
+import json
+import signal
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from codex_py.testing.__main__ import main
+
+
+def test_a_script_is_served_to_each_thread_until_interrupted(tmp_path: Path):
+    path = tmp_path / "script.json"
+    path.write_text('[["Hello."]]', encoding="utf-8")
+    program = subprocess.Popen(
+        [sys.executable, "-m", "codex_py.testing", str(path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+    )
+    assert program.stdout is not None
+    lines: list[str] = []
+    while not lines or "wire_api" not in lines[-1]:
+        lines.append(program.stdout.readline())
+    configuration: Any = tomllib.loads("".join(lines))
+    base_url: str = configuration["model_providers"]["mock"]["base_url"]
+    port = urlsplit(base_url).port
+    for thread in "ab":
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        body = {"input": [{"role": "user"}], "prompt_cache_key": thread}
+        connection.request("POST", "/v1/responses", json.dumps(body))
+        assert b"Hello." in connection.getresponse().read()
+        connection.close()
+    program.send_signal(signal.SIGINT)
+    _, err = program.communicate(timeout=10)
+    assert program.returncode == 130
+    assert err == "POST /v1/responses, 54 bytes, 1 items, the last: user\n" * 2
+
+
+def test_a_script_that_can_not_be_read_is_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    (tmp_path / "script.json").write_text("{}", encoding="utf-8")
+    assert main([str(tmp_path / "script.json")]) == 1
+    assert capsys.readouterr().err.endswith("script.json: a script is a list of replies\n")
