@@ -82,6 +82,8 @@ class RetryBudget(Protocol):
 
 @dataclass(slots=True)
 class _RunningCall:
+    index: int
+    """Its place in the response."""
     call: ToolCall
     task: asyncio.Task["OutputItem"]
     started_at: float = field(default_factory=time.monotonic)
@@ -217,13 +219,15 @@ class _Response:
                 # Sent again by a retried request. The history has it, with its output.
                 self._order.drop(index)
                 return
-            self._start(call, handlers, calls)
+            self._start(index, call, handlers, calls)
         for event in handlers.item_events(item):
             self._conversation.emit(event)
         for released in self._order.take(index, item):
             self._conversation.record(released)
 
-    def _start(self, call: ToolCall, handlers: ItemHandlers, calls: asyncio.TaskGroup) -> None:
+    def _start(
+        self, index: int, call: ToolCall, handlers: ItemHandlers, calls: asyncio.TaskGroup
+    ) -> None:
         if any(call.call_id == running.call.call_id for running in self._running):
             text = f"duplicate call_id {call.call_id!r}: this call was not run; give each its own"
             refusal = ToolOutput(text, success=False, error_code="InvalidArgs")
@@ -231,13 +235,13 @@ class _Response:
         else:
             self._ran.append(call)
             work = handlers.dispatch(call)
-        self._running.append(_RunningCall(call, calls.create_task(work)))
+        self._running.append(_RunningCall(index, call, calls.create_task(work)))
 
     def _settle(self, handlers: ItemHandlers, *, whole: bool) -> None:
         """Record what is held back, then the outputs in the order of the calls."""
         for item in self._order.rest(whole=whole):
             self._conversation.record(item)
-        for running in self._running:
+        for running in sorted(self._running, key=lambda running: running.index):
             self._conversation.record(running.output(handlers))
 
 
