@@ -4,6 +4,13 @@ from codex_py.frontends.streams import OutputStream
 from codex_py.protocol.events import Event, event_data
 from codex_py.protocol.messages import encode_json
 
+_LINE_BREAKS = (
+    (b"\xc2\x85", b"\\u0085"),
+    (b"\xe2\x80\xa8", b"\\u2028"),
+    (b"\xe2\x80\xa9", b"\\u2029"),
+)
+"""What some readers take for the end of a line, as `str.splitlines` of Python does, though JSON does not."""
+
 
 class JsonLines:
     """An `EventSink`. Each line goes out in one piece, so that a reader sees it at once.
@@ -16,4 +23,7 @@ class JsonLines:
 
     def __call__(self, event: Event) -> None:
         if (data := event_data(event)) is not None:
-            self._stream.write(encode_json(data) + b"\n")
+            line = encode_json(data)
+            for raw, escaped in _LINE_BREAKS:
+                line = line.replace(raw, escaped)
+            self._stream.write(line + b"\n")

@@ -35,7 +35,7 @@ def test_every_event_is_a_line() -> None:
             TurnStarted(),
             MessageDelta("never shown"),
             ItemStarted(CommandExecution(id="item_0", command="ls", cwd="/r")),
-            ItemCompleted(AgentMessage(id="item_1", text="ünï\n\u2028 \ud800")),
+            ItemCompleted(AgentMessage(id="item_1", text="ünï\n\u2028\u2029\x85 \ud800")),
             Error("late", "stream", retryable=True),
             TurnCompleted(Usage(input_tokens=3, output_tokens=1)),
         ]
@@ -45,7 +45,7 @@ def test_every_event_is_a_line() -> None:
         '{"type":"item.started","item":{"id":"item_0","type":"command_execution","command":"ls",'
         '"aggregated_output":"","exit_code":null,"status":"in_progress"}}',
         '{"type":"item.completed","item":{"id":"item_1","type":"agent_message",'
-        '"text":"ünï\\n\u2028 \ufffd"}}',
+        '"text":"ünï\\n\\u2028\\u2029\\u0085 \ufffd"}}',
         '{"type":"error","message":"late","code":"stream","retryable":true,"http_status":null}',
         '{"type":"turn.completed","usage":{"input_tokens":3,"cached_input_tokens":0,'
         '"cache_write_input_tokens":0,"output_tokens":1,"reasoning_output_tokens":0}}',
