@@ -1,0 +1,90 @@
+"""`scripts/bench`: measure codex-py, beside a native Codex where one is at hand."""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from scripts.benchmarks import samples
+from scripts.benchmarks.agent import Agent
+from scripts.benchmarks.figures import HEADING, rows
+from scripts.benchmarks.samples import Benchmark, Sample
+from scripts.benchmarks.server import BenchmarkServer
+
+_ROOT = Path(__file__).resolve().parents[2]
+
+_BENCHMARKS: dict[str, tuple[Benchmark, int]] = {
+    "version": (samples.version, 20),
+    "startup": (samples.startup, 20),
+    "turn": (samples.turn, 20),
+    "tools": (samples.tools, 3),
+    "stream": (samples.stream, 5),
+    "parallel": (samples.parallel, 3),
+    "output": (samples.output, 5),
+    "resume": (samples.resume, 5),
+    "many": (samples.many, 5),
+}
+"""Each with the number of runs that gives a steady median."""
+
+
+def main() -> None:
+    arguments = _parser().parse_args()
+    with _program(arguments.program, editable=arguments.editable) as program:
+        agents = [Agent("codex-py", program)]
+        if arguments.peer is not None:
+            agents.append(Agent("peer", arguments.peer.resolve()))
+        with BenchmarkServer() as server:
+            print(HEADING)
+            for name in arguments.benchmarks or _BENCHMARKS:
+                benchmark, runs = _BENCHMARKS[name]
+                measured = _interleaved(benchmark, server, agents, arguments.runs or runs)
+                print(rows(measured), flush=True)
+
+
+def _interleaved(
+    benchmark: Benchmark, server: BenchmarkServer, agents: Sequence[Agent], runs: int
+) -> list[list[Sample]]:
+    """The samples of each agent. They take turns, so that a busy moment of the machine meets both."""
+    results: list[list[Sample]] = [[] for _ in agents]
+    for agent in agents:
+        # Not counted: it brings the files into memory.
+        benchmark(server, agent)
+    for _ in range(runs):
+        for agent, result in zip(agents, results, strict=True):
+            result.append(benchmark(server, agent))
+    return results
+
+
+@contextmanager
+def _program(given: Path | None, *, editable: bool) -> Generator[Path]:
+    if given is not None or editable:
+        yield given.resolve() if given is not None else _ROOT / ".venv" / "bin" / "codex-py"
+        return
+    with tempfile.TemporaryDirectory(prefix="bench-venv-") as folder:
+        print("installing codex-py as users have it", file=sys.stderr)
+        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+        python = Path(folder) / "bin" / "python"
+        # pip compiles what it installs, whatever PYTHONDONTWRITEBYTECODE says.
+        subprocess.run([python, "-m", "pip", "install", "--quiet", _ROOT], check=True)
+        yield python.with_name("codex-py")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
+    parser.add_argument(
+        "benchmarks", nargs="*", metavar="BENCHMARK", help=f"of {', '.join(_BENCHMARKS)}; or all"
+    )
+    parser.add_argument("--peer", type=Path, help="a native Codex to run beside it")
+    parser.add_argument("--runs", type=int, help="of each benchmark and program")
+    parser.add_argument("--program", type=Path, help="an installed codex-py to measure")
+    parser.add_argument(
+        "--editable", action="store_true", help="measure .venv instead of an installation"
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""The figures, each with its unit and its budget, and the table of what was measured."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    name: str
+    what: str
+    unit: str = ""
+    of_peer: float | None = None
+    """Not to be more than so much of what the peer takes."""
+    at_most: float | None = None
+    """Not to be more than this, in the unit; without either it is only shown."""
+
+    @property
+    def budget(self) -> str:
+        if self.of_peer is not None:
+            return f"{self.of_peer:g} x peer"
+        return f"{self.at_most:g} {self.unit}".strip()
+
+    def verdict(self, ours: float, peer: float | None) -> str:
+        """`ok` or `over`; empty where that can not be said."""
+        if self.of_peer is not None:
+            limit = None if peer is None else self.of_peer * peer
+        else:
+            limit = self.at_most
+        if limit is None:
+            return ""
+        return "ok" if ours <= limit else "over"
+
+
+FIGURES = {
+    figure.name: figure
+    for figure in (
+        Figure(name="startup", what="start to first request", unit="ms", of_peer=0.9),
+        Figure(name="turn", what="one turn, start to exit", unit="ms", of_peer=1.0),
+        Figure(name="memory, 1 turn", what="peak memory of it", unit="MB", of_peer=0.4),
+        Figure(name="tools", what="200 calls of `true` in a row", unit="s", of_peer=0.2),
+        Figure(name="tools, last gap", what="last turns over first", at_most=1.3),
+        Figure(name="memory, 200 turns", what="peak memory of them", unit="MB", of_peer=0.4),
+        Figure(name="stream", what="CPU per streamed delta", unit="us", of_peer=0.75),
+        Figure(name="parallel", what="8 calls of `sleep 0.5` at once", unit="s", at_most=0.6),
+        Figure(name="output", what="a command that prints 200 MB", unit="s", of_peer=1.0),
+        Figure(name="output, memory", what="peak memory of it", unit="MB", of_peer=0.4),
+        Figure(name="resume", what="20 MB session to first request", unit="ms", of_peer=1.0),
+        Figure(name="many", what="20 `exec` at once", unit="s", of_peer=0.75),
+        Figure(name="version", what="--version", unit="ms", at_most=40),
+    )
+}
+
+_ROW = "{:<18} {:<31} {:>9} {:>9} {:>6}  {:<11} {}"
+HEADING = _ROW.format("figure", "", "ours", "peer", "ratio", "budget", "").rstrip()
+
+
+def rows(samples: Sequence[Sequence[dict[str, float]]]) -> str:
+    """The medians of the runs of the first agent, beside those of the second where there is one."""
+    lines: list[str] = []
+    for name in samples[0][0]:
+        figure = FIGURES[name]
+        ours, *rest = (median(run[name] for run in runs) for runs in samples)
+        peer = rest[0] if rest else None
+        line = _ROW.format(
+            name,
+            figure.what,
+            _shown(ours, figure.unit),
+            "" if peer is None else _shown(peer, figure.unit),
+            "" if peer is None else f"{ours / peer:.2f}",
+            figure.budget,
+            figure.verdict(ours, peer),
+        )
+        lines.append(line.rstrip())
+    return "\n".join(lines)
+
+
+def _shown(value: float, unit: str) -> str:
+    return f"{value:.3g} {unit}".rstrip()

@@ -1,0 +1,34 @@
+"""What the model answers in each benchmark; every event in an HTTP chunk of its own, as live servers send them."""
+
+from typing import Any
+
+from codex_py.testing import Reply, ev_completed, ev_created, ev_function_call, ev_message
+
+
+def answers(count: int) -> list[Reply]:
+    """The same short answer, `count` times."""
+    return [_reply(ev_message("Done."))] * count
+
+
+def streamed_answer(deltas: int) -> list[Reply]:
+    """One answer in so many deltas; each event has about 190 bytes."""
+    return [_reply(ev_message("a word or two here, " * deltas, pieces=deltas))]
+
+
+def calls_in_a_row(count: int, command: str) -> list[Reply]:
+    """So many responses with one call each, then the answer."""
+    return [*(_reply(_call(n, command)) for n in range(count)), *answers(1)]
+
+
+def calls_at_once(count: int, command: str) -> list[Reply]:
+    """One response with so many calls, then the answer."""
+    calls = [event for n in range(count) for event in _call(n, command, index=n)]
+    return [_reply(calls), *answers(1)]
+
+
+def _call(number: int, command: str, *, index: int = 0) -> list[dict[str, Any]]:
+    return ev_function_call(f"call_{number}", "exec_command", {"cmd": command}, index=index)
+
+
+def _reply(items: list[dict[str, Any]]) -> Reply:
+    return Reply(events=[ev_created(), *items, ev_completed()], chunk_each=True)

@@ -1,0 +1,93 @@
+"""One run of each benchmark: what an agent took for it, by the names of `figures`."""
+
+from collections.abc import Callable
+from itertools import pairwise
+from statistics import median
+from typing import TypeAlias
+
+from scripts.benchmarks.agent import PROMPT, Agent, Ended, fresh_place
+from scripts.benchmarks.replies import answers, calls_at_once, calls_in_a_row, streamed_answer
+from scripts.benchmarks.server import BenchmarkServer
+from scripts.benchmarks.stored_session import write_session
+
+Sample: TypeAlias = dict[str, float]
+"""Values by the name of their figure, in its unit."""
+Benchmark: TypeAlias = Callable[[BenchmarkServer, Agent], Sample]
+
+_MS = 1_000
+_US = 1_000_000
+_MB = 1 / 1_000_000
+
+_DELTAS = 100_000
+_FEW_DELTAS = 100
+_TURNS = 200
+_SOME_TURNS = 10
+_OUTPUT_BYTES = 200_000_000
+_SESSION_BYTES = 20_000_000
+_AT_ONCE = 20
+
+
+def startup(server: BenchmarkServer, agent: Agent) -> Sample:
+    ended, arrivals = _one(server, agent, server.play(answers, 1))
+    return {"startup": (arrivals[0] - ended.started_s) * _MS}
+
+
+def turn(server: BenchmarkServer, agent: Agent) -> Sample:
+    ended, _ = _one(server, agent, server.play(answers, 1))
+    return {"turn": ended.wall_s * _MS, "memory, 1 turn": ended.peak_bytes * _MB}
+
+
+def tools(server: BenchmarkServer, agent: Agent) -> Sample:
+    ended, arrivals = _one(server, agent, server.play(calls_in_a_row, _TURNS, "true"))
+    gaps = [after - before for before, after in pairwise(arrivals)]
+    # Single gaps are too noisy, and what is imported for the first call belongs to the start.
+    early, late = gaps[1 : 1 + _SOME_TURNS], gaps[-_SOME_TURNS:]
+    return {
+        "tools": ended.wall_s,
+        "tools, last gap": median(late) / median(early),
+        "memory, 200 turns": ended.peak_bytes * _MB,
+    }
+
+
+def stream(server: BenchmarkServer, agent: Agent) -> Sample:
+    few, _ = _one(server, agent, server.play(streamed_answer, _FEW_DELTAS))
+    many, _ = _one(server, agent, server.play(streamed_answer, _DELTAS))
+    return {"stream": (many.cpu_s - few.cpu_s) / (_DELTAS - _FEW_DELTAS) * _US}
+
+
+def parallel(server: BenchmarkServer, agent: Agent) -> Sample:
+    _, arrivals = _one(server, agent, server.play(calls_at_once, 8, "sleep 0.5"))
+    return {"parallel": arrivals[1] - arrivals[0]}
+
+
+def output(server: BenchmarkServer, agent: Agent) -> Sample:
+    line = "a line of output, as long as most of them are"
+    command = f"yes '{line}' | head -c {_OUTPUT_BYTES}"
+    ended, arrivals = _one(server, agent, server.play(calls_at_once, 1, command))
+    return {"output": arrivals[1] - arrivals[0], "output, memory": ended.peak_bytes * _MB}
+
+
+def resume(server: BenchmarkServer, agent: Agent) -> Sample:
+    with fresh_place(server.play(answers, 1)) as place:
+        thread_id = write_session(place.home, place.repository, _SESSION_BYTES)
+        ended = place.exec(agent, "resume", thread_id, PROMPT).wait()
+    return {"resume": (server.arrivals()[0] - ended.started_s) * _MS}
+
+
+def many(server: BenchmarkServer, agent: Agent) -> Sample:
+    with fresh_place(server.play(answers, _AT_ONCE)) as place:
+        running = [place.exec(agent) for _ in range(_AT_ONCE)]
+        ended = [one.wait() for one in running]
+    return {"many": max(one.ended_s for one in ended) - min(one.started_s for one in ended)}
+
+
+def version(server: BenchmarkServer, agent: Agent) -> Sample:
+    with fresh_place(server.play(answers, 0)) as place:
+        return {"version": place.start(agent, "--version").wait().wall_s * _MS}
+
+
+def _one(server: BenchmarkServer, agent: Agent, config_toml: str) -> tuple[Ended, list[float]]:
+    """A whole run of `exec`, and when its requests arrived."""
+    with fresh_place(config_toml) as place:
+        ended = place.exec(agent).wait()
+    return ended, server.arrivals()
