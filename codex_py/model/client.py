@@ -27,6 +27,8 @@ _WRITE_S = 60.0
 """Without any progress."""
 _MAX_ERROR_BYTES = 65_536
 _ERROR_BODY_S = 10.0
+_SECRET_CHARACTERS = 8
+"""A shorter key is a placeholder, and may be a word of the message."""
 _LINGER_S = 0.25
 """How long to wait, after the last event, for the end of the body: it lets the connection be kept."""
 
@@ -156,9 +158,14 @@ class HttpModelClient:
         failure = http_failure(
             status, response.headers, await _error_body(response), self._shown_url
         )
+        message = str(failure)
+        if self._key is not None and len(self._key.value) >= _SECRET_CHARACTERS:
+            # Some servers repeat the key that they refuse.
+            message = message.replace(self._key.value, "[the key]")
         if status in {401, 403}:
             sent = f"key from {self._key.source}" if self._key else "no key was sent"
-            failure.args = (f"{failure} ({sent})",)
+            message = f"{message} ({sent})"
+        failure.args = (message,)
         return failure
 
     @property
