@@ -444,16 +444,9 @@ def test_single_bytes_add_up(place: Workplace) -> None:
         f"data: {json.dumps(event, ensure_ascii=False)}\r\n\r\n"
         for event in [*events, ev_completed()]
     ).encode()
-    body = b"".join(b"1\r\n%c\r\n" % byte for byte in raw) + b"0\r\n\r\n"
-
-    def drip(connection: socket.socket, _request: bytes) -> None:
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
-        for byte in head + b"transfer-encoding: chunked\r\n\r\n" + body:
-            connection.send(bytes([byte]))
-
-    with ScriptedServer() as server, tcp_server(drip) as (url, _):
-        outcome = place.run(server, base_url=url)
+    drip = Reply(events=[bytes([byte]) for byte in raw], chunk_each=True, write_bytes=1)
+    with ScriptedServer([drip]) as server:
+        outcome = place.run(server)
     assert (outcome.code, outcome.messages) == (0, [text])
 
 
