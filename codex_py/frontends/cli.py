@@ -23,7 +23,10 @@ def main(argv: Sequence[str]) -> int:
     try:
         return _run(parse_arguments(argv))
     except CodexError as error:
-        OutputStream(2).write_text(f"Error: {printable(str(error))}\n")
+        text = printable(str(error))
+        # What Codex says of a bad configuration begins with the word: "Error loading config.toml: …".
+        label = "" if text.startswith("Error ") else "Error: "
+        OutputStream(2).write_text(f"{label}{text}\n")
         return error.exit_code
 
 

@@ -113,6 +113,13 @@ def test_help_goes_to_standard_output(
     assert (done.returncode, done.stdout.startswith(start), done.stderr) == (0, True, "")
 
 
+def test_the_model_has_a_default_that_is_explained(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    done = run("config", "explain", "model", cwd=tmp_path, environment=environment)
+    assert done.stdout == 'model = "gpt-6.1-sol"\n  the default; it is set nowhere\n'
+
+
 def test_a_setting_is_explained(tmp_path: Path, environment: dict[str, str]) -> None:
     done = run("config", "explain", "model", "-m", "x", cwd=tmp_path, environment=environment)
     assert (done.returncode, done.stdout, done.stderr) == (
@@ -132,7 +139,11 @@ def test_a_setting_is_explained(tmp_path: Path, environment: dict[str, str]) -> 
             "Failed to write the last message to 'missing/file': No such file or directory",
         ),
         (["--oss", "hi"], 1, "--oss needs --local-provider, or `oss_provider` in config.toml:"),
-        (["-c", "model", "hi"], 78, "Error"),
+        (
+            ["-c", "model", "hi"],
+            78,
+            "Error parsing -c overrides: Invalid override (missing '='): model",
+        ),
     ],
 )
 def test_mistakes_before_the_session_leave_standard_output_empty(
