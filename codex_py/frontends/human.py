@@ -149,8 +149,9 @@ class HumanText:
             verdict = self._style.red(f" {item.status}{took}:")
         else:
             verdict = self._style.red(f" exited {item.exit_code}{took}:")
-        output = printable(item.aggregated_output)
-        self._line(f"{verdict}\n{output}" + ("" if output.endswith("\n") else "\n"))
+        self._line(verdict)
+        if item.aggregated_output:
+            self._line(printable(item.aggregated_output))
 
     def _file_change(self, item: FileChange) -> None:
         self._line(f"{self._style.bold('patch:')} {item.status}")

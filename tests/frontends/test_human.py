@@ -125,8 +125,6 @@ def test_a_turn_is_laid_out_as_codex_does() -> None:
         "exec\n"
         "true in /repo\n"
         " succeeded in 1.50s:\n"
-        "\n"
-        "\n"
         "apply patch\n"
         "patch: completed\n"
         "/repo/x\n"
