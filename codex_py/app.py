@@ -15,7 +15,7 @@ from codex_py.core.history import History
 from codex_py.core.session import Session, TurnSettings
 from codex_py.errors import ModelError
 from codex_py.model.auth import find_key
-from codex_py.model.catalog import DEFAULT_MODEL, ModelInfo, model_info
+from codex_py.model.catalog import ModelInfo, model_info
 from codex_py.model.client import HttpModelClient, UnavailableClient
 from codex_py.model.providers import Provider, resolve_provider
 from codex_py.model.responses import ResponsesWire
@@ -73,7 +73,7 @@ async def open_session(
         openai_base_url=config.openai_base_url,
         environment=environment,
     )
-    info = model_info(config.model or DEFAULT_MODEL, config.model_catalog_json)
+    info = model_info(config.model, config.model_catalog_json)
     settings = _settings(config, options, provider, info)
     warnings = _Warnings([*config.warnings, *_unknown_model(info)])
     origin = ThreadOrigin(config, options.originator, options.source, options.ephemeral, warnings)

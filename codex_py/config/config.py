@@ -46,7 +46,7 @@ class Config:
     inside_git: bool
     trust: Trust | None
 
-    model: str | None
+    model: str
     review_model: str | None
     model_provider: str
     model_providers: Mapping[str, Mapping[str, Any]]

@@ -273,6 +273,7 @@ SCHEMA: Final[dict[str, Kind]] = {
 }
 
 DEFAULTS: Final[dict[str, Any]] = {
+    "model": "gpt-6.1-sol",
     "model_provider": "openai",
     "include_permissions_instructions": True,
     "include_environment_context": True,

@@ -11,8 +11,6 @@ from typing import Any, Literal, TypeAlias, cast
 
 from codex_py.errors import ConfigError
 
-DEFAULT_MODEL = "gpt-6.1-sol"
-
 ShellTool: TypeAlias = Literal["unified_exec", "shell_command", "shell", "local_shell", "disabled"]
 
 

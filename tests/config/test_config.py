@@ -16,7 +16,7 @@ def test_without_any_file_everything_has_its_default(place: Place):
         project_root=place.root,
         inside_git=True,
         trust=None,
-        model=None,
+        model="gpt-6.1-sol",
         review_model=None,
         model_provider="openai",
         model_providers={},

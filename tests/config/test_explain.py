@@ -43,7 +43,7 @@ def test_an_unset_key_has_its_default(place: Place):
     assert place.explain("history") == (
         'history.persistence = "save-all"\n  the default; it is set nowhere'
     )
-    assert place.explain("model") == "model is set nowhere and has no default"
+    assert place.explain("review_model") == "review_model is set nowhere and has no default"
 
 
 def test_an_unknown_key_gets_a_suggestion(place: Place):

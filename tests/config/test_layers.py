@@ -36,7 +36,7 @@ def test_tables_merge_deeply_and_arrays_replace(place: Place):
 
 def test_the_users_file_can_be_left_out(place: Place):
     place.user("model = 'user'")
-    assert place.load(ignore_user_config=True).model is None
+    assert place.load(ignore_user_config=True).model == "gpt-6.1-sol"
 
 
 def test_an_untrusted_project_has_no_say_and_the_user_is_told(place: Place):
@@ -152,7 +152,7 @@ def test_old_profiles_are_refused(place: Place):
 
     place.user("", "x.config.toml")
     place.user("[profiles.x]\nmodel = 'm'\n")
-    assert place.load().model is None
+    assert place.load().model == "gpt-6.1-sol"
     with pytest.raises(ConfigError, match=r"`--profile x` can not be used while .*toml:1 holds"):
         place.load(profile="x")
 

@@ -4,11 +4,11 @@ from pathlib import Path
 import pytest
 
 from codex_py.errors import ConfigError
-from codex_py.model.catalog import DEFAULT_MODEL, ModelInfo, model_info
+from codex_py.model.catalog import ModelInfo, model_info
 
 
 def test_the_default_model_is_known() -> None:
-    assert model_info(DEFAULT_MODEL) == ModelInfo(
+    assert model_info("gpt-6.1-sol") == ModelInfo(
         slug="gpt-6.1-sol", default_reasoning_effort="low", default_verbosity="low"
     )
 
