@@ -40,6 +40,10 @@ class Lifeline:
         while self._read():
             pass
 
+    def was_held(self) -> bool:
+        """Whether anything has happened on the line: it can be waited for only then."""
+        return bool(select.select([self._descriptor], [], [], 0)[0])
+
     def is_held(self) -> bool:
         return not select.select([self._descriptor], [], [], 0)[0]
 

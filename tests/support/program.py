@@ -131,7 +131,7 @@ class Workplace:
         stdin: int = subprocess.DEVNULL,
         stdout: int = subprocess.PIPE,
         stderr: int = subprocess.PIPE,
-        limit: Callable[[], None] | None = None,
+        limit: Callable[[], object] | None = None,
     ) -> subprocess.Popen[bytes]:
         """The same as `rerun`, not waited for. `limit` runs in the child, before the program."""
         return subprocess.Popen(

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 
 _TIMEOUT_S = 30.0
 
-Handler = Callable[[socket.socket, bytes], None]
+Handler = Callable[[socket.socket, bytes], object]
 """Gets a connection and the request read from it; the connection is closed afterwards."""
 
 
