@@ -1,0 +1,74 @@
+"""What the program imports, and when: start-up is as quick as this list is short."""
+
+import socket
+from collections.abc import Iterable
+from pathlib import Path
+
+from codex_py.testing import ScriptedServer, ev_completed, ev_message
+from tests.support.program import Workplace
+
+SHOW_IMPORTS = {"PYTHONPROFILEIMPORTTIME": "1"}
+"""A line on standard error for each module, when it is loaded."""
+
+NOT_IN_A_PLAIN_TURN = {
+    *("jsonschema", "markdown_it", "mcp", "prompt_toolkit", "pygments", "rich", "tomlkit"),
+    *("tree_sitter", "unidiff", "yaml"),
+}
+NOT_BEFORE_THE_REQUEST = {
+    *NOT_IN_A_PLAIN_TURN,
+    *("httpcore", "importlib.metadata", "pydantic", "pydantic_core"),
+    *("codex_py.protocol.items", "codex_py.tools.base"),
+}
+
+MORE_THAN_SOCKETS_HOLD = 16_000_000
+
+
+def imports(stderr: str) -> set[str]:
+    lines = (line for line in stderr.splitlines() if line.startswith("import time:"))
+    return {line.rpartition("|")[2].strip() for line in lines}
+
+
+def among(packages: Iterable[str], modules: set[str]) -> set[str]:
+    """Those of the modules that are one of the packages, or in one."""
+    return {m for m in modules for package in packages if f"{m}.".startswith(f"{package}.")}
+
+
+def imports_before_the_request(place: Workplace, folder: Path) -> set[str]:
+    """What is loaded when the first byte arrives.
+
+    The request is too long to be sent before someone reads it, and nobody does: the program stands
+    still where it sends.
+    """
+    prompt, errors = folder / "prompt", folder / "errors"
+    prompt.write_text("x" * MORE_THAN_SOCKETS_HOLD, encoding="ascii")
+    with ScriptedServer() as unused, socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(30)
+        port = listener.getsockname()[1]
+        place.configure(unused, base_url=f"http://127.0.0.1:{port}/v1")
+        with prompt.open("rb") as stdin, errors.open("wb") as stderr:
+            program = place.start(
+                "-", env=SHOW_IMPORTS, stdin=stdin.fileno(), stderr=stderr.fileno()
+            )
+        with program:
+            try:
+                connection, _ = listener.accept()
+                with connection:
+                    assert connection.recv(4) == b"POST"
+                    return imports(errors.read_text("utf-8"))
+            finally:
+                program.kill()
+
+
+def test_the_first_request_waits_for_no_heavy_import(place: Workplace, tmp_path: Path) -> None:
+    loaded = imports_before_the_request(place, tmp_path)
+    assert {"httpx", "codex_py.app"} <= loaded
+    assert among(NOT_BEFORE_THE_REQUEST, loaded) == set()
+
+
+def test_a_plain_turn_loads_nothing_that_only_other_frontends_need(place: Workplace) -> None:
+    with ScriptedServer([[*ev_message("done"), ev_completed()]]) as server:
+        outcome = place.run(server, env=SHOW_IMPORTS)
+    loaded = imports(outcome.err)
+    assert outcome.messages == ["done"]
+    assert {"pydantic", "codex_py.tools.base"} <= loaded
+    assert among(NOT_IN_A_PLAIN_TURN, loaded) == set()
