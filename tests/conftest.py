@@ -1,0 +1,22 @@
+"""What every test starts from: an empty home, an empty working directory, and nothing of the user's settings."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+_SETTINGS = ("ANTHROPIC_", "CODEX_", "GIT_", "OPENAI_", "XDG_")
+
+
+@pytest.fixture(autouse=True)
+def isolated(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The home is beside `tmp_path`, which is empty; `CODEX_HOME` is in the home, and not made yet."""
+    for name in os.environ:
+        if name.startswith(_SETTINGS) or name.lower().endswith("_proxy"):
+            monkeypatch.delenv(name)
+    home = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("CODEX_HOME", str(home / ".codex"))
+    monkeypatch.chdir(tmp_path)
