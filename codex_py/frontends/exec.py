@@ -18,7 +18,12 @@ def run_exec(words: Sequence[str], arguments: Arguments, environment: Mapping[st
     """
     target = exec_target(words, arguments)
     stderr = OutputStream(2, patience_s=_STDERR_PATIENCE_S)
-    prompt = start_reading(target.prompt, notice=lambda text: stderr.write_text(f"{text}\n"))
+    prompt = start_reading(
+        target.prompt,
+        notice=lambda text: stderr.write_text(f"{text}\n"),
+        # As in Codex, which leaves standard input alone where a thread goes on.
+        piped=target.resume is None and not target.resume_last,
+    )
     # Imported only now, because an open pipe has as long as this takes (some 80 ms) to say something.
     from codex_py.frontends.exec_run import run  # noqa: PLC0415
 

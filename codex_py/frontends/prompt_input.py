@@ -35,25 +35,28 @@ _BYTE_ORDER_MARKS = (
 
 
 def start_reading(
-    argument: str | None, *, notice: Callable[[str], None], fd: int = 0
+    argument: str | None, *, notice: Callable[[str], None], piped: bool = True, fd: int = 0
 ) -> "Future[str]":
     """Begin to read the prompt, beside whatever else the program has to do; the result is its text.
 
-    `argument` is the prompt on the command line, if any; `-` stands for standard input. `notice` is told
-    what is being read, where a user could wonder why nothing happens. The result is an exception
-    (`CodexError`) for an empty prompt, text that can not be decoded, and input without an end.
+    The result is an exception (`CodexError`) for an empty prompt, text that can not be decoded, and
+    input without an end.
+
+    Args:
+        argument: the prompt on the command line, if any; `-` stands for standard input.
+        notice: told what is being read, where a user could wonder why nothing happens.
+        piped: whether input goes below a prompt on the command line; else it is left alone.
 
     Raises:
         UsageError: there is no prompt, and standard input is a terminal.
     """
     from_stdin = argument is None or argument == "-"
     reading: Future[str] = Future()
-    if os.isatty(fd):
-        if argument is None:
-            raise UsageError("no prompt: give one as an argument, or pipe it into standard input")
-        if argument != "-":
-            reading.set_result(argument)
-            return reading
+    if argument is None and os.isatty(fd):
+        raise UsageError("no prompt: give one as an argument, or pipe it into standard input")
+    if argument is not None and argument != "-" and (os.isatty(fd) or not piped):
+        reading.set_result(argument)
+        return reading
     if argument is None:
         notice("Reading prompt from stdin...")
     elif not from_stdin:

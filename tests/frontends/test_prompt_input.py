@@ -55,6 +55,12 @@ def test_input_goes_below_the_argument(pipe: tuple[int, int], piped: bytes, expe
     assert read("review", pipe[0]) == (expected, ["Reading additional input from stdin..."])
 
 
+def test_input_that_is_not_to_go_below_is_left_to_others(pipe: tuple[int, int]) -> None:
+    os.write(pipe[1], b"theirs")
+    reading = start_reading("look", notice=print, piped=False, fd=pipe[0])
+    assert (reading.result(0), os.read(pipe[0], 10)) == ("look", b"theirs")
+
+
 def test_a_pipe_that_says_nothing_is_not_waited_for(pipe: tuple[int, int]) -> None:
     assert read("do it", pipe[0])[0] == "do it"
 
