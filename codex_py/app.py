@@ -1,6 +1,6 @@
 """The composition root: a configuration becomes a session. The one module that knows every part."""
 
-import platform
+import os
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -190,9 +190,10 @@ def _model(
         )
     except ModelError as error:
         return UnavailableClient(error)
+    system = os.uname()
     headers = {
         "originator": options.originator,
-        "user-agent": f"{options.originator}/{__version__} ({platform.system()}; {platform.machine()})",
+        "user-agent": f"{options.originator}/{__version__} ({system.sysname}; {system.machine})",
         "session-id": thread_id,
         "thread-id": thread_id,
         "x-client-request-id": thread_id,

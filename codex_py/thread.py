@@ -28,7 +28,6 @@ from codex_py.protocol.messages import EncodedItem, input_text, message
 from codex_py.protocol.stream import Usage
 from codex_py.rollout.git_info import git_info
 from codex_py.rollout.index import find_session, latest_session
-from codex_py.rollout.reader import is_native, read_session
 from codex_py.rollout.records import SessionMeta, token_count
 from codex_py.rollout.writer import RolloutWriter
 
@@ -127,6 +126,9 @@ def resumed_thread(origin: ThreadOrigin, settings: TurnSettings, path: Path) -> 
     Raises:
         SessionError: the file can not be read or written, or another process has it open.
     """
+    # 2 ms, which no other start needs to spend.
+    from codex_py.rollout.reader import is_native, read_session  # noqa: PLC0415
+
     forks = is_native(path)
     # The writer comes first: its lock makes sure that what is read then is all there is.
     file = None

@@ -103,6 +103,8 @@ class ExecTarget:
     resume: str | None = None
     """Id or name of a thread."""
     resume_last: bool = False
+    resume_all: bool = False
+    """With `resume_last`: sessions of any folder count."""
 
 
 def exec_target(words: Sequence[str], arguments: Arguments) -> ExecTarget:
@@ -120,9 +122,7 @@ def exec_target(words: Sequence[str], arguments: Arguments) -> ExecTarget:
         return ExecTarget(_only([*words, *arguments.literal_words]))
     rest += arguments.literal_words
     if arguments.last:
-        if arguments.all:
-            raise UsageError("--all is not supported yet; go to the session's folder instead")
-        return ExecTarget(_only(rest), resume_last=True)
+        return ExecTarget(_only(rest), resume_last=True, resume_all=arguments.all)
     if not rest:
         raise UsageError("say which session to resume: its id, its name, or --last")
     return ExecTarget(_only(rest[1:]), resume=rest[0])

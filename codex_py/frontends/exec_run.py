@@ -151,6 +151,7 @@ class _Run:
             ephemeral=arguments.ephemeral,
             resume=self.target.resume,
             resume_last=self.target.resume_last,
+            resume_all=self.target.resume_all,
             add_dirs=tuple(self.config.cwd / name for name in arguments.add_dir),
             record=Path(arguments.record).absolute() if arguments.record else None,
             replay=Path(arguments.replay).absolute() if arguments.replay else None,

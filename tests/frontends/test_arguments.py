@@ -158,6 +158,7 @@ def test_the_typescript_sdk_is_understood() -> None:
         (["resume", "ID", "--json", "hi"], ExecTarget("hi", resume="ID")),
         (["resume", "ID", "--", "--hi"], ExecTarget("--hi", resume="ID")),
         (["resume", "--last"], ExecTarget(None, resume_last=True)),
+        (["resume", "--last", "--all"], ExecTarget(None, resume_last=True, resume_all=True)),
         (["resume", "--last", "-m", "x", "hi"], ExecTarget("hi", resume_last=True)),
         (["-s", "read-only", "resume", "hi", "--last"], ExecTarget("hi", resume_last=True)),
     ],
