@@ -43,6 +43,8 @@ class SessionOptions:
     """Id or name of the thread to go on with."""
     resume_last: bool = False
     """Go on with the newest session of this working directory and provider."""
+    resume_all: bool = False
+    """With `resume_last`: of any working directory."""
     add_dirs: tuple[Path, ...] = ()
     """Writable roots beside those of the configuration; absolute."""
     record: Path | None = None
@@ -77,11 +79,13 @@ async def open_session(
     settings = _settings(config, options, provider, info)
     warnings = _Warnings([*config.warnings, *_unknown_model(info)])
     origin = ThreadOrigin(config, options.originator, options.source, options.ephemeral, warnings)
-    path = session_to_resume(config, options.resume, last=options.resume_last)
+    path = session_to_resume(
+        config, options.resume, last=options.resume_last, anywhere=options.resume_all
+    )
     if path is None:
         thread = new_thread(origin, settings, environment)
     else:
-        thread = resumed_thread(origin, settings, path)
+        thread = resumed_thread(origin, settings, environment, path)
     async with AsyncExitStack() as stack:
         stack.callback(thread.file.close)
         model = _model(config, options, provider, thread.id, environment)

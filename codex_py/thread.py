@@ -20,6 +20,7 @@ from codex_py.core.context import (
     timezone_name,
     user_shell,
 )
+from codex_py.core.context_update import context_update
 from codex_py.core.session import Recorder, TurnSettings
 from codex_py.errors import SessionError
 from codex_py.instructions import instruction_text
@@ -89,15 +90,26 @@ def new_thread(
     Raises:
         SessionError: its file can not be written.
     """
-    config = origin.config
-    base = _base_instructions(config)
+    base = _base_instructions(origin.config)
+    context, warnings = _context(origin.config, settings, environment)
+    thread_id = new_thread_id()
+    file = origin.new_file(thread_id, base)
+    for item in context:
+        file.response_item(item)
+    return Thread(thread_id, [*_base_item(base), *context], file, warnings=warnings)
+
+
+def _context(
+    config: Config, settings: TurnSettings, environment: Mapping[str, str]
+) -> tuple[list[EncodedItem], tuple[str, ...]]:
+    """What a new thread is told of its surroundings, and what the user should know of that."""
     agents = agents_md(
         home=config.home,
         folders=folders_between(config.project_root, config.cwd),
         max_bytes=config.project_doc_max_bytes,
         fallback_filenames=config.project_doc_fallback_filenames,
     )
-    context = initial_items(
+    items = initial_items(
         config,
         permissions=permissions_instructions(
             settings.sandbox_policy, settings.approval_policy, config.cwd
@@ -111,15 +123,13 @@ def new_thread(
         ),
         agents=agents.text,
     )
-    thread_id = new_thread_id()
-    file = origin.new_file(thread_id, base)
-    for item in context:
-        file.response_item(item)
-    return Thread(thread_id, [*_base_item(base), *context], file, warnings=agents.warnings)
+    return items, agents.warnings
 
 
-def resumed_thread(origin: ThreadOrigin, settings: TurnSettings, path: Path) -> Thread:
-    """The thread of a session file, with everything in its history.
+def resumed_thread(
+    origin: ThreadOrigin, settings: TurnSettings, environment: Mapping[str, str], path: Path
+) -> Thread:
+    """The thread of a session file: everything in its history, then what has changed since.
 
     A file of Codex that numbers its lines is not appended to: its thread goes on under a new id.
 
@@ -144,7 +154,11 @@ def resumed_thread(origin: ThreadOrigin, settings: TurnSettings, path: Path) -> 
         for item in stored.items:
             file.response_item(item)
         file.event_msg(token_count(stored.usage, stored.last_usage, settings.context_window))
-    warnings: list[str] = []
+    context, agents_warnings = _context(origin.config, settings, environment)
+    update = context_update(stored.items, context)
+    for item in update:
+        file.response_item(item)
+    warnings = list(agents_warnings)
     if stored.damaged_lines:
         warnings.append(f"{stored.damaged_lines} damaged lines of {path} were passed over.")
     if stored.model not in {None, settings.model}:
@@ -152,13 +166,16 @@ def resumed_thread(origin: ThreadOrigin, settings: TurnSettings, path: Path) -> 
             f"This session was recorded with model `{stored.model}` but is resuming with"
             f" `{settings.model}`. Consider switching back, as it may affect performance."
         )
-    return Thread(
-        thread_id, [*_base_item(base), *stored.items], file, stored.usage, tuple(warnings)
-    )
+    items = [*_base_item(base), *stored.items, *update]
+    return Thread(thread_id, items, file, stored.usage, tuple(warnings))
 
 
-def session_to_resume(config: Config, id_or_name: str | None, *, last: bool) -> Path | None:
+def session_to_resume(
+    config: Config, id_or_name: str | None, *, last: bool, anywhere: bool = False
+) -> Path | None:
     """The file of the session that is asked for; None where none is.
+
+    `last` asks for the newest of the working directory, with `anywhere` for the newest of all.
 
     Raises:
         SessionError: there is no such session.
@@ -170,10 +187,12 @@ def session_to_resume(config: Config, id_or_name: str | None, *, last: bool) -> 
         return path
     if not last:
         return None
-    path = latest_session(config.home, cwd=config.cwd, model_provider=config.model_provider)
+    cwd = None if anywhere else config.cwd
+    path = latest_session(config.home, cwd=cwd, model_provider=config.model_provider)
     if path is None:
+        place = "" if cwd is None else f" in {cwd}"
         raise SessionError(
-            f"no session to resume: none was recorded in {config.cwd} with the provider"
+            f"no session to resume: none was recorded{place} with the provider"
             f" {config.model_provider!r}"
         )
     return path

@@ -1,0 +1,85 @@
+"""What a thread that goes on is told anew: permissions, surroundings and AGENTS.md where they changed.
+
+Whole blocks are sent again, as Codex does, so that a model reads the last of each kind alone. LIGHT:
+this runs before the first request of a resumed session.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final, cast
+
+from codex_py.protocol.messages import EncodedItem, input_text, message
+
+_AGENTS: Final = "# AGENTS.md instructions"
+_KINDS: Final = ("<permissions instructions>", _AGENTS, "<environment_context>")
+"""How the text of each block begins."""
+
+_OPENING: Final = "<INSTRUCTIONS>\n"
+_REPLACES: Final = (
+    "These AGENTS.md instructions replace all previously provided AGENTS.md instructions.\n\n"
+)
+_NO_AGENTS: Final = (
+    f"{_AGENTS}\n\n{_OPENING}The previously provided AGENTS.md instructions no longer apply.\n"
+    "</INSTRUCTIONS>"
+)
+
+
+def context_update(
+    told: Sequence[EncodedItem], current: Sequence[EncodedItem]
+) -> list[EncodedItem]:
+    """The messages that bring a model up to date.
+
+    Args:
+        told: the history of the thread.
+        current: what a new thread would begin with, see `initial_items`. Parts that are no block of
+            one of the kinds, such as the user's own instructions, hold for the thread they began.
+    """
+    before = _last_told(told)
+    texts = [
+        (item["role"], part["text"])
+        for item in map(json.loads, current)
+        for part in item["content"]
+    ]
+    if _AGENTS in before and not any(text.startswith(_AGENTS) for _, text in texts):
+        texts.insert(0, ("user", _NO_AGENTS))
+    update: list[EncodedItem] = []
+    for role in ("developer", "user"):
+        parts = [
+            input_text(_worded(text, kind, before))
+            for its_role, text in texts
+            if its_role == role and (kind := _kind(text)) and text != before.get(kind)
+        ]
+        if parts:
+            update.append(message(role, parts))
+    return update
+
+
+def _last_told(items: Sequence[EncodedItem]) -> dict[str, str]:
+    """The newest block of each kind."""
+    marks = [kind.encode() for kind in _KINDS]
+    found: dict[str, str] = {}
+    for item in reversed(items):
+        # Decoding everything would take as long as reading the session did.
+        if not any(mark in item for mark in marks):
+            continue
+        data: dict[str, Any] = json.loads(item)
+        content: Any = data.get("content")
+        if data.get("role") not in {"developer", "user"} or not isinstance(content, list):
+            continue
+        for part in cast("list[dict[str, Any]]", content):
+            text = part.get("text")
+            if isinstance(text, str) and (kind := _kind(text)):
+                found.setdefault(kind, text.replace(_REPLACES, "", 1))
+        if len(found) == len(_KINDS):
+            break
+    return found
+
+
+def _kind(text: str) -> str | None:
+    return next((kind for kind in _KINDS if text.startswith(kind)), None)
+
+
+def _worded(text: str, kind: str, before: dict[str, str]) -> str:
+    if kind != _AGENTS or _AGENTS not in before or text == _NO_AGENTS:
+        return text
+    return text.replace(_OPENING, _OPENING + _REPLACES, 1)

@@ -1,0 +1,56 @@
+"""`exec resume`, as Codex 0.169 does it."""
+
+from typing import Any
+
+from codex_py.testing import ScriptedServer, ev_completed, ev_created, ev_message
+from tests.support.program import Workplace
+
+
+def says(text: str) -> list[dict[str, Any]]:
+    return [ev_created(), *ev_message(text), ev_completed()]
+
+
+def texts(item: dict[str, Any]) -> list[str]:
+    return [part["text"] for part in item["content"]]
+
+
+def test_the_newest_session_of_all_folders_is_found_on_demand(place: Workplace) -> None:
+    other = place.cwd / "other"
+    other.mkdir()
+    with ScriptedServer([says("one"), says("two")]) as server:
+        first = place.run(server, "first")
+        here_only = place.rerun("-C", "other", "resume", "--last", "second")
+        anywhere = place.rerun("-C", "other", "resume", "--last", "--all", "second")
+    assert (here_only.code, here_only.events) == (1, [])
+    assert here_only.err.startswith(f"Error: no session to resume: none was recorded in {other}")
+    assert anywhere.events[0] == first.events[0]
+    assert anywhere.messages == ["two"]
+
+
+def test_standard_input_is_left_alone_beside_a_prompt(place: Workplace) -> None:
+    with ScriptedServer([says("one"), says("two")]) as server:
+        place.run(server, "first")
+        done = place.rerun("resume", "--last", "second", stdin=b"not for us")
+    assert done.err == ""
+    assert texts(server.requests[1].input[-1]) == ["second"]
+
+
+def test_the_model_is_told_what_has_changed(place: Workplace) -> None:
+    sub = place.cwd / "sub"
+    sub.mkdir()
+    with ScriptedServer([says("one"), says("two"), says("three")]) as server:
+        place.run(server, "first")
+        (sub / "AGENTS.md").write_text("Be kind.\n", encoding="utf-8")
+        arguments = ("-C", "sub", "-s", "read-only", "resume", "--last", "--all")
+        place.rerun(*arguments, "second")
+        place.rerun(*arguments, "third")
+    before, after, last = (request.input for request in server.requests)
+    permissions, surroundings, prompt = after[len(before) + 1 :]
+    assert permissions["role"] == "developer"
+    assert texts(permissions)[0].startswith("<permissions instructions>\n")
+    agents, environment = texts(surroundings)
+    assert agents.startswith(f"# AGENTS.md instructions for {sub}\n")
+    assert f"<cwd>{sub}</cwd>" in environment
+    assert texts(prompt) == ["second"]
+    # Once is enough.
+    assert [texts(item) for item in last[len(after) :]] == [["two"], ["third"]]
