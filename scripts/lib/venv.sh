@@ -33,40 +33,32 @@ is_current() {
 
 use_venv() {
     if is_current "${1:-}"; then return; fi
-    # Two scripts may start at once; the second one waits. A lock that is left over is taken after 10 minutes.
-    lock="$root/.venv.lock"
-    waited=0
-    until mkdir "$lock" 2>/dev/null; do
-        if [ "$waited" -ge 600 ]; then break; fi
-        sleep 1
-        waited=$((waited + 1))
-    done
-    trap 'rmdir "$lock" 2>/dev/null' EXIT
-    trap 'exit 130' INT TERM HUP
-    is_current "${1:-}" || install "${1:-}"
-    rmdir "$lock" 2>/dev/null || true
-    trap - EXIT INT TERM HUP
+    python=$(find_python)
+    # Two scripts may start at once: the second one waits. The lock belongs to the open file, which this shell
+    # keeps; so it ends with the shell, however that ends.
+    exec 9>"$root/.venv.lock"
+    "$python" -c 'import fcntl; fcntl.flock(9, fcntl.LOCK_EX)'
+    is_current "${1:-}" || install "$python" "${1:-}"
+    exec 9>&-
 }
 
+# install PYTHON EXTRA
 install() {
     echo "codex-py: installing into $root/.venv" >&2
     # One that is of no use, of another Python or half made, is made anew.
     if ! "$root/.venv/bin/python" -m pip --version >/dev/null 2>&1; then
-        python=$(find_python) || exit 1
         rm -rf "$root/.venv"
-        "$python" -m venv "$root/.venv"
+        "$1" -m venv "$root/.venv"
     fi
     rm -f "$root/.venv/installed"
-    log=$(mktemp)
+    log="$root/.venv/install.log"
     if ! "$root/.venv/bin/python" -m pip install --quiet --disable-pip-version-check \
-        --editable "$root${1:+[$1]}" >"$log" 2>&1; then
+        --editable "$root${2:+[$2]}" >"$log" 2>&1 </dev/null; then
         cat "$log" >&2
-        rm -f "$log"
         echo "codex-py: the installation failed" >&2
         exit 1
     fi
-    rm -f "$log"
-    # Without compiled files every start takes some 0.3 s longer.
+    # Without compiled files the first start takes some 0.3 s longer.
     "$root/.venv/bin/python" -m compileall -q "$root/codex_py" || true
-    wanted_stamp "${1:-}" >"$root/.venv/installed"
+    wanted_stamp "$2" >"$root/.venv/installed"
 }
