@@ -273,7 +273,7 @@ def test_a_session_file_that_may_not_be_written_is_named(place: Workplace) -> No
     assert "Traceback" not in outcome.err
 
 
-def test_twenty_runs_at_once_have_sessions_of_their_own(place: Workplace) -> None:
+def test_ten_runs_at_once_have_sessions_of_their_own(place: Workplace) -> None:
     with ScriptedServer([DONE] * 10) as server:
         place.configure(server)
         programs = [place.start() for _ in range(10)]
