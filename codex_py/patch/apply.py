@@ -7,10 +7,11 @@
 Sections take effect in order: a later one sees what an earlier one made.
 """
 
+import stat
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
 from codex_py.errors import PatchError
 from codex_py.patch.commit import commit, describe
@@ -18,6 +19,7 @@ from codex_py.patch.edit import Edit, edit_text
 from codex_py.patch.envelope import AddFile, DeleteFile, Section, UpdateFile, parse_patch
 from codex_py.patch.explain import joined
 from codex_py.patch.overlay import Overlay, PlannedFile
+from codex_py.patch.report import HunkReport, Reject
 
 PROTECTED = frozenset({".git", ".codex", ".agents", ".aws"})
 """Names right under a writable root below which nothing may be written."""
@@ -39,24 +41,54 @@ class FileChangePlan:
     """None for a deleted file."""
     replaced: bytes | None = None
     """Contents of a file that a move overwrites."""
+    old_mode: int | None = field(default=None, compare=False)
+    """File type and permission bits, as `st_mode`; None where there was no file."""
+    new_mode: int | None = field(default=None, compare=False)
+    """None for a deleted file, and for a new one whose bits the umask decides."""
 
 
 class PatchPlan:
     """A patch that has been checked against the files as they are."""
 
     def __init__(
-        self, sections: Sequence[Section], files: Sequence[PlannedFile], notes: Sequence[str]
+        self,
+        files: Sequence[PlannedFile],
+        named: Sequence[tuple[Literal["A", "M", "D"], str]],
+        notes: Sequence[str],
+        hunks: Sequence[HunkReport],
+        *,
+        rejects: Sequence[Reject] = (),
+        conflicts: Sequence[Path] = (),
     ) -> None:
         self.changes = _changes(files)
         """In the order of the patch."""
         self.notes = tuple(notes)
         """What the author of the patch may want to check, a sentence each."""
-        self._sections = sections
+        self.hunks = tuple(hunks)
+        """Where each hunk goes, in the order of the patch."""
+        self.rejects = tuple(rejects)
+        """What is left out, where that was asked for."""
+        self.conflicts = tuple(conflicts)
+        """Absolute paths of files that will have conflict markers in them."""
+        self._named = named
         self._files = files
 
     def refused(self, writable: Callable[[Path], bool]) -> list[Path]:
         """The files that may not be touched. `writable` is asked about real, absolute paths."""
         return [file.path for file in self._files if not writable(file.location)]
+
+    def checked(self, writable: Callable[[Path], bool] | None) -> Self:
+        """The plan itself, if it keeps to what may be written; None allows everything.
+
+        Raises:
+            PatchError: of kind `refused`.
+        """
+        if writable is not None and self.refused(writable):
+            raise PatchError(
+                "patch rejected: writing outside of the project; rejected by user approval settings",
+                kind="refused",
+            )
+        return self
 
     def commit(self) -> None:
         """Write everything, or nothing. To be called once.
@@ -68,16 +100,11 @@ class PatchPlan:
 
     def summary(self) -> str:
         """What was done, as Codex prints it: paths as written, added, modified, deleted ones in turn."""
-        added = [f"A {section.path}" for section in self._sections if isinstance(section, AddFile)]
-        modified = [
-            f"M {section.move_to or section.path}"
-            for section in self._sections
-            if isinstance(section, UpdateFile)
+        order = sorted(self._named, key=lambda named: "AMD".index(named[0]))
+        lines = [
+            "Success. Updated the following files:",
+            *[f"{kind} {path}" for kind, path in order],
         ]
-        deleted = [
-            f"D {section.path}" for section in self._sections if isinstance(section, DeleteFile)
-        ]
-        lines = ["Success. Updated the following files:", *added, *modified, *deleted]
         return "\n".join(lines) + "\n"
 
 
@@ -104,13 +131,9 @@ def plan_patch(text: str, cwd: Path, writable: Callable[[Path], bool] | None) ->
             failures.append(error)
     if failures:
         raise PatchError(joined([error.reason for error in failures]), kind=failures[0].kind)
-    plan = PatchPlan(sections, planner.overlay.touched, planner.notes)
-    if writable is not None and plan.refused(writable):
-        raise PatchError(
-            "patch rejected: writing outside of the project; rejected by user approval settings",
-            kind="refused",
-        )
-    return plan
+    named = [_named(section) for section in sections]
+    plan = PatchPlan(planner.overlay.touched, named, planner.notes, planner.reports)
+    return plan.checked(writable)
 
 
 def writable_under(roots: Iterable[Path]) -> Callable[[Path], bool]:
@@ -125,10 +148,21 @@ def writable_under(roots: Iterable[Path]) -> Callable[[Path], bool]:
     return writable
 
 
+def _named(section: Section) -> tuple[Literal["A", "M", "D"], str]:
+    match section:
+        case AddFile(path):
+            return "A", path
+        case DeleteFile(path):
+            return "D", path
+        case UpdateFile(path, move_to):
+            return "M", move_to or path
+
+
 class _Planner:
     def __init__(self, overlay: Overlay) -> None:
         self.overlay = overlay
         self.notes: list[str] = []
+        self.reports: list[HunkReport] = []
         self._failed: set[Path] = set()
         """Files whose later sections can not be judged."""
 
@@ -171,6 +205,7 @@ class _Planner:
             raise _file_error("read file to update", path, error) from error
         new, edit = _edited(old, path, section)
         self.notes += edit.notes
+        self.reports += edit.reports
         destination = self.overlay.absolute(section.move_to) if section.move_to else path
         try:
             if section.move_to:
@@ -224,12 +259,28 @@ def _changes(files: Sequence[PlannedFile]) -> list[FileChangePlan]:
     for file in files:
         origin = file.origin
         if file.present and origin is not None and not origin.present:
-            changes.append(
-                FileChangePlan(origin.path, "update", file.path, origin.old, file.new, file.old)
-            )
+            changes.append(_change(origin, file, "update", file.path, file.old))
         elif file.present:
             kind = "add" if file.before is None or file.added else "update"
-            changes.append(FileChangePlan(file.path, kind, None, file.old, file.new))
+            changes.append(_change(file, file, kind))
         elif file.before is not None and id(file) not in moved:
-            changes.append(FileChangePlan(file.path, "delete", None, file.old, None))
+            changes.append(_change(file, file, "delete"))
     return changes
+
+
+def _change(
+    old: PlannedFile,
+    new: PlannedFile,
+    kind: Literal["add", "delete", "update"],
+    move_to: Path | None = None,
+    replaced: bytes | None = None,
+) -> FileChangePlan:
+    old_mode = old.before.st_mode if old.before else None
+    new_mode = None
+    if new.present:
+        new_mode = new.before.st_mode if new.before else None
+        if new.mode is not None:
+            new_mode = stat.S_IFREG | new.mode
+    return FileChangePlan(
+        old.path, kind, move_to, old.old, new.new, replaced, old_mode=old_mode, new_mode=new_mode
+    )

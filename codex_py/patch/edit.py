@@ -8,12 +8,14 @@ is taken for a hint where the file has no such line.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from codex_py.errors import PatchError
 from codex_py.patch.envelope import Hunk
 from codex_py.patch.explain import explain_block, explain_header, joined
 from codex_py.patch.lines import BOM, split_lines
 from codex_py.patch.match import Level, LineIndex, Match
+from codex_py.patch.report import HunkReport
 
 _RANGE = re.compile(r"-(\d{1,9})(?:,\d+)? \+\d+(?:,\d+)? @@ ?(.*)")
 _MAX_PLACES = 5
@@ -25,6 +27,7 @@ class Edit:
     text: str
     notes: tuple[str, ...]
     """What the author of the patch may want to check, a sentence each."""
+    reports: tuple[HunkReport, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,8 @@ def edit_text(text: str, hunks: Sequence[Hunk], path: str) -> Edit:
         editor.apply(hunk, number)
     if editor.failures:
         raise PatchError(joined(editor.failures), kind="match")
-    return Edit(bom + _written(lines, terminators, editor.changes), tuple(editor.notes))
+    written = _written(lines, terminators, editor.changes)
+    return Edit(bom + written, tuple(editor.notes), tuple(editor.reports))
 
 
 def _searched(hunk: Hunk) -> Iterator[str]:
@@ -112,6 +116,7 @@ class _Editor:
         self._cursor = 0
         self.changes: list[_Change] = []
         self.notes: list[str] = []
+        self.reports: list[HunkReport] = []
         self.failures: list[str] = []
 
     def apply(self, hunk: Hunk, number: int) -> None:
@@ -119,7 +124,9 @@ class _Editor:
         if anchor is None:
             return
         if not hunk.old_lines:
-            self.changes.append(_Change(self._insertion(hunk, anchor), 0, hunk.new_lines))
+            place = self._insertion(hunk, anchor)
+            self.changes.append(_Change(place, 0, hunk.new_lines))
+            self._report(hunk, number, place, Level.EXACT)
             self._cursor = anchor.start
             return
         old, new = hunk.old_lines, hunk.new_lines
@@ -138,8 +145,10 @@ class _Editor:
             return
         self._cursor = match.start + match.length
         self.changes += _changes(match.start, old, new, hunk.context)
+        others = self._others(hunk, old, match) if old else []
+        self._report(hunk, number, match.start, match.level, others)
         if old:
-            self._note(hunk, number, old, match)
+            self._note(number, match, others)
 
     def _anchor(self, hunk: Hunk) -> _Anchor | None:
         """Where the headers lead; None, and a failure, where one of them is not found."""
@@ -178,13 +187,25 @@ class _Editor:
             self._index.find_nearest(block, self._cursor, anchor.hint)
         )
 
-    def _note(self, hunk: Hunk, number: int, block: Sequence[str], match: Match) -> None:
+    def _others(self, hunk: Hunk, block: Sequence[str], match: Match) -> list[int]:
+        """Later places that fit as well, where nothing but the lines themselves says which is meant."""
+        if hunk.headers or hunk.end_of_file:
+            return []
+        return self._index.others(block, match, _MAX_PLACES)
+
+    def _report(
+        self, hunk: Hunk, number: int, start: int, level: Level, others: Sequence[int] = ()
+    ) -> None:
+        also_at = tuple([at + 1 for at in others])
+        path, line = Path(self._path), hunk.line
+        report = HunkReport(path, number, line, start + 1, level=level, also_at=also_at)
+        self.reports.append(report)
+
+    def _note(self, number: int, match: Match, others: Sequence[int]) -> None:
         place = f"{self._path}: hunk {number} was applied at line {match.start + 1}"
-        if not hunk.headers and not hunk.end_of_file:
-            others = self._index.others(block, match, _MAX_PLACES)
-            if others:
-                numbers = ", ".join(str(at + 1) for at in others)
-                self.notes.append(f"{place}, the first place that fits; it also fits at {numbers}.")
+        if others:
+            numbers = ", ".join(str(at + 1) for at in others)
+            self.notes.append(f"{place}, the first place that fits; it also fits at {numbers}.")
         if match.level >= Level.INDENTATION:
             ignored = (
                 "indentation" if match.level == Level.INDENTATION else "punctuation and blanks"

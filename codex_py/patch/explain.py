@@ -26,9 +26,9 @@ def joined(failures: Sequence[str]) -> str:
 
 def explain_header(index: LineIndex, lines: Sequence[str], header: str, start: int) -> str:
     """Why the line that an `@@` names was not found from line `start` on."""
-    if before := index.find([header]):
-        return _before(before.start, start)
-    return _nearest(lines, [header])
+    if early := index.find([header]):
+        return before(early.start, start)
+    return nearest(lines, [header])
 
 
 def explain_block(index: LineIndex, lines: Sequence[str], hunk: Hunk, start: int) -> str:
@@ -38,26 +38,30 @@ def explain_block(index: LineIndex, lines: Sequence[str], hunk: Hunk, start: int
             f"The lines are at line {found.start + 1}, which is not the end of the file "
             f"({len(lines)} lines): leave out '*** End of File'."
         )
-    if before := index.find(hunk.old_lines):
-        return _before(before.start, start)
+    if early := index.find(hunk.old_lines):
+        return before(early.start, start)
     adds = len(hunk.new_lines) > len(hunk.context)
     if adds and any(hunk.new_lines) and (applied := index.find(hunk.new_lines)):
         return (
             f"The lines that this hunk would make are already at line {applied.start + 1}: "
             "it seems to be already applied."
         )
-    return _nearest(lines, hunk.old_lines)
+    return nearest(lines, hunk.old_lines)
 
 
-def _before(found: int, start: int) -> str:
+def before(found: int, start: int) -> str:
+    """That lines found at index `found` are too early: the search began at `start`."""
     return (
         f"It is at line {found + 1}, but the search began at line {start + 1}, after the hunk or the @@ "
         "line before: hunks must be in the order of the file and may not share lines."
     )
 
 
-def _nearest(lines: Sequence[str], block: Sequence[str]) -> str:
-    """The place that has most of the block, and the first line there that differs."""
+def nearest(lines: Sequence[str], block: Sequence[str]) -> str:
+    """The place that has most of the block, and the first line there that differs.
+
+    Lines come without terminators.
+    """
     if not lines:
         return "The file is empty."
     place = _most_alike(lines, block)

@@ -90,24 +90,32 @@ class LineIndex:
     def find_nearest(self, block: Sequence[str], start: int, target: int) -> Match | None:
         """Of all places from line `start` on, at the strictest level that has one, that nearest to `target`."""
         for level in Level:
-            symbols, text = self._encoded(level, block)
-            target = max(target, start)
-            after = text.find(symbols, target)
-            before = text.rfind(symbols, start, target + len(block))
-            if after >= 0 and (before < 0 or after - target < target - before):
-                return Match(after, len(block), level)
-            if before >= 0:
-                return Match(before, len(block), level)
+            if (at := self.nearest_at(level, block, start, target)) is not None:
+                return Match(at, len(block), level)
         return None
 
-    def others(self, block: Sequence[str], match: Match, limit: int) -> list[int]:
-        """Up to `limit` later places that fit as well as `match` does."""
-        symbols, text = self._encoded(match.level, block)
+    def nearest_at(self, level: Level, block: Sequence[str], start: int, target: int) -> int | None:
+        """Of all places of a level from line `start` on, that nearest to `target`; of two, the later."""
+        symbols, text = self._encoded(level, block)
+        target = max(target, start)
+        after = text.find(symbols, target)
+        before = text.rfind(symbols, start, target + len(block))
+        if after >= 0 and (before < 0 or after - target <= target - before):
+            return after
+        return before if before >= 0 else None
+
+    def places_at(self, level: Level, block: Sequence[str], start: int, limit: int) -> list[int]:
+        """The first places of a level from line `start` on, up to `limit`."""
+        symbols, text = self._encoded(level, block)
         places: list[int] = []
-        at = match.start
+        at = start - 1
         while len(places) < limit and (at := text.find(symbols, at + 1)) >= 0:
             places.append(at)
         return places
+
+    def others(self, block: Sequence[str], match: Match, limit: int) -> list[int]:
+        """Up to `limit` later places that fit as well as `match` does."""
+        return self.places_at(match.level, block, match.start + 1, limit)
 
     def _encoded(self, level: Level, block: Sequence[str]) -> tuple[str, str]:
         """The block and the whole file, a character for each line."""

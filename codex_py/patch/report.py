@@ -1,0 +1,60 @@
+"""Where the hunks of a patch went."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from codex_py.patch.match import Level
+
+
+@dataclass(frozen=True, slots=True)
+class HunkReport:
+    path: Path
+    """Absolute; of the file as it was called before the patch."""
+    hunk: int
+    """From 1, in each section of the patch anew."""
+    line: int
+    """Of the patch, from 1: where the hunk begins."""
+    placed: int | None
+    """First line of the file that it stands for, from 1, as the file was before; None if left out."""
+    offset: int | None = None
+    """How many lines further down than the patch says; None where it does not say."""
+    fuzz: int = 0
+    """How many lines of context were not heeded, at the end that had more of them."""
+    level: Level = Level.EXACT
+    also_at: tuple[int, ...] = ()
+    """Some other lines where it fits as well."""
+
+    def note(self) -> str | None:
+        """A sentence where the place is not just the one that the patch says; else None."""
+        if self.placed is None or not (self.offset or self.fuzz or self.level or self.also_at):
+            return None
+        parts: list[str] = []
+        if self.offset:
+            parts.append(f"offset {self.offset:+d}")
+        if self.fuzz:
+            parts.append(f"fuzz {self.fuzz}")
+        if self.level:
+            parts.append(f"{_DIFFERENCES[self.level]} differ")
+        if self.also_at:
+            parts.append(f"it also fits at {', '.join(map(str, self.also_at))}")
+        where = f"{self.path}: hunk {self.hunk} was applied at line {self.placed}"
+        return f"{where} ({'; '.join(parts)})."
+
+
+_DIFFERENCES = {
+    Level.TRAILING_BLANKS: "line ends",
+    Level.INDENTATION: "indentations",
+    Level.PUNCTUATION: "punctuation and blanks",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """The hunks of one file that do not fit."""
+
+    path: Path
+    """Absolute."""
+    text: bytes
+    """A unified diff of these hunks, for a `.rej` file."""
+    reasons: tuple[str, ...]
+    """Why each of them does not fit."""
