@@ -1,7 +1,7 @@
 """From the command line to the frontend that it asks for. Only that one is imported."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from codex_py import __version__
 from codex_py.errors import CodexError, ExitCode
@@ -20,8 +20,12 @@ _CODEX_COMMANDS = {
 
 def main(argv: Sequence[str]) -> int:
     """Run what the command line asks for; the exit code."""
+    environment = dict(os.environ)
+    # Plugins are code of others, and looking for some takes pydantic 60 us for each package that is
+    # installed. Set behind the copy: what we start is not to know of it.
+    os.environ["PYDANTIC_DISABLE_PLUGINS"] = "__all__"
     try:
-        return _run(parse_arguments(argv))
+        return _run(parse_arguments(argv), environment)
     except CodexError as error:
         text = printable(str(error))
         # What Codex says of a bad configuration begins with the word: "Error loading config.toml: …".
@@ -30,7 +34,7 @@ def main(argv: Sequence[str]) -> int:
         return error.exit_code
 
 
-def _run(arguments: Arguments) -> int:
+def _run(arguments: Arguments, environment: Mapping[str, str]) -> int:
     command = arguments.words[0] if arguments.words else None
     words = arguments.words[1:]
     if arguments.version:
@@ -43,20 +47,20 @@ def _run(arguments: Arguments) -> int:
                 return _help("exec")
             from codex_py.frontends.exec import run_exec  # noqa: PLC0415
 
-            return run_exec(words, arguments, dict(os.environ))
+            return run_exec(words, arguments, environment)
         case "demo":
             from codex_py.frontends.demo import run_demo  # noqa: PLC0415
 
-            return run_demo(arguments, dict(os.environ))
+            return run_demo(arguments, environment)
         case "config":
-            return _config(words, arguments)
+            return _config(words, arguments, environment)
         case "help":
             return _help(words[0] if words else None)
         case _:
             raise UsageError(_no_command(command))
 
 
-def _config(words: Sequence[str], arguments: Arguments) -> int:
+def _config(words: Sequence[str], arguments: Arguments, environment: Mapping[str, str]) -> int:
     if len(words) != 2 or words[0] != "explain":
         raise UsageError("say which setting: codex-py config explain KEY")
     from codex_py.config.explain import explain  # noqa: PLC0415
@@ -65,7 +69,7 @@ def _config(words: Sequence[str], arguments: Arguments) -> int:
     text = explain(
         words[1],
         cwd=working_directory(arguments),
-        environment=dict(os.environ),
+        environment=environment,
         overrides=arguments.overrides,
         flags=flags(arguments),
         profile=arguments.profile,

@@ -11,7 +11,16 @@ SHOW_IMPORTS = {"PYTHONPROFILEIMPORTTIME": "1"}
 """A line on standard error for each module, when it is loaded."""
 
 NOT_IN_A_PLAIN_TURN = {
-    *("jsonschema", "markdown_it", "mcp", "prompt_toolkit", "pygments", "rich", "tomlkit"),
+    *(
+        "codex_py.rollout.reader",
+        "jsonschema",
+        "markdown_it",
+        "mcp",
+        "prompt_toolkit",
+        "pygments",
+        "rich",
+        "tomlkit",
+    ),
     *("tree_sitter", "unidiff", "yaml"),
 }
 NOT_BEFORE_THE_REQUEST = {
