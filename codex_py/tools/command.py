@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from codex_py.errors import ToolError
 from codex_py.patch.shell import find_patch
@@ -54,8 +54,8 @@ class LenientParams(ToolParams):
 
 
 class CommandParams(LenientParams):
-    workdir: str | None = None
-    """Relative to the directory of the turn."""
+    workdir: str | None = Field(default=None, pattern=r"^[^\x00]*$")
+    """Relative to the directory of the turn; a name with a NUL is none."""
     sandbox_permissions: str = "use_default"
     justification: str | None = None
 

@@ -129,7 +129,10 @@ class ToolRouter:
             case LocalShellPayload(command, workdir, timeout_ms):
                 tool = self._tool(call, "call")
                 values = {"command": command, "workdir": workdir, "timeout_ms": timeout_ms}
-                return tool, tool.params.model_validate(values)
+                try:
+                    return tool, tool.params.model_validate(values)
+                except ValidationError as error:
+                    raise _invalid_arguments(error) from error
             case _:
                 assert_never(call.payload)
 

@@ -18,6 +18,7 @@ from codex_py.tools.truncate import truncate_middle, truncate_output
 
 # What `timeout(1)` exits with.
 _TIMED_OUT = 124
+_MAX_TIMEOUT_MS = 24 * 60 * 60 * 1000
 
 
 class TimedCommandParams(CommandParams):
@@ -98,7 +99,7 @@ class _TimedCommand:
 
         process = await self._runner.start(argv, params, context)
         try:
-            in_time = await process.wait(params.timeout_ms / 1000)
+            in_time = await process.wait(min(params.timeout_ms, _MAX_TIMEOUT_MS) / 1000)
             if not in_time:
                 await process.stop(exit_code=_TIMED_OUT)
         except asyncio.CancelledError:

@@ -151,6 +151,8 @@ INVALID: dict[str, tuple[str, Any, str | None]] = {
     "huge number": ("exec_command", {"cmd": "x", "yield_time_ms": 1e400}, "parse"),
     "argv of numbers": ("shell", {"command": [1]}, "`command"),
     "no argv": ("shell", {"command": []}, None),
+    "a NUL in a path": ("shell_command", {"command": "pwd", "workdir": "a\0b"}, "`workdir`"),
+    "negative time": ("shell", {"command": ["true"], "timeout_ms": -1}, "`timeout_ms`"),
     "bad plan": ("update_plan", {"plan": [{"step": "a", "status": "maybe"}]}, "`plan.0.status`"),
     "no path": ("view_image", {}, "missing field `path`"),
     "no session": ("write_stdin", {"chars": "x"}, "missing field `session_id`"),
@@ -168,6 +170,17 @@ def test_arguments_that_are_wrong_are_told_to_the_model(
     assert output.startswith(start)
     assert (words or "") in output
     assert [item["type"] for item in outcome.items] == ["agent_message"]
+
+
+def test_a_local_shell_call_can_be_wrong_too(place: Workplace) -> None:
+    call = ev_local_shell_call("call_1", ["true"], timeout_ms=-1)
+    _, output = answered(place, call)
+    assert output.startswith("[ERROR:InvalidArgs] failed to parse function arguments: ")
+
+
+def test_a_time_out_may_be_any_number(place: Workplace) -> None:
+    _, output = run(place, "shell", {"command": ["echo", "hi"], "timeout_ms": 10**400})
+    assert output.endswith("\nOutput:\nhi\n")
 
 
 @pytest.mark.parametrize(
