@@ -96,6 +96,7 @@ async def open_session(
                 name for name in (provider.env_key, "CODEX_API_KEY", "OPENAI_API_KEY") if name
             ],
             structured_shell=not info.freeform_apply_patch,
+            image_detail=info.image_detail,
             output_token_limit=config.tool_output_token_limit or info.truncation_limit_tokens,
             environment=environment,
             keep_processes=options.source == "cli",
@@ -125,8 +126,10 @@ def _settings(
 ) -> TurnSettings:
     effort = config.model_reasoning_effort or info.default_reasoning_effort
     summary = config.model_reasoning_summary or (None if info.known else "auto")
-    # "ultra" is a level of the user interface; the service knows it as "max".
-    reasoning = {"effort": "max" if effort == "ultra" else effort, "summary": summary}
+    reasoning = {
+        "effort": info.ultra_effort if effort == "ultra" else effort,
+        "summary": summary,
+    }
     reasoning = {
         k: v for k, v in reasoning.items() if v is not None and (k, v) != ("summary", "none")
     }
@@ -143,6 +146,7 @@ def _settings(
         reasoning=reasoning or None,
         verbosity=info.default_verbosity and (config.model_verbosity or info.default_verbosity),
         service_tier=config.service_tier,
+        image_detail=info.image_detail,
         tools=tool_specs(
             shell=info.shell_tool,
             freeform_patch=info.freeform_apply_patch,

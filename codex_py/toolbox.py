@@ -29,6 +29,7 @@ class Toolbox:
         environment: Mapping[str, str],
         secret_names: Collection[str],
         structured_shell: bool,
+        image_detail: str,
         output_token_limit: int,
         keep_processes: bool,
     ) -> None:
@@ -36,6 +37,7 @@ class Toolbox:
         Args:
             secret_names: variables that hold keys of the provider; commands do not see them.
             structured_shell: `shell` answers with JSON.
+            image_detail: at which images are shown to the model, as the service names it.
             output_token_limit: of one result, for the model.
             keep_processes: whether commands go on between turns. Where a turn is all there is, they
                 end with it, so that their items are complete before its last event.
@@ -44,6 +46,7 @@ class Toolbox:
         self._environment = environment
         self._secret_names = secret_names
         self._structured_shell = structured_shell
+        self._image_detail = image_detail
         self._output_token_limit = output_token_limit
         self._keep_processes = keep_processes
         self._handlers: ItemHandlers | None = None
@@ -82,6 +85,7 @@ class Toolbox:
             self._plan,
             shell=user_shell(self._environment),
             structured_shell=self._structured_shell,
+            image_detail=self._image_detail,
             max_poll_ms=self._config.background_terminal_max_timeout_ms,
         )
         router = ToolRouter(tools)

@@ -7,7 +7,7 @@ from codex_py.protocol.images import MAX_IMAGE_BYTES, image_url, input_image
 from codex_py.protocol.messages import input_text
 
 
-def image_parts(path: Path, number: int) -> list[dict[str, Any]]:
+def image_parts(path: Path, number: int, detail: str) -> list[dict[str, Any]]:
     """The content parts of one image, which go before the text of the prompt.
 
     A file that can not be read does not fail the turn: one part of text says so in its place.
@@ -15,6 +15,7 @@ def image_parts(path: Path, number: int) -> list[dict[str, Any]]:
     Args:
         path: absolute.
         number: from 1, counted over the images of the prompt.
+        detail: at which it is sent, as the service names it.
     """
     label = f"[Image #{number}]"
     try:
@@ -25,7 +26,7 @@ def image_parts(path: Path, number: int) -> list[dict[str, Any]]:
         return [_unreadable(label, path, "it is not a PNG, JPEG, GIF or WebP image")]
     return [
         input_text(f'<image name={label} path="{path}">'),
-        input_image(url),
+        input_image(url, detail),
         input_text("</image>"),
     ]
 

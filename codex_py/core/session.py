@@ -59,6 +59,7 @@ class TurnSettings:
     """As sent."""
     verbosity: str | None = None
     service_tier: str | None = None
+    image_detail: str = "high"
     tools: Sequence[ToolSpec] = ()
     parallel_tool_calls: bool = True
     max_responses: int = 1000
@@ -200,7 +201,8 @@ class Session:
         self.emit(UsageReported(usage, self._usage, self.settings.context_window))
 
     def _record_prompt(self, text: str, images: Sequence[Path]) -> None:
-        parts = [part for n, path in enumerate(images, 1) for part in image_parts(path, n)]
+        detail = self.settings.image_detail
+        parts = [part for n, path in enumerate(images, 1) for part in image_parts(path, n, detail)]
         self._recorder.turn_context(_turn_context(self.settings))
         self._record_message("user", [*parts, input_text(text)])
         self._recorder.event_msg(

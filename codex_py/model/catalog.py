@@ -23,8 +23,12 @@ class ModelInfo:
     effective_context_window_percent: int = 95
     """How much of the window may be filled with input."""
     default_reasoning_effort: str | None = "medium"
+    ultra_effort: str = "medium"
+    """What Codex sends for the level `ultra`, which services do not know."""
     default_verbosity: str | None = None
     """None where the model can not be asked for one."""
+    image_detail: Literal["original", "high"] = "high"
+    """At which images are sent; services of other makers refuse `original`."""
     supports_reasoning_summaries: bool = True
     shell_tool: ShellTool = "unified_exec"
     freeform_apply_patch: bool = True
@@ -41,28 +45,34 @@ def _listed(slug: str, **values: Any) -> ModelInfo:
 
 
 def _modern(slug: str, effort: str, **values: Any) -> ModelInfo:
-    values = {"default_verbosity": "low", **values}
+    values = {
+        "ultra_effort": "max",
+        "default_verbosity": "low",
+        "image_detail": "original",
+        **values,
+    }
     return _listed(slug, default_reasoning_effort=effort, **values)
 
 
 def _classic(slug: str, shell_tool: ShellTool, **values: Any) -> ModelInfo:
-    return _listed(slug, shell_tool=shell_tool, parallel_tool_calls=False, **values)
+    values = {"ultra_effort": "high", "parallel_tool_calls": False, **values}
+    return _listed(slug, shell_tool=shell_tool, **values)
 
 
 _LISTED = (
     _modern("gpt-6", "medium"),
-    _modern("gpt-6-astra", "low"),
-    _modern("gpt-6.1", "low"),
-    _modern("gpt-6.1-terra", "low", context_window=500_000),
+    _modern("gpt-6-astra", "low", ultra_effort="xhigh"),
+    _modern("gpt-6.1", "low", ultra_effort="xhigh"),
+    _modern("gpt-6.1-terra", "low", ultra_effort="xhigh", context_window=500_000),
     _modern("gpt-5.6", "medium"),
     _modern("gpt-5.6-sol", "low"),
-    _modern("gpt-5.5", "medium"),
+    _modern("gpt-5.5", "medium", ultra_effort="xhigh"),
     _modern("gpt-daybreak-blue-latest", "medium"),
     _modern("gpt-daybreak-red-latest", "medium", context_window=372_000, default_verbosity="high"),
     _modern("codex-auto-review", "low"),
-    _modern("gpt-5.4", "medium"),
-    _listed("gpt-5.3"),
-    _listed("gpt-5.2-codex"),
+    _modern("gpt-5.4", "medium", ultra_effort="xhigh"),
+    _listed("gpt-5.3", ultra_effort="xhigh"),
+    _listed("gpt-5.2-codex", ultra_effort="xhigh"),
     _classic("gpt-5.2", "shell", default_verbosity="low"),
     _classic("gpt-5.1-codex", "shell_command"),
     _classic("gpt-5.1", "shell", default_verbosity="low"),
@@ -135,6 +145,8 @@ def _entry(entry: dict[str, Any]) -> ModelInfo:
         context_window=window,
         effective_context_window_percent=percent,
         default_reasoning_effort=entry.get("default_reasoning_level"),
+        ultra_effort=_highest_effort(entry.get("supported_reasoning_levels") or []),
+        image_detail="original" if entry.get("supports_image_detail_original") else "high",
         default_verbosity=verbosity if entry.get("support_verbosity") else None,
         supports_reasoning_summaries=entry.get("supports_reasoning_summaries", True),
         # Every other value gives `exec_command`, as in Codex.
@@ -143,6 +155,11 @@ def _entry(entry: dict[str, Any]) -> ModelInfo:
         parallel_tool_calls=entry.get("supports_parallel_tool_calls", True),
         truncation_limit_tokens=_tokens(cast("str", truncation.get("mode", "tokens")), limit),
     )
+
+
+def _highest_effort(levels: list[dict[str, Any]]) -> str:
+    names = [level["effort"] for level in levels]
+    return next((name for name in ("max", "xhigh", "high") if name in names), "medium")
 
 
 def _tokens(mode: str, limit: int) -> int:

@@ -15,8 +15,9 @@ def image_url(data: bytes) -> str | None:
     return f"data:{media_type};base64,{base64.b64encode(data).decode('ascii')}"
 
 
-def input_image(url: str) -> dict[str, Any]:
-    return {"type": "input_image", "image_url": url, "detail": "original"}
+def input_image(url: str, detail: str) -> dict[str, Any]:
+    """`detail`: how closely the model looks at it: `original`, `high`, `low` or `auto`."""
+    return {"type": "input_image", "image_url": url, "detail": detail}
 
 
 def _media_type(data: bytes) -> str | None:

@@ -17,12 +17,14 @@ def builtin_tools(
     *,
     shell: str,
     structured_shell: bool,
+    image_detail: str,
     max_poll_ms: int,
 ) -> list[Tool[Any]]:
     """
     Args:
         shell: path of the user's shell.
         structured_shell: `shell` and `local_shell` answer with JSON.
+        image_detail: at which `view_image` shows images, as the service names it.
         max_poll_ms: the longest that `write_stdin` waits without writing.
     """
     patch = ApplyPatch()
@@ -34,5 +36,5 @@ def builtin_tools(
         LocalShell(processes, shell, patch, structured=structured_shell),
         patch,
         plan,
-        ViewImage(),
+        ViewImage(image_detail),
     ]

@@ -20,6 +20,10 @@ class ViewImage:
     params = ViewImageParams
     parallel = True
 
+    def __init__(self, detail: str) -> None:
+        """`detail`: as the service names it."""
+        self._detail = detail
+
     async def run(self, params: ViewImageParams, context: ToolContext) -> ToolOutput:
         """Give the image back as a content part. Nothing is shown to the user, as in Codex.
 
@@ -32,7 +36,7 @@ class ViewImage:
             raise ToolError(
                 "unable to process image: invalid or unsupported image data", code="InvalidImage"
             )
-        return ToolOutput("", content=(input_image(url),))
+        return ToolOutput("", content=(input_image(url, self._detail),))
 
 
 def _read(path: Path) -> bytes:

@@ -6,7 +6,7 @@ from codex_py.core.images import image_parts
 def test_an_image_stands_between_tags(tmp_path: Path):
     path = tmp_path / "f.gif"
     path.write_bytes(b"GIF89a")
-    assert image_parts(path, 2) == [
+    assert image_parts(path, 2, "original") == [
         {"type": "input_text", "text": f'<image name=[Image #2] path="{path}">'},
         {
             "type": "input_image",
@@ -26,4 +26,4 @@ def test_an_unreadable_image_is_told_in_its_place(tmp_path: Path):
     }
     for name, reason in reasons.items():
         text = f"[Image #1]: the image at `{tmp_path / name}` could not be read: {reason}"
-        assert image_parts(tmp_path / name, 1) == [{"type": "input_text", "text": text}]
+        assert image_parts(tmp_path / name, 1, "high") == [{"type": "input_text", "text": text}]

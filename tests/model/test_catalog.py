@@ -9,7 +9,11 @@ from codex_py.model.catalog import ModelInfo, model_info
 
 def test_the_default_model_is_known() -> None:
     assert model_info("gpt-6.1-sol") == ModelInfo(
-        slug="gpt-6.1-sol", default_reasoning_effort="low", default_verbosity="low"
+        slug="gpt-6.1-sol",
+        default_reasoning_effort="low",
+        ultra_effort="xhigh",
+        default_verbosity="low",
+        image_detail="original",
     )
 
 
@@ -63,6 +67,8 @@ def test_a_catalogue_file_replaces_what_is_built_in(tmp_path: Path) -> None:
         "truncation_policy": {"mode": "bytes", "limit": 8_000},
         "context_window": 1_000,
         "default_reasoning_level": "low",
+        "supported_reasoning_levels": [{"effort": "low"}, {"effort": "xhigh"}, {"effort": "ultra"}],
+        "supports_image_detail_original": True,
         "supports_parallel_tool_calls": False,
         "apply_patch_tool_type": None,
     }
@@ -71,7 +77,9 @@ def test_a_catalogue_file_replaces_what_is_built_in(tmp_path: Path) -> None:
         slug="mine-2",
         context_window=1_000,
         default_reasoning_effort="low",
+        ultra_effort="xhigh",
         default_verbosity="high",
+        image_detail="original",
         shell_tool="disabled",
         freeform_apply_patch=False,
         parallel_tool_calls=False,

@@ -15,7 +15,12 @@ SNAPSHOT = Path(__file__).with_name("tool_specs.json")
 
 def tools() -> dict[str, Tool[Any]]:
     every = builtin_tools(
-        ProcessSessions(), UpdatePlan(), shell="/bin/sh", structured_shell=False, max_poll_ms=1
+        ProcessSessions(),
+        UpdatePlan(),
+        shell="/bin/sh",
+        structured_shell=False,
+        image_detail="high",
+        max_poll_ms=1,
     )
     return {tool.name: tool for tool in every}
 

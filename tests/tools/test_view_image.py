@@ -15,7 +15,7 @@ from tests.support.tool_context import tool_context
 def view(cwd: Path, path: str) -> ToolOutput:
     events: list[Event] = []
     context = tool_context(cwd, events.append)
-    output = asyncio.run(ViewImage().run(ViewImage.params(path=path), context))
+    output = asyncio.run(ViewImage("high").run(ViewImage.params(path=path), context))
     assert events == []
     return output
 
@@ -31,7 +31,7 @@ def view(cwd: Path, path: str) -> ToolOutput:
 )
 def test_an_image_is_told_by_its_bytes(tmp_path: Path, data: bytes, url: str):
     (tmp_path / "picture").write_bytes(data)
-    part = {"type": "input_image", "image_url": url, "detail": "original"}
+    part = {"type": "input_image", "image_url": url, "detail": "high"}
     assert view(tmp_path, "picture") == ToolOutput("", content=(part,))
     assert view(Path("/"), str(tmp_path / "picture")) == ToolOutput("", content=(part,))
 
