@@ -137,6 +137,9 @@ def http_failure(status: int, headers: Mapping[str, str], body: bytes, url: str)
     exit_kind = status_kind if kind is None or kind is _Kind.REQUEST else kind
     exit_code = _EXIT_CODES.get(exit_kind, ExitCode.TURN_FAILED)
     message = _usage_message(name, error) if kind is _Kind.QUOTA else None
+    if not message and status == HTTPStatus.BAD_REQUEST and not body.lstrip().startswith(b"<"):
+        # The server's own words, as Codex has them. A web page is not from the model's service.
+        message = error.message
     message = message or _http_message(status, error.message, url)
     if not retryable:
         return ModelError(message, code=code or status_name, exit_code=exit_code, status=status)
@@ -221,8 +224,6 @@ def _usage_message(name: str | None, error: ServerError) -> str | None:
 
 
 def _http_message(status: int, message: str, url: str) -> str:
-    if status == HTTPStatus.BAD_REQUEST and message:
-        return message
     try:
         reason = f"{status} {HTTPStatus(status).phrase}"
     except ValueError:

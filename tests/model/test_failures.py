@@ -87,6 +87,10 @@ def test_bad_request_is_told_in_the_words_of_the_server() -> None:
     assert str(http(400, {"error": {"message": "Unknown parameter: 'x'."}})) == (
         "Unknown parameter: 'x'."
     )
+    # What is in front of the service may answer too.
+    assert str(http(400, b"<html><title>Proxy</title>")) == (
+        f"unexpected status 400 Bad Request: Proxy, url: {URL}"
+    )
     assert str(http(400)) == f"unexpected status 400 Bad Request: Unknown error, url: {URL}"
 
 
