@@ -1,5 +1,6 @@
 """The configuration of a session: what all the layers amount to, with types."""
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -110,7 +111,7 @@ class Config:
         if mode != "workspace-write":
             return SandboxPolicy(mode=mode, network_access=mode == "danger-full-access")
         settings = self.sandbox_workspace_write
-        added = (self.cwd / folder for folder in add_dirs)
+        added = (Path(os.path.normpath(self.cwd / folder)) for folder in add_dirs)
         roots = dict.fromkeys((self.cwd, *settings.writable_roots, *added))
         return SandboxPolicy(
             mode=mode,

@@ -90,7 +90,7 @@ def test_workspace_write_takes_its_settings_and_added_folders(place: Place):
         "sandbox_mode = 'workspace-write'\n[sandbox_workspace_write]\nwritable_roots = ['/w']\n"
         "network_access = true\nexclude_slash_tmp = true\nexclude_tmpdir_env_var = true\n"
     )
-    policy = place.load().sandbox_policy([Path("more"), Path("/w"), Path("/x")])
+    policy = place.load().sandbox_policy([Path("../sub/more"), Path("/w"), Path("/x")])
     assert policy == SandboxPolicy(
         mode="workspace-write",
         writable_roots=(place.cwd, Path("/w"), place.cwd / "more", Path("/x")),
