@@ -58,6 +58,9 @@ class Running:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=stderr,
+                # The scheduler shares the machine among sessions. Codex makes itself one, and would get
+                # more of a busy machine than we do.
+                start_new_session=True,
             )
         self._deadline = threading.Timer(_DEADLINE_S, self._process.kill)
         self._deadline.start()
