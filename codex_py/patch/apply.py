@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Literal, Self
 
 from codex_py.errors import PatchError
-from codex_py.patch.commit import commit, describe
+from codex_py.patch.commit import Committed, commit, describe
 from codex_py.patch.edit import Edit, edit_text
 from codex_py.patch.envelope import AddFile, DeleteFile, Section, UpdateFile, parse_patch
 from codex_py.patch.explain import joined
+from codex_py.patch.journal import Journal
 from codex_py.patch.overlay import Overlay, PlannedFile
 from codex_py.patch.report import HunkReport, Reject
 
@@ -90,13 +91,17 @@ class PatchPlan:
             )
         return self
 
-    def commit(self) -> None:
+    def commit(self, journal: Journal | None = None) -> Committed:
         """Write everything, or nothing. To be called once.
+
+        Args:
+            journal: keeps what is replaced, so that "nothing" holds even if we are killed, and so
+                that the patch can be undone.
 
         Raises:
             PatchError: of kind `file`: writing failed, or a file has changed since it was read.
         """
-        commit(self._files)
+        return commit(self._files, journal)
 
     def summary(self) -> str:
         """What was done, as Codex prints it: paths as written, added, modified, deleted ones in turn."""

@@ -1,57 +1,95 @@
 """Write planned changes to disk: all of them, or none.
 
 A file is written beside its place and renamed into it, so that nobody ever sees half of it. What was
-there before is remembered until the last change is made, and put back if one of them fails.
+there before is kept until the last change is made, and put back if one of them fails. With a journal it
+is put back even if the process is killed, and can be brought back later.
 """
 
-import errno
 import os
 import stat
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from functools import partial
+from collections.abc import Callable, Generator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from codex_py.errors import PatchError
+from codex_py.patch.change import Change, Entry, State, Status, changes_of
+from codex_py.patch.handles import (
+    NOT_REPLACEABLE,
+    Directories,
+    rewrite,
+    split,
+    unlink_if_there,
+    write_new,
+)
+from codex_py.patch.journal import Journal
 from codex_py.patch.overlay import PlannedFile
-
-_NOT_REPLACEABLE = {errno.EACCES, errno.EPERM, errno.EBUSY, errno.EXDEV}
-"""The directory may not be written, the owner not be kept, or something is mounted on the file."""
+from codex_py.patch.rollback import finish, roll_back
 
 
-def commit(files: Sequence[PlannedFile]) -> None:
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What there is to say about changes that have been made."""
+
+    number: int | None
+    """The journal's, for `undo`; None where none was kept."""
+    notes: tuple[str, ...] = ()
+    """A sentence each: what was recovered before, and why this can not be undone."""
+
+
+def commit(
+    files: Sequence[PlannedFile],
+    journal: Journal | None = None,
+    *,
+    undoes: int | None = None,
+    obsolete: Sequence[str] = (),
+) -> Committed:
     """Make the changes. Whatever ends this early, an interrupt included, nothing stays changed.
+
+    Args:
+        undoes: number of the entry that is taken back.
+        obsolete: directories to remove if they are empty then, the innermost first. One that is to become
+            a file has to be.
 
     Raises:
         PatchError: of kind `file`; the message says so if something could not be put back.
     """
-    transaction = _Transaction()
-    try:
-        for file in files:
-            _check_unchanged(file)
-        removed = [file for file in files if not file.present and file.before is not None]
-        written = [file for file in files if file.present]
-        # Removals come last, so that a move cut short has its contents twice rather than not at all,
-        # but for files whose names are needed for directories.
-        directories = {file.location.parent for file in written}
-        above = directories.union(*(directory.parents for directory in directories))
-        for file in removed:
-            if file.location in above:
-                transaction.remove(file)
-        for file in written:
-            transaction.write(file)
-        for file in removed:
-            if file.location not in above:
-                transaction.remove(file)
-    except PatchError as error:
-        if lost := transaction.roll_back():
-            reason = f"{error.reason}\nCould not be put back: {', '.join(lost)}"
-            raise PatchError(reason, kind="file") from error
-        raise
-    except BaseException:
-        transaction.roll_back()
-        raise
-    transaction.finish()
+    notes: list[str] = []
+    with ExitStack() as stack:
+        directories = stack.enter_context(Directories())
+        if journal is not None:
+            try:
+                stack.enter_context(journal.locked())
+                notes += journal.recover_locked()
+            except OSError as error:
+                notes.append(
+                    f"This patch can not be undone: no journal is kept: {describe(error)}."
+                )
+                journal = None
+        entry = Entry(_checked(files, obsolete, directories), undoes, list(obsolete))
+        entry.made = _missing_directories(entry, directories)
+        if journal is not None:
+            journal.write(entry)
+        with _all_or_nothing(entry, directories, journal):
+            _Transaction(entry, directories).run()
+            if journal is not None:
+                journal.set_state(
+                    entry, State.APPLIED if entry.needs_finishing else State.COMMITTED
+                )
+        finish(entry, directories)
+        if journal is not None:
+            # It is committed, whether that can be noted or not.
+            with suppress(OSError):
+                journal.set_state(entry, State.COMMITTED)
+            journal.prune()
+    if journal is None:
+        return Committed(None, tuple(notes))
+    if lost := [change.path for change in entry.changes if not change.kept]:
+        notes.append(
+            f"This patch can not be undone: what was in {', '.join(lost[:3])}"
+            f"{' and others' if len(lost) > 3 else ''} is too large to be kept, or no regular file."
+        )
+    return Committed(entry.number, tuple(notes))
 
 
 def describe(error: OSError) -> str:
@@ -59,136 +97,191 @@ def describe(error: OSError) -> str:
     return f"{error.strerror} (os error {error.errno})" if error.errno else str(error)
 
 
-def _check_unchanged(file: PlannedFile) -> None:
+def _checked(
+    files: Sequence[PlannedFile], obsolete: Sequence[str], directories: Directories
+) -> list[Change]:
+    """The changes, if all files are still as they were when the patch was checked."""
     try:
-        now = file.location.lstat()
-    except OSError:
-        now = None
-    if _version(now) != _version(file.before):
+        changes = changes_of(files, obsolete)
+    except OSError as error:
         raise PatchError(
-            f"Failed to write file {file.path}: it has changed since the patch was checked",
+            f"A link is gone that the patch removes: {describe(error)}", kind="file"
+        ) from error
+    for change in changes:
+        if change.location not in obsolete:
+            _check_unchanged(change, directories)
+    return changes
+
+
+def _check_unchanged(change: Change, directories: Directories) -> None:
+    try:
+        now = Status.of(directories.status(change.folder, change.name))
+    except OSError as error:
+        raise _failure(change, error) from error
+    if now != change.before:
+        raise PatchError(
+            f"Failed to write file {change.path}: it has changed since the patch was checked",
             kind="file",
         )
 
 
-def _version(status: os.stat_result | None) -> tuple[int, ...] | None:
-    if status is None:
-        return None
-    return status.st_dev, status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns
-
-
-class _Transaction:
-    def __init__(self) -> None:
-        self._undo: list[tuple[Path, Callable[[], object]]] = []
-        self._set_aside: list[Path] = []
-
-    def write(self, file: PlannedFile) -> None:
-        before, data = file.before, file.new or b""
-        try:
-            if before is None:
-                self._create(file, data, file.mode)
-            elif file.old is not None and stat.S_ISREG(before.st_mode):
-                self._overwrite(file, before, file.old, data)
-            else:
-                # Removed by the patch and made anew; what was there can not be written back.
-                self.remove(file)
-                self._create(file, data, file.mode)
-        except OSError as error:
-            raise PatchError(
-                f"Failed to write file {file.path}: {describe(error)}", kind="file"
-            ) from error
-
-    def remove(self, file: PlannedFile) -> None:
-        # Renaming keeps everything about the file, whatever it is, for the way back.
-        aside = _name_beside(file.location)
-        try:
-            file.location.rename(aside)
-        except OSError as error:
-            raise PatchError(
-                f"Failed to delete file {file.path}: {describe(error)}", kind="file"
-            ) from error
-        self._set_aside.append(aside)
-        self._undo.append((file.path, lambda: aside.rename(file.location)))
-
-    def roll_back(self) -> list[str]:
-        """Undo everything, the last change first; the files for which that failed."""
-        lost: list[str] = []
-        for path, undo in reversed(self._undo):
+def _missing_directories(entry: Entry, directories: Directories) -> list[str]:
+    """Directories that written files need, the outermost first."""
+    missing: dict[str, None] = {}
+    for change in entry.changes:
+        chain: list[str] = []
+        folder = change.folder if change.exists else "/"
+        while folder not in missing:
             try:
-                undo()
-            except OSError:
-                lost.append(str(path))
-        return lost
-
-    def finish(self) -> None:
-        for aside in self._set_aside:
-            # The file is gone under its name, which is what was asked for.
-            with suppress(OSError):
-                aside.unlink()
-
-    def _create(self, file: PlannedFile, data: bytes, mode: int | None) -> None:
-        missing: list[Path] = []
-        directory = file.location.parent
-        while not directory.is_dir():
-            missing.append(directory)
-            directory = directory.parent
-        for directory in reversed(missing):
-            directory.mkdir()
-            self._undo.append((directory, directory.rmdir))
-        _replace(file.location, data, mode)
-        self._undo.append((file.path, file.location.unlink))
-
-    def _overwrite(
-        self, file: PlannedFile, before: os.stat_result, old: bytes, data: bytes
-    ) -> None:
-        location = file.location
-        old_mode = stat.S_IMODE(before.st_mode)
-        mode = old_mode if file.mode is None else file.mode
-        if before.st_nlink == 1:
-            try:
-                _replace(location, data, mode, owner=before)
+                directories.handle(folder)
+                break
+            except (FileNotFoundError, NotADirectoryError):
+                # Something else than a directory is there: it is removed first, or in the way later.
+                chain.append(folder)
             except OSError as error:
-                if error.errno not in _NOT_REPLACEABLE:
-                    raise
-            else:
-                undo = partial(_replace, location, old, old_mode, owner=before)
-                self._undo.append((file.path, undo))
-                return
-        # A write that fails half-way has to be undone as well.
-        self._undo.append((file.path, partial(_rewrite, location, old, old_mode)))
-        _rewrite(location, data, mode)
+                raise _failure(change, error) from error
+            folder = split(folder)[0]
+        missing.update(dict.fromkeys(reversed(chain)))
+    return list(missing)
 
 
-def _replace(
-    location: Path, data: bytes, mode: int | None, owner: os.stat_result | None = None
-) -> None:
-    """Make a file in one step, in place of what is there."""
-    temporary = _name_beside(location)
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+@contextmanager
+def _all_or_nothing(
+    entry: Entry, directories: Directories, journal: Journal | None
+) -> Generator[None]:
     try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(data)
-            made = os.fstat(descriptor)
-            if owner is not None and (made.st_uid, made.st_gid) != (owner.st_uid, owner.st_gid):
-                os.fchown(descriptor, owner.st_uid, owner.st_gid)
-            if mode is not None and stat.S_IMODE(made.st_mode) != mode:
-                os.fchmod(descriptor, mode)
-        temporary.replace(location)
-    except BaseException:
-        with suppress(OSError):
-            temporary.unlink()
+        yield
+    except BaseException as error:
+        lost = roll_back(entry, directories)
+        if journal is not None:
+            # An entry that stays `prepared` is looked at again by the next patch, which does no harm.
+            with suppress(OSError):
+                if lost:
+                    journal.set_state(entry, State.INTERRUPTED)
+                else:
+                    journal.drop(entry)
+        if lost and isinstance(error, PatchError):
+            reason = f"{error.reason}\nCould not be put back: {', '.join(lost)}"
+            raise PatchError(reason, kind="file") from error
         raise
 
 
-def _rewrite(location: Path, data: bytes, mode: int) -> None:
-    """Overwrite a file in place, which keeps its links, owner and directory entry."""
-    with location.open("r+b") as stream:
-        stream.write(data)
-        stream.truncate()
-        if stat.S_IMODE(os.fstat(stream.fileno()).st_mode) != mode:
-            os.fchmod(stream.fileno(), mode)
+class _Transaction:
+    def __init__(self, entry: Entry, directories: Directories) -> None:
+        self._entry = entry
+        self._directories = directories
+
+    def run(self) -> None:
+        """
+        Raises:
+            PatchError: something could not be changed; what has been is for `roll_back`.
+        """
+        written = [change for change in self._entry.changes if change.exists]
+        removed = [change for change in self._entry.changes if not change.exists]
+        early = self._in_the_way(written)
+        # Other removals come last, so that a move cut short has its contents twice, not nowhere.
+        for change in removed:
+            if change.folder in early or change.location in early:
+                self._set_aside(change)
+        self._make_room(early, written)
+        for change in written:
+            self._write_beside(change)
+        for change in written:
+            self._put_in_place(change)
+        for change in removed:
+            if not (change.folder in early or change.location in early):
+                self._set_aside(change)
+
+    def _in_the_way(self, written: Sequence[Change]) -> set[str]:
+        """What becomes a directory, and directories that have to go because one becomes a file."""
+        becoming_files = {change.location for change in written}
+        going = {
+            folder
+            for folder in self._entry.obsolete
+            if not becoming_files.isdisjoint([folder, *map(str, Path(folder).parents)])
+        }
+        return going.union(self._entry.made)
+
+    def _make_room(self, early: set[str], written: Sequence[Change]) -> None:
+        for folder in self._entry.obsolete:
+            if folder in early:
+                self._on_directory(self._directories.remove, folder, written)
+        for folder in self._entry.made:
+            self._on_directory(self._directories.make, folder, written)
+
+    def _on_directory(
+        self, act: Callable[[str], None], folder: str, written: Sequence[Change]
+    ) -> None:
+        try:
+            act(folder)
+        except OSError as error:
+            concerned = next(
+                (change for change in written if f"{change.folder}/".startswith(f"{folder}/")),
+                written[0],
+            )
+            raise _failure(concerned, error) from error
+
+    def _write_beside(self, change: Change) -> None:
+        if change.in_place:
+            return
+        before, mode, owner = change.before, change.mode, change.owner
+        if before is not None and stat.S_ISREG(before.mode):
+            mode = before.permissions if mode is None else mode
+            owner = (before.user, before.group)
+        folder = self._directories.handle(change.folder)
+        try:
+            if change.is_link:
+                os.symlink(change.new or b"", change.temporary, dir_fd=folder)
+            else:
+                write_new(change.temporary, change.new or b"", mode, owner, dir_fd=folder)
+        except OSError as error:
+            self._fall_back(change, error)
+
+    def _put_in_place(self, change: Change) -> None:
+        _check_unchanged(change, self._directories)
+        folder = self._directories.handle(change.folder)
+        try:
+            if not change.in_place:
+                if change.aside is not None:
+                    self._rename_aside(change, change.aside)
+                os.rename(change.temporary, change.name, src_dir_fd=folder, dst_dir_fd=folder)
+        except OSError as error:
+            self._fall_back(change, error)
+        if change.in_place and change.before is not None:
+            before = change.before
+            mode = before.permissions if change.mode is None else change.mode
+            inode = (before.device, before.inode)
+            try:
+                rewrite(change.name, change.new or b"", mode, inode, dir_fd=folder)
+            except OSError as error:
+                raise _failure(change, error) from error
+
+    def _fall_back(self, change: Change, error: OSError) -> None:
+        """Go over to writing in place, if a file can not be replaced."""
+        replaceable = change.before is not None and stat.S_ISREG(change.before.mode)
+        if (
+            error.errno not in NOT_REPLACEABLE
+            or not replaceable
+            or not change.kept
+            or change.is_link
+        ):
+            raise _failure(change, error) from error
+        unlink_if_there(change.temporary, dir_fd=self._directories.handle(change.folder))
+        change.in_place = True
+
+    def _set_aside(self, change: Change) -> None:
+        _check_unchanged(change, self._directories)
+        try:
+            self._rename_aside(change, change.aside or "")
+        except OSError as error:
+            raise _failure(change, error, "delete") from error
+
+    def _rename_aside(self, change: Change, aside: str) -> None:
+        folder, name = split(aside)
+        source = self._directories.handle(change.folder)
+        target = self._directories.handle(folder)
+        os.rename(change.name, name, src_dir_fd=source, dst_dir_fd=target)
 
 
-def _name_beside(location: Path) -> Path:
-    # Not made from the file's own name, which may be as long as a name can be.
-    return location.with_name(f".codex-py-{os.urandom(6).hex()}.tmp")
+def _failure(change: Change, error: OSError, what: str = "write") -> PatchError:
+    return PatchError(f"Failed to {what} file {change.path}: {describe(error)}", kind="file")

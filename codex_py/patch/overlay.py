@@ -9,6 +9,8 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
+from codex_py.patch.handles import read_file
+
 MAX_REMEMBERED = 16 * 1024 * 1024
 """Bytes up to which the contents of a deleted file are read, to be shown and brought back."""
 
@@ -29,6 +31,10 @@ class PlannedFile:
     """Contents to write."""
     mode: int | None = None
     """Permission bits to set; None keeps what is there, or goes by the umask."""
+    owner: tuple[int, int] | None = None
+    """User and group of a file that is made; None for whoever makes it."""
+    is_link: bool = False
+    """To be a symbolic link, and `new` where it leads."""
     present: bool = False
     """Whether the entry exists after the changes so far."""
     touched: bool = False
@@ -184,7 +190,8 @@ class Overlay:
         if file.touched:
             return file.new or b""
         if file.old is None:
-            file.old = file.location.read_bytes()
+            # What is read must be what is checked again before it is replaced.
+            file.old = read_file(str(file.location), file.before)
         return file.old
 
     def _make_room(self, location: Path) -> None:

@@ -1,0 +1,224 @@
+"""What patches replaced, kept so that a patch that was cut off can be taken back, and any patch undone.
+
+It lies in `$CODEX_HOME/codex-py/journal/`, a file for each patch named for its number and its state
+(`12.committed`), so that a change of state is a rename. Beside them is `lock`, held by whoever changes
+files: an entry that is still `prepared` when somebody else gets the lock is that of a process that died.
+
+Nothing is synced to the disk. What a process has written survives its end, however that comes; a crash of
+the whole machine may lose what was patched in the last seconds before it, as it may with any editor.
+"""
+
+import errno
+import fcntl
+import os
+import time
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from codex_py.errors import PatchError
+from codex_py.patch.change import Entry, State
+from codex_py.patch.entry_file import DamagedEntry, encoded, read_entry
+from codex_py.patch.handles import Directories
+from codex_py.patch.rollback import finish, roll_back
+
+MAX_TOTAL_BYTES = 256 * 1024 * 1024
+MAX_AGE_S = 30 * 24 * 3600
+MAX_ENTRIES = 500
+"""The newest entry stays whatever its size and age."""
+
+_LOCK_PATIENCE_S = 30.0
+_LOCK_POLL_S = 0.01
+_NO_LOCKS_HERE = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
+"""What file systems without locks say. Patching unlocked there is better than not patching."""
+
+_UNFINISHED = {".prepared", ".applied", ".writing"}
+_KEPT = {".committed", ".interrupted", ".damaged"}
+
+
+class Journal:
+    """Making one touches nothing.
+
+    Args:
+        home: `$CODEX_HOME`, absolute.
+        cwd: absolute; where what is written down says that it was done.
+    """
+
+    def __init__(self, home: Path, cwd: Path) -> None:
+        self.cwd = cwd
+        self._folder = home / "codex-py" / "journal"
+
+    def recover(self) -> list[str]:
+        """Take back what processes left half-done that are no more; what they finished is completed.
+
+        To be called before a patch is planned. Where another process is at work, all is left to it.
+
+        Returns:
+            What was done, a sentence each.
+        """
+        if not any(path.suffix in _UNFINISHED for path in self._files()):
+            return []
+        try:
+            with self.locked(patience_s=0):
+                return self.recover_locked()
+        except (OSError, PatchError):
+            return []
+
+    @contextmanager
+    def locked(self, patience_s: float = _LOCK_PATIENCE_S) -> Generator[None]:
+        """Keep other processes from changing files.
+
+        Raises:
+            PatchError: of kind `file`: another process has the lock for too long.
+            OSError: the journal can not be kept.
+        """
+        for folder in (self._folder.parent.parent, self._folder.parent, self._folder):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        fd = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            _lock(fd, time.monotonic() + patience_s)
+            yield
+        finally:
+            os.close(fd)
+
+    def recover_locked(self) -> list[str]:
+        """As `recover`, for who holds the lock."""
+        told: list[str] = []
+        for path in self._files():
+            if path.suffix == ".writing":
+                # Nothing is changed before an entry is whole.
+                path.unlink(missing_ok=True)
+            elif path.suffix in _UNFINISHED:
+                told.append(self._recover(path))
+        return told
+
+    def write(self, entry: Entry) -> None:
+        """Keep an entry that is about to be carried out, and give it its number. With the lock held.
+
+        Raises:
+            PatchError: of kind `file`: it could not be written, and nothing is left of it.
+        """
+        entry.cwd = str(self.cwd)
+        entry.number = 1 + max((_number(path) for path in self._files()), default=0)
+        unfinished = self._folder / f"{entry.number}.writing"
+        try:
+            fd = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            try:
+                with os.fdopen(fd, "wb", buffering=1024 * 1024) as stream:
+                    stream.writelines(encoded(entry))
+                unfinished.rename(self._path(entry.number, State.PREPARED))
+            except BaseException:
+                unfinished.unlink(missing_ok=True)
+                raise
+        except OSError as error:
+            raise PatchError(
+                f"Failed to keep what the patch replaces in {self._folder}, so nothing was changed: "
+                f"{error.strerror} (os error {error.errno})",
+                kind="file",
+            ) from error
+
+    def set_state(self, entry: Entry, state: State) -> None:
+        """
+        Raises:
+            OSError: it can not be written down.
+        """
+        if state != entry.state:
+            self._path(entry.number, entry.state).rename(self._path(entry.number, state))
+            entry.state = state
+
+    def drop(self, entry: Entry) -> None:
+        """Forget an entry whose changes have been taken back."""
+        # An interrupt may have come just after it had changed its state.
+        for state in State:
+            self._path(entry.number, state).unlink(missing_ok=True)
+
+    def prune(self) -> None:
+        """Forget the oldest entries, as far as the limits ask for it. With the lock held."""
+        total = 0
+        oldest = time.time() - MAX_AGE_S
+        kept = [path for path in self._files() if path.suffix in _KEPT]
+        for rank, path in enumerate(sorted(kept, key=_number, reverse=True)):
+            # What can not be looked at or removed stays until another time.
+            with suppress(OSError):
+                found = path.stat()
+                total += found.st_size
+                if rank and (
+                    rank >= MAX_ENTRIES or total > MAX_TOTAL_BYTES or found.st_mtime < oldest
+                ):
+                    path.unlink()
+
+    def numbers(self) -> list[int]:
+        """Of the entries that are not under way, the newest first."""
+        return sorted((_number(p) for p in self._files() if p.suffix in _KEPT), reverse=True)
+
+    def read(self, number: int, *, with_contents: bool = True) -> Entry:
+        """
+        Raises:
+            DamagedEntry: there is none that could be read.
+        """
+        for path in self._files():
+            if _number(path) == number and path.suffix in _KEPT:
+                return _read(path, with_contents=with_contents)
+        raise DamagedEntry(f"there is no entry {number}")
+
+    def _files(self) -> list[Path]:
+        try:
+            return [path for path in self._folder.iterdir() if path.stem.isdecimal()]
+        except OSError:
+            return []
+
+    def _path(self, number: int, state: str) -> Path:
+        return self._folder / f"{number}.{state}"
+
+    def _recover(self, path: Path) -> str:
+        try:
+            entry = _read(path, with_contents=True)
+        except DamagedEntry as error:
+            path.rename(path.with_suffix(".damaged"))
+            return (
+                f"A patch was cut off and can not be taken back: its record is damaged ({error})."
+            )
+        with Directories() as directories:
+            if entry.state == State.APPLIED:
+                finish(entry, directories)
+                self.set_state(entry, State.COMMITTED)
+                return f"A patch in {entry.cwd} was cut off after its last change; it is complete."
+            lost = roll_back(entry, directories)
+        told = f"A patch in {entry.cwd} was cut off while it was written; it has been taken back"
+        if not lost:
+            self.drop(entry)
+            return f"{told}."
+        self.set_state(entry, State.INTERRUPTED)
+        return f"{told}, but for what was edited since: {', '.join(lost)}."
+
+
+def _read(path: Path, *, with_contents: bool) -> Entry:
+    if path.suffix == ".damaged":
+        raise DamagedEntry("it was found damaged")
+    entry = read_entry(path, with_contents=with_contents)
+    entry.number = _number(path)
+    entry.state = State(path.suffix[1:])
+    return entry
+
+
+def _number(path: Path) -> int:
+    return int(path.stem)
+
+
+def _lock(fd: int, deadline: float) -> None:
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            # There is no flock with a deadline.
+            if time.monotonic() >= deadline:
+                raise PatchError(
+                    "Another process is writing a patch and does not come to an end", kind="file"
+                ) from error
+            time.sleep(_LOCK_POLL_S)
+        except OSError as error:
+            if error.errno not in _NO_LOCKS_HERE:
+                raise
+            return
+        else:
+            return
