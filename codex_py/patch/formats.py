@@ -1,0 +1,92 @@
+"""Tell what kind of patch a text is, or has in it: an envelope of Codex's `apply_patch`, or a unified diff.
+
+Reading the patch is left to the modules for its kind, so that an envelope does not load those for diffs.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from codex_py.errors import PatchError
+from codex_py.patch.lines import BLANK, BOM
+
+_ENVELOPE = re.compile(r"^\*\*\* Begin Patch[ \t\r]*$", re.MULTILINE)
+_UNIFIED = re.compile(
+    r"^[ \t]*(?:diff --(?:git|cc|combined) \S|--- [^\n]*\n[ \t]*\+\+\+ |@@@ )", re.MULTILINE
+)
+_BARE_HUNK = re.compile(r"^@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@", re.MULTILINE)
+_FENCE = re.compile(
+    r"^(?P<indent>[ \t]*)(?P<fence>`{3,}|~{3,})[^\n`]*\n(?P<text>.*?)^[ \t]*(?P=fence)[`~]*[ \t\r]*$",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Detected:
+    kind: Literal["envelope", "unified"]
+    text: str
+    """The patch. What is not UTF-8 in a diff is decoded with `surrogateescape`."""
+    found: str
+    """In words: `a unified diff in a fenced block`."""
+
+
+def detect(data: bytes | str) -> Detected:
+    """Find the one patch in a file or in a model's message.
+
+    Raises:
+        PatchError: of kind `empty` for blank input; of kind `parse` where there is no patch, where
+            there are several, or where an envelope is not UTF-8.
+    """
+    text = data if isinstance(data, str) else data.decode(errors="surrogateescape")
+    if not text.strip(BLANK + BOM):
+        raise PatchError("No files were modified.", kind="empty")
+    if text.lstrip(BLANK + BOM).startswith("*** Begin Patch"):
+        return _envelope(text, "an envelope")
+    has_envelope = _ENVELOPE.search(text) is not None
+    # Fences inside a diff have a mark in front of them, so those at the start of a line are around it.
+    fences = list(_FENCE.finditer(text))
+    diffs = [found for found in fences if _UNIFIED.search(found["text"])]
+    outside = _FENCE.sub("", text) if fences else text
+    has_bare_diff = _UNIFIED.search(_without_envelopes(outside)) is not None
+    if has_envelope and (has_bare_diff or any(not _ENVELOPE.search(d["text"]) for d in diffs)):
+        raise _unclear("it has both an envelope and a unified diff in it")
+    if has_envelope:
+        if len(_ENVELOPE.findall(text)) > 1:
+            raise _unclear("it has several envelopes in it")
+        return _envelope(text, "an envelope in other text")
+    if has_bare_diff:
+        return Detected("unified", text.removeprefix(BOM), "a unified diff")
+    if len(diffs) > 1:
+        raise _unclear("several fenced blocks have unified diffs in them")
+    if diffs:
+        return Detected("unified", _dedented(diffs[0]), "a unified diff in a fenced block")
+    if _BARE_HUNK.search(text):
+        raise _unclear("it has hunks, but no names of files (`---`, `+++`) before them")
+    raise _unclear("it has neither '*** Begin Patch' nor the headers of a unified diff in it")
+
+
+def _unclear(reason: str) -> PatchError:
+    return PatchError(f"no patch can be read from this: {reason}", kind="parse")
+
+
+def _envelope(text: str, found: str) -> Detected:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise PatchError("an envelope must be UTF-8, and this is not", kind="parse") from error
+    return Detected("envelope", text, found)
+
+
+def _without_envelopes(text: str) -> str:
+    return re.sub(
+        r"^\*\*\* Begin Patch.*?^\*\*\* End Patch", "", text, flags=re.MULTILINE | re.DOTALL
+    )
+
+
+def _dedented(found: re.Match[str]) -> str:
+    """The text of a fence without what the fence itself is indented by."""
+    indent = found["indent"]
+    if not indent:
+        return found["text"]
+    lines = found["text"].split("\n")
+    return "\n".join([line.removeprefix(indent) for line in lines])

@@ -1,0 +1,97 @@
+"""File names as diffs write them: C-style quotes, prefixes, and the two names of a `diff --git` line.
+
+Quoting follows git's `core.quotePath`: https://git-scm.com/docs/git-config
+"""
+
+import os
+import re
+
+_ESCAPE = re.compile(rb"\\([0-3][0-7]{2}|.)", re.DOTALL)
+_CHARACTERS = {
+    b"a": b"\a",
+    b"b": b"\b",
+    b"t": b"\t",
+    b"n": b"\n",
+    b"v": b"\v",
+    b"f": b"\f",
+    b"r": b"\r",
+}
+_LETTERS = {value: key for key, value in _CHARACTERS.items()} | {b'"': b'"', b"\\": b"\\"}
+_QUOTED = re.compile(rb'"(?:[^"\\]|\\.)*"')
+_SPECIAL = re.compile(rb'[\x00-\x1f"\\\x7f]')
+_STAMP = re.compile(rb"\s+\d{4}-\d\d-\d\d \d\d:\d\d(?::\d\d(?:\.\d+)?)?(?: [-+]\d{4})?\s*$")
+
+
+def unquoted(name: bytes) -> bytes:
+    """The name that git's C-style quotes stand for; a name without quotes is itself."""
+    if not (len(name) > 1 and name.startswith(b'"') and name.endswith(b'"')):
+        return name
+    return _ESCAPE.sub(_character, name[1:-1])
+
+
+def quoted(name: str) -> bytes:
+    """A name as it stands in a diff: in quotes only where it could not be read otherwise."""
+    raw = os.fsencode(name)
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        raw_is_text = False
+    else:
+        raw_is_text = True
+    if raw_is_text and not _SPECIAL.search(raw):
+        return raw
+    pattern = _SPECIAL if raw_is_text else re.compile(rb'[\x00-\x1f"\\\x7f-\xff]')
+    return b'"' + pattern.sub(_escaped, raw) + b'"'
+
+
+def header_name(rest: bytes) -> tuple[bytes, bytes]:
+    """The name and the time stamp of what follows `--- ` or `+++ `; the stamp may be empty."""
+    rest = rest.rstrip(b"\r\n")
+    if found := _QUOTED.match(rest):
+        return unquoted(found[0]), rest[found.end() :].strip()
+    name, tab, stamp = rest.partition(b"\t")
+    if not tab and (found := _STAMP.search(rest)):
+        return rest[: found.start()], found[0].strip()
+    return name, stamp
+
+
+def git_names(rest: bytes) -> tuple[bytes, bytes] | None:
+    """The two names after `diff --git `; None where they can not be told apart.
+
+    They can be where one is quoted, or both are the same but for their first directory: in other cases
+    git says the names again in lines of their own.
+    """
+    rest = rest.rstrip(b"\r\n")
+    if found := _QUOTED.match(rest):
+        return unquoted(found[0]), unquoted(rest[found.end() + 1 :])
+    if rest.endswith(b'"') and (at := rest.find(b' "')) > 0:
+        return rest[:at], unquoted(rest[at + 1 :])
+    at = rest.find(b" ")
+    while at >= 0:
+        old, new = rest[:at], rest[at + 1 :]
+        if old == new or (
+            old.partition(b"/")[2] and old.partition(b"/")[2] == new.partition(b"/")[2]
+        ):
+            return old, new
+        at = rest.find(b" ", at + 1)
+    return None
+
+
+def stripped(name: str, count: int) -> str | None:
+    """The name without its first `count` directories; None where it has too few."""
+    for _ in range(count):
+        _, slash, name = name.partition("/")
+        name = name.lstrip("/")
+        if not slash:
+            return None
+    return name or None
+
+
+def _character(found: re.Match[bytes]) -> bytes:
+    code = found[1]
+    return bytes([int(code, 8)]) if len(code) == 3 else _CHARACTERS.get(code, code)
+
+
+def _escaped(found: re.Match[bytes]) -> bytes:
+    letter = _LETTERS.get(found[0])
+    return b"\\" + (letter if letter is not None else b"%03o" % found[0][0])
