@@ -60,7 +60,8 @@ def _newest_first(folder: Path | str) -> Iterator["os.DirEntry[str]"]:
     for entry in entries:
         if entry.is_dir():
             yield from _newest_first(entry.path)
-        elif thread_id_of(entry.name) is not None:
+        elif thread_id_of(entry.name) is not None and entry.is_file():
+            # Opening a pipe would wait for a writer.
             yield entry
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from codex_py.protocol.ids import new_thread_id
 from codex_py.testing import (
     Pause,
     ScriptedServer,
@@ -271,6 +272,19 @@ def test_a_session_file_that_may_not_be_written_is_named(place: Workplace) -> No
         outcome = place.rerun("resume", name, "more")
     assert (outcome.code, outcome.events) == (1, [])
     assert "Traceback" not in outcome.err
+
+
+def test_what_is_no_file_is_no_session(place: Workplace) -> None:
+    with ScriptedServer([DONE, DONE]) as server:
+        name = thread_id(place.run(server).events)
+        (path,) = place.rollouts()
+        pipe, device, dangling = [
+            path.with_name(path.name.replace(name, new_thread_id())) for _ in range(3)
+        ]
+        os.mkfifo(pipe)
+        device.symlink_to("/dev/zero")
+        dangling.symlink_to("nowhere")
+        assert thread_id(place.rerun("resume", "--last", "more").events) == name
 
 
 def test_ten_runs_at_once_have_sessions_of_their_own(place: Workplace) -> None:
