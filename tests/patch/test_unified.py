@@ -1,7 +1,7 @@
 from io import StringIO
 
 import pytest
-import unidiff
+from unidiff.patch import PatchSet
 
 from codex_py.errors import PatchError
 from codex_py.patch.unified import DiffHunk, FileDiff, read_diff, written_hunks
@@ -157,7 +157,7 @@ def test_hunks_are_read_as_unidiff_reads_them():
             [line.value for line in hunk.source_lines()],
             [line.value for line in hunk.target_lines()],
         )
-        for file in unidiff.PatchSet(StringIO(text, newline="\n"))
+        for file in PatchSet(StringIO(text, newline="\n"))
         for hunk in file
     ]
     ours = [
