@@ -148,9 +148,10 @@ def _settings(
         service_tier=config.service_tier,
         image_detail=info.image_detail,
         tools=tool_specs(
-            shell=info.shell_tool,
+            shell="disabled" if config.features.get("shell_tool") is False else info.shell_tool,
             freeform_patch=info.freeform_apply_patch,
             update_plan=config.update_plan_enabled is not False,
+            view_image=config.features.get("view_image") is not False,
             web_search=_web_search(config, info),
         ),
         parallel_tool_calls=info.parallel_tool_calls,

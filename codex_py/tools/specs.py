@@ -20,6 +20,7 @@ def tool_specs(
     shell: ShellTool,
     freeform_patch: bool,
     update_plan: bool = True,
+    view_image: bool = True,
     web_search: Mapping[str, Any] | None = None,
 ) -> tuple[ToolSpec, ...]:
     """The tools of one session, in the order in which they are sent.
@@ -33,7 +34,9 @@ def tool_specs(
     if update_plan:
         specs.append(_function("update_plan", _UPDATE_PLAN))
     specs.append(_freeform_patch() if freeform_patch else _patch_function())
-    specs.append(_function("view_image", _object({"path": _text("Path of the image.")}, "path")))
+    if view_image:
+        path = _object({"path": _text("Path of the image.")}, "path")
+        specs.append(_function("view_image", path))
     if web_search is not None:
         specs.append(ToolSpec("web_search", {"type": "web_search", **web_search}))
     return tuple(specs)

@@ -41,5 +41,20 @@ def test_images_are_sent_at_a_detail_that_the_model_takes(
     assert last.output("c1")[0]["detail"] == detail
 
 
+@pytest.mark.parametrize(
+    ("feature", "missing"),
+    [("shell_tool", {"exec_command", "write_stdin"}), ("view_image", {"view_image"})],
+)
+def test_a_tool_that_is_switched_off_is_not_offered(
+    place: Workplace, feature: str, missing: set[str]
+) -> None:
+    done = [ev_created(), *ev_message("Done."), ev_completed()]
+    with ScriptedServer([done, done]) as server:
+        place.run(server)
+        place.rerun("--disable", feature, "go")
+    every, without = ({tool.get("name") for tool in r.body["tools"]} for r in server.requests)
+    assert every - without == missing
+
+
 def _has_image(item: dict[str, Any]) -> bool:
     return any(part["type"] == "input_image" for part in item.get("content", []))
