@@ -29,7 +29,7 @@ from codex_py.frontends.streams import READER_LEFT, OutputStream
 from codex_py.frontends.terminal import Style, printable, wants_color
 from codex_py.protocol.events import Error
 
-_COLLECT_AFTER_S = 1.0
+_COLLECT_AFTER_S = 0.3
 """By now all is imported, also what is left until the first request is out. A short run is over."""
 
 
