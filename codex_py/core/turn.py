@@ -238,10 +238,11 @@ class _Response:
         self._running.append(_RunningCall(index, call, calls.create_task(work)))
 
     def _settle(self, handlers: ItemHandlers, *, whole: bool) -> None:
-        """Record what is held back, then the outputs in the order of the calls."""
+        """Record what is held back, then the outputs in the order in which the calls were recorded."""
         for item in self._order.rest(whole=whole):
             self._conversation.record(item)
-        for running in sorted(self._running, key=lambda running: running.index):
+        places = self._order.places
+        for running in sorted(self._running, key=lambda running: places[running.index]):
             self._conversation.record(running.output(handlers))
 
 
@@ -260,6 +261,8 @@ class _Order:
         self._open: set[int] = set()
         self._done: dict[int, Any] = {}
         self._held_reasoning: list[ResponseItem] = []
+        self.places: dict[int, int] = {}
+        """By index in the response: the place among the items that were given out."""
 
     def announce(self, index: int) -> None:
         self._open.add(index)
@@ -285,6 +288,7 @@ class _Order:
         released: list[ResponseItem] = []
         for index in indexes:
             item = self._done.pop(index)
+            self.places[index] = len(self.places)
             self._held_reasoning.append(item)
             if item.type != "reasoning":
                 released += self._held_reasoning

@@ -256,6 +256,17 @@ def test_items_done_out_of_order_are_kept_in_order(place: Workplace) -> None:
     ]
 
 
+def test_outputs_follow_the_order_in_which_unannounced_calls_came(place: Workplace) -> None:
+    calls = [
+        ev_function_call(f"call_{n}", "exec_command", {"cmd": "true"}, index=n)[-1]
+        for n in (2, 0, 1)
+    ]
+    with ScriptedServer([[*calls, ev_completed()], DONE]) as server:
+        place.run(server)
+    names = [item["call_id"] for item in server.requests[1].input if "call_id" in item]
+    assert names[:3] == names[3:]
+
+
 REPEATED = {
     "done twice": [*CALL, CALL[-1], ev_completed()],
     "again at another index": [*CALL, ev_item_done(CALL_ITEM, 1), ev_completed()],
