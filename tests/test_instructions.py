@@ -23,6 +23,11 @@ def test_an_installed_package_reads_the_texts_that_it_carries(tmp_path: Path):
     (tmp_path / "instructions" / "a.md").write_text("text\n", encoding="utf-8")
     script = "import instructions; print(instructions.instruction_text('a.md'))"
     run = subprocess.run(
-        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+        encoding="utf-8",
     )
     assert run.stdout == "text\n"

@@ -18,7 +18,7 @@ def test_an_image_stands_between_tags(tmp_path: Path):
 
 
 def test_an_unreadable_image_is_told_in_its_place(tmp_path: Path):
-    (tmp_path / "text").write_text("x")
+    (tmp_path / "text").write_text("x", encoding="utf-8")
     reasons = {
         "missing": "No such file or directory",
         "text": "it is not a PNG, JPEG, GIF or WebP image",

@@ -35,6 +35,7 @@ def run(
         text=True,
         timeout=30,
         check=False,
+        encoding="utf-8",
     )
 
 
@@ -55,6 +56,7 @@ def test_the_version_needs_no_imports(tmp_path: Path, environment: dict[str, str
         text=True,
         timeout=30,
         check=True,
+        encoding="utf-8",
     )
     assert "codex_py" in done.stderr
     assert "codex_py.frontends" not in done.stderr
@@ -190,6 +192,7 @@ def test_ctrl_c_while_the_prompt_is_awaited_ends_without_a_traceback(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        encoding="utf-8",
     )
     with program:
         assert program.stderr is not None

@@ -49,9 +49,9 @@ def mode(path: Path) -> int:
 
 
 def test_sections_are_applied_and_summed_up_by_kind(tmp_path: Path):
-    (tmp_path / "m").write_text("a\n")
+    (tmp_path / "m").write_text("a\n", encoding="utf-8")
     (tmp_path / "d").write_bytes(b"\xff\0")
-    (tmp_path / "old").write_text("x\n")
+    (tmp_path / "old").write_text("x\n", encoding="utf-8")
     summary = apply(
         tmp_path,
         *("*** Delete File: d", "*** Update File: ./m", "-a", "+b"),
@@ -62,7 +62,7 @@ def test_sections_are_applied_and_summed_up_by_kind(tmp_path: Path):
 
 
 def test_later_sections_see_earlier_ones(tmp_path: Path):
-    (tmp_path / "a").write_text("1\n")
+    (tmp_path / "a").write_text("1\n", encoding="utf-8")
     apply(
         tmp_path,
         *("*** Update File: a", "-1", "+2", "*** Update File: a", "-2", "+3"),
@@ -73,13 +73,13 @@ def test_later_sections_see_earlier_ones(tmp_path: Path):
 
 
 def test_a_deleted_file_can_give_its_name_to_a_directory(tmp_path: Path):
-    (tmp_path / "a").write_text("1\n")
+    (tmp_path / "a").write_text("1\n", encoding="utf-8")
     apply(tmp_path, "*** Delete File: a", "*** Add File: a/b", "+2")
     assert tree(tmp_path) == {"a": None, "a/b": b"2\n"}
 
 
 def test_nothing_is_written_if_any_section_fails(tmp_path: Path):
-    (tmp_path / "a").write_text("1\n")
+    (tmp_path / "a").write_text("1\n", encoding="utf-8")
     message = refusal(
         tmp_path, "*** Add File: new/x", "+x", "*** Delete File: a", "*** Delete File: missing"
     )
@@ -146,7 +146,7 @@ def test_an_empty_patch_is_an_error(tmp_path: Path):
     ],
 )
 def test_what_the_files_do_not_allow_is_refused(tmp_path: Path, section: list[str], message: str):
-    (tmp_path / "f").write_text("1\n")
+    (tmp_path / "f").write_text("1\n", encoding="utf-8")
     (tmp_path / "d").mkdir()
     (tmp_path / "ld").symlink_to("d")
     os.mkfifo(tmp_path / "pipe")
@@ -163,7 +163,7 @@ def test_ascii_lines_of_a_file_in_another_encoding_can_be_changed(tmp_path: Path
 
 def test_permission_bits_stay_and_move_along(tmp_path: Path):
     for name in ("run", "go", "target"):
-        (tmp_path / name).write_text("a\n")
+        (tmp_path / name).write_text("a\n", encoding="utf-8")
     (tmp_path / "run").chmod(0o751)
     (tmp_path / "go").chmod(0o755)
     (tmp_path / "target").chmod(0o600)
@@ -185,7 +185,7 @@ def test_permission_bits_stay_and_move_along(tmp_path: Path):
 
 def test_a_file_moved_onto_itself_stays(tmp_path: Path):
     # Codex deletes it.
-    (tmp_path / "a").write_text("1\n")
+    (tmp_path / "a").write_text("1\n", encoding="utf-8")
     (tmp_path / "link").symlink_to("a")
     apply(tmp_path, "*** Update File: a", "*** Move to: ./a", "-1", "+2")
     apply(tmp_path, "*** Update File: a", "*** Move to: link", "-2", "+3")
@@ -194,7 +194,7 @@ def test_a_file_moved_onto_itself_stays(tmp_path: Path):
 
 def test_links_are_followed_but_for_removal(tmp_path: Path):
     (tmp_path / "real").mkdir()
-    (tmp_path / "real" / "f").write_text("1\n")
+    (tmp_path / "real" / "f").write_text("1\n", encoding="utf-8")
     (tmp_path / "f").symlink_to("real/f")
     (tmp_path / "g").symlink_to("real/f")
     (tmp_path / "dangling").symlink_to("real/made")
@@ -214,7 +214,7 @@ def test_links_are_followed_but_for_removal(tmp_path: Path):
 
 
 def test_hard_links_stay_together(tmp_path: Path):
-    (tmp_path / "a").write_text("a longer line\n")
+    (tmp_path / "a").write_text("a longer line\n", encoding="utf-8")
     (tmp_path / "b").hardlink_to(tmp_path / "a")
     apply(tmp_path, "*** Update File: a", "-a longer line", "+2")
     assert tree(tmp_path) == {"a": b"2\n", "b": b"2\n"}
@@ -223,7 +223,7 @@ def test_hard_links_stay_together(tmp_path: Path):
 
 def test_a_failure_while_writing_puts_everything_back(tmp_path: Path):
     for name in ("a", "b", "hard", "zapped"):
-        (tmp_path / name).write_text("1\n")
+        (tmp_path / name).write_text("1\n", encoding="utf-8")
     (tmp_path / "hard").chmod(0o640)
     (tmp_path / "linked").hardlink_to(tmp_path / "hard")
     planned = plan(
@@ -232,7 +232,7 @@ def test_a_failure_while_writing_puts_everything_back(tmp_path: Path):
         *("*** Add File: b/below", "+x", "*** Update File: hard", "-1", "+2"),
         *("*** Add File: dir/y", "+y", "*** Delete File: zapped"),
     )
-    (tmp_path / "dir").write_text("in the way")
+    (tmp_path / "dir").write_text("in the way", encoding="utf-8")
     before = tree(tmp_path)
     with pytest.raises(PatchError, match=f"^Failed to write file {tmp_path}/dir/y: ") as caught:
         planned.commit()
@@ -242,13 +242,13 @@ def test_a_failure_while_writing_puts_everything_back(tmp_path: Path):
 
 
 def test_a_file_that_changed_meanwhile_is_not_overwritten(tmp_path: Path):
-    (tmp_path / "a").write_text("1\n")
+    (tmp_path / "a").write_text("1\n", encoding="utf-8")
     changed, appeared = (
         plan(tmp_path, "*** Update File: a", "-1", "+2"),
         plan(tmp_path, "*** Add File: b", "+x"),
     )
-    (tmp_path / "a").write_text("mine\n")
-    (tmp_path / "b").write_text("mine\n")
+    (tmp_path / "a").write_text("mine\n", encoding="utf-8")
+    (tmp_path / "b").write_text("mine\n", encoding="utf-8")
     for planned, name in ((changed, "a"), (appeared, "b")):
         with pytest.raises(PatchError, match=rf"/{name}: it has changed since"):
             planned.commit()
@@ -257,7 +257,7 @@ def test_a_file_that_changed_meanwhile_is_not_overwritten(tmp_path: Path):
 
 def test_changes_say_what_becomes_of_each_file(tmp_path: Path):
     for name in ("over", "mod", "old", "target", "gone"):
-        (tmp_path / name).write_text(f"{name}\n")
+        (tmp_path / name).write_text(f"{name}\n", encoding="utf-8")
     planned = plan(
         tmp_path,
         *("*** Add File: over", "+1", "*** Add File: tmp", "+2", "*** Delete File: tmp"),
@@ -275,7 +275,7 @@ def test_changes_say_what_becomes_of_each_file(tmp_path: Path):
 
 
 def test_notes_come_with_the_plan(tmp_path: Path):
-    (tmp_path / "a").write_text("x\nx\n")
+    (tmp_path / "a").write_text("x\nx\n", encoding="utf-8")
     assert plan(tmp_path, "*** Update File: a", "-x").notes == (
         f"{tmp_path}/a: hunk 1 was applied at line 1, the first place that fits; it also fits at 2.",
     )
@@ -311,7 +311,7 @@ def test_writing_below_a_root_is_allowed(tmp_path: Path):
 
 def test_the_file_that_a_move_leaves_must_be_writable_too(tmp_path: Path):
     (tmp_path / "root").mkdir()
-    (tmp_path / "a").write_text("x\n")
+    (tmp_path / "a").write_text("x\n", encoding="utf-8")
     with pytest.raises(PatchError, match=r"^patch rejected"):
         plan_patch(
             enveloped("*** Update File: ../a", "*** Move to: b", "-x", "+y"),

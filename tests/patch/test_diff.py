@@ -36,9 +36,9 @@ def test_line_numbers_are_right_far_into_a_file(tmp_path: Path):
         "@@ -48,7 +48,8 @@",
         "@@ -78,7 +79,6 @@",
     ]
-    (tmp_path / "f").write_text(old)
+    (tmp_path / "f").write_text(old, encoding="utf-8")
     subprocess.run(["git", "apply", "-"], cwd=tmp_path, input=diff.encode(), check=True)
-    assert (tmp_path / "f").read_text() == new
+    assert (tmp_path / "f").read_text(encoding="utf-8") == new
 
 
 def test_large_changes_are_only_named():

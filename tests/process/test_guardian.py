@@ -94,7 +94,11 @@ def test_a_guardian_that_was_killed_is_replaced(tmp_path: Path) -> None:
 def _signal_guardian(agent: int, number: int) -> None:
     """Signal the one child of an agent that is a guardian."""
     listing = subprocess.run(
-        ["ps", "-A", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True
+        ["ps", "-A", "-o", "pid=,ppid=,args="],
+        capture_output=True,
+        text=True,
+        check=True,
+        encoding="utf-8",
     ).stdout
     for line in listing.splitlines():
         pid, parent, args = line.split(maxsplit=2)

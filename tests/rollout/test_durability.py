@@ -31,7 +31,10 @@ for n in range(1_000_000):
 def test_a_killed_writer_leaves_every_line_that_it_had_finished(tmp_path: Path, seed: int) -> None:
     wanted = random.Random(seed).randrange(1, 400)
     with subprocess.Popen(
-        [sys.executable, "-c", _WRITER, str(tmp_path)], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", _WRITER, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
     ) as process:
         assert process.stdout is not None
         path = Path(process.stdout.readline().strip())

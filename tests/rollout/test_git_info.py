@@ -19,7 +19,9 @@ _ENVIRONMENT = {
 
 def _git(cwd: Path, *arguments: str) -> str:
     command = ["git", "-C", str(cwd), *arguments]
-    run = subprocess.run(command, env=_ENVIRONMENT, capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        command, env=_ENVIRONMENT, capture_output=True, text=True, check=True, encoding="utf-8"
+    )
     return run.stdout.strip()
 
 

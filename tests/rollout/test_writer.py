@@ -108,6 +108,7 @@ def test_the_file_is_named_for_its_local_time_and_thread_and_private(tmp_path: P
         capture_output=True,
         text=True,
         check=True,
+        encoding="utf-8",
     ).stdout.strip()
     name = f"rollout-2026-11-21T02-52-59-{session.id}.jsonl"
     assert printed == f"/home/sessions/2026/11/21/{name}"
@@ -209,7 +210,11 @@ def test_a_full_disk_at_the_start_leaves_no_file(tmp_path: Path) -> None:
         "except SessionError as error: print(error)\n"
     )
     printed = subprocess.run(
-        [sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, check=True
+        [sys.executable, "-c", script, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=True,
+        encoding="utf-8",
     ).stdout
     assert printed.endswith("can not be written: File too large\n")
     assert list(tmp_path.rglob("*.jsonl")) == []

@@ -39,7 +39,7 @@ def run(tool: ApplyPatch, patch: str, context: ToolContext) -> ToolOutput:
 
 
 def test_a_patch_is_applied_and_announced(tmp_path: Path):
-    (tmp_path / "old").write_text("1\n")
+    (tmp_path / "old").write_text("1\n", encoding="utf-8")
     events: list[Event] = []
     patch = enveloped(
         *("*** Update File: old", "*** Move to: new", "-1", "+2", "*** Add File: added", "+x")
@@ -66,7 +66,7 @@ def test_a_patch_is_applied_and_announced(tmp_path: Path):
     )
     done = FileChange(id=item.id, changes=item.changes, status="completed", diff=item.diff)
     assert events == [ItemStarted(item), ItemCompleted(done)]
-    assert (tmp_path / "new").read_text() == "2\n"
+    assert (tmp_path / "new").read_text(encoding="utf-8") == "2\n"
 
 
 def test_relative_paths_start_at_the_directory_given(tmp_path: Path):
@@ -78,7 +78,7 @@ def test_relative_paths_start_at_the_directory_given(tmp_path: Path):
 
 
 def test_notes_follow_the_summary(tmp_path: Path):
-    (tmp_path / "a").write_text("x\nx\n")
+    (tmp_path / "a").write_text("x\nx\n", encoding="utf-8")
     output = run(
         ApplyPatch(), enveloped("*** Update File: a", "-x"), tool_context(tmp_path, ignored)
     )
@@ -203,7 +203,7 @@ def test_a_failure_while_writing_is_reported_like_a_command(tmp_path: Path):
     def emit(event: Event) -> None:
         events.append(event)
         if isinstance(event, ItemStarted):
-            (tmp_path / "dir").write_text("in the way")
+            (tmp_path / "dir").write_text("in the way", encoding="utf-8")
 
     turn = tool_context(tmp_path, emit)
     output = run(ApplyPatch(), enveloped("*** Add File: a", "*** Add File: dir/x"), turn)
@@ -220,7 +220,7 @@ def test_a_failure_while_writing_is_reported_like_a_command(tmp_path: Path):
 
 def test_cancellation_while_writing_waits_for_the_end(tmp_path: Path):
     events: list[Event] = []
-    (tmp_path / "a").write_text("1\n")
+    (tmp_path / "a").write_text("1\n", encoding="utf-8")
 
     async def cancelled() -> None:
         calls: list[asyncio.Task[ToolOutput]] = []
@@ -238,7 +238,7 @@ def test_cancellation_while_writing_waits_for_the_end(tmp_path: Path):
             await calls[0]
 
     asyncio.run(cancelled())
-    assert (tmp_path / "a").read_text() == "2\n"
+    assert (tmp_path / "a").read_text(encoding="utf-8") == "2\n"
     assert (tmp_path / "b").exists()
     assert [type(event) for event in events] == [ItemStarted, ItemCompleted]
 

@@ -37,7 +37,7 @@ def test_an_image_is_told_by_its_bytes(tmp_path: Path, data: bytes, url: str):
 
 
 def test_what_can_not_be_shown_is_an_error(tmp_path: Path):
-    (tmp_path / "text").write_text("RIFF but no picture")
+    (tmp_path / "text").write_text("RIFF but no picture", encoding="utf-8")
     (tmp_path / "dir").mkdir()
     os.mkfifo(tmp_path / "pipe")
     with (tmp_path / "large").open("wb") as stream:
