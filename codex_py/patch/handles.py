@@ -133,13 +133,16 @@ def read_file(
         OSError: it is none, or another one, or can not be read.
     """
     fd = os.open(name, os.O_RDONLY | _EXISTING, dir_fd=dir_fd)
-    with os.fdopen(fd, "rb", buffering=0) as stream:
+    try:
         found = os.fstat(fd)
         if not stat.S_ISREG(found.st_mode):
             raise OSError(errno.EINVAL, "Not a regular file")
         if expected is not None and not os.path.samestat(found, expected):
             raise OSError(errno.ESTALE, "It was replaced while it was read")
-        return stream.read()
+        with os.fdopen(fd, "rb", buffering=0, closefd=False) as stream:
+            return stream.read()
+    finally:
+        os.close(fd)
 
 
 def write_new(

@@ -7,6 +7,7 @@ does nothing twice, and may itself be cut off and begun again.
 import os
 import stat
 from contextlib import suppress
+from itertools import zip_longest
 
 from codex_py.patch.change import Change, Entry, Status
 from codex_py.patch.handles import (
@@ -112,13 +113,15 @@ def _contents(name: str, found: os.stat_result, folder: int) -> bytes:
 
 
 def _is_torn(contents: bytes, change: Change) -> bool:
-    """Whether this is the file while it is overwritten in place: new at the front, old behind."""
+    """Whether this is the file while it is overwritten in place, or while that is taken back."""
     old, new = change.old, change.new
     if old is None or new is None:
         return False
-    pairs = enumerate(zip(contents, new, strict=False))
-    same = next((at for at, (now, wanted) in pairs if now != wanted), min(len(contents), len(new)))
-    return contents[same:] == old[same:]
+    shortest, longest = sorted((len(old), len(new)))
+    # However often that was cut off, each byte is an old or a new one.
+    return shortest <= len(contents) <= longest and all(
+        byte in pair for byte, pair in zip(contents, zip_longest(old, new), strict=False)
+    )
 
 
 def _restore(change: Change, before: Status, found: os.stat_result, folder: int) -> None:

@@ -1,0 +1,208 @@
+"""Bring back what a patch replaced.
+
+    plan = plan_undo(journal, entry)     # refused if a file was edited since; nothing is written
+    plan.commit()                        # everything is brought back, or nothing
+
+An undo is a patch like any other: it is kept in the journal, and undoing it does the patch again.
+"""
+
+import os
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from codex_py.errors import CodexError, PatchError
+from codex_py.patch.apply import FileChangePlan
+from codex_py.patch.change import Change, Entry, State
+from codex_py.patch.commit import Committed, commit, describe
+from codex_py.patch.diff import git_diff
+from codex_py.patch.entry_file import DamagedEntry
+from codex_py.patch.handles import read_file
+from codex_py.patch.journal import Journal
+from codex_py.patch.overlay import PlannedFile
+
+
+class EditedSince(PatchError):
+    """Files are no longer as the patch left them.
+
+    Attributes:
+        diff: from what the patch left to what is there, in the manner of git.
+    """
+
+    code = "edited_since"
+
+    def __init__(self, reason: str, diff: str) -> None:
+        super().__init__(reason, kind="match")
+        self.diff = diff
+
+
+class UndoPlan:
+    """An undo that has been checked against the files as they are."""
+
+    def __init__(self, journal: Journal, entry: Entry, files: Sequence[PlannedFile]) -> None:
+        self.entry = entry
+        """What is undone."""
+        self.changes = [_file_change(file) for file in files]
+        """What that does to each file."""
+        self._journal = journal
+        self._files = files
+
+    def commit(self) -> Committed:
+        """Write everything, or nothing. To be called once.
+
+        Raises:
+            PatchError: of kind `file`: writing failed, or a file has changed since it was checked.
+        """
+        obsolete = list(reversed(self.entry.made))
+        return commit(self._files, self._journal, undoes=self.entry.number, obsolete=obsolete)
+
+
+def plan_undo(journal: Journal, number: int | None = None, *, force: bool = False) -> UndoPlan:
+    """Find a patch and check that it can be undone. Nothing is written.
+
+    Args:
+        number: of the entry; None takes the newest patch made in the journal's working directory or
+            below it that has not been undone.
+        force: bring back the old contents even of files that were edited since. The edits are kept as
+            what that replaces.
+
+    Raises:
+        EditedSince: a file is not as the patch left it.
+        CodexError: there is no such patch, or it is undone already, or its contents were not kept.
+    """
+    entry = _chosen(journal, number)
+    lost = [change.path for change in entry.changes if not change.kept]
+    if lost:
+        raise CodexError(
+            f"patch {entry.number} can not be undone: what was in {', '.join(lost)} was not kept",
+            code="not_undoable",
+        )
+    made = set(entry.made)
+    edited: list[FileChangePlan] = []
+    files: list[PlannedFile] = []
+    for change in entry.changes:
+        try:
+            file = _as_it_is(change, made)
+        except OSError as error:
+            raise PatchError(
+                f"Failed to read file {change.path}: {describe(error)}", kind="file"
+            ) from error
+        if not _as_it_was_left(file, change):
+            edited.append(
+                FileChangePlan(file.path, _kind(change.new, file.old), None, change.new, file.old)
+            )
+        files.append(_reversed(file, change))
+    if edited and not force:
+        names = ", ".join(str(change.path) for change in edited)
+        raise EditedSince(
+            f"patch {entry.number} was not undone: edited since: {names}",
+            git_diff(edited, Path(entry.cwd)),
+        )
+    return UndoPlan(journal, entry, files)
+
+
+def undone_by(entries: Sequence[Entry]) -> dict[int, int]:
+    """Which entries have been undone, and by which.
+
+    Args:
+        entries: the newest first.
+    """
+    undone: dict[int, int] = {}
+    for entry in entries:
+        if entry.undoes is not None and entry.number not in undone:
+            undone.setdefault(entry.undoes, entry.number)
+    return undone
+
+
+def entries(journal: Journal) -> tuple[list[Entry], list[int]]:
+    """What the journal holds, without the contents, the newest first; and what of it is damaged."""
+    found: list[Entry] = []
+    damaged: list[int] = []
+    for number in journal.numbers():
+        try:
+            found.append(journal.read(number, with_contents=False))
+        except DamagedEntry:
+            damaged.append(number)
+    return found, damaged
+
+
+def _chosen(journal: Journal, number: int | None) -> Entry:
+    known, damaged = entries(journal)
+    undone = undone_by(known)
+    if number is None:
+        number = next(
+            (
+                entry.number
+                for entry in known
+                if entry.undoes is None
+                and entry.number not in undone
+                and entry.state == State.COMMITTED
+                and Path(entry.cwd).is_relative_to(journal.cwd)
+            ),
+            None,
+        )
+        if number is None:
+            raise CodexError(
+                f"nothing to undo: no patch was made in {journal.cwd}", code="no_patch"
+            )
+    if number in undone:
+        raise CodexError(
+            f"patch {number} is undone already; undoing {undone[number]} brings it back",
+            code="undone_already",
+        )
+    if number in damaged:
+        raise CodexError(f"patch {number} can not be undone: its record is damaged", code="damaged")
+    try:
+        return journal.read(number)
+    except DamagedEntry as error:
+        raise CodexError(f"patch {number} can not be undone: {error}", code="no_patch") from error
+
+
+def _as_it_is(change: Change, made: set[str]) -> PlannedFile:
+    location = Path(change.location)
+    try:
+        before = location.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        before = None
+    if before is not None and stat.S_ISDIR(before.st_mode) and change.location in made:
+        # Made by the patch where a file was; it goes, and the file comes back.
+        before = None
+    file = PlannedFile(Path(change.path), location, before)
+    if before is not None:
+        if stat.S_ISLNK(before.st_mode):
+            file.old = os.fsencode(location.readlink())
+        else:
+            file.old = read_file(change.location, before)
+    return file
+
+
+def _as_it_was_left(file: PlannedFile, change: Change) -> bool:
+    if file.before is None or not change.exists:
+        return file.before is None and not change.exists
+    return stat.S_ISLNK(file.before.st_mode) == change.is_link and file.old == change.new
+
+
+def _reversed(file: PlannedFile, change: Change) -> PlannedFile:
+    file.touched = True
+    before = change.before
+    if before is None:
+        return file
+    file.present, file.new = True, change.old
+    file.is_link = stat.S_ISLNK(before.mode)
+    if not file.is_link and (not change.exists or change.is_link or change.mode is not None):
+        file.mode = before.permissions
+    if os.geteuid() == 0:
+        # Nobody else can give a file away.
+        file.owner = (before.user, before.group)
+    return file
+
+
+def _file_change(file: PlannedFile) -> FileChangePlan:
+    return FileChangePlan(file.path, _kind(file.old, file.new), None, file.old, file.new)
+
+
+def _kind(old: bytes | None, new: bytes | None) -> Literal["add", "delete", "update"]:
+    if old is None:
+        return "add"
+    return "update" if new is not None else "delete"
