@@ -18,7 +18,8 @@ from typing import Literal, NoReturn, TypeAlias
 from codex_py.errors import PatchError
 from codex_py.patch.names import git_names, header_name, unquoted
 
-Operation: TypeAlias = Literal["update", "add", "delete", "rename", "copy"]
+Operation: TypeAlias = Literal["update", "add", "delete", "rename", "copy", "uncopy"]
+"""`uncopy` is a copy in reverse: the old name, which was the new one, is deleted."""
 
 _RANGE = re.compile(rb"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@")
 _EPOCH = re.compile(rb"(?:1970-01-01|1969-12-31) ")
@@ -93,7 +94,12 @@ class FileDiff:
     """Every line of the diff itself ends in CRLF: it went through a program that makes it so."""
 
     def reversed(self) -> "FileDiff":
-        opposite: dict[Operation, Operation] = {"add": "delete", "delete": "add"}
+        opposite: dict[Operation, Operation] = {
+            "add": "delete",
+            "delete": "add",
+            "copy": "uncopy",
+            "uncopy": "copy",
+        }
         return replace(
             self,
             operation=opposite.get(self.operation, self.operation),

@@ -1,0 +1,195 @@
+"""Turn envelopes into unified diffs and back, going by the files that they are for.
+
+Either way, what comes out does the same to these files as what went in. An envelope can not say that a
+file is to end without a newline, to change its mode, to be a copy, or to hold what is not UTF-8; its lines
+end as the first line of the file does, and in a new file in LF. A diff that does any of this is refused.
+"""
+
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from codex_py.errors import PatchError
+from codex_py.patch.apply import FileChangePlan, PatchPlan, plan_patch
+from codex_py.patch.exact_diff import exact_diff
+from codex_py.patch.lines import BLANK
+from codex_py.patch.unified import DiffHunk, read_diff
+from codex_py.patch.unified_plan import plan_unified
+
+_NOT_UTF8 = "what is not UTF-8"
+_CONTEXTS = (3, 12, 1_000_000_000)
+"""Lines of context that are tried until each hunk has only one place; the last is the whole file."""
+
+
+def to_unified(text: str, cwd: Path) -> str:
+    """An envelope as a git diff, with three lines of context and names relative to `cwd`.
+
+    What is not UTF-8 comes decoded with `surrogateescape`.
+
+    Raises:
+        PatchError: the envelope does not fit the files, or changes some outside of `cwd`.
+    """
+    plan = plan_patch(text, cwd, None)
+    return exact_diff(plan.changes, cwd).decode(errors="surrogateescape")
+
+
+def to_envelope(diff: str, cwd: Path) -> str:
+    """A unified diff as an envelope.
+
+    Raises:
+        PatchError: the diff does not fit the files; or, of kind `parse`, an envelope can not say what
+            it does. The message names the file and the reason.
+    """
+    plan = plan_unified(diff, cwd, None)
+    sections = [_section(change, cwd) for change in plan.changes]
+    return "\n".join(["*** Begin Patch", *sections, "*** End Patch\n"])
+
+
+def _section(change: FileChangePlan, cwd: Path) -> str:
+    """The lines of one file, joined; checked to do what the change does."""
+    if reason := _unsayable(change, cwd):
+        path = change.move_to or change.path
+        raise PatchError(f"{path}: an envelope can not say {reason}", kind="parse")
+    section = ""
+    for context in _CONTEXTS:
+        section = "\n".join(_lines(change, cwd, context))
+        if _does(section, change, cwd):
+            return section
+    is_text = not any("\udc80" <= character <= "\udcff" for character in section)
+    reason = "how its lines end: they would all end as the first does" if is_text else _NOT_UTF8
+    raise PatchError(f"{change.path}: an envelope can not say {reason}", kind="parse")
+
+
+def _unsayable(change: FileChangePlan, cwd: Path) -> str | None:
+    for path in (change.path, change.move_to or change.path):
+        name = str(path.relative_to(cwd))
+        if "\n" in name or name != name.strip(BLANK):
+            return f"a name with a line break in it or blanks around it: {name!r}"
+    if change.new is None:
+        return None
+    old_bits = stat.S_IMODE(change.old_mode) if change.old_mode is not None else None
+    new_bits = stat.S_IMODE(change.new_mode) if change.new_mode is not None else None
+    if change.old is not None and change.replaced is None and old_bits != new_bits:
+        return f"that its mode changes to {new_bits or 0:o}"
+    if change.old is None and new_bits is not None:
+        return f"that a new file has the mode {new_bits:o}"
+    if change.new and not change.new.endswith(b"\n"):
+        return "that the file ends without a newline"
+    if change.old is None or change.kind == "add":
+        if b"\r\n" in change.new:
+            return "that lines of a new file end in CRLF"
+        try:
+            change.new.decode()
+        except UnicodeDecodeError:
+            return _NOT_UTF8
+    return None
+
+
+def _lines(change: FileChangePlan, cwd: Path, context: int) -> Iterator[str]:
+    name = str(change.path.relative_to(cwd))
+    if change.new is None:
+        yield f"*** Delete File: {name}"
+    elif change.old is None:
+        yield f"*** Add File: {name}"
+        yield from ("+" + line for line in change.new.decode().split("\n")[:-1])
+    elif change.old == change.new and change.move_to is None:
+        return
+    elif not change.old:
+        # There is no line to be found in an empty file.
+        yield f"*** Delete File: {name}"
+        yield f"*** Add File: {(change.move_to or change.path).relative_to(cwd)}"
+        yield from ("+" + line for line in change.new.decode().split("\n")[:-1])
+    else:
+        yield f"*** Update File: {name}"
+        if change.move_to is not None:
+            yield f"*** Move to: {change.move_to.relative_to(cwd)}"
+        hunks = _hunks(change, cwd, context)
+        for hunk in hunks:
+            yield "@@"
+            yield from (_text(line) for line in hunk.body)
+            if not hunk.trailing and hunk.leading:
+                yield "*** End of File"
+        if not hunks:
+            yield "@@"
+            yield " " + _text(change.old.partition(b"\n")[0])
+
+
+def _hunks(change: FileChangePlan, cwd: Path, context: int) -> tuple[DiffHunk, ...]:
+    files = read_diff(exact_diff([change], cwd, context))
+    return files[-1].hunks
+
+
+def _text(line: bytes) -> str:
+    return line.rstrip(b"\r\n").decode(errors="surrogateescape")
+
+
+def _does(section: str, change: FileChangePlan, cwd: Path) -> bool:
+    if not section:
+        return True
+    try:
+        plan = plan_patch(f"*** Begin Patch\n{section}\n*** End Patch", cwd, None)
+    except PatchError:
+        return False
+    return _outcome(plan.changes) == _outcome([change])
+
+
+def _outcome(changes: list[FileChangePlan]) -> dict[Path, bytes | None]:
+    """What is at each path in the end."""
+    outcome: dict[Path, bytes | None] = {}
+    for change in changes:
+        if change.move_to is None:
+            outcome[change.path] = change.new
+        else:
+            outcome[change.path] = None
+            outcome[change.move_to] = change.new
+    return outcome
+
+
+def reversed_diff(diff: str, cwd: Path) -> str:
+    """A diff that undoes what a unified diff does to the files under `cwd`.
+
+    It is made for the files as they are once `diff` is applied.
+
+    Raises:
+        PatchError: the diff does not fit the files.
+    """
+    plan = plan_unified(diff, cwd, None)
+    return exact_diff(_undone(plan), cwd).decode(errors="surrogateescape")
+
+
+def _undone(plan: PatchPlan) -> Iterator[FileChangePlan]:
+    for change in reversed(plan.changes):
+        yield from _opposite(change)
+
+
+def _opposite(change: FileChangePlan) -> Iterator[FileChangePlan]:
+    kind = change.kind
+    if change.old is None:
+        kind = "delete"
+    elif change.new is None:
+        kind = "add"
+    if change.move_to is None or change.replaced is None:
+        path, move_to = change.path, None
+        if change.move_to is not None:
+            path, move_to = change.move_to, change.path
+        yield FileChangePlan(
+            path,
+            kind,
+            move_to,
+            change.new,
+            change.old,
+            old_mode=change.new_mode,
+            new_mode=change.old_mode,
+        )
+        return
+    yield FileChangePlan(
+        change.move_to,
+        "update",
+        None,
+        change.new,
+        change.replaced,
+        None,
+        change.new_mode,
+        change.new_mode,
+    )
+    yield FileChangePlan(change.path, "add", None, None, change.old, None, None, change.old_mode)

@@ -1,0 +1,140 @@
+"""Write what a plan changes as a complete diff in git's format, which `git apply` takes back byte for byte.
+
+For people there is `codex_py.patch.diff`, which is bounded and leaves out what does not show.
+"""
+
+import difflib
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from io import BytesIO
+from itertools import takewhile
+from pathlib import Path
+
+from codex_py.errors import PatchError
+from codex_py.patch.apply import FileChangePlan
+from codex_py.patch.names import quoted
+from codex_py.patch.unified import NO_NEWLINE
+
+_MAX_CHANGED_LINES = 5_000
+"""Between the first and the last difference; beyond, they become one hunk: `difflib` can take quadratic
+time."""
+
+
+def exact_diff(changes: Iterable[FileChangePlan], root: Path, context: int = 3) -> bytes:
+    """A diff of all changes, with names relative to `root`, modes and renames.
+
+    Contents are written as they are, whatever their encoding, NUL bytes included.
+
+    Raises:
+        PatchError: a file is outside of `root`, was removed without being read, or is a symbolic link.
+    """
+    return b"".join([_file(part, root, context) for change in changes for part in _parts(change)])
+
+
+def _parts(change: FileChangePlan) -> Iterator[FileChangePlan]:
+    """The change, or what it comes to where git has no word for it: a move onto a file that is there."""
+    if change.move_to is None or change.replaced is None:
+        yield change
+        return
+    yield FileChangePlan(change.path, "delete", None, change.old, None, old_mode=change.old_mode)
+    yield FileChangePlan(
+        change.move_to,
+        "update",
+        None,
+        change.replaced,
+        change.new,
+        old_mode=change.new_mode,
+        new_mode=change.new_mode,
+    )
+
+
+def _file(change: FileChangePlan, root: Path, context: int) -> bytes:
+    if change.kind == "delete" and change.old is None:
+        raise PatchError(f"{change.path}: its contents are not known", kind="file")
+    if change.old_mode is not None and stat.S_ISLNK(change.old_mode):
+        raise PatchError(
+            f"{change.path}: a symbolic link can not be written as a diff", kind="file"
+        )
+    old_name = _name(change.path, root)
+    new_name = _name(change.move_to or change.path, root)
+    old_side, new_side = quoted(f"a/{old_name}"), quoted(f"b/{new_name}")
+    header = b"diff --git %s %s\n" % (old_side, new_side)
+    old_mode, new_mode = _mode(change.old_mode), _mode(change.new_mode)
+    is_new, is_gone = change.old is None, change.new is None
+    if is_new:
+        header += b"new file mode %s\n" % new_mode
+    elif is_gone:
+        header += b"deleted file mode %s\n" % old_mode
+    elif old_mode != new_mode:
+        header += b"old mode %s\nnew mode %s\n" % (old_mode, new_mode)
+    if change.move_to is not None:
+        header += b"rename from %s\nrename to %s\n" % (quoted(old_name), quoted(new_name))
+    old, new = list(BytesIO(change.old or b"")), list(BytesIO(change.new or b""))
+    if old == new:
+        return header
+    # git too ends a name with blanks in it with a tab, lest `patch` take the rest for a time.
+    old_side = b"/dev/null" if is_new else old_side + b"\t" * (b" " in old_side)
+    new_side = b"/dev/null" if is_gone else new_side + b"\t" * (b" " in new_side)
+    return header + b"".join(
+        [b"--- ", old_side, b"\n+++ ", new_side, b"\n", *_hunks(old, new, context)]
+    )
+
+
+def _name(path: Path, root: Path) -> str:
+    if not path.is_relative_to(root):
+        raise PatchError(f"{path} is outside of {root}", kind="refused")
+    return str(path.relative_to(root))
+
+
+def _mode(mode: int | None) -> bytes:
+    return b"100755" if mode is not None and mode & 0o100 else b"100644"
+
+
+def _hunks(old: Sequence[bytes], new: Sequence[bytes], context: int) -> Iterator[bytes]:
+    head = _common(old, new)
+    tail = _common(old[head:][::-1], new[head:][::-1])
+    skipped = max(head - context, 0)
+    cut = max(tail - context, 0)
+    old, new = old[skipped : len(old) - cut], new[skipped : len(new) - cut]
+    for group in _groups(old, new, head - skipped, tail - cut, context):
+        old_range = _range(group[0][1] + skipped, group[-1][2] + skipped)
+        new_range = _range(group[0][3] + skipped, group[-1][4] + skipped)
+        yield f"@@ -{old_range} +{new_range} @@\n".encode()
+        for tag, old_start, old_end, new_start, new_end in group:
+            if tag == "equal":
+                yield from _marked(b" ", old[old_start:old_end])
+            else:
+                yield from _marked(b"-", old[old_start:old_end])
+                yield from _marked(b"+", new[new_start:new_end])
+
+
+def _groups(
+    old: Sequence[bytes], new: Sequence[bytes], head: int, tail: int, context: int
+) -> Iterable[list[tuple[str, int, int, int, int]]]:
+    if max(len(old), len(new)) <= _MAX_CHANGED_LINES:
+        return difflib.SequenceMatcher(None, old, new).get_grouped_opcodes(context)
+    old_end, new_end = len(old) - tail, len(new) - tail
+    opcodes = [
+        ("equal", 0, head, 0, head),
+        ("replace", head, old_end, head, new_end),
+        ("equal", old_end, len(old), new_end, len(new)),
+    ]
+    return [opcodes]
+
+
+def _common(old: Sequence[bytes], new: Sequence[bytes]) -> int:
+    """How many lines both begin with."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
+
+
+def _marked(mark: bytes, lines: Sequence[bytes]) -> Iterator[bytes]:
+    for line in lines:
+        yield mark + line
+        if not line.endswith(b"\n"):
+            yield NO_NEWLINE
+
+
+def _range(start: int, end: int) -> str:
+    """Lines from 1; an empty range names the line before it."""
+    length = end - start
+    return f"{start + 1}" if length == 1 else f"{start + (length > 0)},{length}"
