@@ -83,6 +83,7 @@ class Toolbox:
         tools = builtin_tools(
             self._processes,
             self._plan,
+            home=self._config.home,
             shell=user_shell(self._environment),
             structured_shell=self._structured_shell,
             image_detail=self._image_detail,

@@ -12,7 +12,9 @@ from pydantic import AliasChoices, Field
 
 from codex_py.errors import PatchError, ToolError
 from codex_py.patch.apply import PatchPlan, plan_patch, writable_under
+from codex_py.patch.commit import Committed
 from codex_py.patch.diff import git_diff
+from codex_py.patch.journal import Journal
 from codex_py.protocol.approval import ApprovalPolicy, ApprovalRequest, ReviewDecision
 from codex_py.protocol.events import Change, FileChange, ItemCompleted, ItemStarted
 from codex_py.protocol.tools import ToolOutput
@@ -29,13 +31,18 @@ class ApplyPatchParams(ToolParams):
 
 
 class ApplyPatch:
-    """One instance serves a session: it remembers what the user has allowed for the session."""
+    """One instance serves a session: it remembers what the user has allowed for the session.
+
+    Args:
+        home: `$CODEX_HOME`, where a journal of what patches replace is kept; None keeps none.
+    """
 
     name = "apply_patch"
     params = ApplyPatchParams
     parallel = False
 
-    def __init__(self) -> None:
+    def __init__(self, home: Path | None = None) -> None:
+        self._home = home
         self._approved: set[Path] = set()
 
     async def run(self, params: ApplyPatchParams, context: ToolContext) -> ToolOutput:
@@ -51,8 +58,9 @@ class ApplyPatch:
             ToolError: the user was asked and said no.
         """
         started = time.monotonic()
+        journal = None if self._home is None else Journal(self._home, cwd)
         try:
-            plan, diff = await asyncio.to_thread(_plan, patch, cwd)
+            plan, diff, recovered = await asyncio.to_thread(_plan, patch, cwd, journal)
         except PatchError as error:
             return ToolOutput(_verification_failure(error), success=False)
         refusal = await self._refusal(plan, diff, context)
@@ -68,10 +76,10 @@ class ApplyPatch:
             diff=diff,
         )
         context.emit(ItemStarted(item))
-        error = await _commit(plan, item, context)
-        if error is not None:
-            return ToolOutput(_report(1, started, f"{error}\n"), success=False)
-        notes = "".join([f"Note: {note}\n" for note in plan.notes])
+        outcome = await _commit(plan, journal, item, context)
+        if isinstance(outcome, PatchError):
+            return ToolOutput(_report(1, started, f"{outcome}\n"), success=False)
+        notes = "".join([f"Note: {note}\n" for note in (*recovered, *plan.notes, *outcome.notes)])
         return ToolOutput(_report(0, started, plan.summary() + notes))
 
     async def _refusal(self, plan: PatchPlan, diff: str, context: ToolContext) -> str | None:
@@ -101,14 +109,18 @@ class ApplyPatch:
                 raise ToolError("patch rejected by user", code="ApprovalDenied")
 
 
-def _plan(patch: str, cwd: Path) -> tuple[PatchPlan, str]:
+def _plan(patch: str, cwd: Path, journal: Journal | None) -> tuple[PatchPlan, str, list[str]]:
+    """The plan, its diff, and what was recovered before: the files are read as they are after that."""
+    recovered = [] if journal is None else journal.recover()
     plan = plan_patch(patch, cwd, None)
-    return plan, git_diff(plan.changes, cwd)
+    return plan, git_diff(plan.changes, cwd), recovered
 
 
-async def _commit(plan: PatchPlan, item: FileChange, context: ToolContext) -> PatchError | None:
+async def _commit(
+    plan: PatchPlan, journal: Journal | None, item: FileChange, context: ToolContext
+) -> Committed | PatchError:
     """Write the plan and complete its item; the reason if nothing could be written."""
-    commit = asyncio.ensure_future(asyncio.to_thread(plan.commit))
+    commit = asyncio.ensure_future(asyncio.to_thread(plan.commit, journal))
     cancelled: asyncio.CancelledError | None = None
     while not commit.done():
         try:
@@ -125,7 +137,7 @@ async def _commit(plan: PatchPlan, item: FileChange, context: ToolContext) -> Pa
         raise cancelled
     if failure is not None and not isinstance(failure, PatchError):
         raise failure
-    return failure
+    return failure or commit.result()
 
 
 def _writable(context: ToolContext) -> Callable[[Path], bool] | None:

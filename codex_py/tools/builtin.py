@@ -1,5 +1,6 @@
 """Every tool that this program has itself, whatever a model is offered of them."""
 
+from pathlib import Path
 from typing import Any
 
 from codex_py.process.sessions import ProcessSessions
@@ -15,6 +16,7 @@ def builtin_tools(
     processes: ProcessSessions,
     plan: UpdatePlan,
     *,
+    home: Path | None,
     shell: str,
     structured_shell: bool,
     image_detail: str,
@@ -22,12 +24,13 @@ def builtin_tools(
 ) -> list[Tool[Any]]:
     """
     Args:
+        home: `$CODEX_HOME`, where what patches replace is kept; None keeps nothing.
         shell: path of the user's shell.
         structured_shell: `shell` and `local_shell` answer with JSON.
         image_detail: at which `view_image` shows images, as the service names it.
         max_poll_ms: the longest that `write_stdin` waits without writing.
     """
-    patch = ApplyPatch()
+    patch = ApplyPatch(home)
     return [
         ExecCommand(processes, shell, patch),
         WriteStdin(processes, max_poll_ms=max_poll_ms),

@@ -2,11 +2,15 @@ import asyncio
 import os
 import re
 import stat
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 from codex_py.errors import ToolError
+from codex_py.patch.apply import plan_patch
+from codex_py.patch.journal import Journal
+from codex_py.patch.undo import plan_undo
 from codex_py.protocol.approval import (
     ApprovalPolicy,
     ApprovalRequest,
@@ -17,6 +21,7 @@ from codex_py.protocol.events import Change, Event, FileChange, ItemCompleted, I
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.apply_patch import ApplyPatch
 from codex_py.tools.base import ToolContext
+from tests.support.patching import killed_at
 from tests.support.tool_calls import ScriptedApprover
 from tests.support.tool_context import tool_context
 
@@ -251,3 +256,27 @@ def test_new_files_go_by_the_umask(tmp_path: Path):
         os.umask(before)
     made = [tmp_path / "d", tmp_path / "d/a"]
     assert [stat.S_IMODE(path.stat().st_mode) for path in made] == [0o750, 0o640]
+
+
+def test_what_a_patch_replaces_is_kept_and_what_was_cut_off_is_told(tmp_path: Path):
+    home, root = tmp_path / "home", tmp_path / "root"
+    root.mkdir()
+    (root / "a").write_text("1\n")
+    journal = Journal(home, root)
+    update = enveloped("*** Update File: a", "-1", "+2")
+    moment = next(n for n in count() if not killed_at(n, lambda: applied(update, root, journal)))
+    (root / "a").write_text("1\n")
+    assert killed_at(moment - 1, lambda: applied(update, root, journal))
+    assert (root / "a").read_text() == "2\n"
+    tool = ApplyPatch(home)
+    output = run(tool, update, tool_context(root, ignored))
+    assert output.text.endswith(
+        f"M a\nNote: A patch in {root} was cut off while it was written; it has been taken back.\n"
+    )
+    plan_undo(journal).commit()
+    assert (root / "a").read_text() == "1\n"
+
+
+def applied(patch: str, cwd: Path, journal: Journal) -> None:
+    journal.recover()
+    plan_patch(patch, cwd, None).commit(journal)

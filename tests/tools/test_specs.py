@@ -17,6 +17,7 @@ def tools() -> dict[str, Tool[Any]]:
     every = builtin_tools(
         ProcessSessions(),
         UpdatePlan(),
+        home=None,
         shell="/bin/sh",
         structured_shell=False,
         image_detail="high",
