@@ -17,7 +17,8 @@ LAYERS = [
 """Each imports what is before it, and no sibling but those of the first and the last two layers."""
 
 CORE_MAY_IMPORT = {"errors", "protocol", "instructions", "core"}
-FRONTENDS_MAY_IMPORT = {"app", "core", "protocol", "config", "errors", "frontends"}
+FRONTENDS_MAY_IMPORT = {"app", "core", "protocol", "config", "errors", "patch", "frontends"}
+"""`patch`, because patches are applied and undone without a session too."""
 
 
 def imports() -> Iterator[tuple[str, str, str]]:

@@ -145,7 +145,7 @@ def suggestion(word: str, known: Sequence[str]) -> str:
 
 def exec_parser() -> argparse.ArgumentParser:
     """Every option. Help texts are in `frontends.help`, defaults in `Arguments`."""
-    parser = _Parser(add_help=False, allow_abbrev=False, argument_default=argparse.SUPPRESS)
+    parser = CommandParser(add_help=False, allow_abbrev=False, argument_default=argparse.SUPPRESS)
     add = parser.add_argument
     add("-h", "--help", action="store_true")
     add("-V", "--version", action="store_true")
@@ -195,7 +195,9 @@ def exec_parser() -> argparse.ArgumentParser:
     return parser
 
 
-class _Parser(argparse.ArgumentParser):
+class CommandParser(argparse.ArgumentParser):
+    """Raises `UsageError` where the parsers of the standard library leave the program."""
+
     def error(self, message: str) -> NoReturn:
         raise UsageError(message.removeprefix("argument "))
 

@@ -9,7 +9,7 @@ from codex_py.frontends.arguments import Arguments, UsageError, parse_arguments,
 from codex_py.frontends.streams import READER_LEFT, OutputStream
 from codex_py.frontends.terminal import printable
 
-_COMMANDS = ("exec", "demo", "config", "help")
+_COMMANDS = ("exec", "undo", "demo", "config", "help")
 
 _CODEX_COMMANDS = {
     *("a", "agents", "app-server", "apply", "archive", "cloud", "completion", "debug", "delete"),
@@ -25,6 +25,11 @@ def main(argv: Sequence[str]) -> int:
     # installed. Set behind the copy: what we start is not to know of it.
     os.environ["PYDANTIC_DISABLE_PLUGINS"] = "__all__"
     try:
+        if argv[:1] == ["undo"]:
+            # Its options are its own.
+            from codex_py.frontends.undo import run_undo  # noqa: PLC0415
+
+            return run_undo(argv[1:], environment)
         return _run(parse_arguments(argv), environment)
     except CodexError as error:
         text = printable(str(error))
@@ -79,9 +84,9 @@ def _config(words: Sequence[str], arguments: Arguments, environment: Mapping[str
 
 
 def _help(command: str | None) -> int:
-    from codex_py.frontends.help import CONFIG, EXEC, TOP  # noqa: PLC0415
+    from codex_py.frontends.help import CONFIG, EXEC, TOP, UNDO  # noqa: PLC0415
 
-    return _print({"exec": EXEC, "e": EXEC, "config": CONFIG}.get(command or "", TOP))
+    return _print({"exec": EXEC, "e": EXEC, "config": CONFIG, "undo": UNDO}.get(command or "", TOP))
 
 
 def _no_command(word: str | None) -> str:

@@ -8,6 +8,7 @@ Usage: codex-py [OPTIONS] COMMAND [ARGS]
 Commands:
   exec, e             Work on one prompt without asking anything, and exit
   exec resume         Go on with an earlier session
+  undo [ID]           Bring back what a patch replaced
   demo                Show a session that needs no key and no network
   config explain KEY  Say what a setting is, and which file or option set it
   help [COMMAND]      Print the help of a command
@@ -97,4 +98,28 @@ Usage: codex-py config explain [OPTIONS] KEY
 KEY is a dotted path, such as `model` or `sandbox_workspace_write.network_access`.
 The options -c, -p, -C, --enable, --disable and --ignore-user-config count as they
 do for `exec`.
+"""
+
+UNDO = """\
+Bring back what a patch replaced: all of it or nothing.
+
+Usage: codex-py undo [OPTIONS] [ID]
+
+Without ID, the last patch that was made in this folder or below it and is not
+undone yet. An undo is kept like a patch: `codex-py undo` with its ID does the
+patch again.
+
+Options:
+      --list     List the patches that are kept, the newest first
+      --show     Show what the patch changed, as a diff
+      --force    Bring back even files that were edited since
+      --json     Print JSON, one line for each patch
+  -C, --cd DIR   Folder to look from
+  -h, --help     Print help
+
+A file that was edited since the patch stops the undo: the edits are printed as
+a diff. Patches are kept for 30 days, up to 500 of them and 256 MB.
+
+Exit codes: 0 done; 1 nothing to undo; 2 usage; 7 edited since, or could not be
+written.
 """

@@ -71,7 +71,12 @@ def plan_undo(journal: Journal, number: int | None = None, *, force: bool = Fals
         EditedSince: a file is not as the patch left it.
         CodexError: there is no such patch, or it is undone already, or its contents were not kept.
     """
-    entry = _chosen(journal, number)
+    entry = find_patch(journal, number)
+    if later := undone_by(entries(journal)[0]).get(entry.number):
+        raise CodexError(
+            f"patch {entry.number} is undone already; undoing {later} brings it back",
+            code="undone_already",
+        )
     lost = [change.path for change in entry.changes if not change.kept]
     if lost:
         raise CodexError(
@@ -127,36 +132,42 @@ def entries(journal: Journal) -> tuple[list[Entry], list[int]]:
     return found, damaged
 
 
-def _chosen(journal: Journal, number: int | None) -> Entry:
-    known, damaged = entries(journal)
-    undone = undone_by(known)
+def changes_of_entry(entry: Entry) -> list[FileChangePlan]:
+    """What a patch did to each file."""
+    return [
+        FileChangePlan(Path(change.path), _fate(change), None, change.old, change.new)
+        for change in entry.changes
+    ]
+
+
+def find_patch(journal: Journal, number: int | None = None) -> Entry:
+    """
+    Args:
+        number: of the entry; None as for `plan_undo`.
+
+    Raises:
+        CodexError: there is no such patch, or its record is damaged.
+    """
     if number is None:
-        number = next(
-            (
-                entry.number
-                for entry in known
-                if entry.undoes is None
-                and entry.number not in undone
-                and entry.state == State.COMMITTED
-                and Path(entry.cwd).is_relative_to(journal.cwd)
-            ),
-            None,
-        )
-        if number is None:
-            raise CodexError(
-                f"nothing to undo: no patch was made in {journal.cwd}", code="no_patch"
-            )
-    if number in undone:
-        raise CodexError(
-            f"patch {number} is undone already; undoing {undone[number]} brings it back",
-            code="undone_already",
-        )
-    if number in damaged:
-        raise CodexError(f"patch {number} can not be undone: its record is damaged", code="damaged")
+        number = _newest(journal)
     try:
         return journal.read(number)
     except DamagedEntry as error:
-        raise CodexError(f"patch {number} can not be undone: {error}", code="no_patch") from error
+        raise CodexError(f"patch {number} can not be read: {error}", code="no_patch") from error
+
+
+def _newest(journal: Journal) -> int:
+    known, _ = entries(journal)
+    undone = undone_by(known)
+    for entry in known:
+        if (
+            entry.undoes is None
+            and entry.number not in undone
+            and entry.state == State.COMMITTED
+            and Path(entry.cwd).is_relative_to(journal.cwd)
+        ):
+            return entry.number
+    raise CodexError(f"nothing to undo: no patch was made in {journal.cwd}", code="no_patch")
 
 
 def _as_it_is(change: Change, made: set[str]) -> PlannedFile:
@@ -200,6 +211,12 @@ def _reversed(file: PlannedFile, change: Change) -> PlannedFile:
 
 def _file_change(file: PlannedFile) -> FileChangePlan:
     return FileChangePlan(file.path, _kind(file.old, file.new), None, file.old, file.new)
+
+
+def _fate(change: Change) -> Literal["add", "delete", "update"]:
+    if change.before is None:
+        return "add"
+    return "update" if change.exists else "delete"
 
 
 def _kind(old: bytes | None, new: bytes | None) -> Literal["add", "delete", "update"]:
