@@ -15,10 +15,7 @@ _UNIFIED = re.compile(
     r"^[ \t]*(?:diff --(?:git|cc|combined) \S|--- [^\n]*\n[ \t]*\+\+\+ |@@@ )", re.MULTILINE
 )
 _BARE_HUNK = re.compile(r"^@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@", re.MULTILINE)
-_FENCE = re.compile(
-    r"^(?P<indent>[ \t]*)(?P<fence>`{3,}|~{3,})[^\n`]*\n(?P<text>.*?)^[ \t]*(?P=fence)[`~]*[ \t\r]*$",
-    re.MULTILINE | re.DOTALL,
-)
+_FENCE = re.compile(r"^([ \t]*)(`{3,}|~{3,})([^\n]*)\n?", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +39,14 @@ def detect(data: bytes | str) -> Detected:
         raise PatchError("No files were modified.", kind="empty")
     if text.lstrip(BLANK + BOM).startswith("*** Begin Patch"):
         return _envelope(text, "an envelope")
-    has_envelope = _ENVELOPE.search(text) is not None
-    # Fences inside a diff have a mark in front of them, so those at the start of a line are around it.
-    fences = list(_FENCE.finditer(text))
-    diffs = [found for found in fences if _UNIFIED.search(found["text"])]
-    outside = _FENCE.sub("", text) if fences else text
-    has_bare_diff = _UNIFIED.search(_without_envelopes(outside)) is not None
-    if has_envelope and (has_bare_diff or any(not _ENVELOPE.search(d["text"]) for d in diffs)):
+    has_envelope = "*** Begin Patch" in text and _ENVELOPE.search(text) is not None
+    if not has_envelope and _UNIFIED.match(text):
+        # Nor does it matter what else is in it; it may be megabytes.
+        return Detected("unified", text, "a unified diff")
+    outside, fenced = _fences(text)
+    diffs = [block for block in fenced if _UNIFIED.search(block)]
+    has_bare_diff = _UNIFIED.search(_without_envelope(outside)) is not None
+    if has_envelope and (has_bare_diff or any(not _ENVELOPE.search(diff) for diff in diffs)):
         raise _unclear("it has both an envelope and a unified diff in it")
     if has_envelope:
         if len(_ENVELOPE.findall(text)) > 1:
@@ -59,7 +57,7 @@ def detect(data: bytes | str) -> Detected:
     if len(diffs) > 1:
         raise _unclear("several fenced blocks have unified diffs in them")
     if diffs:
-        return Detected("unified", _dedented(diffs[0]), "a unified diff in a fenced block")
+        return Detected("unified", diffs[0], "a unified diff in a fenced block")
     if _BARE_HUNK.search(text):
         raise _unclear("it has hunks, but no names of files (`---`, `+++`) before them")
     raise _unclear("it has neither '*** Begin Patch' nor the headers of a unified diff in it")
@@ -77,16 +75,27 @@ def _envelope(text: str, found: str) -> Detected:
     return Detected("envelope", text, found)
 
 
-def _without_envelopes(text: str) -> str:
-    return re.sub(
-        r"^\*\*\* Begin Patch.*?^\*\*\* End Patch", "", text, flags=re.MULTILINE | re.DOTALL
-    )
+def _without_envelope(text: str) -> str:
+    begin = _ENVELOPE.search(text)
+    end = text.rfind("\n*** End Patch")
+    return text if begin is None or end < 0 else text[: begin.start()] + text[end:]
 
 
-def _dedented(found: re.Match[str]) -> str:
-    """The text of a fence without what the fence itself is indented by."""
-    indent = found["indent"]
-    if not indent:
-        return found["text"]
-    lines = found["text"].split("\n")
-    return "\n".join([line.removeprefix(indent) for line in lines])
+def _fences(text: str) -> tuple[str, list[str]]:
+    """The text outside of fenced blocks, and each block, without what its fence is indented by.
+
+    A line of a diff inside a block is indented one more, so that it never ends the block.
+    """
+    outside: list[str] = []
+    blocks: list[str] = []
+    opened: re.Match[str] | None = None
+    at = 0
+    for found in _FENCE.finditer(text):
+        if opened is None:
+            opened = found
+        elif found[1] == opened[1] and found[2].startswith(opened[2]) and not found[3].strip():
+            outside.append(text[at : opened.start()])
+            block = text[opened.end() : found.start()]
+            blocks.append(re.sub(f"^{opened[1]}", "", block, flags=re.MULTILINE))
+            at, opened = found.end(), None
+    return "".join([*outside, text[at:]]), blocks

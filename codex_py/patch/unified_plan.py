@@ -147,7 +147,12 @@ def _names(file: FileDiff, count: int) -> tuple[str | None, str | None]:
 def _guessed_strip(files: Sequence[FileDiff], root: Path) -> int:
     prefixed = sum(_has_git_prefix(file) for file in files) * 2 >= len(files)
     guesses = (1, 0) if prefixed else (0, 1)
-    found = {count: sum(_exists(file, root, count) for file in files) for count in guesses}
+    changed = sum(file.operation != "add" for file in files)
+    found: dict[int, int] = {}
+    for count in guesses:
+        found[count] = sum(_exists(file, root, count) for file in files)
+        if found[count] == changed:
+            return count
     return max(guesses, key=lambda count: found[count])
 
 
@@ -162,12 +167,13 @@ def _exists(file: FileDiff, root: Path, count: int) -> bool:
     if file.operation == "add":
         return False
     return any(
-        name and _is_inside(name) and os.path.lexists(root / name) for name in _names(file, count)
+        name and _is_inside(name) and os.path.lexists(f"{root}/{name}")
+        for name in _names(file, count)
     )
 
 
 def _is_inside(name: str) -> bool:
-    return not name.startswith("/") and ".." not in PurePosixPath(name).parts and "\0" not in name
+    return name[0] != "/" and "\0" not in name and (".." not in name or ".." not in name.split("/"))
 
 
 def _target(file: FileDiff, root: Path, count: int) -> _Target:
@@ -188,9 +194,10 @@ def _target(file: FileDiff, root: Path, count: int) -> _Target:
             )
     if old != new and file.operation in {"update", "add", "delete"}:
         old = new = _one_name(file, root, old, new)
-    return _Target(
-        file, Path(os.path.normpath(root / old)), Path(os.path.normpath(root / new)), old, new
-    )
+    old_path = new_path = Path(os.path.normpath(f"{root}/{old}"))
+    if old != new:
+        new_path = Path(os.path.normpath(f"{root}/{new}"))
+    return _Target(file, old_path, new_path, old, new)
 
 
 def _one_name(file: FileDiff, root: Path, old: str, new: str) -> str:

@@ -1,5 +1,6 @@
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -57,6 +58,19 @@ def test_what_is_no_single_patch_is_refused(text: str, message: str):
     assert f"no patch can be read from this: {message}" in str(caught.value)
 
 
+def test_fences_inside_a_diff_do_not_end_its_block():
+    diff = "--- a/f\n+++ b/f\n@@ -1,3 +1,3 @@\n ```\n-a\n+b\n ```\n"
+    assert detect(f"Do:\n```diff\n{diff}```\n").text == diff
+    assert detect(f"Do:\n{diff}").found == "a unified diff"
+
+
+def test_a_long_diff_is_recognised_in_linear_time():
+    text = "Do:\n" + DIFF + "".join(f"@@ -{n} +{n} @@\n ```\n-a\n+b\n" for n in range(50_000))
+    started = time.perf_counter()
+    assert detect(text).kind == "unified"
+    assert time.perf_counter() - started < 2
+
+
 def test_blank_input_is_an_empty_patch():
     with pytest.raises(PatchError) as caught:
         detect(" \n\n")
@@ -75,6 +89,6 @@ def test_an_envelope_is_applied_without_the_modules_for_diffs():
         "print(sorted({'unidiff', 'difflib', 'codex_py.patch.unified'} & set(sys.modules)))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, encoding="utf-8"
     )
     assert done.stdout == "[]\n"
