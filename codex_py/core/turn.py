@@ -88,11 +88,12 @@ class _RunningCall:
     task: asyncio.Task["OutputItem"]
     started_at: float = field(default_factory=time.monotonic)
 
-    def output(self, handlers: ItemHandlers) -> "OutputItem":
+    def output(self, handlers: ItemHandlers, aborted: str) -> "OutputItem":
+        """The output of the call; one that says `aborted` for a call that was stopped."""
         if self.task.done() and not self.task.cancelled():
             return self.task.result()
         elapsed_s = time.monotonic() - self.started_at
-        text = f"Wall time: {elapsed_s:.1f} seconds\naborted by user"
+        text = f"Wall time: {elapsed_s:.1f} seconds\n{aborted}"
         return handlers.answer(self.call, ToolOutput(text, success=False))
 
 
@@ -190,7 +191,7 @@ class _Response:
                             running.task.cancel()
         finally:
             if handlers is not None:
-                self._settle(handlers, whole=failure is None)
+                self._settle(handlers, failure)
         return failure
 
     def _take(self, event: ResponseEvent, handlers: ItemHandlers, calls: asyncio.TaskGroup) -> None:
@@ -237,13 +238,14 @@ class _Response:
             work = handlers.dispatch(call)
         self._running.append(_RunningCall(index, call, calls.create_task(work)))
 
-    def _settle(self, handlers: ItemHandlers, *, whole: bool) -> None:
+    def _settle(self, handlers: ItemHandlers, failure: ModelError | None) -> None:
         """Record what is held back, then the outputs in the order in which the calls were recorded."""
-        for item in self._order.rest(whole=whole):
+        for item in self._order.rest(whole=failure is None):
             self._conversation.record(item)
+        aborted = "aborted by user" if failure is None else "aborted: the model's service failed"
         places = self._order.places
         for running in sorted(self._running, key=lambda running: places[running.index]):
-            self._conversation.record(running.output(handlers))
+            self._conversation.record(running.output(handlers, aborted))
 
 
 async def _refuse(output: "OutputItem") -> "OutputItem":

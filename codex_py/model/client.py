@@ -25,6 +25,8 @@ from codex_py.protocol.stream import (
 _CONNECT_S = 20.0
 _WRITE_S = 60.0
 """Without any progress."""
+_QUIET_IDLE_TIMEOUTS = 4
+"""How many idle time-outs long a server may send comments alone: some queue a request for minutes."""
 _MAX_ERROR_BYTES = 65_536
 _ERROR_BODY_S = 10.0
 _SECRET_CHARACTERS = 8
@@ -67,12 +69,9 @@ class HttpModelClient:
         self._headers = _headers(
             provider, key, headers, os.environ if environment is None else environment
         )
-        self._timeout = httpx.Timeout(
-            None,
-            connect=_CONNECT_S,
-            write=_WRITE_S,
-            read=provider.stream_idle_timeout_ms / 1000,
-        )
+        idle_s = provider.stream_idle_timeout_ms / 1000
+        self._timeout = httpx.Timeout(None, connect=_CONNECT_S, write=_WRITE_S, read=idle_s)
+        self._max_quiet_s = _QUIET_IDLE_TIMEOUTS * idle_s
 
     @asynccontextmanager
     async def stream(self, prompt: Prompt) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
@@ -113,7 +112,7 @@ class HttpModelClient:
     ) -> AsyncGenerator[ResponseEvent]:
         if limits := _rate_limits(response.headers):
             yield RateLimits(limits)
-        source = server_sent_events(response)
+        source = server_sent_events(response, max_quiet_s=self._max_quiet_s)
         try:
             async for data in source:
                 for event in decoder.feed(data):

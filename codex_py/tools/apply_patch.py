@@ -62,10 +62,10 @@ class ApplyPatch:
         try:
             plan, diff, recovered = await asyncio.to_thread(_plan, patch, cwd, journal)
         except PatchError as error:
-            return ToolOutput(_verification_failure(error), success=False)
+            return ToolOutput(_verification_failure(error), success=False, error_code="PatchFailed")
         refusal = await self._refusal(plan, diff, context)
         if refusal is not None:
-            return ToolOutput(refusal, success=False)
+            return ToolOutput(refusal, success=False, error_code="SandboxDenied")
 
         item = FileChange(
             id=context.next_item_id(),

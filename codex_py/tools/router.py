@@ -180,9 +180,10 @@ def _parse_arguments(tool: Tool[Any], arguments: str) -> BaseModel:
 
 
 def _parse_freeform(tool: Tool[Any], text: str) -> BaseModel:
-    if _is_freeform(tool):
-        return tool.params.model_validate({"input": text})
-    return _parse_arguments(tool, text)
+    if not _is_freeform(tool) or text.lstrip().startswith("{"):
+        # A freeform text that is wrapped in JSON after all, as some bridges do it.
+        return _parse_arguments(tool, text)
+    return tool.params.model_validate({"input": text})
 
 
 def _is_freeform(tool: Tool[Any]) -> bool:

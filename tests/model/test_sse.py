@@ -1,4 +1,5 @@
 import asyncio
+import itertools
 import json
 import random
 import time
@@ -167,3 +168,19 @@ def test_full_stream_reads_the_same_however_it_is_cut(seed: int) -> None:
         pieces.append(body[:size])
         body = body[size:]
     assert decoded(pieces) == decoded([sse_bytes(*full_stream())])
+
+
+def test_signs_of_life_without_an_event_are_waited_for_so_long_only() -> None:
+    async def main() -> None:
+        response = answer(itertools.repeat(b": keep-alive\n\n"))
+        async for _ in server_sent_events(response, max_quiet_s=0.05):
+            pass
+
+    with pytest.raises(StreamError, match="only signs of life"):
+        asyncio.run(asyncio.wait_for(main(), 10))
+
+
+def test_a_response_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sse, "MAX_RESPONSE_BYTES", 10_000)
+    error = failure(*itertools.repeat(b"data: x\n\n", 2_000))
+    assert error.code == "response_too_large"

@@ -124,7 +124,7 @@ def test_a_patch_that_does_not_fit_is_answered_in_plain_words(
 ):
     events: list[Event] = []
     output = run(ApplyPatch(), patch, tool_context(tmp_path, events.append))
-    assert output == ToolOutput(text.format(tmp_path), success=False)
+    assert output == ToolOutput(text.format(tmp_path), success=False, error_code="PatchFailed")
     assert events == []
 
 
@@ -141,11 +141,13 @@ def test_writing_outside_of_the_sandbox_is_refused(tmp_path: Path):
         ToolOutput(
             "patch rejected: writing outside of the project; rejected by user approval settings",
             success=False,
+            error_code="SandboxDenied",
         ),
         ToolOutput(
             "patch rejected: writing is blocked by read-only sandbox; rejected by user approval "
             "settings",
             success=False,
+            error_code="SandboxDenied",
         ),
     )
     assert events == []

@@ -169,6 +169,12 @@ def test_a_freeform_tool_is_taken_as_a_function_too(arguments: str) -> None:
     )
 
 
+def test_a_freeform_text_may_come_wrapped_in_json() -> None:
+    assert answer(custom("apply_patch", '{"input":"hi"}')) == CustomToolCallOutput(
+        call_id="c1", output="HI"
+    )
+
+
 def test_a_function_tool_is_taken_as_a_custom_call_too() -> None:
     assert answer(custom("add", '{"a":1}')) == CustomToolCallOutput(call_id="c1", output="1")
 
