@@ -144,13 +144,29 @@ def plan_patch(text: str, cwd: Path, writable: Callable[[Path], bool] | None) ->
 def writable_under(roots: Iterable[Path]) -> Callable[[Path], bool]:
     """A rule for `plan_patch`: what is under one of these directories, but for the protected names."""
     real_roots = [root.resolve() for root in roots]
+    protected = {_identity(root / name) for root in real_roots for name in PROTECTED} - {None}
+
+    def is_protected(path: Path) -> bool:
+        # Some file systems ignore case, or know an entry by a second, shorter name.
+        return path.name.casefold() in PROTECTED or _identity(path) in protected
 
     def writable(path: Path) -> bool:
-        below = [path.relative_to(root).parts for root in real_roots if path.is_relative_to(root)]
-        # A root inside another one is protected too. Some file systems ignore case.
-        return bool(below) and not any(p and p[0].casefold() in PROTECTED for p in below)
+        below = [
+            (root, path.relative_to(root).parts) for root in real_roots if path.is_relative_to(root)
+        ]
+        # A root inside another one is protected too.
+        return bool(below) and not any(p and is_protected(root / p[0]) for root, p in below)
 
     return writable
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """What a file is known by whatever its name; None where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _named(section: Section) -> tuple[Literal["A", "M", "D"], str]:

@@ -128,9 +128,9 @@ def _check_unchanged(change: Change, directories: Directories) -> None:
 def _missing_directories(entry: Entry, directories: Directories) -> list[str]:
     """Directories that written files need, the outermost first."""
     missing: dict[str, None] = {}
-    for change in entry.changes:
+    for needed, change in {c.folder: c for c in entry.changes if c.exists}.items():
         chain: list[str] = []
-        folder = change.folder if change.exists else "/"
+        folder = needed
         while folder not in missing:
             try:
                 directories.handle(folder)

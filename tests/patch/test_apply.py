@@ -299,6 +299,14 @@ def test_writing_elsewhere_is_refused(tmp_path: Path, path: str):
     )
 
 
+def test_what_is_protected_is_known_by_another_name_too(tmp_path: Path):
+    # As `GIT~1` is on some file systems.
+    (tmp_path / "metadata").mkdir()
+    (tmp_path / ".git").symlink_to("metadata")
+    with pytest.raises(PatchError, match=r"^patch rejected"):
+        plan_patch(enveloped("*** Add File: metadata/x"), tmp_path, writable_under([tmp_path]))
+
+
 def test_writing_below_a_root_is_allowed(tmp_path: Path):
     (tmp_path / "real").mkdir()
     (tmp_path / "root").symlink_to("real")

@@ -132,6 +132,23 @@ def restore(root: Path, wanted: dict[str, tuple[int, bytes]]) -> None:
             path.chmod(mode & 0o7777)
 
 
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write to any folder")
+def test_a_file_in_a_folder_that_may_not_be_written_is_overwritten_in_place(made: Journal):
+    old = tree(made.cwd)
+    made.cwd.chmod(0o555)
+    try:
+        for moment in count():
+            if not killed_at(
+                moment, lambda: patch(made, "*** Update File: plain", "-1", "+2", "+3")
+            ):
+                break
+            made.recover()
+            assert tree(made.cwd) == old, f"killed at {moment}"
+    finally:
+        made.cwd.chmod(0o755)
+    assert (made.cwd / "plain").read_text() == "2\n3\n"
+
+
 def test_what_another_process_is_doing_is_left_alone(made: Journal):
     assert killed_at(30, lambda: patch(made, *ALL_KINDS))
     before, names = tree(made.cwd), files(made)
