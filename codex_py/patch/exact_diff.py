@@ -111,15 +111,20 @@ def _hunks(old: Sequence[bytes], new: Sequence[bytes], context: int) -> Iterator
 def _groups(
     old: Sequence[bytes], new: Sequence[bytes], head: int, tail: int, context: int
 ) -> Iterable[list[tuple[str, int, int, int, int]]]:
-    if max(len(old), len(new)) <= _MAX_CHANGED_LINES:
-        return difflib.SequenceMatcher(None, old, new).get_grouped_opcodes(context)
     old_end, new_end = len(old) - tail, len(new) - tail
-    opcodes = [
+    matcher = difflib.SequenceMatcher(None, old[head:old_end], new[head:new_end])
+    if max(old_end, new_end) - head > _MAX_CHANGED_LINES:
+        changed = [("replace", 0, old_end - head, 0, new_end - head)]
+    else:
+        changed = matcher.get_opcodes()
+    # Context at both ends is not left to difflib: aligned with other lines it would be cut short, and
+    # git takes a hunk that ends in a change for the end of the file.
+    matcher.opcodes = [  # pyright: ignore[reportAttributeAccessIssue] -- its cache, not in typeshed
         ("equal", 0, head, 0, head),
-        ("replace", head, old_end, head, new_end),
+        *[(tag, i + head, j + head, k + head, n + head) for tag, i, j, k, n in changed],
         ("equal", old_end, len(old), new_end, len(new)),
     ]
-    return [opcodes]
+    return matcher.get_grouped_opcodes(context)
 
 
 def _common(old: Sequence[bytes], new: Sequence[bytes]) -> int:

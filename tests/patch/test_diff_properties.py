@@ -1,5 +1,6 @@
 """Whatever the files are, a diff of them makes one of the other, byte for byte, and back."""
 
+from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -45,6 +46,10 @@ def test_our_own_diff_makes_the_new_file_of_the_old_one(old: bytes, new: bytes, 
     backwards = apply_hunks(new, file.reversed().hunks, ROOT / "f", strict=True)
     assert (backwards.data, backwards.failures) == (old, [])
     assert file.reversed().reversed() == file
+    for hunk in file.hunks:
+        # git takes a hunk that ends in a change for the end of the file.
+        ends_file = hunk.at + len(hunk.old) == len(list(BytesIO(old)))
+        assert hunk.trailing == context or ends_file
 
 
 @thorough
