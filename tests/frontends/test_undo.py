@@ -19,7 +19,7 @@ UPDATE = ("*** Update File: a", "-1", "+2", "*** Add File: sub/b", "+x")
 def journal(tmp_path: Path) -> Journal:
     for name in ("home", "root"):
         (tmp_path / name).mkdir()
-    (tmp_path / "root" / "a").write_text("1\n")
+    (tmp_path / "root" / "a").write_text("1\n", encoding="utf-8")
     return Journal(tmp_path / "home", tmp_path / "root")
 
 
@@ -38,14 +38,14 @@ def test_the_last_patch_is_undone_and_done_again(journal: Journal):
         "Undid patch 1:\nM a\nD sub/b\nTo do it again: codex-py undo 2\n",
         "",
     )
-    assert (journal.cwd / "a").read_text() == "1\n"
+    assert (journal.cwd / "a").read_text(encoding="utf-8") == "1\n"
     assert not (journal.cwd / "sub").exists()
     assert outcome(undo(journal, "2")) == (
         0,
         "Undid patch 2:\nM a\nA sub/b\nTo do it again: codex-py undo 3\n",
         "",
     )
-    assert (journal.cwd / "a").read_text() == "2\n"
+    assert (journal.cwd / "a").read_text(encoding="utf-8") == "2\n"
 
 
 def test_there_may_be_nothing_to_undo(journal: Journal):
@@ -60,7 +60,7 @@ def test_there_may_be_nothing_to_undo(journal: Journal):
 
 def test_an_edit_since_stops_it_unless_forced(journal: Journal):
     patch(journal, *UPDATE)
-    (journal.cwd / "a").write_text("2\nmine\n")
+    (journal.cwd / "a").write_text("2\nmine\n", encoding="utf-8")
     diff = "diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1 +1,2 @@\n 2\n+mine\n"
     message = f"patch 1 was not undone: edited since: {journal.cwd}/a"
     assert outcome(undo(journal)) == (
@@ -75,7 +75,7 @@ def test_an_edit_since_stops_it_unless_forced(journal: Journal):
         "diff": diff,
     }
     assert undo(journal, "--force").returncode == 0
-    assert (journal.cwd / "a").read_text() == "1\n"
+    assert (journal.cwd / "a").read_text(encoding="utf-8") == "1\n"
 
 
 def test_patches_are_listed_the_newest_first(journal: Journal):
@@ -119,14 +119,14 @@ def test_patches_are_listed_the_newest_first(journal: Journal):
 
 def test_a_patch_is_shown_without_a_change(journal: Journal):
     patch(journal, *UPDATE)
-    (journal.cwd / "a").write_text("mine\n")
+    (journal.cwd / "a").write_text("mine\n", encoding="utf-8")
     diff = (
         "diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-1\n+2\n"
         "diff --git a/sub/b b/sub/b\nnew file\n--- /dev/null\n+++ b/sub/b\n@@ -0,0 +1 @@\n+x\n"
     )
     assert outcome(undo(journal, "--show")) == (0, diff, "")
     assert json.loads(undo(journal, "--show", "1", "--json").stdout)["diff"] == diff
-    assert (journal.cwd / "a").read_text() == "mine\n"
+    assert (journal.cwd / "a").read_text(encoding="utf-8") == "mine\n"
 
 
 def test_json_says_what_was_undone(journal: Journal):

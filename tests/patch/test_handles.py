@@ -15,7 +15,7 @@ def root(tmp_path: Path) -> Path:
     (tmp_path / "root" / "sub").mkdir(parents=True)
     (tmp_path / "outside").mkdir()
     for folder in ("root/sub", "outside"):
-        (tmp_path / folder / "f").write_text("1\n")
+        (tmp_path / folder / "f").write_text("1\n", encoding="utf-8")
     return tmp_path / "root"
 
 
@@ -72,7 +72,7 @@ def test_a_file_that_was_swapped_is_left_alone(
     become(root / "sub" / "f", root.parent / "outside" / "f")
     with pytest.raises(PatchError, match=r"/sub/f: it has changed since the patch was checked$"):
         planned.commit()
-    assert (root.parent / "outside" / "f").read_text() == "1\n"
+    assert (root.parent / "outside" / "f").read_text(encoding="utf-8") == "1\n"
 
 
 def test_only_the_expected_regular_file_is_read(root: Path):
@@ -111,7 +111,7 @@ def test_very_deep_directories_are_reached(tmp_path: Path):
     path.mkdir(parents=True)
     planned = plan_patch(enveloped(f"*** Add File: {path}/a/b", "+x"), tmp_path, None)
     planned.commit()
-    assert (path / "a" / "b").read_text() == "x\n"
+    assert (path / "a" / "b").read_text(encoding="utf-8") == "x\n"
 
 
 def test_a_directory_that_is_removed_is_not_remembered(tmp_path: Path):

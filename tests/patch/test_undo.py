@@ -22,7 +22,7 @@ def journal(tmp_path: Path) -> Journal:
 
 def write(root: Path, **files: str) -> None:
     for name, text in files.items():
-        (root / name).write_text(text)
+        (root / name).write_text(text, encoding="utf-8")
 
 
 def test_an_undo_brings_everything_back_and_undoing_that_does_it_again(journal: Journal):
@@ -83,7 +83,7 @@ def random_sections(choose: random.Random, root: Path, names: list[str]) -> list
     lines: list[str] = []
     for name in choose.sample(names, 3):
         there = (root / name).is_file()
-        text = (root / name).read_text() if there else ""
+        text = (root / name).read_text(encoding="utf-8") if there else ""
         match choose.randrange(4) if there else 4:
             case 0:
                 lines += [f"*** Delete File: {name}"]
@@ -151,7 +151,7 @@ def test_later_patches_of_the_same_file_are_undone_first(journal: Journal):
         plan_undo(journal, 1)
     plan_undo(journal).commit()
     plan_undo(journal).commit()
-    assert (journal.cwd / "a").read_text() == "1\n"
+    assert (journal.cwd / "a").read_text(encoding="utf-8") == "1\n"
 
 
 def test_the_last_patch_is_that_of_the_working_directory_or_below(journal: Journal):
@@ -204,7 +204,7 @@ def test_a_mode_that_was_changed_since_stays(journal: Journal):
     (journal.cwd / "a").chmod(0o755)
     plan_undo(journal).commit()
     assert stat.S_IMODE((journal.cwd / "a").stat().st_mode) == 0o755
-    assert (journal.cwd / "a").read_text() == "1\n"
+    assert (journal.cwd / "a").read_text(encoding="utf-8") == "1\n"
 
 
 def test_what_someone_put_into_a_new_directory_stays(journal: Journal):

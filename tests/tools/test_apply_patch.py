@@ -263,12 +263,12 @@ def test_new_files_go_by_the_umask(tmp_path: Path):
 def test_what_a_patch_replaces_is_kept_and_what_was_cut_off_is_told(tmp_path: Path):
     home, root = tmp_path / "home", tmp_path / "root"
     root.mkdir()
-    (root / "a").write_text("1\n")
+    (root / "a").write_text("1\n", encoding="utf-8")
     journal = Journal(home, root)
     update = enveloped("*** Update File: a", "-1", "+2")
     for moment in count():
         assert killed_at(moment, lambda: applied(update, root, journal))
-        if (root / "a").read_text() == "2\n":
+        if (root / "a").read_text(encoding="utf-8") == "2\n":
             break
     tool = ApplyPatch(home)
     output = run(tool, update, tool_context(root, ignored))
@@ -276,7 +276,7 @@ def test_what_a_patch_replaces_is_kept_and_what_was_cut_off_is_told(tmp_path: Pa
         f"M a\nNote: A patch in {root} was cut off while it was written; it has been taken back.\n"
     )
     plan_undo(journal).commit()
-    assert (root / "a").read_text() == "1\n"
+    assert (root / "a").read_text(encoding="utf-8") == "1\n"
 
 
 def applied(patch: str, cwd: Path, journal: Journal) -> None:
