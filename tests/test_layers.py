@@ -8,16 +8,18 @@ PACKAGE = Path(codex_py.__file__).parent
 
 LAYERS = [
     {"errors", "instructions", "protocol"},
-    {"model", "patch", "process", "sandbox", "mcp", "rollout", "config"},
+    {"model", "patch", "process", "sandbox", "rollout", "config"},
     {"tools"},
     {"core"},
-    {"app", "thread", "toolbox"},
+    {"app", "patching", "thread", "toolbox"},
     {"frontends", "testing", "__main__"},
 ]
 """Each imports what is before it, and no sibling but those of the first and the last two layers."""
 
 CORE_MAY_IMPORT = {"errors", "protocol", "instructions", "core"}
-FRONTENDS_MAY_IMPORT = {"app", "core", "protocol", "config", "errors", "patch", "frontends"}
+FRONTENDS_MAY_IMPORT = {
+    *("app", "patching", "core", "protocol", "config", "errors", "patch", "frontends"),
+}
 """`patch`, because patches are applied and undone without a session too."""
 
 
