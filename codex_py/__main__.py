@@ -11,6 +11,11 @@ if __name__ == "__main__" and not sys.flags.safe_path:
     del sys.path[0]
 
 
+_APPLY_PATCH = {"apply_patch", "applypatch"}
+"""Called by one of these names, by a symbolic link, it does nothing but apply a patch, as Codex does."""
+_RUN_AS_APPLY_PATCH = "--codex-run-as-apply-patch"
+
+
 def main() -> None:
     """Run the program and leave the process.
 
@@ -18,7 +23,8 @@ def main() -> None:
     """
     argv = sys.argv[1:]
     _open_standard_descriptors()
-    if argv in (["--version"], ["-V"]):
+    applies_patch = sys.argv[0].rpartition("/")[2] in _APPLY_PATCH
+    if argv in (["--version"], ["-V"]) and not applies_patch:
         # Before any import: 12 ms in all, most of it the interpreter's.
         _write_version()
         _leave(0)
@@ -26,8 +32,10 @@ def main() -> None:
     # the collector on again once it is loaded.
     gc.disable()
     try:
-        from codex_py.frontends.cli import main as run  # noqa: PLC0415
-
+        if applies_patch or argv[:1] == [_RUN_AS_APPLY_PATCH]:
+            from codex_py.frontends.apply_patch import main as run  # noqa: PLC0415
+        else:
+            from codex_py.frontends.cli import main as run  # noqa: PLC0415
         code = run(argv)
     except KeyboardInterrupt:
         code = 130

@@ -9,10 +9,10 @@ from codex_py.frontends.arguments import Arguments, UsageError, parse_arguments,
 from codex_py.frontends.streams import READER_LEFT, OutputStream
 from codex_py.frontends.terminal import printable
 
-_COMMANDS = ("exec", "undo", "demo", "config", "help")
+_COMMANDS = ("exec", "apply", "undo", "demo", "config", "help")
 
 _CODEX_COMMANDS = {
-    *("a", "agents", "app-server", "apply", "archive", "cloud", "completion", "debug", "delete"),
+    *("agents", "app-server", "archive", "cloud", "completion", "debug", "delete"),
     *("doctor", "exec-server", "features", "fork", "login", "logout", "mcp", "plugin", "queue"),
     *("remote-control", "resume", "review", "sandbox", "unarchive", "update"),
 }
@@ -25,8 +25,12 @@ def main(argv: Sequence[str]) -> int:
     # installed. Set behind the copy: what we start is not to know of it.
     os.environ["PYDANTIC_DISABLE_PLUGINS"] = "__all__"
     try:
+        # The options of these are their own.
+        if argv[:1] in (["apply"], ["a"]):
+            from codex_py.frontends.apply import run_apply  # noqa: PLC0415
+
+            return run_apply(argv[1:], environment)
         if argv[:1] == ["undo"]:
-            # Its options are its own.
             from codex_py.frontends.undo import run_undo  # noqa: PLC0415
 
             return run_undo(argv[1:], environment)
@@ -84,9 +88,10 @@ def _config(words: Sequence[str], arguments: Arguments, environment: Mapping[str
 
 
 def _help(command: str | None) -> int:
-    from codex_py.frontends.help import CONFIG, EXEC, TOP, UNDO  # noqa: PLC0415
+    from codex_py.frontends.help import APPLY, CONFIG, EXEC, TOP, UNDO  # noqa: PLC0415
 
-    return _print({"exec": EXEC, "e": EXEC, "config": CONFIG, "undo": UNDO}.get(command or "", TOP))
+    texts = {"exec": EXEC, "e": EXEC, "apply": APPLY, "a": APPLY, "config": CONFIG, "undo": UNDO}
+    return _print(texts.get(command or "", TOP))
 
 
 def _no_command(word: str | None) -> str:

@@ -8,6 +8,7 @@ Usage: codex-py [OPTIONS] COMMAND [ARGS]
 Commands:
   exec, e             Work on one prompt without asking anything, and exit
   exec resume         Go on with an earlier session
+  apply, a [FILE]     Apply a patch: an envelope or a unified diff
   undo [ID]           Bring back what a patch replaced
   demo                Show a session that needs no key and no network
   config explain KEY  Say what a setting is, and which file or option set it
@@ -122,4 +123,41 @@ a diff. Patches are kept for 30 days, up to 500 of them and 256 MB.
 
 Exit codes: 0 done; 1 nothing to undo; 2 usage; 7 edited since, or could not be
 written.
+"""
+
+APPLY = """\
+Apply a patch to the files of this folder: all of it or nothing.
+
+Usage: codex-py apply [OPTIONS] [FILE]
+
+FILE holds an envelope (`*** Begin Patch`), a unified diff, or text with one of
+them in it, such as a model's message. Without it, or with `-`, the patch is read
+from standard input; on a terminal, FILE left out means the last patch of the
+session that was held last in this folder.
+
+Options:
+      --check          Only say whether it fits
+  -R, --reverse        Undo a unified diff
+  -p, --strip N        Leave out N leading folders of the names in a diff (by
+                       default what its names and the files suggest)
+      --directory DIR  Put DIR in front of all names
+      --strict         Refuse what does not fit exactly, or in several places
+  -3, --3way           Merge where a file is not as the diff has it, if git has
+                       the version that the diff was made from
+      --partial        Apply what fits, and keep the rest in .rej files
+      --convert KIND   Print the patch as an `envelope` or a `unified` diff, for
+                       the files as they are, and change nothing
+      --json           Print one JSON object
+  -C, --cd DIR         Folder to work in
+  -h, --help           Print help
+
+What is outside of the folder, or in its .git, .codex, .agents or .aws, is
+refused. What a patch replaced can be brought back: see `codex-py help undo`.
+
+Started by the name `apply_patch`, through a symbolic link, codex-py takes an
+envelope as its one argument or from standard input, and prints what the tool of
+Codex prints.
+
+Exit codes: 0 done; 1 could not be read or written; 2 usage; 7 does not fit, or
+not all of it; 65 there is no patch in it, or several, or a damaged one.
 """

@@ -32,11 +32,12 @@ def files_of_thread(home: Path, thread_id: str) -> Iterator[Path]:
                 yield Path(entry.path)
 
 
-def latest_session(home: Path, *, cwd: Path | None, model_provider: str) -> Path | None:
-    """The session that was written to last, of those with this provider; None if there is none.
+def latest_session(home: Path, *, cwd: Path | None, model_provider: str | None) -> Path | None:
+    """The session that was written to last; None if there is none. Those of subagents never count.
 
     Args:
-        cwd: absolute; None for sessions of any directory. Sessions of subagents never count.
+        cwd: absolute; None for sessions of any directory.
+        model_provider: None for sessions with any provider.
     """
     files = sorted(_newest_first(home / SESSIONS), key=_modified, reverse=True)
     here = None if cwd is None else os.path.realpath(cwd)
@@ -44,7 +45,7 @@ def latest_session(home: Path, *, cwd: Path | None, model_provider: str) -> Path
         if (meta := _meta(Path(entry.path))) is None or isinstance(meta.source, dict):
             continue
         same_place = here is None or here in {meta.cwd, os.path.realpath(meta.cwd)}
-        if same_place and meta.model_provider == model_provider:
+        if same_place and model_provider in {None, meta.model_provider}:
             return Path(entry.path)
     return None
 

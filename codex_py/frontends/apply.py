@@ -1,0 +1,187 @@
+"""`codex-py apply`: apply an envelope or a unified diff to the files of a folder, all of it or nothing."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from codex_py.config.paths import codex_home, project_root
+from codex_py.errors import CodexError, PatchError
+from codex_py.frontends.apply_options import ApplyOptions, apply_options, exit_code
+from codex_py.frontends.apply_report import Report, write_out
+from codex_py.frontends.patch_input import patch_input
+from codex_py.patch.apply import PatchPlan, plan_patch, writable_under
+from codex_py.patch.formats import Detected, detect
+from codex_py.patch.journal import Journal
+from codex_py.patch.match import Level
+from codex_py.patch.overlay import Overlay
+
+_MAX_NAMED = 3
+_MAX_STRIP_TRIED = 5
+
+
+def run_apply(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Do what the words after `apply` ask for; the exit code.
+
+    Raises:
+        CodexError: nothing was applied; not yet printed.
+    """
+    options = apply_options(argv)
+    if options.help:
+        from codex_py.frontends.help import APPLY  # noqa: PLC0415
+
+        return write_out(APPLY)
+    cwd = _folder(options.cd)
+    given = patch_input(options.file, cwd, environment)
+    report = Report(environment, as_json=options.json, size=len(given.data))
+    is_written = False
+    try:
+        found = detect(given.data)
+        report.found(found.kind, found.found, given.source)
+        if found.kind == "envelope":
+            options.refuse_for_envelope()
+        root = given.cwd or cwd
+        if options.convert:
+            return write_out(_converted(found, root, options))
+        journal = _journal(environment, root, report)
+        if journal is not None:
+            for sentence in journal.recover():
+                report.note(sentence)
+        report.progress("Checking the patch …")
+        plan = _plan(found, root, options, environment)
+        if options.check:
+            return report.fitting(plan, root, None, [])
+        report.progress(f"Writing {len(plan.changes)} files …")
+        is_written = True
+        committed = plan.commit(journal)
+        return report.fitting(plan, root, committed, _write_rejects(plan, root, report))
+    except PatchError as error:
+        if error.kind == "empty":
+            error = PatchError("the patch is empty: no files were modified", kind="empty")
+        error.exit_code = exit_code(error, written=is_written)
+        report.failure(error)
+        raise error
+
+
+def _folder(name: str) -> Path:
+    try:
+        path = Path(name).resolve(strict=True)
+    except OSError as error:
+        raise CodexError(f"can not work in {name!r}: {error.strerror}", code="cwd") from error
+    if not path.is_dir():
+        raise CodexError(f"can not work in {name!r}: Not a directory", code="cwd")
+    return path
+
+
+def _journal(environment: Mapping[str, str], cwd: Path, report: Report) -> Journal | None:
+    try:
+        return Journal(codex_home(environment), cwd)
+    except CodexError as error:
+        report.note(f"This patch can not be undone: {error}.")
+        return None
+
+
+def _converted(found: Detected, cwd: Path, options: ApplyOptions) -> str:
+    # Whoever only applies needs none of this.
+    from codex_py.patch.convert import reversed_diff, to_envelope, to_unified  # noqa: PLC0415
+
+    if options.convert == found.kind and not options.reverse:
+        return found.text
+    if options.convert == "envelope":
+        return to_envelope(found.text, cwd)
+    diff = found.text if found.kind == "unified" else to_unified(found.text, cwd)
+    return reversed_diff(diff, cwd) if options.reverse else diff
+
+
+def _plan(
+    found: Detected, cwd: Path, options: ApplyOptions, environment: Mapping[str, str]
+) -> PatchPlan:
+    if found.kind == "envelope":
+        plan = plan_patch(found.text, Path(os.path.normpath(cwd / (options.directory or ""))), None)
+        if options.strict:
+            _refuse_guesses(plan)
+    else:
+        plan = _plan_diff(found.text, cwd, options, environment)
+    if refused := plan.refused(writable_under([cwd])):
+        names = ", ".join(map(str, refused[:_MAX_NAMED]))
+        more = f" and {len(refused) - _MAX_NAMED} more" if len(refused) > _MAX_NAMED else ""
+        raise PatchError(
+            f"outside of {cwd}, or protected there (.git, .codex, .agents, .aws): {names}{more}",
+            kind="refused",
+        )
+    return plan
+
+
+def _refuse_guesses(plan: PatchPlan) -> None:
+    guessed = [hunk for hunk in plan.hunks if hunk.level != Level.EXACT or hunk.also_at]
+    if guessed:
+        notes = [note for hunk in guessed if (note := hunk.note())]
+        raise PatchError("\n".join(["not exact:", *notes]), kind="match")
+
+
+def _plan_diff(
+    text: str, cwd: Path, options: ApplyOptions, environment: Mapping[str, str]
+) -> PatchPlan:
+    # An envelope, which is what models write, does not pay for this.
+    from codex_py.patch.unified_plan import plan_unified  # noqa: PLC0415
+
+    three_way = None
+    if options.three_way:
+        from codex_py.patching import git_three_way  # noqa: PLC0415
+
+        three_way = git_three_way(cwd, environment)
+
+    def plan(strip: int | None, base: Path = cwd, *, partial: bool = False) -> PatchPlan:
+        return plan_unified(
+            text,
+            base,
+            None,
+            strip=strip,
+            directory=options.directory,
+            reverse=options.reverse,
+            strict=options.strict,
+            partial=partial,
+            three_way=three_way,
+        )
+
+    try:
+        return plan(options.strip, partial=options.partial)
+    except PatchError as error:
+        if error.kind not in {"file", "parse"} or not (hint := _hint(plan, cwd, options)):
+            raise
+        raise PatchError(f"{error.reason}\n{hint}", kind="file") from error
+
+
+def _hint(plan: Callable[[int | None, Path], PatchPlan], cwd: Path, options: ApplyOptions) -> str:
+    """Which other names of the files would do; empty if none would."""
+    for strip in range(_MAX_STRIP_TRIED):
+        if strip != options.strip and _fits(plan, strip, cwd):
+            return f"With -p{strip} it fits."
+    root = project_root(cwd, (".git",))
+    if root is not None and root != cwd and _fits(plan, options.strip, root):
+        return f"In {root} it fits: use -C."
+    return ""
+
+
+def _fits(plan: Callable[[int | None, Path], PatchPlan], strip: int | None, base: Path) -> bool:
+    try:
+        plan(strip, base)
+    except PatchError:
+        return False
+    return True
+
+
+def _write_rejects(plan: PatchPlan, cwd: Path, report: Report) -> list[Path]:
+    """Write what was left out beside the files that it is for, or where their folder would be."""
+    texts: dict[Path, bytes] = {}
+    for reject in plan.rejects:
+        folder = reject.path.parent if reject.path.parent.is_dir() else cwd
+        path = folder / f"{reject.path.name}.rej"
+        texts[path] = texts.get(path, b"") + reject.text
+    overlay = Overlay(cwd)
+    try:
+        files = [overlay.write(path, text) for path, text in texts.items()]
+        PatchPlan(files, [], [], []).checked(writable_under([cwd])).commit()
+    except (OSError, PatchError) as error:
+        report.note(f"what was left out could not be written: {error}")
+        return []
+    return list(texts)
