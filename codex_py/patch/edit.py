@@ -13,7 +13,7 @@ from pathlib import Path
 from codex_py.errors import PatchError
 from codex_py.patch.envelope import Hunk
 from codex_py.patch.explain import explain_block, explain_header, joined
-from codex_py.patch.lines import BOM, split_lines
+from codex_py.patch.lines import BOM, only_terminator, split_lines
 from codex_py.patch.match import Level, LineIndex, Match
 from codex_py.patch.report import HunkReport
 
@@ -58,32 +58,58 @@ def edit_text(text: str, hunks: Sequence[Hunk], path: str) -> Edit:
     Raises:
         PatchError: of kind `match`; it tells of every hunk that does not fit.
     """
-    wanted = [line for hunk in hunks for line in _searched(hunk)]
     bom = ""
-    if text.startswith(BOM) and not any(BOM in line for line in wanted):
+    if text.startswith(BOM) and not any(BOM in line for line in _searched(hunks)):
         bom, text = BOM, text[1:]
-    lines, terminators = split_lines(text)
+    end = only_terminator(text)
+    if end is None:
+        lines, terminators = split_lines(text)
+    else:
+        lines, terminators = text.split(end), list[str]()
+        if not lines[-1]:
+            lines.pop()
+    # Context can be written as the patch has it where that is what the file has, its terminators
+    # included, and where no hunk adds lines at a place that may be in the middle of another one.
+    in_blocks = end is not None and all(hunk.old_lines for hunk in hunks)
+    editor = _Editor(lines, hunks, path, in_blocks=in_blocks)
     try:
-        index = LineIndex(lines, wanted)
+        for number, hunk in enumerate(hunks, 1):
+            editor.apply(hunk, number)
     except ValueError as error:
         raise PatchError(f"Failed to apply the hunks of {path}: {error}", kind="match") from error
-    editor = _Editor(index, lines, path)
-    for number, hunk in enumerate(hunks, 1):
-        editor.apply(hunk, number)
     if editor.failures:
         raise PatchError(joined(editor.failures), kind="match")
-    written = _written(lines, terminators, editor.changes)
+    # The sort is stable: what is inserted at one place keeps its order.
+    changes = sorted(editor.changes, key=lambda change: change.start)
+    if end is None:
+        written = _written(lines, terminators, changes)
+    else:
+        written = _written_alike(lines, end, changes)
     return Edit(bom + written, tuple(editor.notes), tuple(editor.reports))
 
 
-def _searched(hunk: Hunk) -> Iterator[str]:
-    yield from hunk.headers
-    for header in hunk.headers:
-        if found := _RANGE.fullmatch(header):
-            yield found[2]
-    yield from hunk.old_lines
-    # Searched for to tell that a hunk has been applied before.
-    yield from hunk.new_lines
+def _searched(hunks: Sequence[Hunk]) -> Iterator[str]:
+    for hunk in hunks:
+        yield from hunk.headers
+        for header in hunk.headers:
+            if found := _RANGE.fullmatch(header):
+                yield found[2]
+        yield from hunk.old_lines
+        # Searched for to tell that a hunk has been applied before.
+        yield from hunk.new_lines
+
+
+def _written_alike(lines: list[str], end: str, changes: list[_Change]) -> str:
+    written: list[str] = []
+    at = 0
+    for change in changes:
+        written += lines[at : change.start]
+        written += change.lines
+        at = change.start + change.length
+    written += lines[at:]
+    # The last line gets a terminator as well.
+    written.append("")
+    return end.join(written)
 
 
 def _written(lines: list[str], terminators: list[str], changes: list[_Change]) -> str:
@@ -92,8 +118,7 @@ def _written(lines: list[str], terminators: list[str], changes: list[_Change]) -
         terminators[-1] = end
     written: list[str] = []
     at = 0
-    # The sort is stable: what is inserted at one place keeps its order.
-    for change in sorted(changes, key=lambda change: change.start):
+    for change in changes:
         for line, terminator in zip(
             lines[at : change.start], terminators[at : change.start], strict=True
         ):
@@ -109,10 +134,14 @@ def _written(lines: list[str], terminators: list[str], changes: list[_Change]) -
 class _Editor:
     """Finds the hunks of a section one after the other; the search only moves forward."""
 
-    def __init__(self, index: LineIndex, lines: Sequence[str], path: str) -> None:
-        self._index = index
+    def __init__(
+        self, lines: list[str], hunks: Sequence[Hunk], path: str, *, in_blocks: bool
+    ) -> None:
+        self._index = LineIndex(lines, _searched(hunks))
         self._lines = lines
         self._path = path
+        self._reported = Path(path)
+        self._in_blocks = in_blocks
         self._cursor = 0
         self.changes: list[_Change] = []
         self.notes: list[str] = []
@@ -144,7 +173,10 @@ class _Editor:
             self.failures.append(f"{failure}\n{reason}")
             return
         self._cursor = match.start + match.length
-        self.changes += _changes(match.start, old, new, hunk.context)
+        if self._in_blocks and match.level == Level.EXACT:
+            self.changes.append(_Change(match.start, len(old), new))
+        else:
+            self.changes += _changes(match.start, old, new, hunk.context)
         others = self._others(hunk, old, match) if old else []
         self._report(hunk, number, match.start, match.level, others)
         if old:
@@ -197,8 +229,9 @@ class _Editor:
         self, hunk: Hunk, number: int, start: int, level: Level, others: Sequence[int] = ()
     ) -> None:
         also_at = tuple([at + 1 for at in others])
-        path, line = Path(self._path), hunk.line
-        report = HunkReport(path, number, line, start + 1, level=level, also_at=also_at)
+        report = HunkReport(
+            self._reported, number, hunk.line, start + 1, level=level, also_at=also_at
+        )
         self.reports.append(report)
 
     def _note(self, number: int, match: Match, others: Sequence[int]) -> None:

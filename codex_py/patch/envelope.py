@@ -23,6 +23,8 @@ _UPDATE = "*** Update File: "
 _MOVE = "*** Move to: "
 
 _HEREDOC_STARTS = {"<<EOF", "<<'EOF'", '<<"EOF"'}
+_NO_LINE_OF_A_HUNK = re.compile("[^-+ ]")
+_NO_ADDED_LINE = re.compile("[^+]")
 _LOOKS_LIKE_PATCH = re.compile(r"\*\*\* |@@|[-+]")
 _QUOTED_SCRIPT = re.compile(r"\s-l?c\s+[\"']")
 
@@ -89,7 +91,8 @@ def _invalid(reason: str, line: int | None = None) -> PatchError:
 
 
 def _split(text: str) -> list[str]:
-    return [line.rstrip("\r") for line in text.strip(BLANK).split("\n")]
+    lines = text.strip(BLANK).split("\n")
+    return [line.rstrip("\r") for line in lines] if "\r" in text else lines
 
 
 def _boundary_error(lines: Sequence[str]) -> PatchError | None:
@@ -145,21 +148,21 @@ class _OpenHunk:
     def empty(self) -> bool:
         return not self.old_lines and not self.new_lines
 
-    def add(self, line: str) -> bool:
-        """Take a context, added or removed line; False if it is none of them."""
-        mark, text = line[:1], line[1:]
-        match mark:
-            case "" | " ":
-                self.context.append((len(self.old_lines), len(self.new_lines)))
-                self.old_lines.append(text)
-                self.new_lines.append(text)
-            case "-":
-                self.old_lines.append(text)
-            case "+":
-                self.new_lines.append(text)
-            case _:
-                return False
-        return True
+    def add(self, lines: Sequence[str]) -> None:
+        """Take lines that are context, added or removed; an empty one is context."""
+        old_at, new_at = len(self.old_lines), len(self.new_lines)
+        for line in lines:
+            mark = line[:1]
+            if mark == "-":
+                old_at += 1
+            elif mark == "+":
+                new_at += 1
+            else:
+                self.context.append((old_at, new_at))
+                old_at += 1
+                new_at += 1
+        self.old_lines += [line[1:] for line in lines if line[:1] != "+"]
+        self.new_lines += [line[1:] for line in lines if line[:1] != "-"]
 
     def close(self) -> Hunk:
         return Hunk(
@@ -175,8 +178,10 @@ class _OpenHunk:
 class _Parser:
     """Reads the lines of an envelope one section at a time."""
 
-    def __init__(self, lines: Sequence[str]) -> None:
+    def __init__(self, lines: list[str]) -> None:
         self._lines = lines
+        # A character for each line, so that the end of a hunk is found without looking at each.
+        self._marks = "".join([line[:1] or " " for line in lines])
         self._at = 1
         """Index of the line to be read next; the first marker is line 0."""
 
@@ -224,15 +229,16 @@ class _Parser:
         content: list[str] = []
         blank_line: int | None = None
         while not self._ends():
-            line = self._lines[self._at]
-            if line.startswith("+"):
+            added = self._run(_NO_ADDED_LINE)
+            if added:
                 if blank_line is not None:
                     # A blank line in the middle is a line that lost its mark, or none: who knows.
                     raise self._bad_header(blank_line)
-                content.append(line[1:])
-            elif line.strip(BLANK):
+                content += [line[1:] for line in added]
+                continue
+            if self._lines[self._at].strip(BLANK):
                 break
-            elif blank_line is None:
+            if blank_line is None:
                 blank_line = self._at + 1
             self._at += 1
         return "".join([line + "\n" for line in content])
@@ -244,6 +250,9 @@ class _Parser:
         if move_to:
             self._at += 1
         while not self._update_ends():
+            if hunks and not hunks[-1].end_of_file and (lines := self._run(_NO_LINE_OF_A_HUNK)):
+                hunks[-1].add(lines)
+                continue
             self._at += 1
             self._hunk_line(self._lines[self._at - 1], hunks)
         if not hunks:
@@ -256,12 +265,19 @@ class _Parser:
 
     def _update_ends(self) -> bool:
         # Indented markers are context lines here, but for the end marker on the very last line.
+        if self._at == len(self._lines) - 1:
+            return True
+        if self._marks[self._at] != "*":
+            return False
         line = self._lines[self._at].rstrip(BLANK)
-        return (
-            line == _END
-            or self._at == len(self._lines) - 1
-            or any(_path(line, header) for header in (_ADD, _DELETE, _UPDATE))
-        )
+        return line == _END or any(_path(line, header) for header in (_ADD, _DELETE, _UPDATE))
+
+    def _run(self, end: re.Pattern[str]) -> list[str]:
+        """Take the lines, none of them the last, up to one whose first character is an end."""
+        start, last = self._at, len(self._lines) - 1
+        found = end.search(self._marks, start, last)
+        self._at = last if found is None else found.start()
+        return self._lines[start : self._at]
 
     def _hunk_line(self, line: str, hunks: list[_OpenHunk]) -> None:
         bare = line.rstrip(BLANK)
@@ -282,8 +298,9 @@ class _Parser:
                 last.end_of_file = True
         else:
             hunk = last or _OpenHunk(self._at)
-            if not hunk.add(line):
+            if line[:1] not in "-+ ":
                 raise self._unexpected(self._at) if hunk.empty else self._no_marker(line)
+            hunk.add([line])
             if last is None:
                 hunks.append(hunk)
 

@@ -17,6 +17,14 @@ BOM = "\ufeff"
 _TERMINATOR = re.compile(r"(\r\n|\n|\r)")
 
 
+def only_terminator(text: str) -> str | None:
+    """LF or CRLF, if all lines of a file end in it but perhaps the last; None where they differ."""
+    if "\r" not in text:
+        return "\n"
+    count = text.count("\r\n")
+    return "\r\n" if count == text.count("\n") == text.count("\r") else None
+
+
 def split_lines(text: str) -> tuple[list[str], list[str]]:
     """The lines of a file without their terminators, and the terminator of each.
 

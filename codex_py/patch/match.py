@@ -27,12 +27,17 @@ _ASCII = str.maketrans(
     )
 )
 
+_LEVELS = tuple(Level)
+
 _NORMAL_FORMS: tuple[Callable[[str], str], ...] = (
     str,
     lambda line: line.rstrip(BLANK),
     lambda line: line.strip(BLANK),
     lambda line: line.strip(BLANK).translate(_ASCII),
 )
+
+_MAX_TRIES = 50
+"""Lines equal to the first of a block that are followed up before the file is indexed."""
 
 _OTHER = "\0"
 """Stands for every line that is not looked for."""
@@ -51,28 +56,25 @@ class LineIndex:
 
     At each level every distinct line that may be looked for becomes one character, so that finding
     a block is finding a string: `str.find` is written in C and linear even in bad cases. A level is
-    only prepared when all before it have failed.
+    only prepared when all before it have failed; and none is as long as every block is found as it
+    stands, among few that begin like it.
 
     Args:
         lines: of the file, without terminators.
-        wanted: every line of every block that will be searched for.
+        wanted: every line of every block that will be searched for. Only iterated over when needed.
 
-    Raises:
-        ValueError: there are more than a million distinct lines to look for.
+    Every search raises `ValueError` where there are more than a million distinct lines to look for.
     """
 
-    def __init__(self, lines: Sequence[str], wanted: Iterable[str]) -> None:
+    def __init__(self, lines: list[str], wanted: Iterable[str]) -> None:
         self._lines = lines
-        self._wanted = dict.fromkeys(wanted)
-        if len(self._wanted) >= sys.maxunicode:
-            raise ValueError("too many distinct lines")
+        self._wanted = wanted
         self._prepared: list[tuple[dict[str, str], str]] = []
 
     def find(self, block: Sequence[str], start: int = 0) -> Match | None:
         """The first place from line `start` on, at the strictest level that has one."""
-        for level in Level:
-            symbols, text = self._encoded(level, block)
-            if (at := text.find(symbols, start)) >= 0:
+        for level in _LEVELS:
+            if (at := self._first_at(level, block, start)) >= 0:
                 return Match(at, len(block), level)
         return None
 
@@ -106,16 +108,38 @@ class LineIndex:
 
     def places_at(self, level: Level, block: Sequence[str], start: int, limit: int) -> list[int]:
         """The first places of a level from line `start` on, up to `limit`."""
-        symbols, text = self._encoded(level, block)
         places: list[int] = []
         at = start - 1
-        while len(places) < limit and (at := text.find(symbols, at + 1)) >= 0:
+        while len(places) < limit and (at := self._first_at(level, block, at + 1)) >= 0:
             places.append(at)
         return places
 
     def others(self, block: Sequence[str], match: Match, limit: int) -> list[int]:
         """Up to `limit` later places that fit as well as `match` does."""
         return self.places_at(match.level, block, match.start + 1, limit)
+
+    def _first_at(self, level: Level, block: Sequence[str], start: int) -> int:
+        """The first place of a level from line `start` on; -1 if there is none."""
+        if level == Level.EXACT and block and not self._prepared:
+            at = self._scanned(list(block), start)
+            if at is not None:
+                return at
+        symbols, text = self._encoded(level, block)
+        return text.find(symbols, start)
+
+    def _scanned(self, block: list[str], start: int) -> int | None:
+        """The first exact place; -1 if there is none, and None if that takes too long to find out."""
+        lines, first, length = self._lines, block[0], len(block)
+        at = start
+        for _ in range(_MAX_TRIES):
+            try:
+                at = lines.index(first, at)
+            except ValueError:
+                return -1
+            if lines[at : at + length] == block:
+                return at
+            at += 1
+        return None
 
     def _encoded(self, level: Level, block: Sequence[str]) -> tuple[str, str]:
         """The block and the whole file, a character for each line."""
@@ -126,6 +150,10 @@ class LineIndex:
         return "".join([symbols[normal(line)] for line in block]), text
 
     def _prepare(self, normal: Callable[[str], str]) -> None:
+        if not self._prepared:
+            self._wanted = dict.fromkeys(self._wanted)
+            if len(self._wanted) >= sys.maxunicode:
+                raise ValueError("too many distinct lines")
         symbols: dict[str, str] = {}
         for line in self._wanted:
             symbols.setdefault(normal(line), chr(len(symbols) + 1))
