@@ -92,7 +92,8 @@ class Session:
         history: what the model has been told so far, the initial context included.
         load_handlers: see `Turn`.
         retries: gives each turn its budget.
-        end_turn: awaited at the end of every turn, before its last event.
+        end_turn: awaited at the end of every turn, before its last event; again if it was
+            interrupted.
     """
 
     def __init__(
@@ -159,6 +160,7 @@ class Session:
         try:
             self._record_prompt(text, images)
             await turn.run()
+            await self._end_turn(self)
         except CodexError as error:
             await self._fail(error)
             return TurnResult(self._last_message, self._usage, error)
@@ -170,7 +172,6 @@ class Session:
             # A mistake of ours. Whoever reads the events still gets an end; the traceback goes on.
             await self._fail(CodexError(f"internal error: {error!r}", code="internal"))
             raise
-        await self._end_turn(self)
         self.emit(TurnCompleted(self._usage))
         return TurnResult(self._last_message, self._usage)
 

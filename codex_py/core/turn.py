@@ -88,9 +88,14 @@ class _RunningCall:
     task: asyncio.Task["OutputItem"]
     started_at: float = field(default_factory=time.monotonic)
 
+    @property
+    def has_crashed(self) -> bool:
+        """Whether it ended with a mistake of ours, which goes on to whoever runs the turn."""
+        return self.task.done() and not self.task.cancelled() and self.task.exception() is not None
+
     def output(self, handlers: ItemHandlers, aborted: str) -> "OutputItem":
-        """The output of the call; one that says `aborted` for a call that was stopped."""
-        if self.task.done() and not self.task.cancelled():
+        """The output of the call; one that says `aborted` for a call that did not come to one."""
+        if self.task.done() and not self.task.cancelled() and not self.has_crashed:
             return self.task.result()
         elapsed_s = time.monotonic() - self.started_at
         text = f"Wall time: {elapsed_s:.1f} seconds\n{aborted}"
@@ -169,6 +174,7 @@ class _Response:
         self._earlier = list(ran)
         self._running: list[_RunningCall] = []
         self._order = _Order()
+        self._is_whole = False
         self.follow_up = False
 
     async def run(
@@ -205,6 +211,7 @@ class _Response:
             case OutputItemDone(index, item):
                 self._take_item(index, item, handlers, calls)
             case Completed(_, usage, end_turn):
+                self._is_whole = True
                 self._conversation.add_usage(usage)
                 self.follow_up = self.follow_up or end_turn is False
             case _:
@@ -240,9 +247,14 @@ class _Response:
 
     def _settle(self, handlers: ItemHandlers, failure: ModelError | None) -> None:
         """Record what is held back, then the outputs in the order in which the calls were recorded."""
-        for item in self._order.rest(whole=failure is None):
+        for item in self._order.rest(whole=self._is_whole):
             self._conversation.record(item)
-        aborted = "aborted by user" if failure is None else "aborted: the model's service failed"
+        if any(running.has_crashed for running in self._running):
+            aborted = "aborted: internal error"
+        elif failure is not None:
+            aborted = "aborted: the model's service failed"
+        else:
+            aborted = "aborted by user"
         places = self._order.places
         for running in sorted(self._running, key=lambda running: places[running.index]):
             self._conversation.record(running.output(handlers, aborted))
@@ -256,7 +268,8 @@ class _Order:
     """Puts the items of a response into the order of their places in it.
 
     An item is given out when nothing before it is still open. Reasoning is held until what it led to
-    is there as well: providers refuse reasoning that nothing follows, as a broken stream may leave it.
+    is there as well: providers refuse reasoning that nothing follows, as a stream that breaks, or a
+    user who interrupts it, may leave it.
     """
 
     def __init__(self) -> None:
@@ -270,7 +283,9 @@ class _Order:
         self._open.add(index)
 
     def drop(self, index: int) -> None:
+        """Leave out an item, and the reasoning that led to it."""
         self._open.discard(index)
+        self._held_reasoning.clear()
 
     def take(self, index: int, item: "ResponseItem") -> list["ResponseItem"]:
         """Add a completed item; the items that are next in order now."""

@@ -1,4 +1,5 @@
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
@@ -209,6 +210,40 @@ def test_reasoning_that_a_broken_stream_left_alone_is_not_sent_back() -> None:
     assert len(model.inputs[1]) == 1
 
 
+def test_reasoning_that_an_interruption_left_alone_is_not_kept() -> None:
+    async def run() -> FakeConversation:
+        thinking = asyncio.Event()
+
+        async def forever() -> None:
+            thinking.set()
+            await asyncio.Event().wait()
+
+        conversation = FakeConversation()
+        model = ScriptedModel([says("hi"), done(1, Reasoning(summary=[])), forever])
+        turn = asyncio.create_task(make_turn(conversation, model, echo).run())
+        await asyncio.wait_for(thinking.wait(), 5)
+        turn.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await turn
+        return conversation
+
+    conversation = asyncio.run(run())
+    assert [json.loads(item)["type"] for item in conversation.items] == ["message", "message"]
+
+
+def test_reasoning_of_a_call_that_is_sent_again_is_not_kept_twice() -> None:
+    response = [done(0, Reasoning(summary=[])), calls("c1", index=1)]
+    _, model = asyncio.run(
+        play(
+            [*response, StreamError("cut", started=True)],
+            [*response, completed()],
+            [completed()],
+            retries=1,
+        )
+    )
+    assert model.inputs[2] == model.inputs[1]
+
+
 def test_items_done_out_of_order_enter_history_in_the_order_of_the_response() -> None:
     announce = [OutputItemAdded(i, "x") for i in range(3)]
     _, model = asyncio.run(
@@ -304,6 +339,27 @@ def test_a_cancelled_turn_leaves_every_call_with_an_output() -> None:
     assert slow_id == "slow"
     assert slow.startswith("Wall time: ")
     assert slow.endswith("aborted by user")
+
+
+def test_a_tool_that_crashes_leaves_every_call_with_an_output() -> None:
+    async def tool(call: ToolCall) -> str:
+        if call.call_id == "bad":
+            raise RuntimeError("a mistake of ours")
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def run() -> FakeConversation:
+        conversation = FakeConversation()
+        model = ScriptedModel([calls("bad"), calls("slow", index=1), completed()])
+        with pytest.raises(ExceptionGroup) as caught:
+            await asyncio.wait_for(make_turn(conversation, model, tool).run(), 5)
+        assert caught.group_contains(RuntimeError, match="a mistake of ours")
+        return conversation
+
+    conversation = asyncio.run(run())
+    answered = outputs([json.loads(item) for item in conversation.items])
+    assert [call_id for call_id, _ in answered] == ["bad", "slow"]
+    assert all(text.endswith("aborted: internal error") for _, text in answered)
 
 
 def test_a_final_failure_stops_the_calls_that_still_run() -> None:
