@@ -9,6 +9,7 @@ from codex_py.errors import CodexError, PatchError
 from codex_py.frontends.apply_options import ApplyOptions, apply_options, exit_code
 from codex_py.frontends.apply_report import Report, write_out
 from codex_py.frontends.patch_input import patch_input
+from codex_py.frontends.terminal import printable
 from codex_py.patch.apply import PatchPlan, plan_patch, writable_under
 from codex_py.patch.formats import Detected, detect
 from codex_py.patch.journal import Journal
@@ -39,21 +40,23 @@ def run_apply(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         report.found(found.kind, found.found, given.source)
         if found.kind == "envelope":
             options.refuse_for_envelope()
-        root = given.cwd or cwd
+        base = given.cwd or cwd
         if options.convert:
-            return write_out(_converted(found, root, options))
-        journal = _journal(environment, root, report)
+            text = _converted(found, base, options)
+            return write_out(printable(text) if os.isatty(1) else text)
+        journal = _journal(environment, cwd, report)
         if journal is not None:
             for sentence in journal.recover():
                 report.note(sentence)
         report.progress("Checking the patch …")
-        plan = _plan(found, root, options, environment)
+        plan = _plan(found, base, options, environment)
+        _refuse_outside(plan, cwd)
         if options.check:
-            return report.fitting(plan, root, None, [])
+            return report.fitting(plan, cwd, None, [])
         report.progress(f"Writing {len(plan.changes)} files …")
         is_written = True
         committed = plan.commit(journal)
-        return report.fitting(plan, root, committed, _write_rejects(plan, root, report))
+        return report.fitting(plan, cwd, committed, _write_rejects(plan, cwd, report))
     except PatchError as error:
         if error.kind == "empty":
             error = PatchError("the patch is empty: no files were modified", kind="empty")
@@ -95,20 +98,22 @@ def _converted(found: Detected, cwd: Path, options: ApplyOptions) -> str:
 def _plan(
     found: Detected, cwd: Path, options: ApplyOptions, environment: Mapping[str, str]
 ) -> PatchPlan:
-    if found.kind == "envelope":
-        plan = plan_patch(found.text, Path(os.path.normpath(cwd / (options.directory or ""))), None)
-        if options.strict:
-            _refuse_guesses(plan)
-    else:
-        plan = _plan_diff(found.text, cwd, options, environment)
-    if refused := plan.refused(writable_under([cwd])):
+    if found.kind == "unified":
+        return _plan_diff(found.text, cwd, options, environment)
+    plan = plan_patch(found.text, Path(os.path.normpath(cwd / (options.directory or ""))), None)
+    if options.strict:
+        _refuse_guesses(plan)
+    return plan
+
+
+def _refuse_outside(plan: PatchPlan, root: Path) -> None:
+    if refused := plan.refused(writable_under([root])):
         names = ", ".join(map(str, refused[:_MAX_NAMED]))
         more = f" and {len(refused) - _MAX_NAMED} more" if len(refused) > _MAX_NAMED else ""
         raise PatchError(
-            f"outside of {cwd}, or protected there (.git, .codex, .agents, .aws): {names}{more}",
+            f"outside of {root}, or protected there (.git, .codex, .agents, .aws): {names}{more}",
             kind="refused",
         )
-    return plan
 
 
 def _refuse_guesses(plan: PatchPlan) -> None:

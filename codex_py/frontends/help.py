@@ -131,9 +131,9 @@ Apply a patch to the files of this folder: all of it or nothing.
 Usage: codex-py apply [OPTIONS] [FILE]
 
 FILE holds an envelope (`*** Begin Patch`), a unified diff, or text with one of
-them in it, such as a model's message. Without it, or with `-`, the patch is read
-from standard input; on a terminal, FILE left out means the last patch of the
-session that was held last in this folder.
+them in it, such as a model's message. Without it, or with `-`, the patch is
+read from standard input; on a terminal, FILE left out means the last patch of
+the session that was held last in this folder.
 
 Options:
       --check          Only say whether it fits

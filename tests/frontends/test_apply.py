@@ -1,0 +1,403 @@
+"""`codex-py apply`, the real program."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codex_py.frontends.help import APPLY
+from tests.support.patching import enveloped
+from tests.support.program import environment, run_codex_py
+
+DIFF = """\
+diff --git a/f b/f
+--- a/f
++++ b/f
+@@ -1,3 +1,3 @@
+ a
+-b
++B
+ c
+diff --git a/sub/g b/sub/g
+--- a/sub/g
++++ b/sub/g
+@@ -1 +1 @@
+-x
++y
+"""
+ENVELOPE = enveloped("*** Update File: f", "-b", "+B", "*** Update File: sub/g", "-x", "+y")
+SUMMARY = "Success. Updated the following files:\nM f\nM sub/g\n"
+AFTER = {"f": "a\nB\nc\n", "sub/g": "y\n"}
+
+
+class Place:
+    def __init__(self, folder: Path) -> None:
+        self.home = folder / "home"
+        self.root = folder / "root"
+        self.home.mkdir()
+        (self.root / "sub").mkdir(parents=True)
+        (self.root / "f").write_text("a\nb\nc\n")
+        (self.root / "sub" / "g").write_text("x\n")
+        self.before = self.tree()
+
+    def tree(self) -> dict[str, str]:
+        return {
+            str(path.relative_to(self.root)): path.read_text("utf-8", "surrogateescape")
+            for path in sorted(self.root.rglob("*"))
+            if path.is_file() and ".git" not in path.parts
+        }
+
+    def apply(
+        self,
+        *argv: str,
+        stdin: str = "",
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> tuple[int, str, str]:
+        done = run_codex_py(
+            ["apply", *argv],
+            self.home,
+            cwd or self.root,
+            env,
+            stdin.encode(errors="surrogateescape"),
+        )
+        return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("patch", "found"),
+    [
+        (ENVELOPE, "an envelope"),
+        (DIFF, "a unified diff"),
+        (f"Do this:\n\n```diff\n{DIFF}```\nDone.\n", "a unified diff in a fenced block"),
+        (f"Do this:\n\n```\n{ENVELOPE}\n```\nDone.\n", "an envelope in other text"),
+    ],
+)
+def test_what_is_found_is_applied(place: Place, patch: str, found: str) -> None:
+    assert place.apply(stdin=patch) == (0, SUMMARY, f"Found {found} in standard input.\n")
+    assert place.tree() == AFTER
+
+
+def test_a_file_may_be_named(place: Place) -> None:
+    (place.home / "p.diff").write_text(DIFF)
+    assert place.apply("../home/p.diff") == (
+        0,
+        SUMMARY,
+        "Found a unified diff in ../home/p.diff.\n",
+    )
+    assert place.apply("-R", "-", stdin=DIFF)[0] == 0
+    assert place.tree() == place.before
+
+
+def test_a_check_changes_nothing(place: Place) -> None:
+    assert place.apply("--check", stdin=DIFF) == (
+        0,
+        "The patch fits. It would update the following files:\nM f\nM sub/g\n",
+        "Found a unified diff in standard input.\n",
+    )
+    assert place.tree() == place.before
+    assert not (place.home / "codex-py").exists()
+
+
+def test_what_was_applied_can_be_undone(place: Place) -> None:
+    assert place.apply(stdin=ENVELOPE)[0] == 0
+    assert run_codex_py(["undo"], place.home, place.root).returncode == 0
+    assert place.tree() == place.before
+
+
+@pytest.mark.parametrize(
+    ("patch", "argv", "code", "message"),
+    [
+        ("", [], 65, "the patch is empty: no files were modified"),
+        (enveloped(), [], 65, "the patch is empty: no files were modified"),
+        ("hello", [], 65, "Invalid patch: no patch can be read from this: it has neither"),
+        (f"```\n{DIFF}```\n```\n{DIFF}```\n", [], 65, "several fenced blocks have unified diffs"),
+        (f"{ENVELOPE}\n{DIFF}", [], 65, ""),
+        (enveloped("*** Add File: \udcff", "+x"), [], 65, "an envelope must be UTF-8"),
+        (ENVELOPE[:-10], [], 65, "The last line of the patch must be '*** End Patch'"),
+        ("\n".join(DIFF.split("\n")[:6]), [], 65, "the diff is cut short"),
+        (DIFF.replace("-b", "-q"), [], 7, "the file has 'b', the patch 'q'"),
+        (ENVELOPE.replace("-b", "-q"), [], 7, "Failed to find expected lines in"),
+        (DIFF.replace("sub/g", "no/g"), [], 7, "no/g: No such file or directory"),
+        (DIFF, ["-p0"], 7, "With -p1 it fits."),
+        (DIFF, ["--strict", "--directory", ".."], 7, ""),
+        (enveloped("*** Add File: ../x", "+x"), [], 7, "outside of"),
+        (enveloped("*** Add File: .git/hooks/x", "+x"), [], 7, "protected"),
+        (enveloped("*** Update File: sub", "-x", "+y"), [], 7, "is not a file"),
+        (enveloped("*** Add File: sub", "+y"), [], 7, "sub: Is a directory"),
+        (ENVELOPE, ["-R"], 2, "an envelope can not be reversed; `codex-py undo`"),
+        (ENVELOPE, ["-p1"], 2, "--strip is for unified diffs, and this is an envelope"),
+        (ENVELOPE, ["--partial"], 2, "--partial is for unified diffs"),
+        (DIFF, ["--strip", "x"], 2, "-p/--strip: 'x' is no number of directories"),
+        (DIFF, ["--convert", "git"], 2, "--convert: 'git' is not a possible value"),
+        (DIFF, ["--convert", "unified", "--json"], 2, "--json does not go with --convert"),
+        (DIFF, ["--frob"], 2, "unrecognized arguments: --frob"),
+        (DIFF, ["missing"], 1, "Failed to read the patch 'missing': No such file or directory"),
+        (DIFF, ["."], 1, "Failed to read the patch '.': Is a directory"),
+        (DIFF, ["-C", "missing"], 1, "can not work in 'missing': No such file or directory"),
+    ],
+)
+def test_a_failure_changes_nothing_and_says_why(
+    place: Place, patch: str, argv: list[str], code: int, message: str
+) -> None:
+    found = place.apply(*argv, stdin=patch)
+    assert found[:2] == (code, "")
+    assert message in found[2]
+    assert "\nError: " in f"\n{found[2]}"
+    assert place.tree() == place.before
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read and write everything")
+def test_a_file_that_may_not_be_written_is_told(place: Place) -> None:
+    (place.root / "f").chmod(0o444)
+    code, _, stderr = place.apply(stdin=DIFF)
+    assert (code, "f: Permission denied" in stderr) == (7, True)
+    assert place.tree() == place.before
+
+
+def test_a_write_that_fails_is_no_misfit(place: Place) -> None:
+    big = enveloped("*** Update File: f", "-b", *["+" + "x" * 100] * 1000)
+    # A limit on the size of files stands in for a full disk.
+    done = subprocess.run(
+        ["bash", "-c", 'ulimit -f 1; exec "$@"', "-", sys.executable, "-m", "codex_py", "apply"],
+        cwd=place.root,
+        env=environment(place.home),
+        input=big.encode(),
+        capture_output=True,
+        timeout=30,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert b"File too large" in done.stderr
+    assert place.tree() == place.before
+
+
+def test_the_repository_is_named_from_below(place: Place) -> None:
+    (place.root / ".git").mkdir()
+    code, _, stderr = place.apply(stdin=DIFF, cwd=place.root / "sub")
+    assert (code, stderr.split("\n")[-2]) == (7, f"In {place.root} it fits: use -C.")
+    assert place.apply("-C", "..", stdin=DIFF, cwd=place.root / "sub")[0] == 0
+
+
+def test_names_may_be_put_below_a_folder(place: Place) -> None:
+    patch = enveloped("*** Update File: g", "-x", "+y")
+    assert place.apply("--directory", "sub", stdin=patch)[0] == 0
+    assert place.tree() == {**place.before, "sub/g": "y\n"}
+    diff = "--- g\n+++ g\n@@ -1 +1 @@\n-y\n+z\n"
+    assert place.apply("--directory=sub", "-p0", stdin=diff)[0] == 0
+    assert place.tree() == {**place.before, "sub/g": "z\n"}
+
+
+def test_strict_refuses_what_is_guessed(place: Place) -> None:
+    (place.root / "f").write_text("a\nb \nc\n")
+    before = place.tree()
+    for patch in (DIFF, ENVELOPE):
+        code, _, stderr = place.apply("--strict", stdin=patch)
+        assert (code, "exact" in stderr) == (7, True)
+        assert place.tree() == before
+
+
+def test_a_part_may_be_applied(place: Place) -> None:
+    (place.root / "f").write_text("a\nq\nc\n")
+    code, stdout, stderr = place.apply("--partial", stdin=DIFF)
+    assert (code, stdout) == (7, "Success. Updated the following files:\nM sub/g\n")
+    assert f"What was left out is in {place.root}/f.rej\n" in stderr
+    rejected = "--- a/f\n+++ b/f\n@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n"
+    assert place.tree() == {"f": "a\nq\nc\n", "f.rej": rejected, "sub/g": "y\n"}
+
+
+def test_json_has_all_there_is_to_know(place: Place) -> None:
+    (place.root / "f").write_text("0\na\nb\nc\n")
+    code, stdout, _ = place.apply("--json", stdin=DIFF)
+    hunk: dict[str, Any] = {"hunk": 1, "fuzz": 0, "level": "exact", "also_at": []}
+    f, g = f"{place.root}/f", f"{place.root}/sub/g"
+    assert (code, json.loads(stdout)) == (
+        0,
+        {
+            "format": "unified",
+            "found": "a unified diff",
+            "source": "standard input",
+            "applied": True,
+            "files": [{"path": f, "kind": "update"}, {"path": g, "kind": "update"}],
+            "hunks": [
+                {"path": f, "line": 4, "placed": 2, "offset": 1, **hunk},
+                {"path": g, "line": 12, "placed": 1, "offset": 0, **hunk},
+            ],
+            "notes": [f"{f}: hunk 1 was applied at line 2 (offset +1)."],
+            "reasons": [],
+            "rejects": [],
+            "conflicts": [],
+            "undo": 1,
+        },
+    )
+    code, stdout, stderr = place.apply("--json", stdin=DIFF)
+    failure = json.loads(stdout)
+    assert (code, failure["applied"], failure["error"]["kind"]) == (7, False, "match")
+    assert f"Error: {failure['error']['message']}\n" in stderr
+
+
+def test_patches_are_translated(place: Place) -> None:
+    _, envelope, _ = place.apply("--convert", "envelope", stdin=DIFF)
+    _, diff, _ = place.apply("--convert", "unified", stdin=envelope)
+    _, back, _ = place.apply("-R", "--convert", "unified", stdin=envelope)
+    assert place.tree() == place.before
+    assert diff == DIFF
+    assert place.apply(stdin=envelope)[0] == 0
+    assert place.tree() == AFTER
+    assert place.apply(stdin=back)[0] == 0
+    assert place.tree() == place.before
+
+
+def git(cwd: Path, *words: str) -> str:
+    settings = ("-c", "user.name=a", "-c", "user.email=a@example.com")
+    return subprocess.run(
+        ["git", *settings, *words], cwd=cwd, check=True, capture_output=True, encoding="utf-8"
+    ).stdout
+
+
+def test_git_merges_what_it_knows(place: Place) -> None:
+    git(place.root, "init", "-q")
+    git(place.root, "add", ".")
+    git(place.root, "commit", "-qm", "First")
+    (place.root / "f").write_text("a\nB\nc\n")
+    diff = git(place.root, "diff")
+    # Nothing that the repository's settings name is run.
+    for setting in ("core.fsmonitor", "diff.external"):
+        git(place.root, "config", setting, f"touch {place.home}/run")
+    (place.root / "f").write_text("a\nb\nc\nd\n")
+    code, _, stderr = place.apply("--3way", stdin=diff.replace(" c", " C"))
+    assert (code, place.tree()["f"]) == (0, "a\nB\nc\nd\n"), stderr
+    (place.root / "f").write_text("a\nmine\nc\n")
+    assert place.apply(stdin=diff)[0] == 7
+    code, _, stderr = place.apply("-3", stdin=diff)
+    assert (code, "merged with conflicts" in stderr) == (7, True)
+    assert place.tree()["f"].split("\n")[1:6] == [
+        *("<<<<<<< ours", "mine", "=======", "B", ">>>>>>> patch"),
+    ]
+    assert not (place.home / "run").exists()
+
+
+def test_git_is_not_taken_from_the_tree(place: Place) -> None:
+    fake = place.root / "git"
+    fake.write_text(f"#!/bin/sh\ntouch {place.home}/run\n")
+    fake.chmod(0o755)
+    index = DIFF.replace("--- a/f", "index 1234567..89abcde 100644\n--- a/f").replace("-b", "-q")
+    found = place.apply("--3way", stdin=index, env={"PATH": f"{place.root}:{os.environ['PATH']}"})
+    assert found[0] == 7
+    assert not (place.home / "run").exists()
+
+
+SESSION_ID = "01a1fd8c-88b2-7d8c-8a6c-9d795f0bbc4c"
+
+
+def write_session(place: Place, *items: Mapping[str, Any]) -> None:
+    folder = place.home / "sessions/2026/01/02"
+    folder.mkdir(parents=True)
+    meta = {"id": SESSION_ID, "cwd": str(place.root), "originator": "x", "cli_version": "1"}
+    lines = [("session_meta", meta), *[("response_item", item) for item in items]]
+    (folder / f"rollout-2026-01-02T03-04-05-{SESSION_ID}.jsonl").write_text(
+        "".join(
+            [
+                json.dumps({"timestamp": "T", "type": kind, "payload": payload}) + "\n"
+                for kind, payload in lines
+            ]
+        )
+    )
+
+
+def call(name: str, **arguments: Any) -> dict[str, Any]:
+    encoded = json.dumps(arguments)
+    return {"type": "function_call", "name": name, "arguments": encoded, "call_id": "1"}
+
+
+SCRIPT = f"apply_patch <<'EOF'\n{ENVELOPE}\nEOF\n"
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        {"type": "custom_tool_call", "name": "apply_patch", "input": ENVELOPE, "call_id": "1"},
+        call("apply_patch", input=ENVELOPE),
+        call("exec_command", cmd=SCRIPT),
+        call("shell", command=["bash", "-lc", SCRIPT]),
+        call("shell_command", command=f"cd sub && {SCRIPT}", workdir="sub/.."),
+        {
+            "type": "local_shell_call",
+            "call_id": "1",
+            "action": {"type": "exec", "command": ["apply_patch", ENVELOPE]},
+        },
+    ],
+    ids=["custom", "function", "exec_command", "shell", "shell_command", "local_shell"],
+)
+def test_on_a_terminal_the_last_patch_of_the_session_is_applied(
+    place: Place, item: dict[str, Any]
+) -> None:
+    other = {"type": "message", "role": "user", "content": "apply it"}
+    if "sub/.." in str(item):
+        item = json.loads(json.dumps(item).replace("sub/g", "g").replace("File: f", "File: ../f"))
+    write_session(place, call("apply_patch", input="older"), item, other)
+    code, shown = on_terminal(place, "apply")
+    assert f"Found an envelope in the last patch of session {SESSION_ID}." in shown
+    assert (code, place.tree()) == (0, AFTER)
+
+
+def test_there_may_be_no_session_or_no_patch(place: Place) -> None:
+    code, shown = on_terminal(place, "apply")
+    assert (code, f"Error: no session was held in {place.root};" in shown) == (1, True)
+    write_session(place)
+    code, shown = on_terminal(place, "apply")
+    assert (code, f"Error: the session {SESSION_ID} made no patch" in shown) == (1, True)
+
+
+def test_a_terminal_gets_a_coloured_diff_that_can_not_steer_it(place: Place) -> None:
+    (place.home / "p").write_text(enveloped("*** Add File: n", "+\x1b[2J", "*** Delete File: f"))
+    code, shown = on_terminal(place, "apply", "--check", "../home/p")
+    assert code == 0
+    assert shown.endswith(
+        "\x1b[1m+++ b/n\x1b[0m\n\x1b[36m@@ -0,0 +1 @@\x1b[0m\n\x1b[32m+␛[2J\x1b[0m\n"
+        "\x1b[1mdiff --git a/f b/f\x1b[0m\ndeleted file\n\x1b[1m--- a/f\x1b[0m\n"
+        "\x1b[1m+++ /dev/null\x1b[0m\n\x1b[36m@@ -1,3 +0,0 @@\x1b[0m\n"
+        "\x1b[31m-a\x1b[0m\n\x1b[31m-b\x1b[0m\n\x1b[31m-c\x1b[0m\n"
+        "The patch fits. It would update the following files:\nA n\nD f\n"
+    )
+
+
+def on_terminal(place: Place, *argv: str) -> tuple[int, str]:
+    """The exit code, and all that is printed, with a terminal for all three descriptors."""
+    ours, theirs = pty.openpty()
+    program = subprocess.Popen(
+        [sys.executable, "-m", "codex_py", *argv],
+        cwd=place.root,
+        env=environment(place.home, {"TERM": "xterm"}),
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    shown = b""
+    with program:
+        try:
+            while piece := os.read(ours, 4096):
+                shown += piece
+        except OSError:
+            # How Linux says that the other end is closed.
+            pass
+        finally:
+            os.close(ours)
+        return program.wait(30), shown.decode().replace("\r\n", "\n")
+
+
+def test_help_is_printed(place: Place) -> None:
+    assert place.apply("--help") == (0, APPLY, "")
+    assert max(map(len, APPLY.splitlines())) <= 80
