@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from codex_py.patch.handles import split
+from codex_py.patch.handles import join, split
 from codex_py.patch.overlay import PlannedFile
 
 MAX_KEPT = 32 * 1024 * 1024
@@ -87,7 +87,7 @@ class Change:
 
     @property
     def location(self) -> str:
-        return f"{self.folder.rstrip('/')}/{self.name}"
+        return join(self.folder, self.name)
 
     def made(self, contents: bytes) -> bool:
         """Whether this is what the change wrote."""
@@ -157,11 +157,11 @@ def changes_of(files: Sequence[PlannedFile], obsolete: Sequence[str] = ()) -> li
         before = file.before
         if not file.present and before is None:
             continue
-        folder, name = split(str(file.location))
+        folder, name = split(file.location)
         old = file.old if before is not None else None
         if before is not None and stat.S_ISLNK(before.st_mode):
             # A link that was moved has the contents of what it leads to for its own.
-            old = os.fsencode(file.location.readlink())
+            old = os.fsencode(os.readlink(file.location))  # noqa: PTH115
         new = (file.new or b"") if file.present else None
         in_place = (
             new is not None
@@ -178,10 +178,10 @@ def changes_of(files: Sequence[PlannedFile], obsolete: Sequence[str] = ()) -> li
         aside = None
         if before is not None and (new is None or not kept):
             # Whatever it is, renaming keeps everything about it for the way back.
-            aside = f"{_lasting(folder, obsolete).rstrip('/')}/{prefix}-{number}.old.tmp"
+            aside = join(_lasting(folder, obsolete), f"{prefix}-{number}.old.tmp")
         changes.append(
             Change(
-                path=str(file.path),
+                path=file.path,
                 folder=folder,
                 name=name,
                 before=Status.of(before),

@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from codex_py.errors import PatchError
-from codex_py.patch.apply import FileChangePlan, PatchPlan, plan_patch
+from codex_py.patch.apply import plan_patch
 from codex_py.patch.exact_diff import exact_diff
 from codex_py.patch.lines import BLANK
+from codex_py.patch.plan import FileChangePlan, PatchPlan
 from codex_py.patch.unified import DiffHunk, read_diff
 from codex_py.patch.unified_plan import plan_unified
 

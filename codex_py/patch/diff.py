@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 from pathlib import Path
 
-from codex_py.patch.apply import FileChangePlan
+from codex_py.patch.plan import FileChangePlan
 
 _CONTEXT = 3
 _MAX_BYTES = 4 * 1024 * 1024

@@ -11,8 +11,8 @@ from itertools import takewhile
 from pathlib import Path
 
 from codex_py.errors import PatchError
-from codex_py.patch.apply import FileChangePlan
 from codex_py.patch.names import quoted
+from codex_py.patch.plan import FileChangePlan
 from codex_py.patch.unified import NO_NEWLINE
 
 _MAX_CHANGED_LINES = 5_000

@@ -2,9 +2,13 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from codex_py.patch.envelope import Hunk
 from codex_py.patch.match import LineIndex
+
+if TYPE_CHECKING:
+    # Those who explain unified diffs do not read envelopes.
+    from codex_py.patch.envelope import Hunk
 
 _MAX_FAILURES = 5
 _MAX_SHOWN = 200
@@ -31,7 +35,7 @@ def explain_header(index: LineIndex, lines: Sequence[str], header: str, start: i
     return nearest(lines, [header])
 
 
-def explain_block(index: LineIndex, lines: Sequence[str], hunk: Hunk, start: int) -> str:
+def explain_block(index: LineIndex, lines: Sequence[str], hunk: "Hunk", start: int) -> str:
     """Why the old lines of a hunk were not found from line `start` on."""
     if found := index.find(hunk.old_lines, start):
         return (

@@ -1,6 +1,7 @@
 """A view of the file tree with the changes of a patch in it, none of which is on disk yet.
 
 Reading, writing and removing raise the `OSError` that the disk would raise, and see what was done before.
+Paths are strings here: for a patch of hundreds of files, making a `Path` of each costs more than reading them.
 """
 
 import errno
@@ -9,7 +10,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from codex_py.patch.handles import read_file
+from codex_py.patch.handles import join, read_file, split
 
 MAX_REMEMBERED = 16 * 1024 * 1024
 """Bytes up to which the contents of a deleted file are read, to be shown and brought back."""
@@ -19,9 +20,9 @@ MAX_REMEMBERED = 16 * 1024 * 1024
 class PlannedFile:
     """One directory entry, as it is on disk and as the patch will have it."""
 
-    path: Path
+    path: str
     """Absolute, as messages name it; symbolic links are not followed."""
-    location: Path
+    location: str
     """Where it really is: only the last name may be a symbolic link."""
     before: os.stat_result | None
     """Of the entry itself; None where there is none."""
@@ -58,49 +59,64 @@ class PlannedFile:
 
 class Overlay:
     def __init__(self, cwd: Path) -> None:
-        self._cwd = cwd
-        self._files: dict[Path, PlannedFile] = {}
-        self._real_parents: dict[Path, Path] = {}
-        self._directories: set[Path] = set()
+        self._cwd = str(cwd)
+        self._files: dict[str, PlannedFile] = {}
+        """By location."""
+        self._real_folders: dict[str, str] = {"/": "/"}
+        self._directories: set[str] = set()
         """Known to be directories, on disk or once the patch is applied."""
 
     @property
     def touched(self) -> list[PlannedFile]:
         return [file for file in self._files.values() if file.touched]
 
-    def absolute(self, path: str) -> Path:
+    def absolute(self, path: str) -> str:
         """Joined to the working directory; `..` is taken away with the name before it, as Codex does."""
-        joined = os.path.normpath(f"{self._cwd}/{path}" if path[:1] != "/" else path)
-        return Path("/" + joined.lstrip("/"))
+        normal = os.path.normpath(f"{self._cwd}/{path}" if path[:1] != "/" else path)
+        # Two slashes at the start have a meaning of their own, which they are to lose.
+        return "/" + normal.lstrip("/")
 
-    def entry(self, path: Path) -> PlannedFile:
-        """The directory entry of an absolute path."""
-        parent = path.parent
-        real = self._real_parents.get(parent)
-        if real is None:
-            real = self._real_parents[parent] = Path(os.path.realpath(parent))
-        location = real / path.name
+    def entry(self, path: str) -> PlannedFile:
+        """The directory entry of an absolute, normal path."""
+        folder, name = split(path)
+        real = self._real_folders.get(folder) or self._real(folder)
+        location = join(real, name)
         file = self._files.get(location)
         if file is None:
             try:
-                before = location.lstat()
+                before = os.lstat(location)
             except (FileNotFoundError, NotADirectoryError):
                 before = None
             file = PlannedFile(path, location, before, present=before is not None)
             self._files[location] = file
         return file
 
-    def target(self, path: Path) -> PlannedFile:
+    def _real(self, folder: str) -> str:
+        """As `os.path.realpath`, which looks at every directory on the way each time."""
+        names: list[str] = []
+        known = folder
+        while known not in self._real_folders:
+            known, name = split(known)
+            names.append(name)
+        real = self._real_folders[known]
+        for name in reversed(names):
+            known, real = join(known, name), join(real, name)
+            if os.path.islink(real):  # noqa: PTH114 -- for speed, see above
+                real = os.path.realpath(real)
+            self._real_folders[known] = real
+        return real
+
+    def target(self, path: str) -> PlannedFile:
         """The entry that opening an absolute path would reach, through symbolic links."""
         file = self.entry(path)
         if file.has_type(stat.S_IFLNK):
-            reached = self.entry(Path(os.path.realpath(file.location)))
+            reached = self.entry(os.path.realpath(file.location))
             if reached.path == reached.location:
                 reached.path = path
             return reached
         return file
 
-    def read(self, path: Path) -> bytes:
+    def read(self, path: str) -> bytes:
         """The contents of a regular file.
 
         Raises:
@@ -110,20 +126,22 @@ class Overlay:
         if not file.present:
             if not file.touched:
                 # The disk knows best why it is not there.
-                file.location.stat()
+                os.stat(file.location)  # noqa: PTH116
             raise _error(errno.ENOENT)
         if not file.is_regular:
             raise OSError(f"path `{path}` is not a file")
         return self._contents(file)
 
-    def write(self, path: Path, data: bytes, *, added: bool = False) -> PlannedFile:
+    def write(
+        self, path: str | os.PathLike[str], data: bytes, *, added: bool = False
+    ) -> PlannedFile:
         """Make or overwrite a file, following symbolic links.
 
         Raises:
             OSError: something other than a regular file is there, or a file is where a directory
                 should be.
         """
-        file = self.target(path)
+        file = self.target(os.fspath(path))
         if file.location in self._directories or file.has_type(stat.S_IFDIR):
             raise _error(errno.EISDIR)
         if file.present:
@@ -139,7 +157,7 @@ class Overlay:
             file.added, file.origin = True, None
         return file
 
-    def remove(self, path: Path) -> None:
+    def remove(self, path: str) -> None:
         """Unlink an entry; a symbolic link itself, not what it leads to.
 
         Raises:
@@ -148,10 +166,10 @@ class Overlay:
         file = self.entry(path)
         if not file.present:
             raise _error(errno.ENOENT)
-        if not file.touched and file.location.is_dir():
+        if not file.touched and os.path.isdir(file.location):  # noqa: PTH112
             raise _error(errno.EISDIR)
         if file.has_type(stat.S_IFLNK):
-            file.old = os.fsencode(file.location.readlink())
+            file.old = os.fsencode(os.readlink(file.location))  # noqa: PTH115
         elif (
             file.has_type(stat.S_IFREG)
             and file.before
@@ -163,7 +181,7 @@ class Overlay:
         file.new, file.present, file.touched = None, False, True
         file.added, file.origin, file.mode = False, None, None
 
-    def move(self, source: Path, destination: Path, data: bytes) -> None:
+    def move(self, source: str, destination: str, data: bytes) -> None:
         """Write to one path and unlink another; the file keeps its permission bits.
 
         A file moved onto itself stays.
@@ -191,13 +209,13 @@ class Overlay:
             return file.new or b""
         if file.old is None:
             # What is read must be what is checked again before it is replaced.
-            file.old = read_file(str(file.location), file.before)
+            file.old = read_file(file.location, file.before)
         return file.old
 
-    def _make_room(self, location: Path) -> None:
+    def _make_room(self, location: str) -> None:
         """See that every directory above a new file is there or can be made."""
-        above: list[Path] = []
-        parent = location.parent
+        above: list[str] = []
+        parent = split(location)[0]
         while parent not in self._directories:
             file = self._files.get(parent)
             if file is not None and file.touched:
@@ -205,7 +223,7 @@ class Overlay:
                     raise _error(errno.ENOTDIR)
             else:
                 try:
-                    mode = parent.stat().st_mode
+                    mode = os.stat(parent).st_mode  # noqa: PTH116
                 except (FileNotFoundError, NotADirectoryError):
                     pass
                 else:
@@ -213,7 +231,7 @@ class Overlay:
                         raise _error(errno.ENOTDIR)
                     self._directories.add(parent)
             above.append(parent)
-            parent = parent.parent
+            parent = split(parent)[0]
         self._directories.update(above)
 
 

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Literal
 
 from codex_py.errors import CodexError, PatchError
-from codex_py.patch.apply import FileChangePlan
 from codex_py.patch.change import Change, Entry, State
 from codex_py.patch.commit import Committed, commit, describe
 from codex_py.patch.diff import git_diff
@@ -21,6 +20,7 @@ from codex_py.patch.entry_file import DamagedEntry
 from codex_py.patch.handles import read_file
 from codex_py.patch.journal import Journal
 from codex_py.patch.overlay import PlannedFile
+from codex_py.patch.plan import FileChangePlan
 
 
 class EditedSince(PatchError):
@@ -95,7 +95,9 @@ def plan_undo(journal: Journal, number: int | None = None, *, force: bool = Fals
             ) from error
         if not _as_it_was_left(file, change):
             edited.append(
-                FileChangePlan(file.path, _kind(change.new, file.old), None, change.new, file.old)
+                FileChangePlan(
+                    Path(file.path), _kind(change.new, file.old), None, change.new, file.old
+                )
             )
         files.append(_reversed(file, change))
     if edited and not force:
@@ -171,20 +173,20 @@ def _newest(journal: Journal) -> int:
 
 
 def _as_it_is(change: Change, made: set[str]) -> PlannedFile:
-    location = Path(change.location)
+    location = change.location
     try:
-        before = location.lstat()
+        before = os.lstat(location)
     except (FileNotFoundError, NotADirectoryError):
         before = None
-    if before is not None and stat.S_ISDIR(before.st_mode) and change.location in made:
+    if before is not None and stat.S_ISDIR(before.st_mode) and location in made:
         # Made by the patch where a file was; it goes, and the file comes back.
         before = None
-    file = PlannedFile(Path(change.path), location, before)
+    file = PlannedFile(change.path, location, before)
     if before is not None:
         if stat.S_ISLNK(before.st_mode):
-            file.old = os.fsencode(location.readlink())
+            file.old = os.fsencode(os.readlink(location))  # noqa: PTH115
         else:
-            file.old = read_file(change.location, before)
+            file.old = read_file(location, before)
     return file
 
 
@@ -210,7 +212,7 @@ def _reversed(file: PlannedFile, change: Change) -> PlannedFile:
 
 
 def _file_change(file: PlannedFile) -> FileChangePlan:
-    return FileChangePlan(file.path, _kind(file.old, file.new), None, file.old, file.new)
+    return FileChangePlan(Path(file.path), _kind(file.old, file.new), None, file.old, file.new)
 
 
 def _fate(change: Change) -> Literal["add", "delete", "update"]:

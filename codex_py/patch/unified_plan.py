@@ -13,11 +13,11 @@ from pathlib import Path, PurePosixPath
 from typing import Literal, TypeAlias
 
 from codex_py.errors import PatchError
-from codex_py.patch.apply import PatchPlan
 from codex_py.patch.commit import describe
 from codex_py.patch.explain import joined
 from codex_py.patch.names import stripped
 from codex_py.patch.overlay import Overlay
+from codex_py.patch.plan import PatchPlan
 from codex_py.patch.report import HunkReport, Reject
 from codex_py.patch.unified import DiffHunk, FileDiff, read_diff, written_hunks
 from codex_py.patch.unified_apply import Applied, apply_hunks
@@ -44,9 +44,9 @@ class _Target:
     """A file of the diff with its paths."""
 
     diff: FileDiff
-    old: Path
+    old: str
     """Absolute, as is `new`; the same for a file that keeps its name."""
-    new: Path
+    new: str
     old_shown: str
     """As the diff says, but for the directories left out."""
     new_shown: str
@@ -194,9 +194,9 @@ def _target(file: FileDiff, root: Path, count: int) -> _Target:
             )
     if old != new and file.operation in {"update", "add", "delete"}:
         old = new = _one_name(file, root, old, new)
-    old_path = new_path = Path(os.path.normpath(f"{root}/{old}"))
+    old_path = new_path = os.path.normpath(f"{root}/{old}")
     if old != new:
-        new_path = Path(os.path.normpath(f"{root}/{new}"))
+        new_path = os.path.normpath(f"{root}/{new}")
     return _Target(file, old_path, new_path, old, new)
 
 
@@ -232,7 +232,7 @@ class _Planner:
         self._strict = strict
         self._partial = partial
         self._three_way = three_way
-        self._failed: set[Path] = set()
+        self._failed: set[str] = set()
         """Files whose later changes can not be judged."""
         renamed = [target for target in targets if target.diff.operation == "rename"]
         self._vacated = {target.old for target in renamed}
@@ -282,7 +282,7 @@ class _Planner:
         data = b"".join([line for hunk in diff.hunks for line in hunk.new])
         self._refuse_existing(target, data)
         self._write(target.new, data, 0o755 if _is_executable(diff) else None, added=True)
-        self.reports += [HunkReport(target.new, 1, hunk.line, 1, 0) for hunk in diff.hunks]
+        self.reports += [HunkReport(Path(target.new), 1, hunk.line, 1, 0) for hunk in diff.hunks]
         self.named.append(("A", target.new_shown))
 
     def _delete(self, target: _Target) -> None:
@@ -334,7 +334,7 @@ class _Planner:
         diff = target.diff
         if diff.has_crlf and b"\r\n" not in old:
             diff = diff.without_crlf()
-        applied = apply_hunks(old, diff.hunks, target.old, strict=self._strict)
+        applied = apply_hunks(old, diff.hunks, Path(target.old), strict=self._strict)
         if self._three_way and _is_inexact(applied):
             merged = self._merged(diff, old, target)
             if merged is not None:
@@ -357,12 +357,12 @@ class _Planner:
         base = self._three_way.read_blob(diff.old_blob)
         if base is None:
             return None
-        patched = apply_hunks(base, diff.hunks, target.old, strict=True)
+        patched = apply_hunks(base, diff.hunks, Path(target.old), strict=True)
         if patched.failures:
             return None
         merged, has_conflicts = self._three_way.merge(ours, base, patched.data)
         if has_conflicts:
-            self.conflicts.append(target.new)
+            self.conflicts.append(Path(target.new))
             self.notes.append(f"{target.new}: merged with conflicts, which are marked in the file.")
         else:
             self.notes.append(
@@ -376,7 +376,9 @@ class _Planner:
         self.failures += errors
         header = f"--- {target.diff.old_name}\n+++ {target.diff.new_name}\n"
         text = header.encode(errors="surrogateescape") + written_hunks(hunks)
-        self.rejects.append(Reject(target.old, text, tuple([error.reason for error in errors])))
+        self.rejects.append(
+            Reject(Path(target.old), text, tuple([error.reason for error in errors]))
+        )
 
     def _read(self, target: _Target) -> bytes:
         try:
@@ -405,7 +407,7 @@ class _Planner:
             f"{path}: the patch makes this file, which is there {reason}", kind="match"
         )
 
-    def _mode(self, diff: FileDiff, path: Path) -> int | None:
+    def _mode(self, diff: FileDiff, path: str) -> int | None:
         """Permission bits to set, or None: git only says whether a file is executable."""
         file = self.overlay.target(path)
         if diff.old_mode == diff.new_mode or diff.new_mode is None or file.before is None:
@@ -413,7 +415,7 @@ class _Planner:
         mode = stat.S_IMODE(file.before.st_mode) if file.mode is None else file.mode
         return mode | (mode & 0o444) >> 2 if _is_executable(diff) else mode & ~0o111
 
-    def _write(self, path: Path, data: bytes, mode: int | None, *, added: bool = False) -> None:
+    def _write(self, path: str, data: bytes, mode: int | None, *, added: bool = False) -> None:
         try:
             written = self.overlay.write(path, data, added=added)
         except OSError as error:
@@ -432,5 +434,5 @@ def _is_inexact(applied: Applied) -> bool:
     )
 
 
-def _file_error(what: str, path: Path, error: OSError) -> PatchError:
+def _file_error(what: str, path: str, error: OSError) -> PatchError:
     return PatchError(f"Failed to {what} {path}: {describe(error)}", kind="file")
