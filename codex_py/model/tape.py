@@ -14,6 +14,7 @@ import asyncio
 import codecs
 import json
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -35,7 +36,8 @@ class TapeMismatch(ModelError):
 class RecordingTransport(httpx.AsyncBaseTransport):
     """Passes everything on as it comes, and writes each exchange to the tape when it ends.
 
-    The file is replaced, and readable for its owner alone: it holds the whole conversation.
+    The file is replaced, and readable for its owner alone: it holds the whole conversation. An answer
+    is not held up by a disk that takes no more: the next request is refused, or `aclose` says so.
     """
 
     def __init__(self, inner: httpx.AsyncBaseTransport, path: Path) -> None:
@@ -44,14 +46,24 @@ class RecordingTransport(httpx.AsyncBaseTransport):
             ConfigError: the file can not be written.
         """
         self._inner = inner
+        self._path = path
+        self._failure: OSError | None = None
         try:
             path.touch(mode=0o600)
             self._file = path.open("w", encoding="utf-8")
         except OSError as error:
-            raise ConfigError(f"{path}: the tape can not be written: {error.strerror}") from error
+            raise ConfigError(self._not_written(error)) from error
         self._write({"tape": _VERSION})
+        if self._failure is not None:
+            self._close_file()
+            raise ConfigError(self._not_written(self._failure)) from self._failure
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """
+        Raises:
+            ModelError: the exchange before this one could not be written.
+        """
+        self._raise_failure()
         exchange: dict[str, Any] = {"request": await _request_data(request)}
         try:
             response = await self._inner.handle_async_request(request)
@@ -72,12 +84,34 @@ class RecordingTransport(httpx.AsyncBaseTransport):
         )
 
     async def aclose(self) -> None:
+        """
+        Raises:
+            ModelError: the last exchange could not be written.
+        """
         await self._inner.aclose()
-        self._file.close()
+        self._close_file()
+        self._raise_failure()
 
     def _write(self, data: dict[str, Any]) -> None:
-        self._file.write(json.dumps(data, ensure_ascii=False) + "\n")
-        self._file.flush()
+        try:
+            self._file.write(json.dumps(data, ensure_ascii=False) + "\n")
+            self._file.flush()
+        except OSError as error:
+            self._failure = error
+
+    def _close_file(self) -> None:
+        # What could not be written is tried once more, and fails again.
+        with suppress(OSError):
+            self._file.close()
+
+    def _raise_failure(self) -> None:
+        """Say once what went wrong."""
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise ModelError(self._not_written(failure), code="tape") from failure
+
+    def _not_written(self, error: OSError) -> str:
+        return f"{self._path}: the tape can not be written: {error.strerror}"
 
 
 class _RecordedStream(httpx.AsyncByteStream):

@@ -20,7 +20,7 @@ from codex_py.testing import (
     ev_message,
     ev_reasoning,
 )
-from tests.support.program import Workplace, run_codex_py
+from tests.support.program import Workplace, jsonl, run_codex_py
 
 Event = dict[str, Any]
 DONE = [*ev_message("done"), ev_completed()]
@@ -189,6 +189,25 @@ def test_a_disk_that_is_full_does_not_end_the_turn(place: Workplace) -> None:
         assert "can not be written: File too large" in warnings[0]
         assert place.rerun("resume", "--last", "more").messages == ["done"]
         assert server.requests[2].output("c1") == "aborted"
+
+
+def test_a_tape_that_does_not_fit_on_the_disk_fails_the_run_with_a_sentence(
+    place: Workplace,
+) -> None:
+    def limit() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, 2_000))
+
+    with ScriptedServer([DONE]) as server:
+        place.configure(server)
+        program = place.start("--ephemeral", "--record", "tape", "go", limit=limit)
+        out, err = program.communicate(timeout=20)
+    # The answer is there; the tape, which was asked for as well, is not.
+    assert jsonl(out)[-1]["type"] == "turn.completed"
+    tape = place.cwd / "tape"
+    last_line = err.decode().splitlines()[-1]
+    assert last_line == f"Error: {tape}: the tape can not be written: File too large"
+    assert program.returncode == 1
 
 
 def damaged(data: bytes, how: str) -> bytes:

@@ -198,3 +198,9 @@ def test_a_tape_that_can_not_be_opened_is_named(tmp_path: Path) -> None:
         ReplayTransport(tmp_path / "none")
     with pytest.raises(ConfigError, match="the tape can not be written: No such file"):
         RecordingTransport(httpx.MockTransport(streaming()), tmp_path / "none" / "tape")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has a device that is always full")
+def test_a_tape_on_a_full_disk_is_named() -> None:
+    with pytest.raises(ConfigError, match="full: the tape can not be written: No space left"):
+        RecordingTransport(httpx.MockTransport(streaming()), Path("/dev/full"))
