@@ -10,11 +10,12 @@ from codex_py.frontends.apply_options import ApplyOptions, apply_options, exit_c
 from codex_py.frontends.apply_report import Report, write_out
 from codex_py.frontends.patch_input import patch_input
 from codex_py.frontends.terminal import printable
-from codex_py.patch.apply import PatchPlan, plan_patch, writable_under
+from codex_py.patch.apply import plan_patch
 from codex_py.patch.formats import Detected, detect
 from codex_py.patch.journal import Journal
 from codex_py.patch.match import Level
 from codex_py.patch.overlay import Overlay
+from codex_py.patch.plan import PatchPlan, writable_under
 
 _MAX_NAMED = 3
 _MAX_STRIP_TRIED = 5

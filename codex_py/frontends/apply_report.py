@@ -9,8 +9,8 @@ from typing import Any, Literal
 from codex_py.errors import ExitCode, PatchError
 from codex_py.frontends.streams import READER_LEFT, OutputStream
 from codex_py.frontends.terminal import Style, printable, wants_color
-from codex_py.patch.apply import PatchPlan
 from codex_py.patch.commit import Committed
+from codex_py.patch.plan import PatchPlan
 
 _LONG_BYTES = 256 * 1024
 """Of a patch whose progress is shown."""

@@ -1,6 +1,7 @@
-"""`scripts/bench`: measure codex-py, beside a native Codex where one is at hand."""
+"""`scripts/bench`: measure codex-py, beside a native Codex where one is at hand, and patches beside git."""
 
 import argparse
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -8,7 +9,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from scripts.benchmarks import samples
+from scripts.benchmarks import patches, samples
 from scripts.benchmarks.agent import Agent
 from scripts.benchmarks.figures import HEADING, rows
 from scripts.benchmarks.samples import Benchmark, Sample
@@ -26,6 +27,8 @@ _BENCHMARKS: dict[str, tuple[Benchmark, int]] = {
     "output": (samples.output, 5),
     "resume": (samples.resume, 5),
     "many": (samples.many, 5),
+    "patch": (patches.patch, 5),
+    "patch-worst": (patches.worst, 5),
 }
 """Each with the number of runs that gives a steady median."""
 
@@ -40,8 +43,18 @@ def main() -> None:
             print(HEADING)
             for name in arguments.benchmarks or _BENCHMARKS:
                 benchmark, runs = _BENCHMARKS[name]
-                measured = _interleaved(benchmark, server, agents, arguments.runs or runs)
+                compared = _compared(name, agents)
+                measured = _interleaved(benchmark, server, compared, arguments.runs or runs)
                 print(rows(measured), flush=True)
+    patches.remove_change()
+
+
+def _compared(name: str, agents: Sequence[Agent]) -> Sequence[Agent]:
+    """Who takes part: Codex has no `apply` of files, but git has."""
+    if not name.startswith("patch"):
+        return agents
+    git = shutil.which("git") if name == "patch" else None
+    return agents[:1] if git is None else [agents[0], Agent("git", Path(git))]
 
 
 def _interleaved(

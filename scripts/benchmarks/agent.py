@@ -65,16 +65,16 @@ class Running:
         self._deadline = threading.Timer(_DEADLINE_S, self._process.kill)
         self._deadline.start()
 
-    def wait(self) -> Ended:
+    def wait(self, code: int = 0) -> Ended:
         """
         Raises:
-            RuntimeError: it failed; with what it said.
+            RuntimeError: it did not end with this exit code; with what it said.
         """
         _, status, usage = os.wait4(self._process.pid, 0)
         ended_s = time.monotonic()
         self._deadline.cancel()
         self._process.returncode = os.waitstatus_to_exitcode(status)
-        if self._process.returncode != 0:
+        if self._process.returncode != code:
             words = self._errors.read_text("utf-8", "replace")[-2_000:]
             raise RuntimeError(f"{self._process.args!r}: {self._process.returncode}\n{words}")
         cpu_s = usage.ru_utime + usage.ru_stime

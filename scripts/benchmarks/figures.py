@@ -48,6 +48,10 @@ FIGURES = {
         Figure(name="resume", what="20 MB session to first request", unit="ms", of_peer=1.0),
         Figure(name="many", what="20 `exec` at once", unit="s", of_peer=0.75),
         Figure(name="version", what="--version", unit="ms", at_most=40),
+        # Of these, git is the peer.
+        Figure(name="patch, diff", what="880 files, 3,600 hunks", unit="ms", of_peer=1.5),
+        Figure(name="patch, envelope", what="the same, as an envelope", unit="ms", of_peer=1.5),
+        Figure(name="patch, worst", what="2,000 lines that fit nearly", unit="ms", at_most=300),
     )
 }
 

@@ -400,4 +400,3 @@ def on_terminal(place: Place, *argv: str) -> tuple[int, str]:
 
 def test_help_is_printed(place: Place) -> None:
     assert place.apply("--help") == (0, APPLY, "")
-    assert max(map(len, APPLY.splitlines())) <= 80
