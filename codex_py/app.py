@@ -13,7 +13,7 @@ from codex_py import __version__
 from codex_py.config.config import Config
 from codex_py.core.history import History
 from codex_py.core.session import Session, TurnSettings
-from codex_py.errors import ModelError
+from codex_py.errors import ConfigError, ModelError
 from codex_py.model.auth import find_key
 from codex_py.model.catalog import ModelInfo, model_info
 from codex_py.model.client import HttpModelClient, UnavailableClient
@@ -86,9 +86,14 @@ async def open_session(
         thread = new_thread(origin, settings, environment)
     else:
         thread = resumed_thread(origin, settings, environment, path)
+    try:
+        model = _model(config, options, provider, thread.id, environment)
+    except ConfigError:
+        # `resume --last` should find the session before, not one in which nothing was said.
+        thread.file.discard()
+        raise
     async with AsyncExitStack() as stack:
         stack.callback(thread.file.close)
-        model = _model(config, options, provider, thread.id, environment)
         stack.push_async_callback(model.aclose)
         tools = Toolbox(
             config=config,

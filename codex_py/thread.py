@@ -36,6 +36,10 @@ from codex_py.rollout.writer import RolloutWriter
 class ThreadFile(Recorder, Protocol):
     def close(self) -> None: ...
 
+    def discard(self) -> None:
+        """Close it for a session that did not begin: a new file is removed."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Thread:
@@ -144,7 +148,12 @@ def resumed_thread(
     file = None
     if not (forks or origin.ephemeral):
         file = RolloutWriter.resume(path, warn=origin.warn)
-    stored = read_session(path)
+    try:
+        stored = read_session(path)
+    except SessionError:
+        if file is not None:
+            file.discard()
+        raise
     base = stored.meta.base_instructions
     if base is None:
         base = _base_instructions(origin.config)
@@ -214,3 +223,4 @@ class _NoFile:
     def turn_context(self, payload: Mapping[str, Any]) -> None: ...
     def event_msg(self, payload: Mapping[str, Any]) -> None: ...
     def close(self) -> None: ...
+    def discard(self) -> None: ...

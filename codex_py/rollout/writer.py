@@ -29,7 +29,14 @@ class RolloutWriter:
     """
 
     def __init__(
-        self, path: Path, fd: int, lock: ThreadLock, warn: Callable[[str], None], *, cut: bool
+        self,
+        path: Path,
+        fd: int,
+        lock: ThreadLock,
+        warn: Callable[[str], None],
+        *,
+        is_new: bool,
+        cut: bool,
     ) -> None:
         self.path = path
         """Absolute if the home is."""
@@ -37,6 +44,7 @@ class RolloutWriter:
         self._lock = lock
         self._warn = warn
         self._warned = False
+        self._is_new = is_new
         # The newline ends a line that an earlier process left unfinished; readers skip that line.
         self._unwritten = bytearray(b"\n" if cut else b"")
 
@@ -58,13 +66,11 @@ class RolloutWriter:
         except OSError as error:
             lock.release()
             raise _not_writable(path, error) from error
-        writer = cls(path, fd, lock, warn, cut=False)
+        writer = cls(path, fd, lock, warn, is_new=True, cut=False)
         try:
             writer._write(json_line("session_meta", meta.payload()))
         except OSError as error:
-            # Half a first line is no session, and would only be in the way of the others.
-            path.unlink(missing_ok=True)
-            writer._release()
+            writer.discard()
             raise _not_writable(path, error) from error
         return writer
 
@@ -92,7 +98,7 @@ class RolloutWriter:
         except OSError as error:
             os.close(fd)
             raise _not_writable(path, error) from error
-        return cls(path, fd, lock, warn, cut=cut)
+        return cls(path, fd, lock, warn, is_new=False, cut=cut)
 
     def response_item(self, item: EncodedItem) -> None:
         """Keep an item of the history, byte for byte."""
@@ -119,6 +125,12 @@ class RolloutWriter:
         if self._fd < 0:
             return
         self._append(b"")
+        self._release()
+
+    def discard(self) -> None:
+        """Give up the file, and remove one that began here: it would only be in the way of the others."""
+        if self._is_new:
+            self.path.unlink(missing_ok=True)
         self._release()
 
     def __enter__(self) -> Self:

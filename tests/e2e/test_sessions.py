@@ -75,6 +75,17 @@ def test_a_failed_turn_can_be_resumed(place: Workplace) -> None:
     assert texts == ["go", "again"]
 
 
+def test_a_run_that_can_not_begin_leaves_no_session_behind(place: Workplace) -> None:
+    with ScriptedServer([DONE, DONE]) as server:
+        first = place.run(server)
+        assert place.rerun("--replay", "no.tape", "go").code == 78
+        assert place.rerun("-c", 'model_providers.mock.http_headers.a="\\u0001"', "go").code == 78
+        assert len(place.rollouts()) == 1
+        second = place.rerun("resume", "--last", "--replay", "no.tape", "go")
+        assert (second.code, second.events) == (78, [])
+        assert thread_id(place.rerun("resume", "--last", "more").events) == thread_id(first.events)
+
+
 def test_last_means_this_folder_and_provider(place: Workplace) -> None:
     with ScriptedServer([DONE, DONE, DONE]) as server:
         first = place.run(server)
