@@ -12,12 +12,14 @@ from codex_py.config.environment import child_environment
 from codex_py.core.context import user_shell
 from codex_py.core.session import Session
 from codex_py.core.turn import ItemHandlers
+from codex_py.errors import CodexError, ExitCode
 from codex_py.protocol.approval import ApprovalRequest, ReviewDecision
 from codex_py.protocol.tools import ToolCall, ToolOutput
 
 if TYPE_CHECKING:
     from codex_py.process.sessions import ProcessSessions
     from codex_py.protocol.items import CustomToolCallOutput, FunctionCallOutput
+    from codex_py.sandbox.base import Sandbox
     from codex_py.tools.update_plan import UpdatePlan
 
 
@@ -51,6 +53,7 @@ class Toolbox:
         self._keep_processes = keep_processes
         self._handlers: ItemHandlers | None = None
         self._processes: ProcessSessions | None = None
+        self._sandbox: Sandbox | None = None
         self._plan: UpdatePlan | None = None
 
     def handlers(self, session: Session) -> ItemHandlers:
@@ -61,18 +64,25 @@ class Toolbox:
     async def end_turn(self, session: Session) -> None:
         if not self._keep_processes:
             await self.aclose()
+        elif self._sandbox is not None and self._processes is not None and self._processes.is_idle:
+            self._sandbox.release()
         if self._plan is not None:
             self._plan.end_turn(session.emit)
 
     async def aclose(self) -> None:
         """End what the tools left running."""
-        if self._processes is not None:
-            await self._processes.aclose()
+        try:
+            if self._processes is not None:
+                await self._processes.aclose()
+        finally:
+            if self._sandbox is not None:
+                self._sandbox.release()
 
     def _load(self, session: Session) -> ItemHandlers:
         # All of this is needed by an answer, none of it by the request, which is under way by now.
         from codex_py.core.thread_items import item_events  # noqa: PLC0415
         from codex_py.process.sessions import ProcessSessions  # noqa: PLC0415
+        from codex_py.sandbox.ladder import LadderSandbox  # noqa: PLC0415
         from codex_py.tools.base import ToolContext  # noqa: PLC0415
         from codex_py.tools.builtin import builtin_tools  # noqa: PLC0415
         from codex_py.tools.router import ToolRouter, output_item  # noqa: PLC0415
@@ -80,16 +90,6 @@ class Toolbox:
 
         self._processes = ProcessSessions()
         self._plan = UpdatePlan()
-        tools = builtin_tools(
-            self._processes,
-            self._plan,
-            home=self._config.home,
-            shell=user_shell(self._environment),
-            structured_shell=self._structured_shell,
-            image_detail=self._image_detail,
-            max_poll_ms=self._config.background_terminal_max_timeout_ms,
-        )
-        router = ToolRouter(tools)
         settings = session.settings
         environment = child_environment(
             self._config.shell_environment,
@@ -98,6 +98,20 @@ class Toolbox:
             network_disabled=not settings.sandbox_policy.network_access,
             secret_names=self._secret_names,
         )
+        # Read-only for commands: the configuration says what they may do.
+        sandbox = LadderSandbox(environment, protected=[self._config.home])
+        self._sandbox = sandbox
+        tools = builtin_tools(
+            self._processes,
+            self._plan,
+            sandbox,
+            home=self._config.home,
+            shell=user_shell(self._environment),
+            structured_shell=self._structured_shell,
+            image_detail=self._image_detail,
+            max_poll_ms=self._config.background_terminal_max_timeout_ms,
+        )
+        router = ToolRouter(tools)
 
         def context(call_id: str) -> ToolContext:
             return ToolContext(
@@ -113,7 +127,12 @@ class Toolbox:
             )
 
         async def dispatch(call: ToolCall) -> "FunctionCallOutput | CustomToolCallOutput":
-            return await router.dispatch(call, context(call.call_id))
+            output = await router.dispatch(call, context(call.call_id))
+            if sandbox.unavailable is not None:
+                session.refuse(
+                    CodexError(sandbox.unavailable, code="sandbox", exit_code=ExitCode.SANDBOX)
+                )
+            return output
 
         def answer(
             call: ToolCall, output: ToolOutput

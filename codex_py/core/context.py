@@ -9,11 +9,8 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from codex_py.instructions import instruction_text
-from codex_py.protocol.approval import ApprovalPolicy, SandboxPolicy
+from codex_py.protocol.approval import PROTECTED_NAMES, ApprovalPolicy, SandboxPolicy
 from codex_py.protocol.messages import EncodedItem, input_text, message
-
-PROTECTED_NAMES: Final = (".git", ".agents", ".codex", ".aws")
-"""Entries of a writable root that stay read-only."""
 
 _SHELLS: Final = frozenset({"bash", "zsh", "sh", "dash", "ksh", "ash"})
 """Shells that understand what models write. Others, such as fish, are left to the user's terminal."""

@@ -75,6 +75,8 @@ class TurnResult:
     error: CodexError | None = None
     denied: bool = False
     """Something that the turn asked for was refused."""
+    refusal: CodexError | None = None
+    """Why the model could not do all it wanted on this machine, although the turn completed."""
 
 
 class Recorder(Protocol):
@@ -123,6 +125,7 @@ class Session:
         self._next_item = 0
         self._output_schema: Any = None
         self._last_message: str | None = None
+        self._refusal: CodexError | None = None
 
     def start(self) -> None:
         """Announce the thread."""
@@ -131,6 +134,12 @@ class Session:
     def warn(self, text: str) -> None:
         """Tell the user something that does not end the turn."""
         self.emit(ItemCompleted(ErrorItem(id=self.next_item_id(), message=text)))
+
+    def refuse(self, error: CodexError) -> None:
+        """Tell the user, once, that something can not be done on this machine. The turn goes on."""
+        if self._refusal is None:
+            self._refusal = error
+            self.warn(str(error))
 
     def next_item_id(self) -> str:
         """`item_0`, `item_1`, … in the order of first appearance."""
@@ -173,7 +182,7 @@ class Session:
             await self._fail(CodexError(f"internal error: {error!r}", code="internal"))
             raise
         self.emit(TurnCompleted(self._usage))
-        return TurnResult(self._last_message, self._usage)
+        return TurnResult(self._last_message, self._usage, refusal=self._refusal)
 
     def prompt(self) -> Prompt:
         settings = self.settings

@@ -98,6 +98,8 @@ class _Run:
             raise CodexError(violation, code="schema", exit_code=ExitCode.SCHEMA)
         if result.error is not None:
             return result.error.exit_code
+        if result.refusal is not None:
+            return result.refusal.exit_code
         if self.arguments.fail_on == "denied" and result.denied:
             return ExitCode.DENIED
         return ExitCode.DONE

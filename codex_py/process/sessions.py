@@ -32,6 +32,12 @@ class ProcessSessions:
         self._sessions: dict[int, Process] = {}
         """The least recently used first."""
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing runs, in the background neither."""
+        self._prune_left_behind()
+        return not self._running and not self._left_behind
+
     def spawn(
         self,
         argv: Sequence[str],

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias
+from typing import Final, Literal, Protocol, TypeAlias
 
 
 class ApprovalPolicy(StrEnum):
@@ -14,6 +14,9 @@ class ApprovalPolicy(StrEnum):
 
 
 SandboxMode: TypeAlias = Literal["read-only", "workspace-write", "danger-full-access"]
+
+PROTECTED_NAMES: Final = (".git", ".agents", ".codex", ".aws")
+"""Entries of a writable root that stay read-only."""
 
 
 @dataclass(frozen=True, slots=True)

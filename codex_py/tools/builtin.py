@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from codex_py.process.sessions import ProcessSessions
+from codex_py.sandbox.base import Sandbox
 from codex_py.tools.apply_patch import ApplyPatch
 from codex_py.tools.base import Tool
 from codex_py.tools.exec_command import ExecCommand, WriteStdin
@@ -15,6 +16,7 @@ from codex_py.tools.view_image import ViewImage
 def builtin_tools(
     processes: ProcessSessions,
     plan: UpdatePlan,
+    sandbox: Sandbox,
     *,
     home: Path | None,
     shell: str,
@@ -32,11 +34,11 @@ def builtin_tools(
     """
     patch = ApplyPatch(home)
     return [
-        ExecCommand(processes, shell, patch),
+        ExecCommand(processes, shell, patch, sandbox),
         WriteStdin(processes, max_poll_ms=max_poll_ms),
-        Shell(processes, shell, patch, structured=structured_shell),
-        ShellCommand(processes, shell, patch),
-        LocalShell(processes, shell, patch, structured=structured_shell),
+        Shell(processes, shell, patch, sandbox, structured=structured_shell),
+        ShellCommand(processes, shell, patch, sandbox),
+        LocalShell(processes, shell, patch, sandbox, structured=structured_shell),
         patch,
         plan,
         ViewImage(image_detail),

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from codex_py.process.sessions import ProcessSessions
+from codex_py.sandbox.base import NO_SANDBOX
 from codex_py.tools.base import Tool
 from codex_py.tools.builtin import builtin_tools
 from codex_py.tools.specs import ShellTool, tool_specs
@@ -17,6 +18,7 @@ def tools() -> dict[str, Tool[Any]]:
     every = builtin_tools(
         ProcessSessions(),
         UpdatePlan(),
+        NO_SANDBOX,
         home=None,
         shell="/bin/sh",
         structured_shell=False,

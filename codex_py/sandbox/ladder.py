@@ -1,0 +1,85 @@
+"""The sandbox of this machine: the first way to hold a command that works here, or none runs."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from codex_py.errors import ToolError
+from codex_py.protocol.approval import SandboxPolicy
+from codex_py.sandbox.layout import Roots, absent_names, layout, resolve_roots
+from codex_py.sandbox.placeholders import Placeholders
+from codex_py.sandbox.rungs import Rung, own_paths, platform_rungs, problem
+
+
+class LadderSandbox:
+    """Tries the rungs when the first command comes, and stays with the one that works.
+
+    Args:
+        environment: of the commands.
+        protected: read-only wherever it lies; `$CODEX_HOME`.
+        rungs: the strongest first.
+    """
+
+    def __init__(
+        self,
+        environment: Mapping[str, str],
+        *,
+        protected: Sequence[Path] = (),
+        rungs: Sequence[Rung] | None = None,
+    ) -> None:
+        self.unavailable: str | None = None
+        search_path = environment.get("PATH", "")
+        self._tmpdir = environment.get("TMPDIR", "")
+        self._own = (*own_paths(), *protected)
+        self._rungs = platform_rungs(search_path) if rungs is None else rungs
+        self._rung: Rung | None = None
+        self._roots: dict[SandboxPolicy, Roots] = {}
+        self._placeholders = Placeholders()
+
+    def command(self, argv: Sequence[str], policy: SandboxPolicy, cwd: Path) -> Sequence[str]:
+        """See `Sandbox.command`."""
+        if policy.mode == "danger-full-access":
+            return argv
+        rung = self._working_rung()
+        if policy not in self._roots:
+            self._roots[policy] = resolve_roots(policy, self._tmpdir)
+        roots = self._roots[policy]
+        if rung.name in _COVERS_NAMES:
+            self._placeholders.hold(absent_names(roots))
+        view = layout(roots, self._own, offline=not policy.network_access)
+        command = rung.command(argv, view, roots, cwd)
+        if command is None:
+            # It was there when it was tried.
+            raise self._refusal([f"{rung.name}: gone"])
+        return command
+
+    def release(self) -> None:
+        """See `Sandbox.release`."""
+        self._placeholders.release()
+
+    def _working_rung(self) -> Rung:
+        if self.unavailable is not None:
+            raise self._refusal([])
+        if self._rung is None:
+            problems: list[str] = []
+            for rung in self._rungs:
+                why = problem(rung)
+                if why is None:
+                    self._rung = rung
+                    return rung
+                problems.append(f"{rung.name}: {why}")
+            raise self._refusal(problems)
+        return self._rung
+
+    def _refusal(self, problems: Sequence[str]) -> ToolError:
+        if self.unavailable is None:
+            reasons = "; ".join(problems) or "this system has no way to"
+            self.unavailable = (
+                f"commands can not be confined on this machine ({reasons});"
+                " only `-s danger-full-access` would run them"
+            )
+        return ToolError(self.unavailable, code="SandboxUnavailable")
+
+
+_COVERS_NAMES = {"namespaces", "bwrap", "views"}
+"""Rungs that cover what exists: for them, what does not exist yet is made. A profile of macOS holds names
+themselves, and Landlock neither."""

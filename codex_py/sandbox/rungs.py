@@ -1,0 +1,165 @@
+"""The ways to hold a command on this platform, the strongest first."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+import codex_py
+from codex_py.sandbox import landlock, seatbelt
+from codex_py.sandbox.bubblewrap import bwrap_command, find_bwrap
+from codex_py.sandbox.layout import Layout, Roots
+from codex_py.sandbox.seccomp import filter_program
+
+_PROBE_TIMEOUT_S = 10.0
+_START = (
+    "import sys; sys.path.append(sys.argv.pop(1)); "
+    "from codex_py.sandbox.launcher import main; main(sys.argv[1:])"
+)
+_PACKAGE = Path(codex_py.__file__).resolve().parent
+
+
+class Rung(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    def command(
+        self, argv: Sequence[str], view: Layout, roots: Roots, cwd: Path
+    ) -> list[str] | None:
+        """What runs `argv` in the view; None where what that takes is not on this machine."""
+        ...
+
+
+class Launched:
+    """Held by our own launcher."""
+
+    def __init__(self, name: str) -> None:
+        """`name`: see `launcher`."""
+        self.name = name
+
+    def command(
+        self,
+        argv: Sequence[str],
+        view: Layout,
+        roots: Roots,  # noqa: ARG002
+        cwd: Path,  # noqa: ARG002
+    ) -> list[str] | None:
+        is_landlock = self.name == "landlock"
+        guard_truncate = is_landlock and landlock.version() < landlock.TRUNCATE_SINCE
+        program = filter_program(
+            os.uname().machine, offline=view.offline, guard_truncate=guard_truncate
+        )
+        if program is None or not sys.executable:
+            return None
+        words = [os.path.realpath(sys.executable), "-I", "-S", "-c", _START, str(_PACKAGE.parent)]
+        words += [self.name, f"filter={program.hex()}"]
+        if view.offline:
+            words.append("offline")
+        for path in view.writable:
+            # Landlock has to give a folder whole or in parts, and a temporary one is of no use in parts.
+            whole = is_landlock and path in view.temporary
+            words.append(f"{'whole' if whole else 'write'}={path}")
+        words += [f"protect={path}" for path in view.protected]
+        return [*words, "--", *argv]
+
+
+class Bubblewrap:
+    name = "bwrap"
+
+    def __init__(self, search_path: str) -> None:
+        self._search_path = search_path
+        self._user_namespace = os.geteuid() != 0
+        self._filters: dict[bool, int] = {}
+
+    def __del__(self) -> None:
+        for descriptor in self._filters.values():
+            os.close(descriptor)
+
+    def command(
+        self, argv: Sequence[str], view: Layout, roots: Roots, cwd: Path
+    ) -> list[str] | None:
+        bwrap = find_bwrap(self._search_path, [*roots.all, *([cwd] if cwd.parent != cwd else [])])
+        program = filter_program(os.uname().machine, offline=view.offline)
+        if bwrap is None or program is None:
+            return None
+        if view.offline not in self._filters:
+            self._filters[view.offline] = _in_memory(program)
+        return bwrap_command(
+            bwrap,
+            argv,
+            view,
+            cwd,
+            filter_file=f"/proc/{os.getpid()}/fd/{self._filters[view.offline]}",
+            user_namespace=self._user_namespace,
+        )
+
+
+class Seatbelt:
+    name = "seatbelt"
+
+    def command(
+        self,
+        argv: Sequence[str],
+        view: Layout,
+        roots: Roots,
+        cwd: Path,  # noqa: ARG002
+    ) -> list[str] | None:
+        if not os.access(seatbelt.SANDBOX_EXEC, os.X_OK):
+            return None
+        return seatbelt.seatbelt_command(argv, view, roots)
+
+
+def platform_rungs(search_path: str) -> list[Rung]:
+    """All there are for this platform, whether they work here or not. `search_path`: a `$PATH`."""
+    match sys.platform:
+        case "linux":
+            return [
+                Launched("namespaces"),
+                Bubblewrap(search_path),
+                Launched("views"),
+                Launched("landlock"),
+            ]
+        case "darwin":
+            return [Seatbelt()]
+        case _:
+            return []
+
+
+def problem(rung: Rung) -> str | None:
+    """Why the rung can not be used here, in a few words; None if it can. Tries it: some 15 ms."""
+    root = Path("/")
+    command = rung.command(["/bin/sh", "-c", ":"], Layout((), (), (), offline=True), Roots(), root)
+    if command is None:
+        return "not there"
+    try:
+        tried = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            cwd=root,
+            timeout=_PROBE_TIMEOUT_S,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    if tried.returncode == 0:
+        return None
+    lines = tried.stderr.decode(errors="replace").strip().splitlines()
+    return lines[-1].rpartition(": ")[2] if lines else f"exit code {tried.returncode}"
+
+
+def own_paths() -> tuple[Path, ...]:
+    """What we run ourselves: a command that could write there would run outside with the next one."""
+    interpreter = Path(os.path.realpath(sys.executable))
+    return (_PACKAGE, interpreter, Path(os.path.realpath(sys.base_prefix)))
+
+
+def _in_memory(data: bytes) -> int:
+    """A descriptor of a file that lies nowhere and that holds the data."""
+    if sys.platform != "linux":
+        raise NotImplementedError
+    descriptor = os.memfd_create("filter")
+    os.write(descriptor, data)
+    return descriptor

@@ -1,0 +1,89 @@
+"""Confinement on macOS, by `sandbox-exec` and a profile.
+
+The language of profiles is documented by those that come with the system, in `/System/Library/Sandbox/Profiles`.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from codex_py.protocol.approval import PROTECTED_NAMES
+from codex_py.sandbox.layout import Layout, Roots
+
+SANDBOX_EXEC = "/usr/bin/sandbox-exec"
+"""Never looked for on the path, where the model might put another."""
+
+_BASE = """\
+(version 1)
+(deny default)
+(allow process-exec process-fork)
+(allow process-info* signal (target same-sandbox))
+(allow sysctl-read)
+(allow file-read*)
+(allow file-write-data file-ioctl
+  (literal "/dev/null") (literal "/dev/zero") (literal "/dev/tty") (literal "/dev/dtracehelper"))
+(allow pseudo-tty)
+(allow file-read* file-write* file-ioctl
+  (literal "/dev/ptmx") (regex #"^/dev/ttys[0-9]+$"))
+(allow ipc-posix-sem ipc-posix-shm*)
+(allow mach-lookup
+  (global-name "com.apple.system.opendirectoryd.libinfo")
+  (global-name "com.apple.system.opendirectoryd.membership")
+  (global-name "com.apple.system.notification_center")
+  (global-name "com.apple.system.logger")
+  (global-name "com.apple.PowerManagement.control"))
+(allow user-preference-read)
+"""
+
+_NETWORK = """\
+(allow network*)
+(allow system-socket)
+(allow mach-lookup
+  (global-name "com.apple.SecurityServer") (global-name "com.apple.networkd")
+  (global-name "com.apple.trustd.agent") (global-name "com.apple.SystemConfiguration.DNSConfiguration")
+  (global-name "com.apple.SystemConfiguration.configd"))
+"""
+
+
+def seatbelt_command(argv: Sequence[str], view: Layout, roots: Roots) -> list[str]:
+    return [SANDBOX_EXEC, "-p", seatbelt_profile(view, roots), "--", *argv]
+
+
+def seatbelt_profile(view: Layout, roots: Roots) -> str:
+    """The profile. Of rules that fit, the last one counts.
+
+    Protected names need not exist, and count in any case of their letters, because most disks of macOS do
+    not tell these apart.
+    """
+    rules = [_BASE]
+    rules += [f"(allow file-write* (subpath {_quoted(path)}))\n" for path in view.writable]
+    rules += [f"(deny file-write* (subpath {_quoted(path)}))\n" for path in view.protected]
+    for root in roots.all:
+        names = "|".join(_any_case(name) for name in PROTECTED_NAMES)
+        prefix = "" if root == Path("/") else _pattern(str(root))
+        rules.append(f'(deny file-write* (regex #"^{prefix}/({names})(/.*)?$"))\n')
+        if root in view.writable:
+            # With its folder, what is in it would leave the place where it is protected.
+            rules.append(f"(deny file-write-unlink (literal {_quoted(root)}))\n")
+    if not view.offline:
+        rules.append(_NETWORK)
+    return "".join(rules)
+
+
+def _quoted(path: Path) -> str:
+    escaped = str(path).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _pattern(text: str) -> str:
+    return "".join(c if c.isalnum() or c in "/_-" else _class(c) for c in text)
+
+
+def _any_case(name: str) -> str:
+    return "".join(f"[{c.lower()}{c.upper()}]" if c.isalpha() else _class(c) for c in name)
+
+
+def _class(character: str) -> str:
+    # Inside brackets only these three mean something; a quote would end the pattern.
+    if character in '^\\"':
+        return "."
+    return f"[{character}]"
