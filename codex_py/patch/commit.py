@@ -7,7 +7,7 @@ is put back even if the process is killed, and can be brought back later.
 
 import os
 import stat
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,18 +107,23 @@ def _checked(
         raise PatchError(
             f"A link is gone that the patch removes: {describe(error)}", kind="file"
         ) from error
-    for change in changes:
-        if change.location not in obsolete:
+    for change in _by_folder(changes):
+        if not obsolete or change.location not in obsolete:
             _check_unchanged(change, directories)
     return changes
 
 
+def _by_folder(changes: Iterable[Change]) -> list[Change]:
+    """In an order in which each directory is opened but once, however many there are."""
+    return sorted(changes, key=lambda change: change.folder)
+
+
 def _check_unchanged(change: Change, directories: Directories) -> None:
     try:
-        now = Status.of(directories.status(change.folder, change.name))
+        found = directories.status(change.folder, change.name)
     except OSError as error:
         raise _failure(change, error) from error
-    if now != change.before:
+    if Status.of(found) != change.before:
         raise PatchError(
             f"Failed to write file {change.path}: it has changed since the patch was checked",
             kind="file",
@@ -176,8 +181,9 @@ class _Transaction:
         Raises:
             PatchError: something could not be changed; what has been is for `roll_back`.
         """
-        written = [change for change in self._entry.changes if change.exists]
-        removed = [change for change in self._entry.changes if not change.exists]
+        changes = _by_folder(self._entry.changes)
+        written = [change for change in changes if change.exists]
+        removed = [change for change in changes if not change.exists]
         early = self._in_the_way(written)
         # Other removals come last, so that a move cut short has its contents twice, not nowhere.
         for change in removed:

@@ -28,6 +28,7 @@ _DEV_NULL = b"/dev/null"
 _BINARY = re.compile(rb"(?:GIT binary patch|Binary files .* differ)\s*$")
 NO_NEWLINE = b"\n\\ No newline at end of file\n"
 """What follows a line of a diff that stands for one without a terminator."""
+_NO_BODY = re.compile(rb"[^-+ ]")
 _MARKS = b" +-\\\r\n"
 _SWAPPED = bytes.maketrans(b"+-", b"-+")
 
@@ -343,6 +344,15 @@ class _Reader:
     def _end(self, at: int, start: int, old_count: int, new_count: int) -> int:
         """The index behind the hunk, going by the counts of its header."""
         marks = self._marks
+        found = _NO_BODY.search(marks, start)
+        end = len(marks) if found is None else found.start()
+        length = end - start
+        if (
+            length - marks.count(b"+", start, end) == old_count
+            and length - marks.count(b"-", start, end) == new_count
+        ):
+            return end
+        # Something else than a hunk or the end follows, or there are lines of other kinds in it.
         end = start
         old_left, new_left = old_count, new_count
         while missing := max(old_left, new_left):

@@ -55,7 +55,32 @@ def apply_hunks(data: bytes, hunks: Sequence[DiffHunk], path: Path, *, strict: b
         strict: lines must be as the diff says, and their place may not be one of several, unless
             it is the very one that the diff says.
     """
-    return _Applier(list(BytesIO(data)), hunks, path, strict).run()
+    applied = _applied_as_written(data, hunks, path)
+    return applied or _Applier(list(BytesIO(data)), hunks, path, strict).run()
+
+
+def _applied_as_written(data: bytes, hunks: Sequence[DiffHunk], path: Path) -> Applied | None:
+    """The outcome where every hunk fits the very lines that it names; else None.
+
+    Most diffs are like that, and then the file need not be cut into lines.
+    """
+    applied = Applied()
+    written: list[bytes] = []
+    at = line = 0
+    for number, hunk in enumerate(hunks, 1):
+        block = b"".join(hunk.old)
+        start = data.find(block, at) if block else -1
+        if start < 0 or (start and data[start - 1] != 10):
+            return None
+        line += data.count(b"\n", at, start)
+        end = start + len(block)
+        if line != hunk.at or (end != len(data) and _ends_file(hunk)):
+            return None
+        written += (data[at:start], *hunk.new)
+        at, line = end, line + len(hunk.old)
+        applied.reports.append(HunkReport(path, number, hunk.line, hunk.at + 1, 0))
+    applied.data = b"".join([*written, data[at:]])
+    return applied
 
 
 class _Applier:
@@ -209,7 +234,8 @@ def _ends_file(hunk: DiffHunk) -> bool:
     """Whether the hunk shows that nothing comes after it: it has context, but none at its end."""
     if not hunk.trailing and hunk.leading:
         return True
-    return any(lines and not lines[-1].endswith(b"\n") for lines in (hunk.old, hunk.new))
+    old, new = hunk.old, hunk.new
+    return bool((old and old[-1][-1:] != b"\n") or (new and new[-1][-1:] != b"\n"))
 
 
 def _terminated(lines: list[bytes]) -> list[bytes]:
