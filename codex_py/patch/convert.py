@@ -76,7 +76,7 @@ def _unsayable(change: FileChangePlan, cwd: Path) -> str | None:
         return f"that a new file has the mode {new_bits:o}"
     if change.new and not change.new.endswith(b"\n"):
         return "that the file ends without a newline"
-    if change.old is None or change.kind == "add":
+    if not change.old or change.kind == "add":
         if b"\r\n" in change.new:
             return "that lines of a new file end in CRLF"
         try:

@@ -126,6 +126,12 @@ def test_what_an_envelope_can_not_say_is_refused(tmp_path: Path, diff: str, reas
     assert caught.value.reason == f"{tmp_path}/{reason}"
 
 
+def test_an_empty_file_is_filled_with_what_an_envelope_can_say_only(tmp_path: Path):
+    write(tmp_path, {"f": b""})
+    with pytest.raises(PatchError, match="can not say what is not UTF-8"):
+        to_envelope("--- a/f\n+++ b/f\n@@ -0,0 +1 @@\n+\udcff\n", tmp_path)
+
+
 def test_a_reversed_diff_undoes_and_its_reverse_does_again(tmp_path: Path):
     write(tmp_path, FILES)
     before = tree(tmp_path)
