@@ -13,6 +13,7 @@ from codex_py.errors import CodexError, TurnAborted
 from codex_py.protocol.approval import ApprovalPolicy, SandboxPolicy
 from codex_py.protocol.events import (
     AgentMessage,
+    CallDenied,
     Error,
     ErrorInfo,
     ErrorItem,
@@ -74,7 +75,7 @@ class TurnResult:
     """Of the whole thread."""
     error: CodexError | None = None
     denied: bool = False
-    """Something that the turn asked for was refused."""
+    """A call was not let run: by a policy, or by whoever was asked."""
     refusal: CodexError | None = None
     """Why the model could not do all it wanted on this machine, although the turn completed."""
 
@@ -125,6 +126,7 @@ class Session:
         self._next_item = 0
         self._output_schema: Any = None
         self._last_message: str | None = None
+        self._denied = False
         self._refusal: CodexError | None = None
 
     def start(self) -> None:
@@ -158,6 +160,7 @@ class Session:
         """
         self._output_schema = output_schema
         self._last_message = None
+        self._denied = False
         self.emit(TurnStarted())
         turn = Turn(
             self,
@@ -172,7 +175,7 @@ class Session:
             await self._end_turn(self)
         except CodexError as error:
             await self._fail(error)
-            return TurnResult(self._last_message, self._usage, error)
+            return self._result(error)
         except asyncio.CancelledError:
             self._record_abort()
             await self._fail(TurnAborted("the turn was interrupted"))
@@ -182,7 +185,7 @@ class Session:
             await self._fail(CodexError(f"internal error: {error!r}", code="internal"))
             raise
         self.emit(TurnCompleted(self._usage))
-        return TurnResult(self._last_message, self._usage, refusal=self._refusal)
+        return self._result()
 
     def prompt(self) -> Prompt:
         settings = self.settings
@@ -201,6 +204,8 @@ class Session:
     def emit(self, event: Event) -> None:
         if isinstance(event, ItemCompleted) and isinstance(event.item, AgentMessage):
             self._last_message = event.item.text
+        elif isinstance(event, CallDenied):
+            self._denied = True
         self._sink(event)
 
     def record(self, item: "ResponseItem") -> None:
@@ -209,6 +214,9 @@ class Session:
     def add_usage(self, usage: Usage) -> None:
         self._usage += usage
         self.emit(UsageReported(usage, self._usage, self.settings.context_window))
+
+    def _result(self, error: CodexError | None = None) -> TurnResult:
+        return TurnResult(self._last_message, self._usage, error, self._denied, self._refusal)
 
     def _record_prompt(self, text: str, images: Sequence[Path]) -> None:
         detail = self.settings.image_detail

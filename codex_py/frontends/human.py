@@ -9,6 +9,7 @@ from codex_py.frontends.terminal import Style, printable
 from codex_py.protocol.approval import SandboxPolicy
 from codex_py.protocol.events import (
     AgentMessage,
+    CallDenied,
     CommandExecution,
     Error,
     ErrorItem,
@@ -68,7 +69,7 @@ class HumanText:
     def __call__(self, event: Event) -> None:
         if self._waiting is not None:
             self._waiting.append(event)
-        elif event.type is not None:
+        elif event.type is not None or isinstance(event, CallDenied):
             self._show(event)
 
     def _show(self, event: Event) -> None:
@@ -79,6 +80,9 @@ class HumanText:
                 self._todo(item)
             case ItemCompleted(item):
                 self._completed(item)
+            case CallDenied(tool, reason):
+                label = self._style.yellow("denied:")
+                self._line(f"{label} {printable(tool)}: {printable(reason)}")
             case Error(message, code):
                 self._reported = message
                 if code != "aborted":

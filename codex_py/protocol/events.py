@@ -199,6 +199,16 @@ class CommandOutputDelta:
 
 
 @dataclass(frozen=True, slots=True)
+class CallDenied:
+    """A policy, the sandbox or the user did not let a call run. Live only."""
+
+    type: ClassVar = None
+    tool: str
+    reason: str
+    """As the model is told."""
+
+
+@dataclass(frozen=True, slots=True)
 class UsageReported:
     """What one response took. Live only."""
 
@@ -222,6 +232,7 @@ Event: TypeAlias = (
     | MessageDelta
     | ReasoningSummaryDelta
     | CommandOutputDelta
+    | CallDenied
     | UsageReported
 )
 

@@ -13,6 +13,7 @@ from typing import Any, assert_never
 from pydantic import BaseModel, ValidationError
 
 from codex_py.errors import ToolError
+from codex_py.protocol.events import CallDenied
 from codex_py.protocol.items import (
     CustomToolCall,
     CustomToolCallOutput,
@@ -38,6 +39,8 @@ _MCP_PREFIX = "mcp__"
 _ALIASES = {"applypatch": "apply_patch", "container.exec": "shell"}
 _FUNCTION_NAMESPACES = ("functions.", "functions__")
 _LOCAL_SHELL = "local_shell"
+_DENIALS = {"ApprovalDenied", "SandboxDenied"}
+"""Error codes of calls that were not let run."""
 
 
 class ToolRouter:
@@ -81,6 +84,8 @@ class ToolRouter:
             output = ToolOutput(str(error), success=False, error_code=error.code)
         except OSError as error:
             output = ToolOutput(str(error), success=False, error_code=_errno_name(error))
+        if output.error_code in _DENIALS:
+            context.emit(CallDenied(call.tool_name, output.text))
         return output_item(call, output, limit_tokens=context.output_token_limit)
 
     def _named_call(self, item: FunctionCall | CustomToolCall, payload: ToolPayload) -> ToolCall:

@@ -588,3 +588,13 @@ def test_a_command_sees_neither_our_key_nor_our_interpreter(place: Workplace) ->
     assert "PYTHON" not in output
     # Nothing but the three standard descriptors, and that of the folder which `ls` reads.
     assert output.endswith("\n0\n1\n2\n3\n")
+
+
+def test_a_denied_call_can_be_made_to_fail_the_run(place: Workplace) -> None:
+    denied = [*ev_custom_tool_call("c", "apply_patch", ADD.format("new.txt")), ev_completed()]
+    done = [*ev_message("I may not."), ev_completed()]
+    with ScriptedServer([denied, done, denied, done, done]) as server:
+        assert place.run(server, "-s", "read-only", "go").code == 0
+        outcome = place.run(server, "-s", "read-only", "--fail-on", "denied", "go")
+        assert (outcome.code, outcome.messages) == (5, ["I may not."])
+        assert place.run(server, "-s", "read-only", "--fail-on", "denied", "go").code == 0

@@ -12,6 +12,7 @@ from codex_py.frontends.terminal import Style
 from codex_py.protocol.approval import ApprovalPolicy, SandboxPolicy
 from codex_py.protocol.events import (
     AgentMessage,
+    CallDenied,
     Change,
     CommandExecution,
     Error,
@@ -202,6 +203,13 @@ def test_the_reason_of_a_failure_is_told_once() -> None:
             ]
         )
         == "ERROR: Reconnecting... 1/5\nERROR: no␇pe\n"
+    )
+
+
+def test_a_denied_call_is_shown_with_the_reason() -> None:
+    assert (
+        shown([CallDenied("apply_patch", "blocked by \x1b[1mread-only sandbox")])
+        == "denied: apply_patch: blocked by ␛[1mread-only sandbox\n"
     )
 
 

@@ -7,6 +7,7 @@ import pytest
 from pydantic import BaseModel
 
 from codex_py.errors import ToolError
+from codex_py.protocol.events import CallDenied, Event
 from codex_py.protocol.items import (
     CustomToolCallOutput,
     FunctionCallOutput,
@@ -217,6 +218,22 @@ def test_a_call_that_can_not_run_gets_a_plain_answer_with_a_code(
     output = answer(item)
     assert isinstance(output, FunctionCallOutput | CustomToolCallOutput)
     assert output.output == text
+
+
+def test_a_denial_is_told_to_whoever_watches() -> None:
+    events: list[Event] = []
+
+    class Denied(Add):
+        async def run(self, params: AddParams, context: ToolContext) -> ToolOutput:
+            if params.a == 1:
+                raise ToolError("not this one", code="ApprovalDenied")
+            return ToolOutput("nor this one", success=False, error_code="SandboxDenied")
+
+    router = ToolRouter([Denied()])
+    for arguments in ('{"a": 1}', '{"a": 2}', "{}"):
+        call = ToolCall("add", "c", FunctionPayload(arguments))
+        asyncio.run(router.dispatch(call, tool_context(Path("/repo"), events.append)))
+    assert events == [CallDenied("add", "not this one"), CallDenied("add", "nor this one")]
 
 
 def test_what_reaches_the_model_is_bounded_whatever_the_tool_returns() -> None:
