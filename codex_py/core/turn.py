@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     OutputItem: TypeAlias = FunctionCallOutput | CustomToolCallOutput
 
 
+_SILENT_WAIT_S = 2.0
+"""Who waits longer than this wants to know what for: a server may ask for minutes."""
+
+
 @dataclass(frozen=True, slots=True)
 class ItemHandlers:
     """What is done with the items of a response."""
@@ -153,8 +157,10 @@ class Turn:
         retry = self._retries.next(failure)
         if retry is None:
             raise failure
-        if isinstance(failure, StreamError) and failure.started:
-            notice = f"Reconnecting... {retry.attempt}/{retry.maximum} ({failure})"
+        is_long = retry.delay_s >= _SILENT_WAIT_S
+        if is_long or (isinstance(failure, StreamError) and failure.started):
+            wait = f"; waiting {retry.delay_s:.0f} s" if is_long else ""
+            notice = f"Reconnecting... {retry.attempt}/{retry.maximum} ({failure}{wait})"
             self._conversation.emit(
                 Error(notice, failure.code, retryable=True, http_status=failure.status)
             )

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import pytest
 
 from codex_py.core.thread_items import item_events
-from codex_py.core.turn import ItemHandlers, Turn
+from codex_py.core.turn import ItemHandlers, RetryBudget, Turn
 from codex_py.errors import CodexError, ModelError, StreamError
 from codex_py.protocol.events import (
     AgentMessage,
@@ -68,7 +68,7 @@ async def play(
 ) -> tuple[FakeConversation, ScriptedModel]:
     conversation = FakeConversation()
     model = ScriptedModel(*responses)
-    turn = make_turn(conversation, model, tool, retries, max_responses)
+    turn = make_turn(conversation, model, tool, FakeBudget(retries), max_responses)
     await turn.run()
     return conversation, model
 
@@ -77,7 +77,7 @@ def make_turn(
     conversation: FakeConversation,
     model: ScriptedModel,
     tool: Tool,
-    retries: int = 0,
+    retries: RetryBudget | None = None,
     max_responses: int = 10,
 ) -> Turn:
     def answer(call: ToolCall, output: ToolOutput) -> FunctionCallOutput:
@@ -95,7 +95,11 @@ def make_turn(
         item_events=lambda item: item_events(item, lambda: "item_0"),
     )
     return Turn(
-        conversation, model, lambda: handlers, FakeBudget(retries), max_responses=max_responses
+        conversation,
+        model,
+        lambda: handlers,
+        retries or FakeBudget(0),
+        max_responses=max_responses,
     )
 
 
@@ -191,6 +195,36 @@ def test_a_failure_before_the_response_is_retried_in_silence() -> None:
         play([StreamError("refused")], [says("hello"), completed()], retries=1)
     )
     assert conversation.events == [ItemCompleted(AgentMessage(id="item_0", text="hello"))]
+
+
+def test_a_long_wait_is_announced() -> None:
+    async def run() -> list[Event]:
+        class Hour(FakeRetry):
+            delay_s = 3600.0
+
+        class OneHour(FakeBudget):
+            def next(self, error: ModelError) -> Hour:
+                return Hour()
+
+        announced = asyncio.Event()
+
+        class Watched(FakeConversation):
+            def emit(self, event: Event) -> None:
+                super().emit(event)
+                announced.set()
+
+        conversation = Watched()
+        model = ScriptedModel([StreamError("slow down", code="rate_limited", status=429)])
+        made = make_turn(conversation, model, echo, OneHour(1))
+        turn = asyncio.create_task(made.run())
+        await asyncio.wait_for(announced.wait(), 5)
+        turn.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await turn
+        return conversation.events
+
+    text = "Reconnecting... 1/2 (slow down; waiting 3600 s)"
+    assert asyncio.run(run()) == [Error(text, "rate_limited", retryable=True, http_status=429)]
 
 
 def test_the_last_failure_is_raised_when_the_budget_is_spent() -> None:
