@@ -18,9 +18,9 @@ LAYERS = [
 
 CORE_MAY_IMPORT = {"errors", "protocol", "instructions", "core"}
 FRONTENDS_MAY_IMPORT = {
-    *("app", "patching", "core", "protocol", "config", "errors", "patch", "frontends"),
+    *("app", "patching", "core", "protocol", "config", "errors", "patch", "sandbox", "frontends"),
 }
-"""`patch`, because patches are applied and undone without a session too."""
+"""`patch` and `sandbox`, because both are used without a session too."""
 
 
 def imports() -> Iterator[tuple[str, str, str]]:

@@ -9,12 +9,12 @@ from codex_py.frontends.arguments import Arguments, UsageError, parse_arguments,
 from codex_py.frontends.streams import READER_LEFT, OutputStream
 from codex_py.frontends.terminal import printable
 
-_COMMANDS = ("exec", "apply", "undo", "demo", "config", "help")
+_COMMANDS = ("exec", "apply", "undo", "sandbox", "demo", "config", "help")
 
 _CODEX_COMMANDS = {
     *("agents", "app-server", "archive", "cloud", "completion", "debug", "delete"),
     *("doctor", "exec-server", "features", "fork", "login", "logout", "mcp", "plugin", "queue"),
-    *("remote-control", "resume", "review", "sandbox", "unarchive", "update"),
+    *("remote-control", "resume", "review", "unarchive", "update"),
 }
 
 
@@ -34,6 +34,10 @@ def main(argv: Sequence[str]) -> int:
             from codex_py.frontends.undo import run_undo  # noqa: PLC0415
 
             return run_undo(argv[1:], environment)
+        if argv[:1] == ["sandbox"]:
+            from codex_py.frontends.sandbox import run_sandbox  # noqa: PLC0415
+
+            return run_sandbox(argv[1:], environment)
         return _run(parse_arguments(argv), environment)
     except CodexError as error:
         text = printable(str(error))
@@ -88,9 +92,10 @@ def _config(words: Sequence[str], arguments: Arguments, environment: Mapping[str
 
 
 def _help(command: str | None) -> int:
-    from codex_py.frontends.help import APPLY, CONFIG, EXEC, TOP, UNDO  # noqa: PLC0415
+    from codex_py.frontends.help import APPLY, CONFIG, EXEC, SANDBOX, TOP, UNDO  # noqa: PLC0415
 
     texts = {"exec": EXEC, "e": EXEC, "apply": APPLY, "a": APPLY, "config": CONFIG, "undo": UNDO}
+    texts |= {"sandbox": SANDBOX}
     return _print(texts.get(command or "", TOP))
 
 

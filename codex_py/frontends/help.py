@@ -10,6 +10,8 @@ Commands:
   exec resume         Go on with an earlier session
   apply, a [FILE]     Apply a patch: an envelope or a unified diff
   undo [ID]           Bring back what a patch replaced
+  sandbox [MODE] -- CMD
+                      Run a command as those of the model are run
   demo                Show a session that needs no key and no network
   config explain KEY  Say what a setting is, and which file or option set it
   help [COMMAND]      Print the help of a command
@@ -87,8 +89,8 @@ Session:
   -V, --version             Print the version
 
 Exit codes: 0 done; 1 the turn failed; 2 usage; 4 the answer breaks the schema;
-5 refused; 69 the provider is unavailable; 75 try later; 77 authentication;
-78 configuration; 130 and 143 interrupted.
+5 refused; 6 no sandbox; 69 the provider is unavailable; 75 try later;
+77 authentication; 78 configuration; 130 and 143 interrupted.
 """
 
 CONFIG = """\
@@ -160,4 +162,25 @@ Codex prints.
 
 Exit codes: 0 done; 1 could not be read or written; 2 usage; 7 does not fit, or
 not all of it; 65 there is no patch in it, or several, or a damaged one.
+"""
+
+SANDBOX = """\
+Run a command as those of the model are run, or try how well that holds.
+
+Usage: codex-py sandbox [OPTIONS] [MODE] -- COMMAND [ARGS]
+       codex-py sandbox --test
+
+MODE is read-only, workspace-write or danger-full-access; without it, what the
+configuration says. The exit code is that of the command.
+
+Options:
+      --test             Try all known ways out, on all that this machine has to
+                         hold commands with, and print which of them it holds
+      --add-dir DIR      One more folder that may be written to (repeatable)
+  -C, --cd DIR           Folder to work in
+  -c, --config KEY=VALUE Override a setting
+  -h, --help             Print help
+
+Exit codes: 6 nothing on this machine can hold a command; 125 the command could
+not be confined, and was not run; 126 and 127 it can not be run.
 """

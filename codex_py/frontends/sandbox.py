@@ -1,0 +1,116 @@
+"""`codex-py sandbox`: run a command as the model's commands are run, or try how well that holds."""
+
+import argparse
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from codex_py.config.config import load_config
+from codex_py.errors import CodexError, ExitCode, ToolError
+from codex_py.frontends.arguments import Arguments, CommandParser, UsageError
+from codex_py.frontends.exec_config import working_directory
+from codex_py.frontends.help import SANDBOX
+from codex_py.frontends.streams import OutputStream
+from codex_py.protocol.approval import SandboxPolicy
+from codex_py.sandbox.escapes import ESCAPES, KNOWN_OPEN, try_escape
+from codex_py.sandbox.ladder import LadderSandbox
+from codex_py.sandbox.rungs import Rung, platform_rungs, problem
+
+_MODES = ("read-only", "workspace-write", "danger-full-access")
+_SIGNAL_EXIT_BASE = 128
+_NOT_FOUND, _NOT_EXECUTABLE = 127, 126
+
+
+def run_sandbox(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Do what the words after `sandbox` ask for; the exit code, which is the command's own.
+
+    Raises:
+        CodexError: nothing on this machine can hold a command, or the configuration is not good.
+    """
+    options, command = _parse(argv)
+    if options.help:
+        OutputStream(1).write_text(SANDBOX)
+        return ExitCode.DONE
+    if options.test:
+        return _test(environment)
+    if not command:
+        raise UsageError("say what to run: codex-py sandbox [MODE] -- COMMAND")
+    cwd = working_directory(Arguments(cd=options.cd))
+    config = load_config(
+        cwd=cwd,
+        environment=environment,
+        overrides=options.overrides or (),
+        flags={"sandbox_mode": options.mode} if options.mode else {},
+    )
+    policy = config.sandbox_policy([Path(folder) for folder in options.add_dir or ()])
+    return _run(command, policy, cwd, config.home, environment)
+
+
+def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
+    end = argv.index("--") if "--" in argv else len(argv)
+    parser = CommandParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("-h", "--help", action="store_true")
+    parser.add_argument("--test", action="store_true")
+    parser.add_argument("-C", "--cd")
+    parser.add_argument("--add-dir", action="append")
+    parser.add_argument("-c", "--config", dest="overrides", action="append")
+    parser.add_argument("mode", nargs="?", choices=_MODES)
+    return parser.parse_args(list(argv[:end])), list(argv[end + 1 :])
+
+
+def _run(
+    command: Sequence[str],
+    policy: SandboxPolicy,
+    cwd: Path,
+    home: Path,
+    environment: Mapping[str, str],
+) -> int:
+    variables = dict(environment)
+    if not policy.network_access:
+        variables["CODEX_SANDBOX_NETWORK_DISABLED"] = "1"
+    sandbox = LadderSandbox(variables, protected=[home])
+    try:
+        confined = sandbox.command(command, policy, cwd)
+        # The keys of the terminal are for the command, which is in the same group.
+        for number in (signal.SIGINT, signal.SIGQUIT):
+            signal.signal(number, lambda _number, _frame: None)
+        code = subprocess.Popen(confined, cwd=cwd, env=variables).wait()
+    except ToolError as error:
+        raise CodexError(str(error), code="sandbox", exit_code=ExitCode.SANDBOX) from error
+    except OSError as error:
+        OutputStream(2).write_text(
+            f"codex-py sandbox: cannot run {command[0]!r}: {error.strerror}\n"
+        )
+        return _NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_EXECUTABLE
+    finally:
+        sandbox.release()
+    return code if code >= 0 else _SIGNAL_EXIT_BASE - code
+
+
+def _test(environment: Mapping[str, str]) -> int:
+    """Try every way out on every rung, and print what happened. 1 if one held less than it should."""
+    stdout = OutputStream(1)
+    rungs = platform_rungs(environment.get("PATH", os.defpath))
+    working: list[Rung] = []
+    for rung in rungs:
+        why = problem(rung)
+        stdout.write_text(f"{rung.name}: {why or 'works here'}\n")
+        if why is None:
+            working.append(rung)
+    if not working:
+        return ExitCode.SANDBOX
+    width = max(len(escape.name) for escape in ESCAPES)
+    columns = [max(len(rung.name), len("held")) for rung in working]
+    head = "  ".join(rung.name.ljust(n) for rung, n in zip(working, columns, strict=True))
+    stdout.write_text(f"\n{'':{width}}  {head.rstrip()}\n")
+    unexpected = False
+    for escape in ESCAPES:
+        cells: list[str] = []
+        for rung, n in zip(working, columns, strict=True):
+            held = try_escape(escape, rung)
+            unexpected |= not held and escape.name not in KNOWN_OPEN.get(rung.name, ())
+            cells.append(("held" if held else "OPEN").ljust(n))
+        stdout.write_text(f"{escape.name:{width}}  {'  '.join(cells).rstrip()}\n")
+    return ExitCode.TURN_FAILED if unexpected else ExitCode.DONE
