@@ -19,6 +19,8 @@ from codex_py.sandbox.ladder import LadderSandbox
 from codex_py.sandbox.rungs import Rung
 
 _TIMEOUT_S = 20.0
+# What a process may take to die of a signal that it was sent already.
+_DEATH_S = 0.3
 _TCP, _UDP, _STREAM, _DATAGRAM, _ABSTRACT = "TCP", "UDP", "STREAM", "DATAGRAM", "ABSTRACT"
 
 
@@ -114,7 +116,11 @@ class Target:
         return any(any(folder.glob("*")) for folder in new)
 
     def is_hurt(self) -> bool:
-        return self._victim.poll() is not None
+        try:
+            self._victim.wait(_DEATH_S)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
 
     def is_reached(self) -> bool:
         """Whether anyone has connected or sent something."""

@@ -1,0 +1,43 @@
+"""Every known way out, on every way to hold a command that this machine has."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from codex_py.sandbox.escapes import ESCAPES, KNOWN_OPEN, Escape, try_escape
+from codex_py.sandbox.layout import Layout, Roots
+from codex_py.sandbox.rungs import Rung
+from tests.sandbox.rungs import RUNGS
+
+# What a kernel may refuse to everyone, and bare privileges of root.
+_NOT_FOR_EVERYONE = {
+    *("type into the terminal", "make a device", "mount over .git", "unmount", "io_uring"),
+    *("write to a kernel setting", "a user namespace of one's own", "read the keys of the kernel"),
+    *("trace a process", "write through another process"),
+}
+
+
+class _Unconfined:
+    name = "none"
+
+    def command(
+        self, argv: Sequence[str], view: Layout, roots: Roots, cwd: Path
+    ) -> list[str] | None:
+        return list(argv)
+
+
+@pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
+@pytest.mark.parametrize("escape", ESCAPES, ids=lambda escape: escape.name)
+def test_nothing_gets_out_that_can_be_held(escape: Escape, rung: Rung) -> None:
+    held = escape.name not in KNOWN_OPEN.get(rung.name, ())
+    assert try_escape(escape, rung) is held
+
+
+@pytest.mark.parametrize(
+    "escape",
+    [escape for escape in ESCAPES if escape.name not in _NOT_FOR_EVERYONE],
+    ids=lambda escape: escape.name,
+)
+def test_the_ways_out_are_open_without_a_sandbox(escape: Escape) -> None:
+    assert not try_escape(escape, _Unconfined())
