@@ -1,5 +1,6 @@
 """Images that a user attaches to a prompt."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,9 @@ from codex_py.protocol.images import MAX_IMAGE_BYTES, image_url, input_image
 from codex_py.protocol.messages import input_text
 
 
-def image_parts(path: Path, number: int, detail: str) -> list[dict[str, Any]]:
+def image_parts(
+    path: Path, number: int, detail: str, warn: Callable[[str], None]
+) -> list[dict[str, Any]]:
     """The content parts of one image, which go before the text of the prompt.
 
     A file that can not be read does not fail the turn: one part of text says so in its place.
@@ -16,14 +19,19 @@ def image_parts(path: Path, number: int, detail: str) -> list[dict[str, Any]]:
         path: absolute.
         number: from 1, counted over the images of the prompt.
         detail: at which it is sent, as the service names it.
+        warn: is told the same.
     """
     label = f"[Image #{number}]"
     try:
         url = image_url(_read(path))
     except OSError as error:
-        return [_unreadable(label, path, error.strerror or str(error))]
+        url, reason = None, error.strerror or str(error)
+    else:
+        reason = "it is not a PNG, JPEG, GIF or WebP image"
     if url is None:
-        return [_unreadable(label, path, "it is not a PNG, JPEG, GIF or WebP image")]
+        unreadable = f"the image at `{path}` could not be read: {reason}"
+        warn(unreadable)
+        return [input_text(f"{label}: {unreadable}")]
     return [
         input_text(f'<image name={label} path="{path}">'),
         input_image(url, detail),
@@ -40,7 +48,3 @@ def _read(path: Path) -> bytes:
     if len(data) > MAX_IMAGE_BYTES:
         raise OSError(f"it is larger than {MAX_IMAGE_BYTES // 1024 // 1024} MB")
     return data
-
-
-def _unreadable(label: str, path: Path, reason: str) -> dict[str, Any]:
-    return input_text(f"{label}: the image at `{path}` could not be read: {reason}")

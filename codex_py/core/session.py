@@ -220,7 +220,11 @@ class Session:
 
     def _record_prompt(self, text: str, images: Sequence[Path]) -> None:
         detail = self.settings.image_detail
-        parts = [part for n, path in enumerate(images, 1) for part in image_parts(path, n, detail)]
+        parts = [
+            part
+            for n, path in enumerate(images, 1)
+            for part in image_parts(path, n, detail, self.warn)
+        ]
         self._recorder.turn_context(_turn_context(self.settings))
         self._record_message("user", [*parts, input_text(text)])
         self._recorder.event_msg(

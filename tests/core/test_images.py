@@ -1,12 +1,14 @@
 from pathlib import Path
 
+import pytest
+
 from codex_py.core.images import image_parts
 
 
 def test_an_image_stands_between_tags(tmp_path: Path):
     path = tmp_path / "f.gif"
     path.write_bytes(b"GIF89a")
-    assert image_parts(path, 2, "original") == [
+    assert image_parts(path, 2, "original", pytest.fail) == [
         {"type": "input_text", "text": f'<image name=[Image #2] path="{path}">'},
         {
             "type": "input_image",
@@ -25,5 +27,8 @@ def test_an_unreadable_image_is_told_in_its_place(tmp_path: Path):
         ".": "it is not a file",
     }
     for name, reason in reasons.items():
-        text = f"[Image #1]: the image at `{tmp_path / name}` could not be read: {reason}"
-        assert image_parts(tmp_path / name, 1, "high") == [{"type": "input_text", "text": text}]
+        warnings: list[str] = []
+        parts = image_parts(tmp_path / name, 1, "high", warnings.append)
+        text = f"the image at `{tmp_path / name}` could not be read: {reason}"
+        assert parts == [{"type": "input_text", "text": f"[Image #1]: {text}"}]
+        assert warnings == [text]
