@@ -115,6 +115,8 @@ class _Run:
             f"Your last message can not be used: {violation}\n"
             "Send the whole answer again, as JSON that satisfies the schema, and nothing else."
         )
+        if not self.arguments.json:
+            self.stderr.write_text(f"warning: {printable(violation)}; asking once more\n")
         second = await session.run_turn(again, output_schema=self.schema)
         second = replace(second, denied=result.denied or second.denied)
         return second, self._violation(second)

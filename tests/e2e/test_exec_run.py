@@ -248,6 +248,20 @@ def test_an_answer_that_breaks_the_schema_is_sent_back_once(
     run(test)
 
 
+def test_people_are_told_why_an_answer_is_asked_for_again(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with cli(tmp_path, response(says("[]")), response(says("{}"))) as program:
+            (program.cwd / "schema.json").write_text('{"type": "object"}', encoding="utf-8")
+            code, out, err = await program.run("--output-schema", "schema.json", "hi")
+        assert (code, out) == (0, "{}\n")
+        assert (
+            "warning: the final answer does not satisfy the output schema: at $: [] is not of type"
+            " 'object'; asking once more\ncodex\n{}\n"
+        ) in err
+
+    run(test)
+
+
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 )
