@@ -22,13 +22,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         "Responses API. codex_py/testing/script.py describes all of it.",
     )
     parser.add_argument("script", type=Path, metavar="SCRIPT.json")
-    parser.add_argument("--port", type=int, default=0, help="default: a free one")
+    parser.add_argument("--port", type=_port, default=0, help="default: a free one")
     arguments = parser.parse_args(argv)
     try:
         replies = load_script(arguments.script)
         server = ScriptedServer(replies, port=arguments.port, each_thread=True, watch=_report)
     except (OSError, ValueError) as error:
-        sys.stderr.write(f"Error: {error}\n")
+        sys.stderr.write(f"Error: {_words(error)}\n")
         return 1
     sys.stdout.write(f"# Into config.toml; and: export MOCK_KEY=any\n{server.config_toml()}\n")
     sys.stdout.flush()
@@ -39,6 +39,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader of standard error has seen the violations as they came.
         return 130
     return 0
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 0xFFFF:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port")
+    return int(text)
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename} can not be read: {error.strerror}"
+    return str(error)
 
 
 def _report(request: RecordedRequest, problem: str | None) -> None:

@@ -12,7 +12,8 @@ response is completed behind it, unless an event in it has ended it already.
 
 A reply that is an object holds the fields of `Reply`: `events`, which are played exactly as they are
 listed, or `body`, any JSON, which a string is not quoted for; and `status`, `headers`, `cut`,
-`chunk_each`, `write_bytes`, `delay_s`.
+`chunk_each`, `write_bytes`, `delay_s`. `codex_py/testing/reply.py` says what each does: a stream that
+drips, for one, is `{"events": […], "chunk_each": true, "delay_s": 0.1}`.
 """
 
 import json

@@ -48,3 +48,11 @@ def test_a_script_that_can_not_be_read_is_an_error(
     (tmp_path / "script.json").write_text("{}", encoding="utf-8")
     assert main([str(tmp_path / "script.json")]) == 1
     assert capsys.readouterr().err.endswith("script.json: a script is a list of replies\n")
+    assert main([str(tmp_path / "none")]) == 1
+    assert capsys.readouterr().err.endswith("none can not be read: No such file or directory\n")
+
+
+def test_a_port_that_is_none_is_an_error(capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit, match="2"):
+        main(["script.json", "--port", "99999"])
+    assert "--port: '99999' is no port" in capsys.readouterr().err
