@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from codex_py.core.item_order import ItemOrder
 from codex_py.errors import CodexError, ExitCode, ModelError, StreamError
 from codex_py.protocol.events import Error, Event, MessageDelta, ReasoningSummaryDelta
 from codex_py.protocol.stream import (
@@ -179,7 +180,7 @@ class _Response:
         self._ran = ran
         self._earlier = list(ran)
         self._running: list[_RunningCall] = []
-        self._order = _Order()
+        self._order = ItemOrder()
         self._is_whole = False
         self.follow_up = False
 
@@ -268,52 +269,3 @@ class _Response:
 
 async def _refuse(output: "OutputItem") -> "OutputItem":
     return output
-
-
-class _Order:
-    """Puts the items of a response into the order of their places in it.
-
-    An item is given out when nothing before it is still open. Reasoning is held until what it led to
-    is there as well: providers refuse reasoning that nothing follows, as a stream that breaks, or a
-    user who interrupts it, may leave it.
-    """
-
-    def __init__(self) -> None:
-        self._open: set[int] = set()
-        self._done: dict[int, Any] = {}
-        self._held_reasoning: list[ResponseItem] = []
-        self.places: dict[int, int] = {}
-        """By index in the response: the place among the items that were given out."""
-
-    def announce(self, index: int) -> None:
-        self._open.add(index)
-
-    def drop(self, index: int) -> None:
-        """Leave out an item, and the reasoning that led to it."""
-        self._open.discard(index)
-        self._held_reasoning.clear()
-
-    def take(self, index: int, item: "ResponseItem") -> list["ResponseItem"]:
-        """Add a completed item; the items that are next in order now."""
-        self._open.discard(index)
-        self._done[index] = item
-        first_open = min(self._open, default=None)
-        return self._release(
-            [i for i in sorted(self._done) if first_open is None or i < first_open]
-        )
-
-    def rest(self, *, whole: bool) -> list["ResponseItem"]:
-        """What is left at the end. `whole`: the response came to its end."""
-        released = self._release(sorted(self._done))
-        return released + self._held_reasoning if whole else released
-
-    def _release(self, indexes: list[int]) -> list["ResponseItem"]:
-        released: list[ResponseItem] = []
-        for index in indexes:
-            item = self._done.pop(index)
-            self.places[index] = len(self.places)
-            self._held_reasoning.append(item)
-            if item.type != "reasoning":
-                released += self._held_reasoning
-                self._held_reasoning = []
-        return released
