@@ -176,4 +176,6 @@ def test_nothing_is_imported_from_the_tree_that_is_patched(tmp_path: Path) -> No
         timeout=30,
         check=False,
     )
-    assert (done.returncode, (tmp_path / "x").read_text()) == (0, "2\n"), done.stderr.decode()
+    assert (done.returncode, (tmp_path / "x").read_text(encoding="utf-8")) == (0, "2\n"), (
+        done.stderr.decode()
+    )

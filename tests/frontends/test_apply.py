@@ -42,13 +42,15 @@ class Place:
         self.root = folder / "root"
         self.home.mkdir()
         (self.root / "sub").mkdir(parents=True)
-        (self.root / "f").write_text("a\nb\nc\n")
-        (self.root / "sub" / "g").write_text("x\n")
+        (self.root / "f").write_text("a\nb\nc\n", encoding="utf-8")
+        (self.root / "sub" / "g").write_text("x\n", encoding="utf-8")
         self.before = self.tree()
 
     def tree(self) -> dict[str, str]:
         return {
-            str(path.relative_to(self.root)): path.read_text("utf-8", "surrogateescape")
+            str(path.relative_to(self.root)): path.read_text(
+                "utf-8", "surrogateescape", encoding="utf-8"
+            )
             for path in sorted(self.root.rglob("*"))
             if path.is_file() and ".git" not in path.parts
         }
@@ -90,7 +92,7 @@ def test_what_is_found_is_applied(place: Place, patch: str, found: str) -> None:
 
 
 def test_a_file_may_be_named(place: Place) -> None:
-    (place.home / "p.diff").write_text(DIFF)
+    (place.home / "p.diff").write_text(DIFF, encoding="utf-8")
     assert place.apply("../home/p.diff") == (
         0,
         SUMMARY,
@@ -200,7 +202,7 @@ def test_names_may_be_put_below_a_folder(place: Place) -> None:
 
 
 def test_strict_refuses_what_is_guessed(place: Place) -> None:
-    (place.root / "f").write_text("a\nb \nc\n")
+    (place.root / "f").write_text("a\nb \nc\n", encoding="utf-8")
     before = place.tree()
     for patch in (DIFF, ENVELOPE):
         code, _, stderr = place.apply("--strict", stdin=patch)
@@ -209,7 +211,7 @@ def test_strict_refuses_what_is_guessed(place: Place) -> None:
 
 
 def test_a_part_may_be_applied(place: Place) -> None:
-    (place.root / "f").write_text("a\nq\nc\n")
+    (place.root / "f").write_text("a\nq\nc\n", encoding="utf-8")
     code, stdout, stderr = place.apply("--partial", stdin=DIFF)
     assert (code, stdout) == (7, "Success. Updated the following files:\nM sub/g\n")
     assert f"What was left out is in {place.root}/f.rej\n" in stderr
@@ -218,7 +220,7 @@ def test_a_part_may_be_applied(place: Place) -> None:
 
 
 def test_json_has_all_there_is_to_know(place: Place) -> None:
-    (place.root / "f").write_text("0\na\nb\nc\n")
+    (place.root / "f").write_text("0\na\nb\nc\n", encoding="utf-8")
     code, stdout, _ = place.apply("--json", stdin=DIFF)
     hunk: dict[str, Any] = {"hunk": 1, "fuzz": 0, "level": "exact", "also_at": []}
     f, g = f"{place.root}/f", f"{place.root}/sub/g"
@@ -270,15 +272,15 @@ def test_git_merges_what_it_knows(place: Place) -> None:
     git(place.root, "init", "-q")
     git(place.root, "add", ".")
     git(place.root, "commit", "-qm", "First")
-    (place.root / "f").write_text("a\nB\nc\n")
+    (place.root / "f").write_text("a\nB\nc\n", encoding="utf-8")
     diff = git(place.root, "diff")
     # Nothing that the repository's settings name is run.
     for setting in ("core.fsmonitor", "diff.external"):
         git(place.root, "config", setting, f"touch {place.home}/run")
-    (place.root / "f").write_text("a\nb\nc\nd\n")
+    (place.root / "f").write_text("a\nb\nc\nd\n", encoding="utf-8")
     code, _, stderr = place.apply("--3way", stdin=diff.replace(" c", " C"))
     assert (code, place.tree()["f"]) == (0, "a\nB\nc\nd\n"), stderr
-    (place.root / "f").write_text("a\nmine\nc\n")
+    (place.root / "f").write_text("a\nmine\nc\n", encoding="utf-8")
     assert place.apply(stdin=diff)[0] == 7
     code, _, stderr = place.apply("-3", stdin=diff)
     assert (code, "merged with conflicts" in stderr) == (7, True)
@@ -290,7 +292,7 @@ def test_git_merges_what_it_knows(place: Place) -> None:
 
 def test_git_is_not_taken_from_the_tree(place: Place) -> None:
     fake = place.root / "git"
-    fake.write_text(f"#!/bin/sh\ntouch {place.home}/run\n")
+    fake.write_text(f"#!/bin/sh\ntouch {place.home}/run\n", encoding="utf-8")
     fake.chmod(0o755)
     index = DIFF.replace("--- a/f", "index 1234567..89abcde 100644\n--- a/f").replace("-b", "-q")
     found = place.apply("--3way", stdin=index, env={"PATH": f"{place.root}:{os.environ['PATH']}"})
@@ -312,7 +314,8 @@ def write_session(place: Place, *items: Mapping[str, Any]) -> None:
                 json.dumps({"timestamp": "T", "type": kind, "payload": payload}) + "\n"
                 for kind, payload in lines
             ]
-        )
+        ),
+        encoding="utf-8",
     )
 
 
@@ -361,7 +364,9 @@ def test_there_may_be_no_session_or_no_patch(place: Place) -> None:
 
 
 def test_a_terminal_gets_a_coloured_diff_that_can_not_steer_it(place: Place) -> None:
-    (place.home / "p").write_text(enveloped("*** Add File: n", "+\x1b[2J", "*** Delete File: f"))
+    (place.home / "p").write_text(
+        enveloped("*** Add File: n", "+\x1b[2J", "*** Delete File: f"), encoding="utf-8"
+    )
     code, shown = on_terminal(place, "apply", "--check", "../home/p")
     assert code == 0
     assert shown.endswith(
