@@ -48,9 +48,7 @@ class Place:
 
     def tree(self) -> dict[str, str]:
         return {
-            str(path.relative_to(self.root)): path.read_text(
-                "utf-8", "surrogateescape", encoding="utf-8"
-            )
+            str(path.relative_to(self.root)): path.read_text("utf-8", "surrogateescape")
             for path in sorted(self.root.rglob("*"))
             if path.is_file() and ".git" not in path.parts
         }
