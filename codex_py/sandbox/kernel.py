@@ -89,8 +89,8 @@ def drop_capabilities() -> None:
             try:
                 prctl(PR_CAPBSET_DROP, number)
             except OSError:
-                # A number that this kernel does not have, or an ordinary user, who has none to drop.
-                continue
+                # The first that this kernel does not have, or an ordinary user, who may not.
+                break
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
     kept = 1 << CAP_DAC_OVERRIDE if os.geteuid() == 0 and _may_keep() else 0
     header = _words(_CAPABILITY_VERSION_3, 0)

@@ -1,0 +1,152 @@
+"""Policies hold for what a model runs, in the real program."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from codex_py.testing import ScriptedServer, ev_completed, ev_function_call, ev_message
+from tests.sandbox.rungs import RUNGS
+from tests.support.program import Workplace, environment, run_codex_py
+
+pytestmark = pytest.mark.skipif(not RUNGS, reason="needs a way to hold commands")
+
+
+def calls(script: str) -> ScriptedServer:
+    return ScriptedServer(
+        [
+            [*ev_function_call("c1", "exec_command", {"cmd": script}), ev_completed()],
+            [*ev_message("done"), ev_completed()],
+        ]
+    )
+
+
+def run(place: Workplace, script: str, *args: str) -> tuple[int, str]:
+    """The exit code of the program, and what the command printed."""
+    with calls(script) as server:
+        outcome = place.run(server, *args, "go")
+    return outcome.code, outcome.items[0]["aggregated_output"]
+
+
+def test_exec_is_read_only_unless_told_otherwise(place: Workplace, tmp_path: Path) -> None:
+    with calls("echo x >new; echo x >/tmp/new || echo held") as server:
+        place.configure(server)
+        done = run_codex_py(
+            ["exec", "--json", "--skip-git-repo-check", "go"], place.home, place.cwd
+        )
+    assert done.returncode == 0
+    assert b"held" in done.stdout
+    assert list(place.cwd.iterdir()) == []
+
+
+def test_a_workspace_can_be_written_and_nothing_beside_it(place: Workplace, tmp_path: Path) -> None:
+    settings = ["-s", "workspace-write", *_no_temporary_folders()]
+    code, output = run(place, "echo x >new && echo x >../beside || echo held", *settings)
+    assert (code, output.splitlines()[-1]) == (0, "held")
+    assert [path.name for path in place.cwd.iterdir()] == ["new"]
+    assert not (tmp_path / "beside").exists()
+
+
+def test_a_folder_can_be_added(place: Workplace, tmp_path: Path) -> None:
+    (tmp_path / "more").mkdir()
+    settings = ["-s", "workspace-write", *_no_temporary_folders()]
+    code, _ = run(place, "echo x >../more/new", *settings, "--add-dir", str(tmp_path / "more"))
+    assert code == 0
+    assert (tmp_path / "more/new").exists()
+
+
+def test_the_configuration_is_not_for_commands_to_change(place: Workplace, tmp_path: Path) -> None:
+    settings = ["-s", "workspace-write", *_no_temporary_folders(), "--add-dir", str(tmp_path)]
+    before = None
+    with calls("echo x >>$CODEX_HOME/config.toml; ls $CODEX_HOME >/dev/null") as server:
+        place.configure(server)
+        before = (place.home / "config.toml").read_text(encoding="utf-8")
+        place.rerun(*settings, "go")
+    assert (place.home / "config.toml").read_text(encoding="utf-8") == before
+
+
+def test_names_that_were_held_away_are_gone_after_a_run(place: Workplace) -> None:
+    code, output = run(place, "ls -a", "-s", "workspace-write", *_no_temporary_folders())
+    assert code == 0
+    assert list(place.cwd.iterdir()) == []
+    assert ".codex" in output or RUNGS[0].name not in {"namespaces", "views", "bwrap"}
+
+
+@pytest.mark.parametrize("args", [["read-only"], ["workspace-write", "--add-dir", "/nowhere"], []])
+def test_a_command_is_run_by_hand(place: Workplace, args: list[str]) -> None:
+    done = run_codex_py(
+        ["sandbox", *args, "--", "sh", "-c", "echo out; echo x >/etc/no; exit 7"],
+        place.home,
+        place.cwd,
+    )
+    assert (done.returncode, done.stdout) == (7, b"out\n")
+    assert not Path("/etc/no").exists()
+
+
+def test_words_that_mean_nothing_are_an_error(place: Workplace) -> None:
+    done = run_codex_py(["sandbox", "read-only"], place.home, place.cwd)
+    assert (done.returncode, done.stdout) == (2, b"")
+
+
+def test_what_every_rung_holds_is_printed(place: Workplace) -> None:
+    # As a process of its own, so that it may take its time: some 10 s.
+    done = subprocess.run(
+        [sys.executable, "-m", "codex_py", "sandbox", "--test"],
+        cwd=place.cwd,
+        env=environment(place.home),
+        capture_output=True,
+        timeout=55,
+        check=False,
+    )
+    text = done.stdout.decode()
+    assert done.returncode == 0, text
+    for rung in RUNGS:
+        assert f"{rung.name}: works here" in text
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="system calls of Linux are taken away")
+def test_without_any_way_to_hold_it_no_command_runs(place: Workplace, tmp_path: Path) -> None:
+    # A machine whose kernel offers nothing: a filter, as a container has one, in front of the program.
+    with calls("echo ran >ran") as server:
+        place.configure(server)
+        done = subprocess.run(
+            [
+                *(sys.executable, "-c", _DENYING, sys.executable, "-m", "codex_py", "exec"),
+                *("--json", "--skip-git-repo-check", "-s", "workspace-write", "go"),
+            ],
+            cwd=place.cwd,
+            env={**environment(place.home), "PYTHONPATH": os.pathsep.join(sys.path)},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=40,
+            check=False,
+        )
+    text = done.stdout.decode()
+    assert done.returncode == 6, done.stderr.decode()
+    assert "commands can not be confined on this machine (" in text
+    assert "[ERROR:SandboxUnavailable]" in str(server.requests[-1].body)
+    assert "turn.completed" in text
+    assert list(place.cwd.iterdir()) == []
+
+
+_DENYING = """
+import os, struct, sys
+from codex_py.sandbox import kernel
+from codex_py.sandbox.seccomp import filter_program
+program = filter_program(os.uname().machine, offline=False)
+at = len(program) - 8
+numbers = [444, 445, 446, 272 if os.uname().machine == "x86_64" else 97]
+extra = b"".join(struct.pack("=HBBI", 0x15, 0, 1, n) + struct.pack("=HBBI", 6, 0, 0, 0x50001) for n in numbers)
+kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
+kernel.set_filter(program[:at] + extra + program[at:])
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+def _no_temporary_folders() -> list[str]:
+    return [
+        *("-c", "sandbox_workspace_write.exclude_slash_tmp=true"),
+        *("-c", "sandbox_workspace_write.exclude_tmpdir_env_var=true"),
+    ]
