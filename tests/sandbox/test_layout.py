@@ -1,0 +1,85 @@
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from codex_py.protocol.approval import SandboxPolicy
+from codex_py.sandbox.layout import Layout, Roots, absent_names, layout, resolve_roots
+from tests.sandbox.rungs import workspace
+
+
+def view(policy: SandboxPolicy, *own: Path, tmpdir: str = "") -> Layout:
+    return layout(resolve_roots(policy, tmpdir), own, offline=True)
+
+
+def test_read_only_gives_nothing(tmp_path: Path) -> None:
+    policy = replace(workspace(tmp_path), mode="read-only")
+    assert view(policy, tmp_path) == Layout((), (), (), offline=True)
+
+
+def test_links_to_roots_are_followed_once(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    roots = resolve_roots(workspace(tmp_path / "link", tmp_path / "missing"), "")
+    assert roots == Roots((tmp_path / "real",))
+
+
+@pytest.mark.parametrize("tmpdir", ["", "relative"])
+def test_only_a_full_path_is_a_folder_for_temporary_files(tmp_path: Path, tmpdir: str) -> None:
+    policy = SandboxPolicy("workspace-write", (tmp_path,), exclude_slash_tmp=True)
+    assert resolve_roots(policy, tmpdir).temporary == ()
+
+
+def test_folders_for_temporary_files_keep_their_names(tmp_path: Path) -> None:
+    work, temporary = tmp_path / "work", tmp_path / "tmp"
+    work.mkdir()
+    temporary.mkdir()
+    policy = SandboxPolicy("workspace-write", (work,), exclude_slash_tmp=True)
+    roots = resolve_roots(policy, str(temporary))
+    assert roots == Roots((work,), (temporary,))
+    assert absent_names(roots) == [work / name for name in (".git", ".agents", ".codex", ".aws")]
+
+
+def test_folders_between_two_roots_can_not_be_moved(tmp_path: Path) -> None:
+    inner = tmp_path / "a/b/inner"
+    (inner / ".git").mkdir(parents=True)
+    assert view(workspace(inner, tmp_path)) == Layout(
+        (tmp_path, tmp_path / "a", tmp_path / "a/b", inner), (inner / ".git",), (), offline=True
+    )
+
+
+def test_what_is_ours_is_protected_where_it_could_be_written(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    seen = view(workspace(tmp_path), tmp_path / "home", tmp_path / "missing", Path("/usr"))
+    assert seen.protected == (tmp_path / "home",)
+
+
+def test_a_link_with_a_protected_name_protects_what_it_leads_to(tmp_path: Path) -> None:
+    (tmp_path / "store").mkdir()
+    (tmp_path / ".agents").symlink_to("store")
+    assert view(workspace(tmp_path)).protected == (tmp_path / "store",)
+
+
+def test_a_pointer_to_a_git_folder_protects_that_too(tmp_path: Path) -> None:
+    tree, git = tmp_path / "tree", tmp_path / "main/.git"
+    tree.mkdir()
+    (git / "worktrees/tree").mkdir(parents=True)
+    (git / "worktrees/tree/commondir").write_text("../..\n", encoding="ascii")
+    (tree / ".git").write_text("gitdir: ../main/.git/worktrees/tree\n", encoding="ascii")
+    seen = view(workspace(tmp_path, tree))
+    assert set(seen.protected) == {tree / ".git", git, git / "worktrees/tree"}
+
+
+@pytest.mark.parametrize("text", ["", "no pointer", "gitdir: /missing"])
+def test_a_pointer_that_leads_nowhere_is_protected_itself(tmp_path: Path, text: str) -> None:
+    (tmp_path / ".git").write_text(text, encoding="ascii")
+    assert view(workspace(tmp_path)).protected == (tmp_path / ".git",)
+
+
+def test_a_root_that_was_replaced_is_left_out(tmp_path: Path) -> None:
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    roots = resolve_roots(workspace(tmp_path, inner), "")
+    inner.rmdir()
+    inner.symlink_to("/etc")
+    assert layout(roots, (), offline=True).writable == (tmp_path,)
