@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
@@ -75,10 +76,6 @@ class Bubblewrap:
         self._user_namespace = os.geteuid() != 0
         self._filters: dict[bool, int] = {}
 
-    def __del__(self) -> None:
-        for descriptor in self._filters.values():
-            os.close(descriptor)
-
     def command(
         self, argv: Sequence[str], view: Layout, roots: Roots, cwd: Path
     ) -> list[str] | None:
@@ -87,7 +84,9 @@ class Bubblewrap:
         if bwrap is None or program is None:
             return None
         if view.offline not in self._filters:
-            self._filters[view.offline] = _in_memory(program)
+            descriptor = _in_memory(program)
+            self._filters[view.offline] = descriptor
+            weakref.finalize(self, os.close, descriptor)
         return bwrap_command(
             bwrap,
             argv,
