@@ -45,8 +45,13 @@ class FakePatch:
 class EchoSandbox:
     """Shows what a command would have been."""
 
+    unavailable: str | None = None
+
     def command(self, argv: Sequence[str], policy: SandboxPolicy, cwd: Path) -> Sequence[str]:
         return ["echo", policy.mode, str(cwd), *argv]
+
+    def release(self) -> None:
+        pass
 
 
 def _call(cwd: Path, **arguments: Any) -> tuple[ToolOutput, ToolCalls]:
