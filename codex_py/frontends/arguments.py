@@ -77,7 +77,7 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
     """Read a command line, without the name of the program.
 
     Raises:
-        UsageError: an option is unknown, not there yet, or lacks a good value.
+        UsageError: an option is unknown, not there yet, lacks a good value, or contradicts another.
     """
     # Split by hand: argparse forgets where the `--` was, and a prompt after it may be "resume".
     end = argv.index("--") if "--" in argv else len(argv)
@@ -91,7 +91,10 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
             and " " not in word.partition("=")[0]
         ):
             raise UsageError(_unknown_option(flag[0]))
-    return Arguments(words=tuple(words), literal_words=tuple(argv[end + 1 :]), **vars(found))
+    arguments = Arguments(words=tuple(words), literal_words=tuple(argv[end + 1 :]), **vars(found))
+    if arguments.record is not None and arguments.replay is not None:
+        raise UsageError("--record and --replay exclude each other: a replay asks no model")
+    return arguments
 
 
 @dataclass(frozen=True, slots=True)

@@ -210,3 +210,9 @@ def test_help_names_every_option_and_no_other() -> None:
 @pytest.mark.parametrize("text", [TOP, EXEC, APPLY, UNDO])
 def test_help_fits_a_terminal(text: str) -> None:
     assert max(map(len, text.splitlines())) <= 80
+
+
+def test_what_is_replayed_can_not_be_recorded() -> None:
+    with pytest.raises(UsageError, match="exclude each other") as caught:
+        parse_arguments(["exec", "--record", "a.tape", "--replay", "b.tape", "go"])
+    assert caught.value.exit_code == 2
