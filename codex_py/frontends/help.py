@@ -89,8 +89,9 @@ Session:
   -V, --version             Print the version
 
 Exit codes: 0 done; 1 the turn failed; 2 usage; 4 the answer breaks the schema;
-5 refused; 6 no sandbox; 69 the provider is unavailable; 75 try later;
-77 authentication; 78 configuration; 130 and 143 interrupted.
+5 refused; 6 no sandbox; 53 the model did not come to an end; 69 the provider
+is unavailable; 75 try later; 77 authentication; 78 configuration; 129, 130 and
+143 interrupted.
 """
 
 CONFIG = """\
