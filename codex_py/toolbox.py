@@ -13,7 +13,7 @@ from codex_py.core.context import user_shell
 from codex_py.core.session import Session
 from codex_py.core.turn import ItemHandlers
 from codex_py.errors import CodexError, ExitCode
-from codex_py.protocol.approval import ApprovalRequest, ReviewDecision
+from codex_py.protocol.approval import ApprovalRequest, Review, ReviewDecision
 from codex_py.protocol.tools import ToolCall, ToolOutput
 
 if TYPE_CHECKING:
@@ -150,5 +150,5 @@ class Toolbox:
 class _NobodyToAsk:
     """An approver for sessions without a user."""
 
-    async def review(self, request: ApprovalRequest) -> ReviewDecision:  # noqa: ARG002
-        return ReviewDecision.DENIED
+    async def review(self, request: ApprovalRequest) -> Review:  # noqa: ARG002
+        return Review(ReviewDecision.DENIED)

@@ -96,11 +96,11 @@ class ApplyPatch:
         concerned |= {change.move_to for change in plan.changes if change.move_to is not None}
         if concerned <= self._approved:
             return None
-        decision = await context.approver.review(
+        review = await context.approver.review(
             ApprovalRequest("patch", diff, context.cwd, _reason(outside))
         )
-        match decision:
-            case ReviewDecision.APPROVED:
+        match review.decision:
+            case ReviewDecision.APPROVED | ReviewDecision.APPROVED_WITH_RULE:
                 return None
             case ReviewDecision.APPROVED_FOR_SESSION:
                 self._approved |= concerned

@@ -141,8 +141,13 @@ async def _is_escalated(
     if context.approval_policy is ApprovalPolicy.NEVER:
         raise ToolError(_NEVER_ESCALATES, code="ApprovalDenied")
     request = ApprovalRequest("command", command, cwd, params.justification)
-    match await context.approver.review(request):
-        case ReviewDecision.APPROVED | ReviewDecision.APPROVED_FOR_SESSION:
+    review = await context.approver.review(request)
+    match review.decision:
+        case (
+            ReviewDecision.APPROVED
+            | ReviewDecision.APPROVED_FOR_SESSION
+            | ReviewDecision.APPROVED_WITH_RULE
+        ):
             return True
         case ReviewDecision.DENIED | ReviewDecision.ABORT:
             raise ToolError("exec command rejected by user", code="ApprovalDenied")

@@ -12,6 +12,7 @@ from codex_py.process.sessions import ProcessSessions
 from codex_py.protocol.approval import (
     ApprovalPolicy,
     ApprovalRequest,
+    Review,
     ReviewDecision,
     SandboxPolicy,
 )
@@ -25,9 +26,9 @@ class ScriptedApprover:
     decision: ReviewDecision = ReviewDecision.DENIED
     asked: list[ApprovalRequest] = field(default_factory=list[ApprovalRequest])
 
-    async def review(self, request: ApprovalRequest) -> ReviewDecision:
+    async def review(self, request: ApprovalRequest) -> Review:
         self.asked.append(request)
-        return self.decision
+        return Review(self.decision)
 
 
 @dataclass
