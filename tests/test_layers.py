@@ -8,7 +8,7 @@ PACKAGE = Path(codex_py.__file__).parent
 
 LAYERS = [
     {"errors", "instructions", "protocol"},
-    {"model", "patch", "process", "sandbox", "rollout", "config"},
+    {"model", "patch", "process", "sandbox", "rollout", "config", "execpolicy"},
     {"tools"},
     {"core"},
     {"app", "patching", "thread", "toolbox"},
@@ -18,9 +18,10 @@ LAYERS = [
 
 CORE_MAY_IMPORT = {"errors", "protocol", "instructions", "core"}
 FRONTENDS_MAY_IMPORT = {
-    *("app", "patching", "core", "protocol", "config", "errors", "patch", "sandbox", "frontends"),
+    *("app", "patching", "core", "protocol", "config", "errors", "frontends"),
+    *("patch", "sandbox", "execpolicy"),
 }
-"""`patch` and `sandbox`, because both are used without a session too."""
+"""The last three, because they are used without a session too."""
 
 
 def imports() -> Iterator[tuple[str, str, str]]:
