@@ -14,8 +14,9 @@ from codex_py.patch.apply import plan_patch
 from codex_py.patch.exact_diff import exact_diff
 from codex_py.patch.lines import BLANK
 from codex_py.patch.plan import FileChangePlan, PatchPlan
-from codex_py.patch.unified import DiffHunk, read_diff
+from codex_py.patch.unified import DiffHunk
 from codex_py.patch.unified_plan import plan_unified
+from codex_py.patch.unified_reader import read_diff
 
 _NOT_UTF8 = "what is not UTF-8"
 _CONTEXTS = (3, 12, 1_000_000_000)

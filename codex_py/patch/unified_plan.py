@@ -19,8 +19,9 @@ from codex_py.patch.names import stripped
 from codex_py.patch.overlay import Overlay
 from codex_py.patch.plan import PatchPlan
 from codex_py.patch.report import HunkReport, Reject
-from codex_py.patch.unified import DiffHunk, FileDiff, read_diff, written_hunks
+from codex_py.patch.unified import DiffHunk, FileDiff, written_hunks
 from codex_py.patch.unified_apply import Applied, apply_hunks
+from codex_py.patch.unified_reader import read_diff
 
 _REMOVING = {"delete", "uncopy"}
 _SYMBOLIC_LINK = 0o120000

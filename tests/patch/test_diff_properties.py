@@ -11,9 +11,9 @@ from codex_py.errors import PatchError
 from codex_py.patch.apply import FileChangePlan, plan_patch
 from codex_py.patch.convert import to_envelope
 from codex_py.patch.exact_diff import exact_diff
-from codex_py.patch.unified import read_diff
 from codex_py.patch.unified_apply import apply_hunks
 from codex_py.patch.unified_plan import plan_unified
+from codex_py.patch.unified_reader import read_diff
 from tests.patch.trees import commit_tree, git, git_diff, tree, write
 
 LINES = st.sampled_from(

@@ -6,8 +6,8 @@ import pytest
 
 from codex_py.patch.match import Level
 from codex_py.patch.report import HunkReport
-from codex_py.patch.unified import read_diff
 from codex_py.patch.unified_apply import Applied, apply_hunks
+from codex_py.patch.unified_reader import read_diff
 
 PATH = Path("/p/f")
 
