@@ -16,7 +16,7 @@ from typing import Any, cast
 from codex_py.config.paths import project_root
 from codex_py.errors import CodexError
 from codex_py.patch.shell import find_patch
-from codex_py.patch.unified_plan import ThreeWay
+from codex_py.patch.three_way import ThreeWay
 from codex_py.protocol.messages import decode_json
 from codex_py.rollout.index import latest_session
 from codex_py.rollout.reader import read_session

@@ -6,7 +6,8 @@ import pytest
 from codex_py.errors import PatchError
 from codex_py.patch.apply import PatchPlan, writable_under
 from codex_py.patch.report import HunkReport, Reject
-from codex_py.patch.unified_plan import ThreeWay, plan_unified
+from codex_py.patch.three_way import ThreeWay
+from codex_py.patch.unified_plan import plan_unified
 from tests.patch.trees import commit_tree, git_diff, tree, write
 
 FILES = {
