@@ -69,8 +69,22 @@ def _run(arguments: Arguments, environment: Mapping[str, str]) -> int:
             return _config(words, arguments, environment)
         case "help":
             return _help(words[0] if words else None)
+        case _ if len(arguments.words) < 2 and command not in _CODEX_COMMANDS:
+            return _terminal(command, arguments, environment)
         case _:
             raise UsageError(_no_command(command))
+
+
+def _terminal(prompt: str | None, arguments: Arguments, environment: Mapping[str, str]) -> int:
+    for fd, name in ((0, "stdin"), (1, "stdout")):
+        if not os.isatty(fd):
+            raise CodexError(f"{name} is not a terminal", code="terminal")
+    from codex_py.app import SessionOptions  # noqa: PLC0415
+    from codex_py.frontends.tui.run import run_terminal  # noqa: PLC0415
+
+    return run_terminal(
+        prompt, arguments, environment, SessionOptions(source="cli", originator="codex-tui")
+    )
 
 
 def _config(words: Sequence[str], arguments: Arguments, environment: Mapping[str, str]) -> int:

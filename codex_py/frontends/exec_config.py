@@ -34,14 +34,28 @@ def load_exec_config(arguments: Arguments, environment: Mapping[str, str]) -> Co
     return config
 
 
-def _load(arguments: Arguments, environment: Mapping[str, str]) -> Config:
+def load_terminal_config(arguments: Arguments, environment: Mapping[str, str]) -> Config:
+    """The configuration of a session with somebody who can be asked.
+
+    Raises:
+        CodexError: the folder to work in is not there.
+        ConfigError: see `load_config`.
+    """
+    return _load(arguments, environment, has_user=True)
+
+
+def _load(
+    arguments: Arguments, environment: Mapping[str, str], *, has_user: bool = False
+) -> Config:
+    unasked = {} if has_user else {"approval_policy": "never"}
+
     def read(**more: str) -> Config:
         return load_config(
             cwd=cwd,
             environment=environment,
             overrides=arguments.overrides,
-            # There is nobody to ask, whatever is configured.
-            flags={**more, **flags(arguments), "approval_policy": "never"},
+            # Where there is nobody to ask, nothing is asked, whatever is configured.
+            flags={**more, **flags(arguments), **unasked},
             profile=arguments.profile,
             ignore_user_config=arguments.ignore_user_config,
             strict=arguments.strict_config,

@@ -1,0 +1,90 @@
+"""The session behind the screen: opened, spoken to, interrupted, exchanged for another."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+
+from codex_py.app import SessionOptions, open_session
+from codex_py.config.config import Config
+from codex_py.core.session import Session
+from codex_py.frontends.tui.composer import Submission
+from codex_py.protocol.events import EventSink
+
+
+class Conversation:
+    """One session at a time, and one turn of it.
+
+    Args:
+        ended: called after each turn, and told whether it came to its own end.
+    """
+
+    def __init__(
+        self,
+        environment: Mapping[str, str],
+        sink: EventSink,
+        *,
+        ended: Callable[[bool], None],
+    ) -> None:
+        self._environment = environment
+        self._sink = sink
+        self._ended = ended
+        self._open = AsyncExitStack()
+        self._turn: asyncio.Task[None] | None = None
+        self.session: Session | None = None
+        self.queue: list[Submission] = []
+        """To be sent when the running turn is over."""
+
+    @property
+    def is_working(self) -> bool:
+        return self._turn is not None
+
+    async def open(self, config: Config, options: SessionOptions) -> Session:
+        """Begin with another session; the one before is closed.
+
+        Raises:
+            CodexError: it can not be opened. There is no session then.
+        """
+        await self.close()
+        self.session = await self._open.enter_async_context(
+            open_session(config, options, self._sink, environment=self._environment)
+        )
+        return self.session
+
+    async def close(self) -> None:
+        """Interrupt the turn, and close the session."""
+        await self.interrupt()
+        self.session = None
+        await self._open.aclose()
+
+    def submit(self, submission: Submission, tasks: asyncio.TaskGroup) -> None:
+        """Send it, into the running turn if there is one, or after it if it says so."""
+        assert self.session is not None
+        if self._turn is not None:
+            self.queue.append(submission)
+        else:
+            self._turn = tasks.create_task(self._run(self.session, submission, tasks))
+
+    async def interrupt(self) -> bool:
+        """End the running turn; whether there was one."""
+        turn = self._turn
+        if turn is None:
+            return False
+        turn.cancel()
+        await asyncio.wait([turn])
+        return True
+
+    async def _run(
+        self, session: Session, submission: Submission, tasks: asyncio.TaskGroup
+    ) -> None:
+        is_whole = False
+        try:
+            await session.run_turn(submission.text, images=submission.images)
+            is_whole = True
+        except asyncio.CancelledError:
+            # The user's wish, which ends here: the program goes on.
+            pass
+        finally:
+            self._turn = None
+            self._ended(is_whole)
+        if is_whole and self.queue:
+            self.submit(self.queue.pop(0), tasks)

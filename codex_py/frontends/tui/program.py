@@ -1,0 +1,260 @@
+"""The interactive program: what is on the screen, which keys mean what, and how it ends."""
+
+import asyncio
+import signal
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TypeVar
+
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.input import Input
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent, merge_key_bindings
+from prompt_toolkit.layout import AnyContainer, DynamicContainer, HSplit, Window
+from prompt_toolkit.layout.controls import FormattedTextControl
+from prompt_toolkit.styles import Style
+
+from codex_py import __version__
+from codex_py.app import SessionOptions
+from codex_py.config.config import Config
+from codex_py.errors import CodexError
+from codex_py.frontends.tui.composer import Composer, Submission
+from codex_py.frontends.tui.conversation import Conversation
+from codex_py.frontends.tui.panel import Panel
+from codex_py.frontends.tui.render import Fragments, Renderer
+from codex_py.frontends.tui.screen import Screen
+from codex_py.frontends.tui.status import Status
+from codex_py.frontends.tui.theme import Theme
+from codex_py.frontends.tui.transcript import Transcript
+from codex_py.frontends.tui.writer import TerminalWriter
+from codex_py.protocol.events import Event, UsageReported
+
+T = TypeVar("T")
+
+_TO_LEAVE = "Press Ctrl-C again to leave"
+_LEAVE_WITHIN_S = 2.0
+
+
+class Terminal:
+    """The program from its first frame to its last. There is one per process.
+
+    Attributes:
+        config: what the next session is opened with.
+        conversation, composer, transcript, screen, status: its parts, for the commands.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        environment: Mapping[str, str],
+        *,
+        theme: Theme,
+        writer: TerminalWriter,
+        keyboard: Input,
+    ) -> None:
+        self.config = config
+        self.environment = environment
+        self.theme = theme
+        self.status = Status()
+        self.renderer = Renderer(theme)
+        self.composer = Composer(theme, self._submitted)
+        self.conversation = Conversation(environment, self._event, ended=self._turn_ended)
+        self._panels: list[AnyContainer] = []
+        """The last one is shown."""
+        self._hint = ""
+        self._waiting: list[Submission] = []
+        """Sent off before there was a session."""
+        self._code = 0
+        self._farewell = ""
+        self.screen = Screen(
+            self._layout(),
+            keys=merge_key_bindings([self._keys()]),
+            style=_style(theme),
+            theme=theme,
+            writer=writer,
+            terminal=keyboard,
+        )
+        self.transcript = Transcript(
+            self.renderer,
+            print_lines=self.screen.print,
+            changed=self.screen.changed,
+            width=lambda: self.screen.width,
+            show_reasoning=not config.hide_agent_reasoning,
+        )
+        self._tasks = asyncio.TaskGroup()
+
+    async def run(self, options: SessionOptions, prompt: str | None) -> int:
+        """Show the program until the user leaves; the exit code."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, self.leave, 128 + number)
+        if prompt:
+            self._waiting.append(Submission(prompt))
+        self.transcript.notice(f"codex-py {__version__} in {self.config.cwd}")
+        async with self._tasks:
+            opening = self._tasks.create_task(self.open(options))
+            clock = self._tasks.create_task(self._tick())
+            try:
+                await self.screen.run()
+            except EOFError:
+                # The terminal was closed under us.
+                self._code = self._code or 128 + signal.SIGHUP
+            finally:
+                clock.cancel()
+                opening.cancel()
+                self._farewell = self._how_to_resume()
+                await self.conversation.close()
+        return self._code
+
+    @property
+    def farewell(self) -> str:
+        """What is printed when the terminal is the shell's again."""
+        return self._farewell
+
+    async def open(self, options: SessionOptions) -> None:
+        """Go on with another session. If it can not be opened, the user is told why."""
+        try:
+            session = await self.conversation.open(self.config, options)
+        except CodexError as error:
+            self.transcript.error(str(error))
+            return
+        self.status.settings = session.settings
+        waiting, self._waiting = self._waiting, []
+        for submission in waiting:
+            self._submitted(submission)
+
+    async def show(self, panel: Panel[T]) -> T:
+        """Put a panel in the composer's place until it has its result. Later ones come on top."""
+        self._panels.append(panel.container)
+        self.screen.app.layout.focus(panel.container)
+        self.screen.changed()
+        try:
+            return await panel.result
+        finally:
+            self._panels.remove(panel.container)
+            top = self._panels[-1] if self._panels else self.composer.buffer
+            self.screen.app.layout.focus(top)
+            self.screen.changed()
+
+    def leave(self, code: int = 0) -> None:
+        self._code = code
+        self.screen.exit()
+
+    def hint(self, text: str) -> None:
+        """Say something below the composer until the next key."""
+        self._hint = text
+        self.screen.changed()
+
+    def _submitted(self, submission: Submission) -> None:
+        if self.conversation.session is None:
+            self._waiting.append(submission)
+            return
+        self.transcript.user(submission.text)
+        if self.status.working_since is None:
+            self.status.working_since = time.monotonic()
+        self.conversation.submit(submission, self._tasks)
+
+    def _how_to_resume(self) -> str:
+        session = self.conversation.session
+        if session is None or self.status.total is None:
+            return ""
+        return f"To continue this session, run: codex-py resume {session.thread_id}\n"
+
+    def _event(self, event: Event) -> None:
+        if isinstance(event, UsageReported):
+            self.status.total = event.total
+        self.transcript(event)
+
+    def _turn_ended(self, is_whole: bool) -> None:
+        if not self.conversation.queue or not is_whole:
+            self.status.working_since = None
+        self.screen.changed()
+
+    async def _tick(self) -> None:
+        """Keep the clock of a running turn going."""
+        while True:
+            await asyncio.sleep(1)
+            if self.status.working_since is not None:
+                self.screen.changed()
+
+    def _layout(self) -> AnyContainer:
+        live = Window(FormattedTextControl(self._live), dont_extend_height=True)
+        below = Window(FormattedTextControl(self._below), height=1)
+        return HSplit(
+            [
+                live,
+                DynamicContainer(
+                    lambda: self._panels[-1] if self._panels else self.composer.container
+                ),
+                below,
+            ]
+        )
+
+    def _live(self) -> Fragments:
+        """What is under way, the line that says so, and an empty line above the composer."""
+        room = max(3, self.screen.height - 8)
+        lines = self.transcript.live(self.screen.width, room)
+        if working := self.status.working(self.theme):
+            lines += [[], working]
+        lines += [[]]
+        return [fragment for line in lines for fragment in (*line, ("", "\n"))]
+
+    def _below(self) -> Fragments:
+        if self._hint:
+            return [("class:quiet", self._hint)]
+        return self.status.line(self.theme, Path.home())
+
+    def _keys(self) -> KeyBindings:
+        keys = KeyBindings()
+        composing = Condition(lambda: not self._panels)
+
+        @keys.add("escape", filter=composing)
+        def _(_event: KeyPressEvent) -> None:
+            self._interrupt()
+
+        @keys.add("c-c", filter=composing)
+        def _(_event: KeyPressEvent) -> None:
+            if self._interrupt():
+                return
+            if self._hint == _TO_LEAVE:
+                self.leave()
+            elif self.composer.text:
+                self.composer.set_text("")
+            else:
+                self._offer_to_leave()
+
+        @keys.add("c-d", filter=composing & Condition(lambda: not self.composer.text))
+        def _(_event: KeyPressEvent) -> None:
+            self.leave()
+
+        @keys.add("c-z")
+        def _(event: KeyPressEvent) -> None:
+            event.app.suspend_to_background()
+
+        return keys
+
+    def _interrupt(self) -> bool:
+        if not self.conversation.is_working:
+            return False
+        self._tasks.create_task(self.conversation.interrupt())
+        return True
+
+    def _offer_to_leave(self) -> None:
+        self.hint(_TO_LEAVE)
+        asyncio.get_running_loop().call_later(_LEAVE_WITHIN_S, self._forget, _TO_LEAVE)
+
+    def _forget(self, hint: str) -> None:
+        if self._hint == hint:
+            self.hint("")
+
+
+def _style(theme: Theme) -> Style:
+    names = ("quiet", "accent", "error", "warning", "ok", "user")
+    return Style.from_dict({name: _ptk_style(theme.style(name)) for name in names})
+
+
+def _ptk_style(style: str) -> str:
+    """A style of the theme in prompt-toolkit's words."""
+    return " ".join(
+        word if word in {"bold", "dim", "underline"} else f"ansi{word}" for word in style.split()
+    )
