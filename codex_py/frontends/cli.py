@@ -116,9 +116,10 @@ def _help(command: str | None) -> int:
 def _no_command(word: str | None) -> str:
     if word in _CODEX_COMMANDS:
         return f"`codex-py {word}` is not supported yet"
-    if word is not None and (near := suggestion(word, _COMMANDS)):
+    assert word is not None
+    if near := suggestion(word, _COMMANDS):
         return f"unknown command {word!r}.{near}"
-    return "the interactive terminal is not there yet; use `codex-py exec PROMPT`"
+    return "put quotes around the prompt"
 
 
 def _print(text: str) -> int:

@@ -79,12 +79,8 @@ def test_nothing_is_imported_from_the_working_directory(
 @pytest.mark.parametrize(
     ("argv", "code", "stderr"),
     [
-        ([], 2, "Error: the interactive terminal is not there yet; use `codex-py exec PROMPT`\n"),
-        (
-            ["fix it"],
-            2,
-            "Error: the interactive terminal is not there yet; use `codex-py exec PROMPT`\n",
-        ),
+        ([], 1, "Error: stdin is not a terminal\n"),
+        (["fix it"], 1, "Error: stdin is not a terminal\n"),
         (["exce", "hi"], 2, "Error: unknown command 'exce'. Did you mean exec?\n"),
         (["login"], 2, "Error: `codex-py login` is not supported yet\n"),
         (["exec", "--jsn"], 2, "Error: unknown option --jsn. Did you mean --json?\n"),
