@@ -10,6 +10,7 @@ from codex_py.config.environment import ShellEnvironmentPolicy
 from codex_py.config.files import read_required_text
 from codex_py.config.layers import SYSTEM_CONFIG, read_layers
 from codex_py.config.paths import inside_git
+from codex_py.config.project_trust import ProjectTrust
 from codex_py.config.schema import DEFAULTS
 from codex_py.config.trust import Trust
 from codex_py.errors import ConfigError
@@ -46,6 +47,8 @@ class Config:
     project_root: Path | None
     inside_git: bool
     trust: Trust | None
+    project_trust: ProjectTrust
+    """Whether the files of its `.codex` folders are used, and what is in those that are."""
 
     model: str
     review_model: str | None
@@ -179,6 +182,7 @@ def load_config(
         project_root=layers.project_root,
         inside_git=inside_git(layers.cwd),
         trust=layers.trust,
+        project_trust=layers.project_trust,
         model=get("model"),
         review_model=get("review_model"),
         model_provider=get("model_provider"),

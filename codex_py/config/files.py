@@ -1,7 +1,11 @@
-"""Read the files that a configuration is made of; whatever is wrong with one is said in a sentence."""
+"""Read and replace the files of a configuration; whatever is wrong with one is said in a sentence."""
 
+import os
 import re
 import tomllib
+from collections.abc import Generator
+from contextlib import contextmanager
+from fcntl import LOCK_EX, flock
 from pathlib import Path
 from stat import S_ISREG
 from typing import Any, cast
@@ -44,6 +48,43 @@ def read_required_text(path: Path, key: str) -> str:
     if text is None:
         raise ConfigError(f"`{key}` names {path}, which does not exist")
     return text
+
+
+@contextmanager
+def locked(folder: Path) -> Generator[None]:
+    """Programs that change files of the folder take turns.
+
+    Raises:
+        OSError: it can not be opened.
+    """
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        flock(descriptor, LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Write a file anew, as a whole or not at all; it keeps its mode, and a new one is the user's alone.
+
+    The caller holds the lock of the folder, so the temporary name is its own.
+
+    Raises:
+        OSError, UnicodeEncodeError: the file is as it was.
+    """
+    temporary = path.with_name(f".{path.name}.new")
+    temporary.unlink(missing_ok=True)
+    try:
+        with temporary.open("x", encoding="utf-8", newline="") as file:
+            mode = path.stat().st_mode & 0o7777 if path.exists() else 0o600
+            os.fchmod(file.fileno(), mode)
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def parse_toml(text: str, path: Path) -> dict[str, Any]:

@@ -4,7 +4,6 @@ Strongest first, in the order of Codex: the options of the command line, `-c` ov
 trusted project (the nearest to the working directory first), a profile, the user's file, the system's.
 """
 
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,15 @@ from codex_py.config.check import KeyPath, Problem, dotted, problems, suggestion
 from codex_py.config.files import parse_toml, read_text
 from codex_py.config.lines import key_lines
 from codex_py.config.overrides import parse_overrides
-from codex_py.config.paths import codex_home, exists, folders_between, project_root, user_home
+from codex_py.config.paths import codex_home, folders_between, project_root, user_home
+from codex_py.config.project_trust import (
+    Changed,
+    ProjectTrust,
+    Trusted,
+    Unknown,
+    Untrusted,
+    project_trust,
+)
 from codex_py.config.schema import DEFAULTS, PROJECT_REFUSED, SCHEMA, Kind
 from codex_py.config.trust import Trust, trust_level
 from codex_py.errors import ConfigError
@@ -49,6 +56,7 @@ class Layers:
     cwd: Path
     project_root: Path | None
     trust: Trust | None
+    project_trust: ProjectTrust
     layers: tuple[Layer, ...]
     """Strongest first; those that say nothing are absent."""
     warnings: tuple[str, ...]
@@ -103,10 +111,12 @@ def read_layers(
     own = merge((*strong, *weak))
     root = project_root(cwd, own.get("project_root_markers", DEFAULTS["project_root_markers"]))
     trust = trust_level(own.get("projects", {}), cwd, root)
-    project = _project(reader, home, folders_between(root, cwd), trust)
+    folders = folders_between(root, cwd)
+    content = project_trust(trust, home, folders)
+    project = _project(reader, home, folders[0], content)
 
     layers = tuple(layer for layer in (*strong, *project, *weak) if layer.values)
-    return Layers(home, cwd, root, trust, layers, tuple(reader.warnings))
+    return Layers(home, cwd, root, trust, content, layers, tuple(reader.warnings))
 
 
 class _Reader:
@@ -192,26 +202,33 @@ def _refuse_old_profiles(home: Path, layers: Sequence[Layer], name: str | None) 
             )
 
 
-def _project(
-    reader: _Reader, home: Path, folders: Sequence[Path], trust: Trust | None
-) -> list[Layer]:
+def _project(reader: _Reader, home: Path, root: Path, trust: ProjectTrust) -> list[Layer]:
     """The layers of a trusted project, nearest first; none, and a warning, for any other."""
-    # In the user's home folder, `.codex` is the user's layer and no project's.
-    real_home = os.path.realpath(home)
-    paths = [
-        folder / ".codex" / "config.toml"
-        for folder in reversed(folders)
-        if os.path.realpath(folder / ".codex") != real_home
-    ]
-    if trust != "trusted":
-        if ignored := [path for path in paths if exists(path)]:
+    match trust:
+        case Trusted(files):
+            texts = [(p, text) for p, text in files.items() if p.name == "config.toml"]
+            return [
+                _allowed(reader, reader.layer("project", parse_toml(text, p), p.parent, p, text))
+                for p, text in reversed(texts)
+            ]
+        case Changed(files):
             reader.warnings.append(
-                f"Ignored {', '.join(map(str, ignored))}: this project is not trusted; to trust it,"
-                f' set `{dotted(("projects", str(folders[0])))}.trust_level = "trusted"` in'
+                f"This project's own settings, rules and hooks are not used: {_listed(files)} changed since"
+                " the project was trusted; look at the change, and trust it with `codex-py exec --trust`."
+            )
+        case Untrusted(files) | Unknown(files) if files:
+            reader.warnings.append(
+                f"Ignored {_listed(files)}: this project is not trusted; to trust it,"
+                f' set `{dotted(("projects", str(root)))}.trust_level = "trusted"` in'
                 f" {home / 'config.toml'}."
             )
-        return []
-    return [_allowed(reader, layer) for path in paths for layer in reader.file("project", path)]
+        case _:
+            pass
+    return []
+
+
+def _listed(paths: Sequence[Path]) -> str:
+    return ", ".join(map(str, paths))
 
 
 def _allowed(reader: _Reader, layer: Layer) -> Layer:

@@ -1,16 +1,13 @@
 """Whether the user trusts a project: read from `[projects."<path>"]`, and written there."""
 
 import os
-import re
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager, suppress
-from fcntl import LOCK_EX, flock
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 from codex_py.config.check import dotted
-from codex_py.config.files import parse_toml, read_text
-from codex_py.config.lines import key_lines
+from codex_py.config.files import locked, parse_toml, read_text, replace_text
 from codex_py.errors import ConfigError
 
 Trust: TypeAlias = Literal["trusted", "untrusted"]
@@ -56,12 +53,13 @@ def write_trust(home: Path, root: Path) -> None:
     """
     try:
         home.mkdir(parents=True, exist_ok=True)
-        with _locked(home):
+        with locked(home):
             path = Path(os.path.realpath(home / "config.toml"))
             text = read_text(path) or ""
             changed = _with_trust(text, path, root)
             if changed != text:
-                _replace(path, changed)
+                # A byte order mark was taken off in reading and is not missed.
+                replace_text(path, changed)
     except (OSError, UnicodeEncodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "the path is not UTF-8"
         raise ConfigError(f"{home / 'config.toml'} can not be written: {reason}") from error
@@ -69,63 +67,51 @@ def write_trust(home: Path, root: Path) -> None:
 
 def _with_trust(text: str, path: Path, root: Path) -> str:
     before = parse_toml(text, path)
-    entry = ("projects", str(root))
-    old = before.get("projects", {}).get(str(root), {})
-    if old == {"trust_level": "trusted"}:
+    aim: dict[str, Any] | None = None
+    match before.get("projects", {}):
+        case {**projects} if isinstance(old := projects.get(str(root), {}), dict):
+            trusted = {**cast("dict[str, Any]", old), "trust_level": "trusted"}
+            aim = {**before, "projects": {**projects, str(root): trusted}}
+        case _:
+            pass
+    if aim == before:
         return text
-    newline = "\r\n" if "\r\n" in text else "\n"
-    setting = 'trust_level = "trusted"'
-    lines = re.split(r"(?<=\n)", text)
-    places = key_lines(text)
-    if (number := places.get((*entry, "trust_level"))) is not None:
-        lines[number - 1] = re.sub(
-            r"trust_level(\s*=\s*)([\"'])\w*\2", r'trust_level\1"trusted"', lines[number - 1]
-        )
-    elif (number := places.get(entry)) is not None:
-        lines[number - 1] = lines[number - 1].rstrip("\r\n") + newline + setting + newline
-    else:
-        if text and not text.endswith("\n"):
-            lines.append(newline)
-        if text:
-            lines.append(newline)
-        lines.append(f"[{dotted(entry)}]{newline}{setting}{newline}")
-    changed = "".join(lines)
-
-    # Not every spelling of TOML survives an edit by lines, so the result is held against the aim.
-    projects = {**before.get("projects", {}), str(root): {**old, "trust_level": "trusted"}}
-    with suppress(ConfigError):
-        if parse_toml(changed, path) == {**before, "projects": projects}:
-            return changed
+    # A table at the end is what a person would add, and what fits nearly every file.
+    for with_trust in (_appended, _edited) if aim else ():
+        # Not every spelling of TOML survives a change, so the result is held against the aim.
+        with suppress(ConfigError):
+            changed = with_trust(text, root)
+            if parse_toml(changed, path) == aim:
+                return changed
+    entry = dotted(("projects", str(root)))
     raise ConfigError(
-        f"{path} can not be changed automatically; set `{dotted(entry)}.trust_level` in it by hand"
+        f"{path} can not be changed automatically; set `{entry}.trust_level` in it by hand"
     )
 
 
-@contextmanager
-def _locked(folder: Path) -> Generator[None]:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        flock(descriptor, LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
+def _appended(text: str, root: Path) -> str:
+    newline = "\r\n" if "\r\n" in text else "\n"
+    gap = ("" if text.endswith("\n") else newline) + newline if text else ""
+    return (
+        f'{text}{gap}[{dotted(("projects", str(root)))}]{newline}trust_level = "trusted"{newline}'
+    )
 
 
-def _replace(path: Path, text: str) -> None:
-    """Write a file anew, atomically; the caller holds the lock, so the temporary name is its own."""
-    temporary = path.with_name(f".{path.name}.new")
-    temporary.unlink(missing_ok=True)
+def _edited(text: str, root: Path) -> str:
+    # 75 ms, for the rare file that has an entry already, or one that no table can be added to.
+    import tomlkit  # noqa: PLC0415
+    from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415
+
     try:
-        with temporary.open("x", encoding="utf-8", newline="") as file:
-            mode = path.stat().st_mode & 0o7777 if path.exists() else 0o600
-            os.fchmod(file.fileno(), mode)
-            # A byte order mark was taken off in reading and is not missed.
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+        document: Any = tomlkit.parse(text)
+        entry = document["projects"].setdefault(str(root), {})
+        entry["trust_level"] = "trusted"
+        changed = tomlkit.dumps(document)
+    except TOMLKitError as error:
+        raise ConfigError(str(error)) from error
+    if text.count("\r\n") == text.count("\n"):
+        changed = changed.replace("\r\n", "\n").replace("\n", "\r\n")
+    return changed
 
 
 def _main_work_tree(root: Path) -> Path | None:

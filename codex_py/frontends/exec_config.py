@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from codex_py.config.config import Config, load_config
-from codex_py.config.trust import write_trust
+from codex_py.config.paths import folders_between
+from codex_py.config.project_trust import trust_project
 from codex_py.errors import CodexError
 from codex_py.frontends.arguments import Arguments
 
@@ -21,8 +22,8 @@ def load_exec_config(arguments: Arguments, environment: Mapping[str, str]) -> Co
         ConfigError: see `load_config`.
     """
     config = _load(arguments, environment)
-    if arguments.trust and config.trust is None:
-        write_trust(config.home, config.project_root or config.cwd)
+    if arguments.trust and config.trust != "untrusted":
+        trust_project(config.home, folders_between(config.project_root, config.cwd))
         # Trust lets the project's own files and another default sandbox in.
         config = _load(arguments, environment)
     allowed = arguments.skip_git_repo_check or arguments.bypass

@@ -7,6 +7,8 @@ import pytest
 
 from codex_py.config.config import Config, load_config
 from codex_py.config.explain import explain
+from codex_py.config.paths import folders_between
+from codex_py.config.project_trust import trust_project
 
 
 @dataclass
@@ -35,6 +37,10 @@ class Place:
 
     def trusted(self, text: str = "") -> Path:
         return self.user(f'{text}\n[projects."{self.root}"]\ntrust_level = "trusted"\n')
+
+    def trust(self) -> None:
+        """As `exec --trust` does."""
+        trust_project(self.home, folders_between(self.root, self.cwd))
 
     def load(
         self,

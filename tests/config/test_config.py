@@ -4,6 +4,7 @@ import pytest
 
 from codex_py.config.config import Config, SandboxWorkspaceWrite
 from codex_py.config.environment import ShellEnvironmentPolicy
+from codex_py.config.project_trust import Unknown
 from codex_py.errors import ConfigError
 from codex_py.protocol.approval import ApprovalPolicy, SandboxPolicy
 from tests.config.conftest import Place
@@ -16,6 +17,7 @@ def test_without_any_file_everything_has_its_default(place: Place):
         project_root=place.root,
         inside_git=True,
         trust=None,
+        project_trust=Unknown(()),
         model="gpt-6.1-sol",
         review_model=None,
         model_provider="openai",

@@ -16,8 +16,10 @@ def test_the_strongest_layer_wins(place: Place):
     place.user("model = 'profile'\n", "work.config.toml")
     assert place.load(profile="work").model == "profile"
     place.project("model = 'root'")
+    place.trust()
     assert place.load(profile="work").model == "root"
     place.project("model = 'sub'", place.cwd)
+    place.trust()
     assert place.load(profile="work").model == "sub"
     assert place.load(overrides=["model=override"]).model == "override"
     assert place.load(overrides=["model=override"], flags={"model": "flag"}).model == "flag"

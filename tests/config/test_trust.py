@@ -29,6 +29,19 @@ ENTRY = '[projects."/some where/repo"]\ntrust_level = "trusted"\n'
             'projects."/some where/repo".trust_level = "untrusted"\n',
             'projects."/some where/repo".trust_level = "trusted"\n',
         ),
+        (
+            "projects = { '/a' = { trust_level = 'trusted' } } # mine\n",
+            "projects = { '/a' = { trust_level = 'trusted' },"
+            ' "/some where/repo" = {trust_level = "trusted"}} # mine\n',
+        ),
+        (
+            '[projects."/some where/repo"]\r\n[tui]\r\n',
+            '[projects."/some where/repo"]\r\ntrust_level = "trusted"\r\n[tui]\r\n',
+        ),
+        (
+            '[projects."/a"]\ntrust_level = "trusted"\n\n# mine\n[tui]\n',
+            f'[projects."/a"]\ntrust_level = "trusted"\n\n# mine\n[tui]\n\n{ENTRY}',
+        ),
     ],
 )
 def test_the_entry_is_added_and_all_else_stays(tmp_path: Path, before: str | None, after: str):
@@ -46,7 +59,8 @@ def test_the_entry_is_added_and_all_else_stays(tmp_path: Path, before: str | Non
     ("before", "message"),
     [
         ("a = ", "config.toml:1:5"),
-        ("projects = { '/a' = { trust_level = 'trusted' } }\n", "can not be changed automatically"),
+        ("projects = 3\n", "can not be changed automatically"),
+        ('projects."/some where/repo" = 3\n', "can not be changed automatically"),
     ],
 )
 def test_what_can_not_be_changed_safely_stays_as_it_is(tmp_path: Path, before: str, message: str):

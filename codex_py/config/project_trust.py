@@ -1,0 +1,178 @@
+"""What a trusted project may bring: its own settings, rules and hooks, as they were when it was trusted.
+
+They name programs to run and say what is allowed, and whoever can change the repository can change
+them. So `$CODEX_HOME/codex-py/trust.json` keeps a digest of each from when trust was given. The entry in
+`config.toml`, which Codex and people write too, holds none: it stands for what is there when we first see it.
+"""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias, cast
+
+from codex_py.config.files import locked, read_text, replace_text
+from codex_py.config.paths import exists
+from codex_py.config.trust import Trust, write_trust
+from codex_py.errors import ConfigError
+
+_Digests: TypeAlias = dict[str, str]
+"""By the path of a file below the root of its project."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trusted:
+    files: Mapping[Path, str]
+    """The text of each, which is what was checked. The folders nearest to the root come first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """The project is trusted, and its files are not what they were then. None of them is used."""
+
+    files: tuple[Path, ...]
+    """Those that are new, different or gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Untrusted:
+    """The user said no."""
+
+    files: tuple[Path, ...]
+    """There, and not used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """The user was not asked yet."""
+
+    files: tuple[Path, ...]
+    """There, and not used."""
+
+
+ProjectTrust: TypeAlias = Trusted | Changed | Untrusted | Unknown
+
+
+def project_trust(level: Trust | None, home: Path, folders: Sequence[Path]) -> ProjectTrust:
+    """How far the files of a project can be used; what is seen for the first time is recorded.
+
+    Args:
+        level: what the user's configuration says.
+        home: `$CODEX_HOME`.
+        folders: from the root of the project down to the working directory; absolute.
+
+    Raises:
+        ConfigError: a file of a trusted project can not be read, or the record can not.
+    """
+    paths = _paths(home, folders)
+    match level:
+        case None:
+            return Unknown(paths)
+        case "untrusted":
+            return Untrusted(paths)
+        case "trusted":
+            texts = _texts(paths)
+    root = folders[0]
+    recorded = _recorded(home).get(str(root))
+    if recorded is None:
+        # In a home that can not be written, every run is the first.
+        with suppress(ConfigError):
+            _record(home, root, _digests(root, texts))
+        return Trusted(texts)
+    if not texts:
+        return Trusted({})
+    # What lies in other folders of the project is not for this run to judge.
+    here = {name: digest for name, digest in recorded.items() if _folder(root, name) in folders}
+    found = _digests(root, texts)
+    names = sorted({name for name, _ in here.items() ^ found.items()})
+    return Changed(tuple(root / name for name in names)) if names else Trusted(texts)
+
+
+def trust_project(home: Path, folders: Sequence[Path]) -> None:
+    """Trust a project, with the files that it has now in these folders, from its root down.
+
+    Raises:
+        ConfigError: a file can not be read, or what must be written can not be.
+    """
+    root = folders[0]
+    texts = _texts(_paths(home, folders))
+    write_trust(home, root)
+    elsewhere = {
+        name: digest
+        for name, digest in _recorded(home).get(str(root), {}).items()
+        if _folder(root, name) not in folders
+    }
+    _record(home, root, elsewhere | _digests(root, texts))
+
+
+def _paths(home: Path, folders: Sequence[Path]) -> tuple[Path, ...]:
+    # In the user's home folder, `.codex` is the user's layer and no project's.
+    real_home = os.path.realpath(home)
+    found: list[Path] = []
+    for folder in (folder / ".codex" for folder in folders):
+        if exists(folder) and os.path.realpath(folder) != real_home:
+            named = [folder / "config.toml", folder / "hooks.json"]
+            found += [path for path in named if exists(path)]
+            found += sorted(folder.glob("rules/*.rules"))
+    return tuple(found)
+
+
+def _texts(paths: Sequence[Path]) -> dict[Path, str]:
+    # One that was removed just now is not there.
+    return {path: text for path in paths if (text := read_text(path)) is not None}
+
+
+def _digests(root: Path, texts: Mapping[Path, str]) -> _Digests:
+    if not texts:
+        return {}
+    # 3 ms, for the few projects that bring files.
+    from hashlib import sha256  # noqa: PLC0415
+
+    return {
+        path.relative_to(root).as_posix(): sha256(text.encode()).hexdigest()
+        for path, text in texts.items()
+    }
+
+
+def _folder(root: Path, name: str) -> Path:
+    """The folder of the project whose `.codex` holds the file."""
+    path = root / name
+    return next(parent.parent for parent in path.parents if parent.name == ".codex")
+
+
+def _recorded(home: Path) -> dict[str, _Digests]:
+    """The digests of every project, by its root."""
+    path = _record_file(home)
+    try:
+        return _checked(json.loads(read_text(path) or "{}"))
+    except ValueError as error:
+        raise ConfigError(
+            f"{path} is damaged; without it, each project is trusted as it is then"
+        ) from error
+
+
+def _checked(value: object) -> dict[str, _Digests]:
+    projects = cast("dict[str, object]", value) if isinstance(value, dict) else {"": value}
+    for digests in projects.values():
+        if not isinstance(digests, dict) or not all(
+            isinstance(digest, str) for digest in cast("dict[str, object]", digests).values()
+        ):
+            raise ValueError
+    return cast("dict[str, _Digests]", projects)
+
+
+def _record(home: Path, root: Path, digests: _Digests) -> None:
+    path = _record_file(home)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with locked(path.parent):
+            projects = _recorded(home) | {str(root): digests}
+            replace_text(path, json.dumps(projects, indent=1, sort_keys=True) + "\n")
+    except OSError as error:
+        raise ConfigError(f"{path} can not be written: {error.strerror}") from error
+
+
+def _record_file(home: Path) -> Path:
+    return home / "codex-py" / "trust.json"

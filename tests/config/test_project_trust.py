@@ -1,0 +1,139 @@
+"""A project is trusted with what it held then."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from codex_py.config.project_trust import Changed, Trusted, Unknown, Untrusted
+from codex_py.errors import ConfigError
+from tests.config.conftest import Place
+
+SETTINGS = "model = 'project'\n"
+RULE = 'prefix_rule(pattern=["ls"])\n'
+
+
+def write(place: Place, name: str, text: str) -> Path:
+    path = place.root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def files(place: Place) -> dict[Path, str]:
+    """Of a trusted project, in the order in which they are read."""
+    texts = {
+        ".codex/config.toml": SETTINGS,
+        ".codex/hooks.json": "{}",
+        ".codex/rules/a.rules": RULE,
+        "sub/.codex/config.toml": "",
+    }
+    place.trusted()
+    return {write(place, name, text): text for name, text in texts.items()}
+
+
+def test_what_is_there_when_a_trusted_project_is_first_seen_is_used(
+    place: Place, files: dict[Path, str]
+) -> None:
+    write(place, ".codex/rules/notes.txt", "no rule")
+    for _ in range(2):
+        config = place.load()
+        assert (config.project_trust, config.warnings) == (Trusted(files), ())
+        assert config.model == "project"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [".codex/config.toml", ".codex/hooks.json", ".codex/rules/a.rules", "sub/.codex/config.toml"],
+)
+def test_after_a_change_nothing_is_used_until_it_is_trusted_again(
+    place: Place, files: dict[Path, str], name: str
+) -> None:
+    place.load()
+    path = write(place, name, f"\n{files[place.root / name]}")
+    config = place.load()
+    assert config.project_trust == Changed((path,))
+    assert (config.trust, config.model) == ("trusted", "gpt-6.1-sol")
+    assert config.warnings == (
+        f"This project's own settings, rules and hooks are not used: {path} changed since the project"
+        " was trusted; look at the change, and trust it with `codex-py exec --trust`.",
+    )
+    place.trust()
+    config = place.load()
+    assert (config.model, config.warnings) == ("project", ())
+    assert config.project_trust == Trusted(files | {path: f"\n{files[path]}"})
+
+
+def test_what_comes_and_what_goes_is_a_change_too(place: Place, files: dict[Path, str]) -> None:
+    place.load()
+    new = write(place, ".codex/rules/b.rules", RULE)
+    gone = place.root / ".codex/hooks.json"
+    gone.unlink()
+    assert place.load().project_trust == Changed((gone, new))
+
+
+def test_a_file_in_a_project_that_had_none_is_a_change(place: Place) -> None:
+    place.trusted()
+    assert place.load().project_trust == Trusted({})
+    path = place.project(SETTINGS)
+    assert place.load().project_trust == Changed((path,))
+
+
+def test_a_project_without_files_needs_no_trust_in_them(
+    place: Place, files: dict[Path, str]
+) -> None:
+    place.load()
+    for path in files:
+        path.unlink()
+    assert (place.load().project_trust, place.load().warnings) == (Trusted({}), ())
+
+
+def test_what_lies_elsewhere_in_the_project_neither_counts_nor_is_forgotten(
+    place: Place, files: dict[Path, str]
+) -> None:
+    place.load()
+    elsewhere, place.cwd = place.cwd, place.root
+    here = {path: text for path, text in files.items() if elsewhere not in path.parents}
+    assert place.load().project_trust == Trusted(here)
+    place.trust()
+    place.cwd = elsewhere
+    assert place.load().project_trust == Trusted(files)
+
+
+def test_trust_is_written_where_codex_looks_for_it(place: Place) -> None:
+    path = place.project(SETTINGS)
+    assert place.load().project_trust == Unknown((path,))
+    place.trust()
+    assert place.load().project_trust == Trusted({path: SETTINGS})
+    place.user(f'[projects."{place.root}"]\ntrust_level = "untrusted"\n')
+    assert place.load().project_trust == Untrusted((path,))
+
+
+def test_the_record_holds_digests_and_is_the_users_alone(
+    place: Place, files: dict[Path, str]
+) -> None:
+    place.load()
+    record = place.home / "codex-py/trust.json"
+    assert record.stat().st_mode & 0o777 == 0o600
+    digests = json.loads(record.read_text(encoding="utf-8"))[str(place.root)]
+    assert set(digests) == {path.relative_to(place.root).as_posix() for path in files}
+    assert all(len(digest) == 64 for digest in digests.values())
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"/a": 1}', '{"/a": {"b": 1}}'])
+def test_a_damaged_record_is_no_reason_to_trust(place: Place, text: str) -> None:
+    place.trusted()
+    place.project(SETTINGS)
+    record = place.home / "codex-py/trust.json"
+    record.parent.mkdir()
+    record.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"trust\.json is damaged"):
+        place.load()
+
+
+def test_a_home_that_can_not_be_written_is_no_obstacle(place: Place) -> None:
+    place.trusted()
+    path = place.project(SETTINGS)
+    (place.home / "codex-py/.trust.json.new").mkdir(parents=True)
+    assert place.load().project_trust == Trusted({path: SETTINGS})
