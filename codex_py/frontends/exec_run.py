@@ -27,6 +27,7 @@ from codex_py.frontends.jsonl import JsonLines
 from codex_py.frontends.last_message import LastMessageFile
 from codex_py.frontends.streams import READER_LEFT, OutputStream
 from codex_py.frontends.terminal import Style, printable, wants_color
+from codex_py.patch.turn_diff import TurnDiff
 from codex_py.protocol.events import Error
 
 _COLLECT_AFTER_S = 0.3
@@ -81,7 +82,7 @@ class _Run:
             # An empty one is a mistake that should leave no session behind.
             await prompt
         human = None if self.arguments.json else self._human_text()
-        sink = human or JsonLines(self.stdout)
+        sink = human or TurnDiff(JsonLines(self.stdout), self.config.cwd)
         async with open_session(
             self.config, self._session_options(), sink, environment=self.environment
         ) as session:

@@ -1,36 +1,52 @@
 """Show what a plan changes as a unified diff in the manner of git."""
 
 import difflib
-from collections.abc import Iterable, Iterator, Sequence
+import stat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
 
+from codex_py.patch.names import quoted
 from codex_py.patch.plan import FileChangePlan
 
 _CONTEXT = 3
-_MAX_BYTES = 4 * 1024 * 1024
+MAX_BYTES = 4 * 1024 * 1024
 """Of a file, old and new together, beyond which it is only named."""
 _MAX_CHANGED_LINES = 2_000
 """Between the first and the last difference; `difflib` can take quadratic time."""
 _MAX_CHARACTERS = 1024 * 1024
-"""Of the whole diff; files that come after are only named."""
+"""Of the whole diff, but for its last line. Files that do not fit are only named, then counted."""
 
 
-def git_diff(changes: Iterable[FileChangePlan], root: Path | None = None) -> str:
-    """A diff of all changes, for people to read.
+def git_diff(
+    changes: Iterable[FileChangePlan],
+    root: Path | None = None,
+    instead: Mapping[Path, str] | None = None,
+) -> str:
+    """A diff of all changes, for people; `git apply` takes it too where nothing is left out.
 
     Paths are relative to `root` where they are below it. Binary and very large files get one line that
     says so; bytes that are not UTF-8 show as U+FFFD.
+
+    Args:
+        instead: lines, by path, that stand for the contents of a file.
     """
     parts: list[str] = []
-    size = 0
-    for change in changes:
-        part = _header(change, root)
-        part += (
-            _body(change, root) if size < _MAX_CHARACTERS else "Not shown: the diff is too long\n"
-        )
-        size += len(part)
-        parts.append(part)
+    room = _MAX_CHARACTERS
+    waiting = list(changes)
+    for number, change in enumerate(waiting):
+        header = _header(change, root)
+        body = "Not shown: the diff is too long\n"
+        if room > 0:
+            told = None if instead is None else instead.get(change.path)
+            shown = _body(change, root) if told is None else told
+            if len(header) + len(shown) <= room:
+                body = shown
+        if len(header) + len(body) > room:
+            parts.append(f"Not shown: {len(waiting) - number} more files\n")
+            break
+        room -= len(header) + len(body)
+        parts.append(header + body)
     return "".join(parts)
 
 
@@ -40,17 +56,35 @@ def _name(path: Path, root: Path | None) -> str:
     return str(path).lstrip("/")
 
 
+def _side(prefix: str, path: Path, root: Path | None) -> str:
+    return _quoted(f"{prefix}/{_name(path, root)}")
+
+
+def _quoted(name: str) -> str:
+    return quoted(name).decode()
+
+
 def _header(change: FileChangePlan, root: Path | None) -> str:
-    old = _name(change.path, root)
-    new = _name(change.move_to or change.path, root)
-    header = f"diff --git a/{old} b/{new}\n"
+    destination = change.move_to or change.path
+    header = f"diff --git {_side('a', change.path, root)} {_side('b', destination, root)}\n"
+    is_new = change.old is None and change.old_mode is None
+    if change.kind == "delete":
+        header += f"deleted file mode {_mode(change.old_mode)}\n"
+    elif is_new:
+        header += f"new file mode {_mode(change.new_mode)}\n"
+    elif _mode(change.old_mode) != _mode(change.new_mode):
+        header += f"old mode {_mode(change.old_mode)}\nnew mode {_mode(change.new_mode)}\n"
     if change.move_to is not None:
-        header += f"rename from {old}\nrename to {new}\n"
-    elif change.kind == "delete":
-        header += "deleted file\n"
-    elif change.old is None:
-        header += "new file\n"
+        old, new = _name(change.path, root), _name(change.move_to, root)
+        header += f"rename from {_quoted(old)}\nrename to {_quoted(new)}\n"
     return header
+
+
+def _mode(mode: int | None) -> str:
+    """As git knows modes: a link, an executable file or any other one."""
+    if mode is not None and stat.S_ISLNK(mode):
+        return "120000"
+    return "100755" if mode is not None and mode & 0o100 else "100644"
 
 
 def _body(change: FileChangePlan, root: Path | None) -> str:
@@ -59,7 +93,7 @@ def _body(change: FileChangePlan, root: Path | None) -> str:
         return ""
     if b"\0" in old_data or b"\0" in new_data:
         return "Binary files differ\n"
-    if len(old_data) + len(new_data) > _MAX_BYTES:
+    if len(old_data) + len(new_data) > MAX_BYTES:
         return f"Not shown: {len(old_data)} bytes become {len(new_data)}\n"
     old, new = _lines(old_data), _lines(new_data)
     head = _common(old, new)
@@ -71,9 +105,10 @@ def _body(change: FileChangePlan, root: Path | None) -> str:
     skipped = max(head - _CONTEXT, 0)
     cut = max(tail - _CONTEXT, 0)
     hunks = _hunks(old[skipped : len(old) - cut], new[skipped : len(new) - cut], skipped)
-    absent_old, absent_new = change.old is None, change.new is None
-    old_name = "/dev/null" if absent_old else f"a/{_name(change.path, root)}"
-    new_name = "/dev/null" if absent_new else f"b/{_name(change.move_to or change.path, root)}"
+    old_name = "/dev/null" if change.old is None else _side("a", change.path, root)
+    new_name = (
+        "/dev/null" if change.new is None else _side("b", change.move_to or change.path, root)
+    )
     return f"--- {old_name}\n+++ {new_name}\n" + "".join(hunks)
 
 

@@ -149,6 +149,9 @@ class TurnCompleted:
     type: ClassVar = "turn.completed"
     usage: Usage
     """Of the whole thread, earlier turns included."""
+    diff: str | None = field(default=None, metadata={"json": "unless none"})
+    """What the patches of the turn came to, git style; see `codex_py.patch.turn_diff`. None where they
+    changed nothing, or nobody keeps account."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +166,8 @@ class ErrorInfo:
 class TurnFailed:
     type: ClassVar = "turn.failed"
     error: ErrorInfo
+    diff: str | None = field(default=None, metadata={"json": "unless none"})
+    """As in `TurnCompleted`: what was patched before it failed stays so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +213,32 @@ class CallDenied:
     """As the model is told."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatchedFile:
+    """What a patch has made of the file of one name; a file that moves counts under both names."""
+
+    path: str
+    """Absolute."""
+    old: bytes | None
+    """None where there was no file, or, if there is an `old_mode`, one that was removed unread."""
+    new: bytes | None
+    """None where there is no file any more."""
+    old_mode: int | None
+    """File type and permission bits, as `st_mode`; None where there was no file."""
+    new_mode: int | None
+    """None where there is no file any more, and for a new one whose bits the umask decides."""
+    moved_from: str | None = None
+    """Absolute; where the contents were before."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilesPatched:
+    """A patch has been written. Live only."""
+
+    type: ClassVar = None
+    files: Sequence[PatchedFile]
+
+
 @dataclass(frozen=True, slots=True)
 class UsageReported:
     """What one response took. Live only."""
@@ -233,6 +264,7 @@ Event: TypeAlias = (
     | ReasoningSummaryDelta
     | CommandOutputDelta
     | CallDenied
+    | FilesPatched
     | UsageReported
 )
 
@@ -257,6 +289,10 @@ def _plain(value: Any) -> Any:
     if (tag := getattr(value, "type", None)) is not None:
         data["type"] = tag
     for name, spec in fields.items():
-        if spec.metadata.get("json", True) and name not in data and name != "type":
-            data[name] = _plain(getattr(value, name))
+        shown = spec.metadata.get("json", True)
+        if not shown or name in data or name == "type":
+            continue
+        part = getattr(value, name)
+        if part is not None or shown != "unless none":
+            data[name] = _plain(part)
     return data

@@ -6,6 +6,7 @@ Checked against the files as they are, then allowed or put to the user, then ann
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import AliasChoices, Field
@@ -16,7 +17,14 @@ from codex_py.patch.commit import Committed
 from codex_py.patch.diff import git_diff
 from codex_py.patch.journal import Journal
 from codex_py.protocol.approval import ApprovalPolicy, ApprovalRequest, ReviewDecision
-from codex_py.protocol.events import Change, FileChange, ItemCompleted, ItemStarted
+from codex_py.protocol.events import (
+    Change,
+    FileChange,
+    FilesPatched,
+    ItemCompleted,
+    ItemStarted,
+    PatchedFile,
+)
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.base import ToolContext, ToolParams
 
@@ -130,6 +138,8 @@ async def _commit(
             cancelled = error
     failure = commit.exception()
     status = "completed" if failure is None else "failed"
+    if failure is None:
+        context.emit(FilesPatched(_patched_files(plan)))
     context.emit(
         ItemCompleted(FileChange(id=item.id, changes=item.changes, status=status, diff=item.diff))
     )
@@ -138,6 +148,30 @@ async def _commit(
     if failure is not None and not isinstance(failure, PatchError):
         raise failure
     return failure or commit.result()
+
+
+def _patched_files(plan: PatchPlan) -> list[PatchedFile]:
+    files: list[PatchedFile] = []
+    for change in plan.changes:
+        source, moved = str(change.path), change.move_to is not None
+        new = PatchedFile(
+            path=source,
+            old=change.old,
+            new=change.new,
+            old_mode=change.old_mode,
+            new_mode=change.new_mode,
+        )
+        if moved:
+            files.append(replace(new, new=None, new_mode=None))
+            new = replace(
+                new,
+                path=str(change.move_to),
+                old=change.replaced,
+                old_mode=None if change.replaced is None else change.new_mode,
+                moved_from=source,
+            )
+        files.append(new)
+    return files
 
 
 def _writable(context: ToolContext) -> Callable[[Path], bool] | None:

@@ -15,6 +15,7 @@ from codex_py.testing import (
     ScriptedServer,
     ev_completed,
     ev_custom_tool_call,
+    ev_failed,
     ev_function_call,
     ev_local_shell_call,
     ev_message,
@@ -509,8 +510,25 @@ def test_patches_take_turns(place: Workplace) -> None:
         )
         for n in range(5)
     ]
-    answered(place, *calls)
+    outcome, _ = answered(place, *calls)
     assert (place.cwd / "f").read_text(encoding="utf-8") == "5\n"
+    assert outcome.events[-1]["diff"] == (
+        "diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-0\n+5\n"
+    )
+
+
+def test_a_turn_that_fails_says_what_it_has_patched(place: Workplace) -> None:
+    call = ev_custom_tool_call("c", "apply_patch", ADD.format("new.txt"))
+    with ScriptedServer([[*call, ev_completed()], [ev_failed("invalid_prompt", "no")]]) as server:
+        outcome = place.run(server, "go")
+    last = outcome.events[-1]
+    assert (last["type"], list(last)) == ("turn.failed", ["type", "error", "diff"])
+    assert last["diff"].endswith("--- /dev/null\n+++ b/new.txt\n@@ -0,0 +1 @@\n+text\n")
+
+
+def test_a_turn_that_patches_nothing_has_no_diff(place: Workplace) -> None:
+    outcome, _ = run(place, "exec_command", {"cmd": "echo x >f"})
+    assert list(outcome.events[-1]) == ["type", "usage"]
 
 
 def test_a_plan_is_one_item(place: Workplace) -> None:

@@ -369,7 +369,7 @@ def test_a_terminal_gets_a_coloured_diff_that_can_not_steer_it(place: Place) -> 
     assert code == 0
     assert shown.endswith(
         "\x1b[1m+++ b/n\x1b[0m\n\x1b[36m@@ -0,0 +1 @@\x1b[0m\n\x1b[32m+␛[2J\x1b[0m\n"
-        "\x1b[1mdiff --git a/f b/f\x1b[0m\ndeleted file\n\x1b[1m--- a/f\x1b[0m\n"
+        "\x1b[1mdiff --git a/f b/f\x1b[0m\ndeleted file mode 100644\n\x1b[1m--- a/f\x1b[0m\n"
         "\x1b[1m+++ /dev/null\x1b[0m\n\x1b[36m@@ -1,3 +0,0 @@\x1b[0m\n"
         "\x1b[31m-a\x1b[0m\n\x1b[31m-b\x1b[0m\n\x1b[31m-c\x1b[0m\n"
         "The patch fits. It would update the following files:\nA n\nD f\n"

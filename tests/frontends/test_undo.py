@@ -122,7 +122,7 @@ def test_a_patch_is_shown_without_a_change(journal: Journal):
     (journal.cwd / "a").write_text("mine\n", encoding="utf-8")
     diff = (
         "diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-1\n+2\n"
-        "diff --git a/sub/b b/sub/b\nnew file\n--- /dev/null\n+++ b/sub/b\n@@ -0,0 +1 @@\n+x\n"
+        "diff --git a/sub/b b/sub/b\nnew file mode 100644\n--- /dev/null\n+++ b/sub/b\n@@ -0,0 +1 @@\n+x\n"
     )
     assert outcome(undo(journal, "--show")) == (0, diff, "")
     assert json.loads(undo(journal, "--show", "1", "--json").stdout)["diff"] == diff

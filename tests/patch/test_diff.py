@@ -16,13 +16,13 @@ def test_every_kind_of_change_is_shown_as_git_shows_it():
         FileChangePlan(ROOT / "bin", "delete", None, b"\0", None),
     ]
     assert git_diff(changes, ROOT) == (
-        "diff --git a/new b/new\nnew file\n--- /dev/null\n+++ b/new\n@@ -0,0 +1,2 @@\n+a\n+b\n"
+        "diff --git a/new b/new\nnew file mode 100644\n--- /dev/null\n+++ b/new\n@@ -0,0 +1,2 @@\n+a\n+b\n"
         "\\ No newline at end of file\n"
-        "diff --git a/gone b/gone\ndeleted file\n--- a/gone\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n"
+        "diff --git a/gone b/gone\ndeleted file mode 100644\n--- a/gone\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n"
         "diff --git a/old b/d/new\nrename from old\nrename to d/new\n--- a/old\n+++ b/d/new\n"
         "@@ -1,2 +1,2 @@\n 1\n-2\n+3\n"
         "diff --git a/q/x b/q/x\n"
-        "diff --git a/bin b/bin\ndeleted file\nBinary files differ\n"
+        "diff --git a/bin b/bin\ndeleted file mode 100644\nBinary files differ\n"
     )
 
 
@@ -55,5 +55,7 @@ def test_large_changes_are_only_named():
 def test_the_whole_diff_is_bounded():
     change = FileChangePlan(ROOT / "f", "add", None, None, b"x" * 600_000)
     diff = git_diff([change] * 3, ROOT)
-    assert diff.endswith("diff --git a/f b/f\nnew file\nNot shown: the diff is too long\n")
+    assert diff.endswith(
+        "diff --git a/f b/f\nnew file mode 100644\nNot shown: the diff is too long\n"
+    )
     assert len(diff) < 1_300_000

@@ -128,8 +128,8 @@ def test_edits_since_are_not_overwritten(journal: Journal):
     assert caught.value.exit_code == ExitCode.PATCH
     assert caught.value.diff == (
         "diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1 +1,2 @@\n 2\n+mine\n"
-        "diff --git a/gone b/gone\nnew file\n--- /dev/null\n+++ b/gone\n@@ -0,0 +1 @@\n+back\n"
-        "diff --git a/made b/made\ndeleted file\n--- a/made\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n"
+        "diff --git a/gone b/gone\nnew file mode 100644\n--- /dev/null\n+++ b/gone\n@@ -0,0 +1 @@\n+back\n"
+        "diff --git a/made b/made\ndeleted file mode 100644\n--- a/made\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n"
     )
     assert tree(root) == now
     # By force, and even that can be undone.

@@ -17,7 +17,15 @@ from codex_py.protocol.approval import (
     ReviewDecision,
     SandboxPolicy,
 )
-from codex_py.protocol.events import Change, Event, FileChange, ItemCompleted, ItemStarted
+from codex_py.protocol.events import (
+    Change,
+    Event,
+    FileChange,
+    FilesPatched,
+    ItemCompleted,
+    ItemStarted,
+    PatchedFile,
+)
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.apply_patch import ApplyPatch
 from codex_py.tools.base import ToolContext
@@ -45,6 +53,7 @@ def run(tool: ApplyPatch, patch: str, context: ToolContext) -> ToolOutput:
 
 def test_a_patch_is_applied_and_announced(tmp_path: Path):
     (tmp_path / "old").write_text("1\n", encoding="utf-8")
+    (tmp_path / "old").chmod(0o640)
     events: list[Event] = []
     patch = enveloped(
         *("*** Update File: old", "*** Move to: new", "-1", "+2", "*** Add File: added", "+x")
@@ -66,11 +75,33 @@ def test_a_patch_is_applied_and_announced(tmp_path: Path):
         diff=(
             "diff --git a/old b/new\nrename from old\nrename to new\n--- a/old\n+++ b/new\n"
             "@@ -1 +1 @@\n-1\n+2\n"
-            "diff --git a/added b/added\nnew file\n--- /dev/null\n+++ b/added\n@@ -0,0 +1 @@\n+x\n"
+            "diff --git a/added b/added\nnew file mode 100644\n--- /dev/null\n+++ b/added\n@@ -0,0 +1 @@\n+x\n"
         ),
     )
     done = FileChange(id=item.id, changes=item.changes, status="completed", diff=item.diff)
-    assert events == [ItemStarted(item), ItemCompleted(done)]
+    patched = FilesPatched(
+        [
+            PatchedFile(
+                path=str(tmp_path / "old"),
+                old=b"1\n",
+                new=None,
+                old_mode=stat.S_IFREG | 0o640,
+                new_mode=None,
+            ),
+            PatchedFile(
+                path=str(tmp_path / "new"),
+                old=None,
+                new=b"2\n",
+                old_mode=None,
+                new_mode=stat.S_IFREG | 0o640,
+                moved_from=str(tmp_path / "old"),
+            ),
+            PatchedFile(
+                path=str(tmp_path / "added"), old=None, new=b"x\n", old_mode=None, new_mode=None
+            ),
+        ]
+    )
+    assert events == [ItemStarted(item), patched, ItemCompleted(done)]
     assert (tmp_path / "new").read_text(encoding="utf-8") == "2\n"
 
 
@@ -190,7 +221,7 @@ def test_the_user_is_asked_about_what_the_sandbox_forbids(tmp_path: Path):
     assert len(approver.asked) == 3
     assert approver.asked[0] == ApprovalRequest(
         "patch",
-        f"diff --git a/{str(tmp_path)[1:]}/out b/{str(tmp_path)[1:]}/out\nnew file\n--- /dev/null\n"
+        f"diff --git a/{str(tmp_path)[1:]}/out b/{str(tmp_path)[1:]}/out\nnew file mode 100644\n--- /dev/null\n"
         f"+++ b/{str(tmp_path)[1:]}/out\n@@ -0,0 +1 @@\n+x\n",
         root,
         f"writes outside of the sandbox: {tmp_path}/out",
@@ -247,7 +278,7 @@ def test_cancellation_while_writing_waits_for_the_end(tmp_path: Path):
     asyncio.run(cancelled())
     assert (tmp_path / "a").read_text(encoding="utf-8") == "2\n"
     assert (tmp_path / "b").exists()
-    assert [type(event) for event in events] == [ItemStarted, ItemCompleted]
+    assert [type(event) for event in events] == [ItemStarted, FilesPatched, ItemCompleted]
 
 
 def test_new_files_go_by_the_umask(tmp_path: Path):
