@@ -11,8 +11,8 @@ import httpx
 
 from codex_py import __version__
 from codex_py.config.config import Config
-from codex_py.core.history import History
-from codex_py.core.session import Session, TurnSettings
+from codex_py.core.session import Session
+from codex_py.core.settings import Choices, TurnSettings
 from codex_py.errors import ConfigError, ModelError
 from codex_py.model.auth import find_key
 from codex_py.model.catalog import ModelInfo, model_info
@@ -26,9 +26,18 @@ from codex_py.protocol.approval import ApprovalPolicy
 from codex_py.protocol.events import Event, EventSink
 from codex_py.protocol.stream import ModelClient
 from codex_py.rollout.events import RolloutEvents
-from codex_py.thread import ThreadOrigin, new_thread, resumed_thread, session_to_resume
+from codex_py.thread import (
+    ThreadOrigin,
+    new_thread,
+    resumed_thread,
+    session_to_resume,
+    thread_context,
+)
 from codex_py.toolbox import Toolbox
 from codex_py.tools.specs import tool_specs
+
+_COMPACT_AT_PERCENT = 90
+"""Of the model's window, as in Codex: a limit of the user's own only counts below."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +54,8 @@ class SessionOptions:
     """Go on with the newest session of this working directory and provider."""
     resume_all: bool = False
     """With `resume_last`: of any working directory."""
+    fork: bool = False
+    """Go on in a copy with an id of its own; with `resume` or `resume_last`."""
     add_dirs: tuple[Path, ...] = ()
     """Writable roots beside those of the configuration; absolute."""
     record: Path | None = None
@@ -76,8 +87,13 @@ async def open_session(
         environment=environment,
     )
     info = model_info(config.model, config.model_catalog_json)
-    settings = _settings(config, options, provider, info)
     warnings = _Warnings([*config.warnings, *_unknown_model(info)])
+
+    def settings_for(choices: Choices) -> TurnSettings:
+        info = model_info(choices.model, config.model_catalog_json)
+        return _settings(config, provider, info, choices)
+
+    settings = settings_for(_configured_choices(config, options))
     origin = ThreadOrigin(config, options.originator, options.source, options.ephemeral, warnings)
     path = session_to_resume(
         config, options.resume, last=options.resume_last, anywhere=options.resume_all
@@ -85,9 +101,9 @@ async def open_session(
     if path is None:
         thread = new_thread(origin, settings, environment)
     else:
-        thread = resumed_thread(origin, settings, environment, path)
+        thread = resumed_thread(origin, settings, environment, path, fork=options.fork)
     try:
-        model = _model(config, options, provider, thread.id, environment)
+        model = _model(config, options, provider, thread.state.id, environment)
     except ConfigError:
         # `resume --last` should find the session before, not one in which nothing was said.
         thread.file.discard()
@@ -108,10 +124,11 @@ async def open_session(
         )
         stack.push_async_callback(tools.aclose)
         session = Session(
-            thread_id=thread.id,
+            thread=thread.state,
             settings=settings,
-            history=History(thread.items),
-            usage=thread.usage,
+            settings_for=settings_for,
+            context=lambda settings: thread_context(config, settings, environment)[0],
+            compact_prompt=config.compact_prompt,
             model=model,
             recorder=thread.file,
             load_handlers=tools.handlers,
@@ -126,11 +143,21 @@ async def open_session(
         yield session
 
 
+def _configured_choices(config: Config, options: SessionOptions) -> Choices:
+    return Choices(
+        model=config.model,
+        reasoning_effort=config.model_reasoning_effort,
+        reasoning_summary=config.model_reasoning_summary,
+        approval_policy=config.approval_policy or ApprovalPolicy.ON_REQUEST,
+        sandbox_policy=config.sandbox_policy(options.add_dirs),
+    )
+
+
 def _settings(
-    config: Config, options: SessionOptions, provider: Provider, info: ModelInfo
+    config: Config, provider: Provider, info: ModelInfo, choices: Choices
 ) -> TurnSettings:
-    effort = config.model_reasoning_effort or info.default_reasoning_effort
-    summary = config.model_reasoning_summary or (None if info.known else "auto")
+    effort = choices.reasoning_effort or info.default_reasoning_effort
+    summary = choices.reasoning_summary or (None if info.known else "auto")
     reasoning = {
         "effort": info.ultra_effort if effort == "ultra" else effort,
         "summary": summary,
@@ -143,11 +170,11 @@ def _settings(
         model=info.slug,
         provider=provider.id,
         cwd=config.cwd,
-        approval_policy=config.approval_policy or ApprovalPolicy.ON_REQUEST,
-        sandbox_policy=config.sandbox_policy(options.add_dirs),
+        approval_policy=choices.approval_policy,
+        sandbox_policy=choices.sandbox_policy,
         context_window=window * info.effective_context_window_percent // 100,
-        reasoning_effort=config.model_reasoning_effort,
-        reasoning_summary=config.model_reasoning_summary,
+        reasoning_effort=choices.reasoning_effort,
+        reasoning_summary=choices.reasoning_summary,
         reasoning=reasoning or None,
         verbosity=info.default_verbosity and (config.model_verbosity or info.default_verbosity),
         service_tier=config.service_tier,
@@ -160,6 +187,10 @@ def _settings(
             web_search=_web_search(config, info),
         ),
         parallel_tool_calls=info.parallel_tool_calls,
+        auto_compact_token_limit=min(
+            window * _COMPACT_AT_PERCENT // 100,
+            config.model_auto_compact_token_limit or window,
+        ),
     )
 
 

@@ -3,8 +3,8 @@
 Part of the composition root.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
@@ -20,13 +20,12 @@ from codex_py.core.context import (
     timezone_name,
     user_shell,
 )
-from codex_py.core.context_update import context_update
-from codex_py.core.session import Recorder, TurnSettings
+from codex_py.core.settings import TurnSettings
+from codex_py.core.thread_log import Recorder, ThreadState
 from codex_py.errors import SessionError
 from codex_py.instructions import instruction_text
 from codex_py.protocol.ids import new_thread_id
 from codex_py.protocol.messages import EncodedItem, input_text, message
-from codex_py.protocol.stream import Usage
 from codex_py.rollout.git_info import git_info
 from codex_py.rollout.index import find_session, latest_session
 from codex_py.rollout.records import SessionMeta, token_count
@@ -43,13 +42,10 @@ class ThreadFile(Recorder, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Thread:
-    """What a session begins with."""
+    """A thread that can be talked in."""
 
-    id: str
-    items: list[EncodedItem]
-    """What the model has been told, the base prompt first."""
+    state: ThreadState
     file: ThreadFile
-    usage: Usage = field(default_factory=Usage)
     warnings: tuple[str, ...] = ()
 
 
@@ -95,15 +91,16 @@ def new_thread(
         SessionError: its file can not be written.
     """
     base = _base_instructions(origin.config)
-    context, warnings = _context(origin.config, settings, environment)
+    context, warnings = thread_context(origin.config, settings, environment)
     thread_id = new_thread_id()
     file = origin.new_file(thread_id, base)
     for item in context:
         file.response_item(item)
-    return Thread(thread_id, [*_base_item(base), *context], file, warnings=warnings)
+    state = ThreadState(id=thread_id, base=_base_item(base), items=context)
+    return Thread(state, file, warnings)
 
 
-def _context(
+def thread_context(
     config: Config, settings: TurnSettings, environment: Mapping[str, str]
 ) -> tuple[list[EncodedItem], tuple[str, ...]]:
     """What a new thread is told of its surroundings, and what the user should know of that."""
@@ -131,19 +128,26 @@ def _context(
 
 
 def resumed_thread(
-    origin: ThreadOrigin, settings: TurnSettings, environment: Mapping[str, str], path: Path
+    origin: ThreadOrigin,
+    settings: TurnSettings,
+    environment: Mapping[str, str],
+    path: Path,
+    *,
+    fork: bool = False,
 ) -> Thread:
-    """The thread of a session file: everything in its history, then what has changed since.
+    """The thread of a session file, with everything in its history.
 
-    A file of Codex that numbers its lines is not appended to: its thread goes on under a new id.
+    A fork goes on in a file and under an id of its own, and so does the thread of a file whose lines
+    Codex has numbered, which can not be appended to.
 
     Raises:
         SessionError: the file can not be read or written, or another process has it open.
     """
     # 2 ms, which no other start needs to spend.
+    from codex_py.rollout.names import thread_name  # noqa: PLC0415
     from codex_py.rollout.reader import is_native, read_session  # noqa: PLC0415
 
-    forks = is_native(path)
+    forks = fork or is_native(path)
     # The writer comes first: its lock makes sure that what is read then is all there is.
     file = None
     if not (forks or origin.ephemeral):
@@ -163,10 +167,11 @@ def resumed_thread(
         for item in stored.items:
             file.response_item(item)
         file.event_msg(token_count(stored.usage, stored.last_usage, settings.context_window))
-    context, agents_warnings = _context(origin.config, settings, environment)
-    update = context_update(stored.items, context)
-    for item in update:
-        file.response_item(item)
+    name = None if fork else thread_name(origin.config.home, stored.thread_id)
+    if name is not None and thread_id != stored.thread_id:
+        # The name should find the thread where it goes on.
+        file.rename(name)
+    _, agents_warnings = thread_context(origin.config, settings, environment)
     warnings = list(agents_warnings)
     if stored.damaged_lines:
         warnings.append(f"{stored.damaged_lines} damaged lines of {path} were passed over.")
@@ -175,8 +180,17 @@ def resumed_thread(
             f"This session was recorded with model `{stored.model}` but is resuming with"
             f" `{settings.model}`. Consider switching back, as it may affect performance."
         )
-    items = [*_base_item(base), *stored.items, *update]
-    return Thread(thread_id, items, file, stored.usage, tuple(warnings))
+    state = ThreadState(
+        id=thread_id,
+        base=_base_item(base),
+        items=stored.items,
+        usage=stored.usage,
+        last_usage=stored.last_usage,
+        # A file may not say it; that something was said already it does.
+        model=stored.model or settings.model,
+        name=name,
+    )
+    return Thread(state, file, tuple(warnings))
 
 
 def session_to_resume(
@@ -222,5 +236,7 @@ class _NoFile:
     def response_item(self, item: EncodedItem) -> None: ...
     def turn_context(self, payload: Mapping[str, Any]) -> None: ...
     def event_msg(self, payload: Mapping[str, Any]) -> None: ...
+    def compacted(self, message: str, replacement_history: Sequence[EncodedItem]) -> None: ...
+    def rename(self, name: str) -> None: ...
     def close(self) -> None: ...
     def discard(self) -> None: ...

@@ -114,6 +114,8 @@ class Toolbox:
         router = ToolRouter(tools)
 
         def context(call_id: str) -> ToolContext:
+            # They may have changed since the last turn.
+            settings = session.settings
             return ToolContext(
                 call_id=call_id,
                 cwd=settings.cwd,

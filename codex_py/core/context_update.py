@@ -8,6 +8,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final, cast
 
+from codex_py.instructions import instruction_text
 from codex_py.protocol.messages import EncodedItem, input_text, message
 
 _AGENTS: Final = "# AGENTS.md instructions"
@@ -52,6 +53,12 @@ def context_update(
         if parts:
             update.append(message(role, parts))
     return update
+
+
+def model_switch() -> EncodedItem:
+    """What another model is told of its predecessor, between its turns and the next prompt."""
+    text = f"<model_switch>\n{instruction_text('model_switch.md')}\n</model_switch>"
+    return message("developer", [input_text(text)])
 
 
 def _last_told(items: Sequence[EncodedItem]) -> dict[str, str]:

@@ -1,70 +1,50 @@
 """A conversation with a model: the one owner of its state."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from codex_py.core.history import History
-from codex_py.core.images import image_parts
+from codex_py.core.compact import (
+    compacted_items,
+    estimated_tokens,
+    is_too_long,
+    is_worth_compacting,
+    summarise,
+    summary_text,
+)
+from codex_py.core.past import PastPrompt, past_prompts
+from codex_py.core.settings import Choices, TurnSettings
+from codex_py.core.thread_log import Recorder, ThreadLog, ThreadState
 from codex_py.core.turn import ItemHandlers, RetryBudget, Turn
-from codex_py.errors import CodexError, TurnAborted
-from codex_py.protocol.approval import ApprovalPolicy, SandboxPolicy
+from codex_py.errors import CodexError, ModelError, TurnAborted
 from codex_py.protocol.events import (
     AgentMessage,
     CallDenied,
+    ContextCompaction,
     Error,
     ErrorInfo,
     ErrorItem,
     Event,
     EventSink,
     ItemCompleted,
+    ItemStarted,
     ThreadStarted,
     TurnCompleted,
     TurnFailed,
     TurnStarted,
     UsageReported,
+    UserMessage,
 )
-from codex_py.protocol.messages import EncodedItem, input_text, message
+from codex_py.protocol.messages import EncodedItem
+from codex_py.protocol.prompts import UserPrompt
 from codex_py.protocol.stream import ModelClient, Prompt, Usage
-from codex_py.protocol.tools import ToolSpec
 
 if TYPE_CHECKING:
     # pydantic is not loaded before the first request is out.
     from codex_py.protocol.items import ResponseItem
-
-_ABORTED_NOTE = (
-    "<turn_aborted>\nThe user interrupted the previous turn on purpose. Commands that were running"
-    " have been stopped and may have done part of their work: check before you repeat one.\n"
-    "</turn_aborted>"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class TurnSettings:
-    """What the turns of a session run with."""
-
-    model: str
-    provider: str
-    """Its name for people."""
-    cwd: Path
-    approval_policy: ApprovalPolicy
-    sandbox_policy: SandboxPolicy
-    context_window: int
-    """Tokens that the model takes in, less what is kept free."""
-    reasoning_effort: str | None = None
-    """As configured; None where the model's default holds."""
-    reasoning_summary: str | None = None
-    reasoning: dict[str, Any] | None = None
-    """As sent."""
-    verbosity: str | None = None
-    service_tier: str | None = None
-    image_detail: str = "high"
-    tools: Sequence[ToolSpec] = ()
-    parallel_tool_calls: bool = True
-    max_responses: int = 1000
-    """How often the model is asked within one turn before it is stopped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,19 +60,13 @@ class TurnResult:
     """Why the model could not do all it wanted on this machine, although the turn completed."""
 
 
-class Recorder(Protocol):
-    """Where a session is written as it happens."""
-
-    def response_item(self, item: EncodedItem) -> None: ...
-    def turn_context(self, payload: Mapping[str, Any]) -> None: ...
-    def event_msg(self, payload: Mapping[str, Any]) -> None: ...
-
-
 class Session:
-    """One thread.
+    """One thread. One turn, or one compaction, runs at a time.
 
     Args:
-        history: what the model has been told so far, the initial context included.
+        settings_for: what turns run with when a user chooses so.
+        context: what a new thread is told first, base prompt aside.
+        compact_prompt: what the model is asked for a summary with, in place of our own words.
         load_handlers: see `Turn`.
         retries: gives each turn its budget.
         end_turn: awaited at the end of every turn, before its last event; again if it was
@@ -102,10 +76,11 @@ class Session:
     def __init__(
         self,
         *,
-        thread_id: str,
+        thread: ThreadState,
         settings: TurnSettings,
-        history: History,
-        usage: Usage,
+        settings_for: Callable[[Choices], TurnSettings],
+        context: Callable[[TurnSettings], Sequence[EncodedItem]],
+        compact_prompt: str | None,
         model: ModelClient,
         recorder: Recorder,
         load_handlers: Callable[["Session"], ItemHandlers],
@@ -113,17 +88,26 @@ class Session:
         end_turn: Callable[["Session"], Awaitable[None]],
         sink: EventSink,
     ) -> None:
-        self.thread_id = thread_id
+        self.thread_id = thread.id
+        self.name = thread.name
+        """What the user calls the thread; see `rename`."""
         self.settings = settings
+        self._settings_for = settings_for
+        self._compact_prompt = compact_prompt
         self._sink = sink
-        self._history = history
-        self._usage = usage
+        self._log = ThreadLog(thread, recorder, context, self.warn)
+        self._usage = thread.usage
+        self._last_usage = thread.last_usage
         self._model = model
-        self._recorder = recorder
         self._load_handlers = load_handlers
         self._retries = retries
         self._end_turn = end_turn
         self._next_item = 0
+        self._next_live_item = 0
+        self._is_running = False
+        self._takes_steering = False
+        self._steered: list[UserPrompt] = []
+        self._made_room = False
         self._output_schema: Any = None
         self._last_message: str | None = None
         self._denied = False
@@ -149,6 +133,20 @@ class Session:
         self._next_item += 1
         return name
 
+    @property
+    def is_running(self) -> bool:
+        return self._is_running
+
+    @property
+    def items(self) -> Sequence[EncodedItem]:
+        """The history, base prompt first, as the model has it. A live view; see `thread_items`."""
+        return self._log.items
+
+    @property
+    def token_usage(self) -> UsageReported:
+        """As last reported, or as the session file has it."""
+        return UsageReported(self._last_usage, self._usage, self.settings.context_window)
+
     async def run_turn(
         self, text: str, *, images: Sequence[Path] = (), output_schema: Any = None
     ) -> TurnResult:
@@ -157,41 +155,184 @@ class Session:
         Emits `TurnStarted` and exactly one of `TurnCompleted` and `TurnFailed` on every path. What
         the user has to know of a failure is returned, not raised. When cancelled, the turn ends
         the same way, the history can be sent again, and the cancellation goes on.
+
+        Raises:
+            RuntimeError: a turn is running.
         """
-        self._output_schema = output_schema
-        self._last_message = None
-        self._denied = False
-        self.emit(TurnStarted())
-        turn = Turn(
-            self,
-            self._model,
-            lambda: self._load_handlers(self),
-            self._retries(),
-            max_responses=self.settings.max_responses,
-        )
-        try:
-            self._record_prompt(text, images)
-            await turn.run()
-            await self._end_turn(self)
-        except CodexError as error:
-            await self._fail(error)
-            return self._result(error)
-        except asyncio.CancelledError:
-            self._record_abort()
-            await self._fail(TurnAborted("the turn was interrupted"))
-            raise
-        except BaseException as error:
-            # A mistake of ours. Whoever reads the events still gets an end; the traceback goes on.
-            await self._fail(CodexError(f"internal error: {error!r}", code="internal"))
-            raise
-        self.emit(TurnCompleted(self._usage))
-        return self._result()
+
+        async def work() -> None:
+            self._output_schema = output_schema
+            self._takes_steering = True
+            try:
+                try:
+                    await self._make_room()
+                finally:
+                    # Whatever becomes of the turn, what the user said is kept.
+                    self._log.begin_turn(self.settings)
+                    self._log_prompt(UserPrompt(text, tuple(map(str, images))))
+                turn = Turn(
+                    self,
+                    self._model,
+                    lambda: self._load_handlers(self),
+                    self._retries(),
+                    max_responses=self.settings.max_responses,
+                )
+                await turn.run()
+                await self._end_turn(self)
+            except asyncio.CancelledError:
+                self._log.abort()
+                raise
+
+        return await self._run(work)
+
+    async def compact(self) -> TurnResult:
+        """Put a summary in place of the history. Events, errors and cancellation are those of a turn.
+
+        Raises:
+            RuntimeError: a turn is running.
+        """
+
+        async def work() -> None:
+            if not is_worth_compacting(self.items):
+                raise CodexError("there is nothing to compact yet", code="nothing_to_compact")
+            await self._compact()
+
+        return await self._run(work)
+
+    def steer(self, text: str, *, images: Sequence[Path] = ()) -> bool:
+        """Say something while a turn runs: it goes out with the turn's next request.
+
+        There is one, even if the running response calls nothing. `ItemCompleted(UserMessage)` says when
+        the message is in the history. False where no turn is running or it is past its last request:
+        then it wants a turn of its own.
+        """
+        if self._takes_steering:
+            self._steered.append(UserPrompt(text, tuple(map(str, images))))
+        return self._takes_steering
+
+    def take_unsent(self) -> list[UserPrompt]:
+        """What was steered into a turn that ended too early, by a failure or cancelled; forgotten here."""
+        unsent, self._steered = self._steered, []
+        return unsent
+
+    def change(self, choices: Choices) -> None:
+        """Run the next turns with other settings: `session.change(replace(session.settings.choices, …))`.
+
+        The model is told with the next prompt.
+
+        Raises:
+            RuntimeError: a turn is running.
+            ConfigError: there can be no such settings. Nothing changed.
+        """
+        self._must_be_idle()
+        self.settings = self._settings_for(choices)
+
+    def past_prompts(self) -> list[PastPrompt]:
+        """The prompts that `rollback` can go back to, oldest first."""
+        return past_prompts(self.items)
+
+    def rollback(self, turns: int) -> UserPrompt:
+        """Forget the last prompts and all that came of them, files aside. The first of those prompts.
+
+        What was said into a running turn counts as a prompt.
+
+        Raises:
+            RuntimeError: a turn is running.
+            ValueError: there are not so many, see `past_prompts`.
+        """
+        self._must_be_idle()
+        prompts, before = self.past_prompts(), estimated_tokens(self.items)
+        self._log.rollback(turns)
+        left = estimated_tokens(self.items) / max(1, before)
+        self._report_estimate(round(self._last_usage.total_tokens * left))
+        return prompts[-turns].prompt
+
+    def rename(self, name: str) -> None:
+        """
+        Raises:
+            CodexError: the name is blank.
+            SessionError: it could not be written down.
+        """
+        name = " ".join(name.split())
+        if not name:
+            raise CodexError("a thread can not have a blank name", code="name")
+        self._log.rename(name)
+        self.name = name
+
+    # What a `Turn` asks for.
 
     def prompt(self) -> Prompt:
+        while self._steered:
+            prompt = self._steered.pop(0)
+            self._log_prompt(prompt)
+            item = UserMessage(id=self._live_item_id(), text=prompt.text, images=prompt.images)
+            self.emit(ItemCompleted(item))
+        return self._request()
+
+    def record(self, item: "ResponseItem") -> None:
+        self._log.item(item)
+
+    def emit(self, event: Event) -> None:
+        if isinstance(event, ItemCompleted) and isinstance(event.item, AgentMessage):
+            self._last_message = event.item.text
+        elif isinstance(event, CallDenied):
+            self._denied = True
+        self._sink(event)
+
+    def add_usage(self, usage: Usage) -> None:
+        self._usage += usage
+        self._last_usage = usage
+        self.emit(self.token_usage)
+
+    async def goes_on(self, *, follow_up: bool) -> bool:
+        self._made_room = False
+        if not (follow_up or self._steered):
+            self._takes_steering = False
+            return False
+        await self._make_room()
+        return True
+
+    async def is_mended(self, failure: ModelError) -> bool:
+        if self._made_room or not is_too_long(failure) or not is_worth_compacting(self.items):
+            return False
+        await self._compact()
+        self._made_room = True
+        return True
+
+    async def _run(self, work: Callable[[], Awaitable[None]]) -> TurnResult:
+        self._must_be_idle()
+        self._is_running = True
+        self._made_room = False
+        self._last_message = None
+        self._denied = False
+        try:
+            self.emit(TurnStarted())
+            try:
+                await work()
+            except CodexError as error:
+                await self._fail(error)
+                return self._result(error)
+            except asyncio.CancelledError:
+                await self._fail(TurnAborted("the turn was interrupted"))
+                raise
+            except BaseException as error:
+                # A mistake of ours. Whoever reads the events still gets an end; the traceback goes on.
+                await self._fail(CodexError(f"internal error: {error!r}", code="internal"))
+                raise
+            self.emit(TurnCompleted(self._usage))
+            return self._result()
+        finally:
+            self._is_running = self._takes_steering = False
+
+    def _must_be_idle(self) -> None:
+        if self._is_running:
+            raise RuntimeError("a turn of this session is running; wait for its end, or cancel it")
+
+    def _request(self) -> Prompt:
         settings = self.settings
         return Prompt(
             model=settings.model,
-            input=self._history.items,
+            input=self._log.items,
             cache_key=self.thread_id,
             tools=settings.tools,
             parallel_tool_calls=settings.parallel_tool_calls,
@@ -201,42 +342,62 @@ class Session:
             service_tier=settings.service_tier,
         )
 
-    def emit(self, event: Event) -> None:
-        if isinstance(event, ItemCompleted) and isinstance(event.item, AgentMessage):
-            self._last_message = event.item.text
-        elif isinstance(event, CallDenied):
-            self._denied = True
-        self._sink(event)
-
-    def record(self, item: "ResponseItem") -> None:
-        self._recorder.response_item(self._history.add(item))
-
-    def add_usage(self, usage: Usage) -> None:
-        self._usage += usage
-        self.emit(UsageReported(usage, self._usage, self.settings.context_window))
-
     def _result(self, error: CodexError | None = None) -> TurnResult:
         return TurnResult(self._last_message, self._usage, error, self._denied, self._refusal)
 
-    def _record_prompt(self, text: str, images: Sequence[Path]) -> None:
-        detail = self.settings.image_detail
-        parts = [
-            part
-            for n, path in enumerate(images, 1)
-            for part in image_parts(path, n, detail, self.warn)
-        ]
-        self._recorder.turn_context(_turn_context(self.settings))
-        self._record_message("user", [*parts, input_text(text)])
-        self._recorder.event_msg(
-            {"type": "user_message", "message": text, "images": [str(path) for path in images]}
-        )
+    async def _make_room(self) -> None:
+        """Compact what is so long that little more fits."""
+        limit = self.settings.auto_compact_token_limit
+        is_full = limit is not None and self._last_usage.total_tokens >= limit
+        if not is_full or not is_worth_compacting(self.items):
+            return
+        try:
+            await self._compact()
+        except ModelError:
+            raise
+        except CodexError as error:
+            self.warn(
+                f"The conversation could not be compacted: {error}. It goes on in full length."
+            )
 
-    def _record_abort(self) -> None:
-        self._record_message("user", [input_text(_ABORTED_NOTE)])
-        self._recorder.event_msg({"type": "turn_aborted", "reason": "interrupted"})
+    async def _compact(self) -> None:
+        item = ContextCompaction(id=self._live_item_id())
+        status = "failed"
+        self.emit(ItemStarted(item))
+        try:
+            summary = summary_text(
+                await summarise(
+                    self._request(),
+                    self._compact_prompt,
+                    self._model,
+                    self._retries(),
+                    emit=self.emit,
+                    add_usage=self.add_usage,
+                )
+            )
+            replacement = partial(
+                compacted_items,
+                history=self.items,
+                summary=summary,
+                context_window=self.settings.context_window,
+            )
+            self._log.compact(summary, replacement, self.settings)
+            self._report_estimate(estimated_tokens(self.items))
+            status = "completed"
+        finally:
+            self.emit(ItemCompleted(ContextCompaction(id=item.id, status=status)))
 
-    def _record_message(self, role: str, parts: Sequence[dict[str, Any]]) -> None:
-        self._recorder.response_item(self._history.add(message(role, parts)))
+    def _report_estimate(self, tokens: int) -> None:
+        self._last_usage = Usage(input_tokens=tokens)
+        self.emit(self.token_usage)
+
+    def _log_prompt(self, prompt: UserPrompt) -> None:
+        self._log.prompt(prompt, self.settings.image_detail)
+
+    def _live_item_id(self) -> str:
+        # Not counted with the others: `--json` shows no gaps for what it does not show.
+        self._next_live_item += 1
+        return f"live_{self._next_live_item - 1}"
 
     async def _fail(self, error: CodexError) -> None:
         facts = (str(error), error.code, error.retryable, error.status)
@@ -245,24 +406,3 @@ class Session:
         finally:
             self.emit(Error(*facts))
             self.emit(TurnFailed(ErrorInfo(*facts)))
-
-
-def _turn_context(settings: TurnSettings) -> dict[str, Any]:
-    """The classic line of a session file that says what a turn ran with."""
-    policy = settings.sandbox_policy
-    sandbox: dict[str, Any] = {"type": policy.mode}
-    if policy.mode == "workspace-write":
-        sandbox |= {
-            "writable_roots": [str(root) for root in policy.writable_roots],
-            "network_access": policy.network_access,
-            "exclude_tmpdir_env_var": policy.exclude_tmpdir_env_var,
-            "exclude_slash_tmp": policy.exclude_slash_tmp,
-        }
-    return {
-        "cwd": str(settings.cwd),
-        "approval_policy": str(settings.approval_policy),
-        "sandbox_policy": sandbox,
-        "model": settings.model,
-        "effort": settings.reasoning_effort,
-        "summary": settings.reasoning_summary or "auto",
-    }

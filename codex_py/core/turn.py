@@ -55,7 +55,9 @@ class ItemHandlers:
 class Conversation(Protocol):
     """What a turn reads its prompts from and writes its results to."""
 
-    def prompt(self) -> Prompt: ...
+    def prompt(self) -> Prompt:
+        """The next request. Every call has its output by now, so more may be said before it."""
+        ...
 
     def record(self, item: "ResponseItem") -> None:
         """Add an item to the history, and to the session file before the next request goes out."""
@@ -64,6 +66,17 @@ class Conversation(Protocol):
     def emit(self, event: Event) -> None: ...
 
     def add_usage(self, usage: Usage) -> None: ...
+
+    async def goes_on(self, *, follow_up: bool) -> bool:
+        """Whether to ask again, decided after each whole response, when every call has its output.
+
+        `follow_up` says whether the response wants it. What has been said may be replaced here.
+        """
+        ...
+
+    async def is_mended(self, failure: ModelError) -> bool:
+        """Whether the next request differs such that it may succeed where this one failed."""
+        ...
 
 
 class Retry(Protocol):
@@ -142,12 +155,14 @@ class Turn:
         for _ in range(self._max_responses):
             response = _Response(self._conversation, ran)
             failure = await response.run(self._model, self._load_handlers)
-            if failure is not None:
-                await self._wait_to_retry(failure)
-            elif not response.follow_up:
-                return
-            else:
+            if failure is None:
+                if not await self._conversation.goes_on(follow_up=response.follow_up):
+                    return
                 ran = []
+            elif await self._conversation.is_mended(failure):
+                ran = []
+            else:
+                await self._wait_to_retry(failure)
         raise CodexError(
             f"the turn was stopped after {self._max_responses} responses",
             code="turn_limit",

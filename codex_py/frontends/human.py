@@ -28,7 +28,7 @@ from codex_py.protocol.events import (
 )
 
 if TYPE_CHECKING:
-    from codex_py.core.session import TurnSettings
+    from codex_py.core.settings import TurnSettings
 
 
 class HumanText:

@@ -13,6 +13,9 @@ from codex_py.protocol.stream import Usage
 
 Status: TypeAlias = Literal["in_progress", "completed", "failed", "declined"]
 
+_BASELINE_TOKENS = 12_000
+"""What Codex takes the base prompt and the tools for."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentMessage:
@@ -103,6 +106,31 @@ class ErrorItem:
     message: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserMessage:
+    """What the user said while a turn ran, when the model is told; or, read back, any prompt. Live only."""
+
+    type: ClassVar = "user_message"
+    live_only: ClassVar = True
+    id: str
+    text: str
+    images: Sequence[str] = ()
+    """Paths, absolute."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextCompaction:
+    """A summary takes the place of the history: started when it is asked for. Live only.
+
+    Codex writes nothing of it to `--json`.
+    """
+
+    type: ClassVar = "context_compaction"
+    live_only: ClassVar = True
+    id: str
+    status: Status = "in_progress"
+
+
 ThreadItem: TypeAlias = (
     AgentMessage
     | ReasoningSummary
@@ -112,6 +140,8 @@ ThreadItem: TypeAlias = (
     | WebSearch
     | TodoList
     | ErrorItem
+    | UserMessage
+    | ContextCompaction
 )
 
 
@@ -245,10 +275,23 @@ class UsageReported:
 
     type: ClassVar = None
     last: Usage
+    """Of the last response: how full the window is. An estimate where the history was replaced."""
     total: Usage
     """Of the whole thread."""
     context_window: int
     """Tokens that the model takes in."""
+
+    @property
+    def context_left_percent(self) -> int:
+        """How much of the window is free, 0 to 100.
+
+        As Codex counts it: what every thread begins with is no part of the window.
+        """
+        window, used = self.context_window, self.last.total_tokens
+        if window > _BASELINE_TOKENS:
+            window -= _BASELINE_TOKENS
+            used = max(0, used - _BASELINE_TOKENS)
+        return max(0, round(100 * (window - used) / window)) if window > 0 else 0
 
 
 Event: TypeAlias = (
@@ -274,7 +317,9 @@ EventSink: TypeAlias = Callable[[Event], None]
 
 def event_data(event: Event) -> dict[str, Any] | None:
     """The JSON object that `exec --json` prints for an event; None for a live-only one."""
-    return None if event.type is None else _plain(event)
+    if event.type is None or getattr(getattr(event, "item", None), "live_only", False):
+        return None
+    return _plain(event)
 
 
 def _plain(value: Any) -> Any:

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from codex_py.protocol.messages import input_text, message
+from codex_py.protocol.prompts import SUMMARY_OPENING
 from codex_py.rollout.entries import Entry
 
-_SUMMARY_OPENING = "Another language model started to solve this problem"
 _KEPT_PROMPTS_CHARACTERS = 80_000
 """Of the prompts that outlive a compaction: some 20,000 tokens, as Codex keeps."""
 
@@ -42,7 +42,7 @@ def _summarised(entries: Sequence[Entry], summary: str) -> list[Entry]:
     room = _KEPT_PROMPTS_CHARACTERS
     for entry in reversed(entries):
         text = "".join(entry.texts)
-        if not entry.is_prompt or text.startswith(_SUMMARY_OPENING):
+        if not entry.is_prompt or text.startswith(SUMMARY_OPENING):
             continue
         if len(text) > room:
             break

@@ -7,21 +7,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from codex_py.protocol.messages import EncodedItem, encode_json, replace_surrogates
-
-CONTEXT_OPENINGS = (
-    "# AGENTS.md instructions",
-    "<environment_context>",
-    "<permissions instructions>",
-    "<skills_instructions>",
-    "<collaboration_mode>",
-    "<model_switch>",
-    "<tools>",
-    "<user_instructions>",
-    "<skill>",
-    "<turn_aborted>",
-    "<user_shell_command>",
-)
-"""How the texts begin that programs, not people, put into a thread (Codex 0.80 to 0.169)."""
+from codex_py.protocol.prompts import CONTEXT_OPENINGS, is_context
 
 # What stands in for the output of a call that was never answered, as Codex has it.
 _ABORTED: dict[str, dict[str, Any]] = {
@@ -78,9 +64,7 @@ class Entry:
     @property
     def is_context(self) -> bool:
         """Whether a program wrote it to tell the model where it is."""
-        return self.role in {"developer", "system"} or (
-            bool(self.texts) and self.texts[0].startswith(CONTEXT_OPENINGS)
-        )
+        return self.role in {"developer", "system"} or is_context(self.texts)
 
     @property
     def is_prompt(self) -> bool:

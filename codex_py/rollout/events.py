@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 from codex_py.protocol.events import (
     AgentMessage,
+    ContextCompaction,
     Event,
     ItemCompleted,
     ReasoningSummary,
@@ -29,6 +30,8 @@ class RolloutEvents:
                 self._writer.event_msg({"type": "agent_message", "message": text})
             case ItemCompleted(ReasoningSummary(text=text)):
                 self._writer.event_msg({"type": "agent_reasoning", "text": text})
+            case ItemCompleted(ContextCompaction(status="completed")):
+                self._writer.event_msg({"type": "context_compacted"})
             case UsageReported(last, total, context_window):
                 self._writer.event_msg(token_count(total, last, context_window))
             case _:

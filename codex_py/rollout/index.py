@@ -1,15 +1,12 @@
 """Finds the file of a session: by its id, by its name, or as the one used last."""
 
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, cast
 
 from codex_py.protocol.ids import is_thread_id
+from codex_py.rollout.names import thread_named
 from codex_py.rollout.records import ARCHIVED_SESSIONS, SESSIONS, SessionMeta, thread_id_of
-
-_NAMES = "session_index.jsonl"
 
 
 def find_session(home: Path, id_or_name: str) -> Path | None:
@@ -19,7 +16,7 @@ def find_session(home: Path, id_or_name: str) -> Path | None:
     """
     if is_thread_id(id_or_name):
         thread_id = id_or_name.lower()
-    elif (thread_id := _thread_named(home, id_or_name)) is None:
+    elif (thread_id := thread_named(home, id_or_name)) is None:
         return None
     return next(files_of_thread(home, thread_id), None)
 
@@ -80,24 +77,3 @@ def _meta(path: Path) -> SessionMeta | None:
     except (OSError, ValueError, RecursionError):
         # A file that can not be resumed is none of those to choose from.
         return None
-
-
-def _thread_named(home: Path, name: str) -> str | None:
-    """The thread that was given a name last and still has it."""
-    names: dict[str, str] = {}
-    try:
-        lines = (home / _NAMES).read_bytes().splitlines()
-    except OSError:
-        return None
-    for line in lines:
-        try:
-            entry = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(entry, dict):
-            record = cast("dict[str, Any]", entry)
-            thread_id = str(record.get("id"))
-            # A renaming is a new line: the last one holds.
-            names.pop(thread_id, None)
-            names[thread_id] = str(record.get("thread_name"))
-    return next((id_ for id_, known in reversed(names.items()) if known == name), None)

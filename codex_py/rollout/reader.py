@@ -142,10 +142,14 @@ class _Reading:
                     self.usage, self.last_usage = usages
             case "event_msg" if line.payload.get("type") == "thread_rolled_back":
                 self.entries = without_last_turns(self.entries, line.payload.get("num_turns"))
+                # What the response before it filled is no longer there. Where it is known what is,
+                # a `token_count` follows.
+                self.last_usage = Usage()
             case "turn_context" if isinstance(model := line.payload.get("model"), str):
                 self.model = model
             case "compacted":
                 self.entries = compacted(self.entries, line.payload)
+                self.last_usage = Usage()
             case _:
                 pass
 

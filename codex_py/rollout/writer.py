@@ -9,12 +9,14 @@ from typing import Any, Self
 from codex_py.errors import SessionError
 from codex_py.protocol.messages import EncodedItem, encode_json
 from codex_py.rollout.lock import ThreadLock
+from codex_py.rollout.names import rename_thread
 from codex_py.rollout.records import (
     SessionMeta,
     home_of,
     json_line,
     line,
     session_path,
+    thread_id_of,
 )
 
 
@@ -119,6 +121,10 @@ class RolloutWriter:
             b",".join(replacement_history),
         )
         self._append(line("compacted", payload))
+
+    def rename(self, name: str) -> None:
+        """Give the thread a name; see `rename_thread`."""
+        rename_thread(home_of(self.path), thread_id_of(self.path.name) or "", name)
 
     def close(self) -> None:
         """Try a last time to write what is left, and give up the file. May be called again."""

@@ -40,6 +40,12 @@ class FakeConversation:
     def add_usage(self, usage: Usage) -> None:
         self.usage += usage
 
+    async def goes_on(self, *, follow_up: bool) -> bool:
+        return follow_up
+
+    async def is_mended(self, failure: ModelError) -> bool:
+        return False
+
 
 class FakeRetry:
     attempt = 1

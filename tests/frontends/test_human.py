@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from codex_py import __version__
-from codex_py.core.session import TurnSettings
+from codex_py.core.settings import TurnSettings
 from codex_py.frontends.human import HumanText, duration, sandbox_summary
 from codex_py.frontends.streams import OutputStream
 from codex_py.frontends.terminal import Style

@@ -1,0 +1,214 @@
+"""Compaction: a summary by the model takes the place of what its window has no more room for.
+
+As Codex does it for services other than OpenAI's own: the whole history is sent once more with a
+request for a hand-over note. The new history is the first context, the latest prompts of the user,
+and the note.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from codex_py.core.turn import ItemHandlers, RetryBudget, Turn
+from codex_py.errors import CodexError, ModelError
+from codex_py.instructions import instruction_text
+from codex_py.protocol.events import Error, Event
+from codex_py.protocol.messages import EncodedItem, input_text, message
+from codex_py.protocol.prompts import context_length, user_prompt
+from codex_py.protocol.stream import ModelClient, Prompt, Usage
+from codex_py.protocol.tools import ToolCall, ToolOutput
+
+if TYPE_CHECKING:
+    # pydantic is not loaded before the first request is out.
+    from codex_py.protocol.items import FunctionCallOutput, ResponseItem
+
+_BYTES_PER_TOKEN: Final = 4
+_KEPT_PROMPT_TOKENS: Final = 20_000
+_KEPT_PART_OF_WINDOW: Final = 4
+"""One in so many: a small window must not be full again at once."""
+_TOO_LONG: Final = frozenset({"context_length_exceeded", "request_too_large"})
+_MAX_REQUESTS: Final = 20
+"""Each leaves out a quarter of what is left: no history is longer than that."""
+
+
+def is_too_long(failure: ModelError) -> bool:
+    """Whether a request failed because the model takes in no more."""
+    return failure.code in _TOO_LONG
+
+
+def is_worth_compacting(items: Sequence[EncodedItem]) -> bool:
+    """Whether anything but context and words of the user is there."""
+    return any(_role(json.loads(item)) == "" for item in items[context_length(items) :])
+
+
+async def summarise(
+    prompt: Prompt,
+    request: str | None,
+    model: ModelClient,
+    retries: RetryBudget,
+    *,
+    emit: Callable[[Event], None],
+    add_usage: Callable[[Usage], None],
+) -> str:
+    """What the model says of the history in `prompt`.
+
+    The request begins as every other one of the thread, tools included, so that the provider's cache
+    serves it. Where it is too long itself, the oldest items are left out.
+
+    Args:
+        request: what the model is asked, in place of our own words.
+        emit: is given notices of retries, and nothing else.
+
+    Raises:
+        ModelError: see `Turn.run`.
+        CodexError: the model answered with no text.
+    """
+    asked = message("user", [input_text(request or instruction_text("compact/prompt.md"))])
+    conversation = _Summarising(prompt, asked, emit, add_usage)
+    await Turn(
+        conversation, model, lambda: _NOTHING_RUNS, retries, max_responses=_MAX_REQUESTS
+    ).run()
+    if not conversation.text.strip():
+        raise CodexError("the model gave no summary of the conversation", code="no_summary")
+    return conversation.text
+
+
+def summary_text(summary: str) -> str:
+    """The text of the message that stands for the history, as the next model reads it."""
+    return f"{instruction_text('compact/summary.md')}\n{summary}"
+
+
+def compacted_items(
+    context: Sequence[EncodedItem],
+    history: Sequence[EncodedItem],
+    summary: str,
+    *,
+    context_window: int,
+) -> list[EncodedItem]:
+    """The history from now on, without the base prompt.
+
+    Args:
+        context: what a new thread would be told now.
+        summary: as `summary_text` gives it.
+        context_window: of the model, tokens.
+    """
+    tokens = min(_KEPT_PROMPT_TOKENS, context_window // _KEPT_PART_OF_WINDOW)
+    prompts = [found.text for item in history if (found := user_prompt(item)) is not None]
+    kept: list[str] = []
+    room = tokens * _BYTES_PER_TOKEN
+    for text in reversed(prompts):
+        kept.append(_cut(text, room))
+        room -= len(text.encode())
+        if room <= 0:
+            break
+    texts = [text for text in reversed(kept) if text]
+    return [*context, *(message("user", [input_text(text)]) for text in [*texts, summary])]
+
+
+def estimated_tokens(items: Sequence[EncodedItem]) -> int:
+    return sum(len(item) for item in items) // _BYTES_PER_TOKEN
+
+
+class _Summarising:
+    """The conversation of one compaction: all that is kept of it is the model's last text."""
+
+    def __init__(
+        self,
+        prompt: Prompt,
+        asked: EncodedItem,
+        emit: Callable[[Event], None],
+        add_usage: Callable[[Usage], None],
+    ) -> None:
+        self.text = ""
+        self._add_usage = add_usage
+        self._prompt = replace(prompt, output_schema=None)
+        self._items = list(prompt.input)
+        self._asked = asked
+        self._emit = emit
+
+    def prompt(self) -> Prompt:
+        self.text = ""
+        return replace(self._prompt, input=[*self._items, self._asked])
+
+    def record(self, item: "ResponseItem") -> None:
+        if item.type == "message" and getattr(item, "role", None) == "assistant":
+            self.text = str(getattr(item, "text", "")) or self.text
+
+    def emit(self, event: Event) -> None:
+        if isinstance(event, Error):
+            self._emit(event)
+
+    def add_usage(self, usage: Usage) -> None:
+        self._add_usage(usage)
+
+    async def goes_on(self, *, follow_up: bool) -> bool:  # noqa: ARG002
+        if self.text.strip() or not self._prompt.tools:
+            return False
+        # It would rather call a tool. It can not, where it has none.
+        self._prompt = replace(self._prompt, tools=())
+        return True
+
+    async def is_mended(self, failure: ModelError) -> bool:
+        if not is_too_long(failure):
+            return False
+        shorter = _without_oldest(self._items)
+        if shorter is None:
+            return False
+        self._items = shorter
+        return True
+
+
+def _without_oldest(items: Sequence[EncodedItem]) -> list[EncodedItem] | None:
+    """A quarter less, by bytes, behind the context; None where no more can go.
+
+    The cut is where no call is open, and never between reasoning and what it led to.
+    """
+    start = context_length(items)
+    excess = sum(len(item) for item in items[start:]) // 4
+    open_calls: list[str] = []
+    before = ""
+    for index, item in enumerate(items[start:], start):
+        data = json.loads(item)
+        kind = str(data.get("type", "message"))
+        can_cut = not open_calls and before != "reasoning" and not kind.endswith("_output")
+        if index > start and excess <= 0 and can_cut:
+            return [*items[:start], *items[index:]]
+        call_id = str(data.get("call_id") or data.get("id"))
+        if kind.endswith("_call") and kind != "web_search_call":
+            open_calls.append(call_id)
+        elif kind.endswith("_output") and call_id in open_calls:
+            open_calls.remove(call_id)
+        excess -= len(item)
+        before = kind
+    return None
+
+
+def _role(item: dict[str, Any]) -> str:
+    """Whose message it is; an empty text for the model's own items and for outputs."""
+    role = str(item.get("role", ""))
+    return "" if role == "assistant" else role
+
+
+def _cut(text: str, max_bytes: int) -> str:
+    data = text.encode()
+    if len(data) <= max_bytes:
+        return text
+    kept = data[:max_bytes].decode(errors="ignore")
+    return f"{kept}\n…{len(text) - len(kept)} characters cut…"
+
+
+async def _run_nothing(call: ToolCall) -> "FunctionCallOutput":
+    raise NotImplementedError(call.tool_name)
+
+
+def _answer_nothing(call: ToolCall, output: ToolOutput) -> "FunctionCallOutput":
+    raise NotImplementedError(call.tool_name, output)
+
+
+_NOTHING_RUNS = ItemHandlers(
+    build_tool_call=lambda _: None,
+    dispatch=_run_nothing,
+    answer=_answer_nothing,
+    item_events=lambda _: (),
+)

@@ -1,0 +1,42 @@
+"""Going back: the prompts of a thread that can be returned to, and its history without them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from codex_py.protocol.messages import EncodedItem
+from codex_py.protocol.prompts import UserPrompt, is_summary, user_prompt
+
+
+@dataclass(frozen=True, slots=True)
+class PastPrompt:
+    prompt: UserPrompt
+    turns: int
+    """What `Session.rollback` takes to forget this prompt and all that came after it."""
+
+
+def past_prompts(items: Sequence[EncodedItem]) -> list[PastPrompt]:
+    """The prompts that can be gone back to, oldest first: those since the last compaction."""
+    return [PastPrompt(prompt, turns) for _, prompt, turns in reversed(_from_the_end(items))]
+
+
+def without_turns(items: Sequence[EncodedItem], turns: int) -> list[EncodedItem]:
+    """The items before the prompt that is the last but `turns - 1`.
+
+    Raises:
+        ValueError: there are not so many.
+    """
+    places = _from_the_end(items)
+    if not 1 <= turns <= len(places):
+        raise ValueError(f"{len(places)} turns can be taken back, not {turns}")
+    return list(items[: places[turns - 1][0]])
+
+
+def _from_the_end(items: Sequence[EncodedItem]) -> list[tuple[int, UserPrompt, int]]:
+    """`(place, prompt, turns)`, the last first."""
+    found: list[tuple[int, UserPrompt, int]] = []
+    for index in range(len(items) - 1, -1, -1):
+        if is_summary(items[index]):
+            break
+        if (prompt := user_prompt(items[index])) is not None:
+            found.append((index, prompt, len(found) + 1))
+    return found

@@ -1,0 +1,80 @@
+"""What the turns of a session run with, and the part of it that a user may change between them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from codex_py.protocol.approval import ApprovalPolicy, SandboxPolicy
+from codex_py.protocol.tools import ToolSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choices:
+    """What `Session.change` takes; all else follows from it and the configuration."""
+
+    model: str
+    reasoning_effort: str | None
+    """None where the model's default holds."""
+    reasoning_summary: str | None
+    approval_policy: ApprovalPolicy
+    sandbox_policy: SandboxPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class TurnSettings:
+    """What the turns of a session run with."""
+
+    model: str
+    provider: str
+    """Its name for people."""
+    cwd: Path
+    approval_policy: ApprovalPolicy
+    sandbox_policy: SandboxPolicy
+    context_window: int
+    """Tokens that the model takes in, less what is kept free."""
+    reasoning_effort: str | None = None
+    """As configured; None where the model's default holds."""
+    reasoning_summary: str | None = None
+    reasoning: dict[str, Any] | None = None
+    """As sent."""
+    verbosity: str | None = None
+    service_tier: str | None = None
+    image_detail: str = "high"
+    tools: Sequence[ToolSpec] = ()
+    parallel_tool_calls: bool = True
+    max_responses: int = 1000
+    """How often the model is asked within one turn before it is stopped."""
+    auto_compact_token_limit: int | None = None
+    """Tokens of one response, input included, from which on the history is compacted; None for never."""
+
+    @property
+    def choices(self) -> Choices:
+        return Choices(
+            model=self.model,
+            reasoning_effort=self.reasoning_effort,
+            reasoning_summary=self.reasoning_summary,
+            approval_policy=self.approval_policy,
+            sandbox_policy=self.sandbox_policy,
+        )
+
+
+def turn_context(settings: TurnSettings) -> dict[str, Any]:
+    """The classic line of a session file that says what a turn ran with."""
+    policy = settings.sandbox_policy
+    sandbox: dict[str, Any] = {"type": policy.mode}
+    if policy.mode == "workspace-write":
+        sandbox |= {
+            "writable_roots": [str(root) for root in policy.writable_roots],
+            "network_access": policy.network_access,
+            "exclude_tmpdir_env_var": policy.exclude_tmpdir_env_var,
+            "exclude_slash_tmp": policy.exclude_slash_tmp,
+        }
+    return {
+        "cwd": str(settings.cwd),
+        "approval_policy": str(settings.approval_policy),
+        "sandbox_policy": sandbox,
+        "model": settings.model,
+        "effort": settings.reasoning_effort,
+        "summary": settings.reasoning_summary or "auto",
+    }

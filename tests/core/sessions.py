@@ -1,0 +1,137 @@
+"""A session with a scripted model, and all that it says and writes kept."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from codex_py.core.session import Session
+from codex_py.core.settings import Choices, TurnSettings
+from codex_py.core.thread_items import item_events
+from codex_py.core.thread_log import ThreadState
+from codex_py.core.turn import ItemHandlers
+from codex_py.errors import ModelError
+from codex_py.protocol.approval import ApprovalPolicy, SandboxPolicy
+from codex_py.protocol.events import Event
+from codex_py.protocol.items import FunctionCallOutput
+from codex_py.protocol.messages import EncodedItem, decode_json, input_text, message
+from codex_py.protocol.stream import Usage
+from codex_py.protocol.tools import ToolCall, ToolOutput
+from codex_py.tools.router import ToolRouter, output_item
+from tests.support.model import ScriptedModel
+
+Tool = Callable[[ToolCall], Awaitable[str]]
+
+BASE = message("developer", [input_text("You are an agent.")])
+ENVIRONMENT = "<environment_context>\n  <cwd>/repo</cwd>\n</environment_context>"
+SETTINGS = TurnSettings(
+    model="m",
+    provider="p",
+    cwd=Path("/repo"),
+    approval_policy=ApprovalPolicy.NEVER,
+    sandbox_policy=SandboxPolicy(),
+    context_window=112_000,
+)
+
+
+@dataclass
+class FakeRecorder:
+    lines: list[tuple[str, Any]] = field(default_factory=list[tuple[str, Any]])
+
+    def response_item(self, item: EncodedItem) -> None:
+        self.lines.append(("response_item", decode_json(item)))
+
+    def turn_context(self, payload: Mapping[str, Any]) -> None:
+        self.lines.append(("turn_context", payload))
+
+    def event_msg(self, payload: Mapping[str, Any]) -> None:
+        self.lines.append(("event_msg", payload))
+
+    def compacted(self, message: str, replacement_history: Sequence[EncodedItem]) -> None:
+        self.lines.append(("compacted", (message, [decode_json(i) for i in replacement_history])))
+
+    def rename(self, name: str) -> None:
+        self.lines.append(("name", name))
+
+    def of_type(self, kind: str) -> list[Any]:
+        return [payload for its_kind, payload in self.lines if its_kind == kind]
+
+
+class FakeBudget:
+    def next(self, error: ModelError) -> None:
+        """Nothing is tried again."""
+
+
+async def nothing(_: Session) -> None: ...
+
+
+async def echo(call: ToolCall) -> str:
+    return f"output of {call.call_id}"
+
+
+def user(text: str) -> dict[str, Any]:
+    return {"type": "message", "role": "user", "content": [input_text(text)]}
+
+
+def context(settings: TurnSettings) -> list[EncodedItem]:
+    permissions = f"<permissions instructions>\n{settings.approval_policy}\n"
+    return [
+        message("developer", [input_text(permissions)]),
+        message("user", [input_text(ENVIRONMENT)]),
+    ]
+
+
+def settings_for(choices: Choices) -> TurnSettings:
+    return replace(
+        SETTINGS,
+        model=choices.model,
+        reasoning_effort=choices.reasoning_effort,
+        approval_policy=choices.approval_policy,
+    )
+
+
+def make_session(
+    model: ScriptedModel,
+    *,
+    settings: TurnSettings = SETTINGS,
+    recorder: FakeRecorder | None = None,
+    sink: Callable[[Event], None] = lambda _: None,
+    tool: Tool = echo,
+    end_turn: Callable[[Session], Awaitable[None]] = nothing,
+    items: Sequence[EncodedItem] | None = None,
+    last_usage: Usage | None = None,
+    told_model: str | None = None,
+    compact_prompt: str | None = None,
+) -> Session:
+    def answer(call: ToolCall, output: ToolOutput) -> FunctionCallOutput:
+        item = output_item(call, output, limit_tokens=1000)
+        assert isinstance(item, FunctionCallOutput)
+        return item
+
+    async def dispatch(call: ToolCall) -> FunctionCallOutput:
+        return answer(call, ToolOutput(await tool(call)))
+
+    return Session(
+        thread=ThreadState(
+            id="t",
+            base=[BASE],
+            items=context(settings) if items is None else items,
+            last_usage=last_usage or Usage(),
+            model=told_model,
+        ),
+        settings=settings,
+        settings_for=settings_for,
+        context=context,
+        compact_prompt=compact_prompt,
+        model=model,
+        recorder=recorder or FakeRecorder(),
+        load_handlers=lambda session: ItemHandlers(
+            build_tool_call=ToolRouter([]).build_tool_call,
+            dispatch=dispatch,
+            answer=answer,
+            item_events=lambda item: item_events(item, session.next_item_id),
+        ),
+        retries=FakeBudget,
+        end_turn=end_turn,
+        sink=sink,
+    )

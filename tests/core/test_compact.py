@@ -1,0 +1,324 @@
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from codex_py.core.session import Session
+from codex_py.errors import ModelError
+from codex_py.instructions import instruction_text
+from codex_py.protocol.events import (
+    ContextCompaction,
+    ErrorItem,
+    Event,
+    ItemCompleted,
+    ItemStarted,
+    TurnCompleted,
+    TurnFailed,
+    TurnStarted,
+    UsageReported,
+    event_data,
+)
+from codex_py.protocol.messages import message
+from codex_py.protocol.prompts import SUMMARY_OPENING
+from codex_py.protocol.stream import Usage
+from codex_py.protocol.tools import ToolSpec
+from tests.core.sessions import BASE, SETTINGS, FakeRecorder, context, echo, make_session, user
+from tests.support.model import ScriptedModel, calls, completed, says
+
+LIMITED = replace(SETTINGS, auto_compact_token_limit=90_000)
+FULL = completed(90_000, 0)
+ASKED = user(instruction_text("compact/prompt.md"))
+TOO_LONG = ModelError("no room", code="context_length_exceeded")
+ONE_TURN = [says("an answer"), completed()]
+TOOL = ToolSpec("echo", {"type": "function", "name": "echo"})
+
+
+def text(item: dict[str, Any]) -> str:
+    return item["content"][0]["text"]
+
+
+def texts(items: list[dict[str, Any]]) -> list[str]:
+    """What the messages say, without the context; summaries as `note: …`."""
+    said = [text(item) for item in items if item["type"] == "message"]
+    assert said[0] == "You are an agent."
+    assert [part.partition("\n")[0] for part in said[1:3]] == [
+        "<permissions instructions>",
+        "<environment_context>",
+    ]
+    return [
+        f"note: {part.rpartition(chr(10))[2]}" if part.startswith(SUMMARY_OPENING) else part
+        for part in said[3:]
+    ]
+
+
+def compactions(events: list[Event]) -> list[str]:
+    return [
+        event.item.status
+        for event in events
+        if isinstance(event, ItemStarted | ItemCompleted)
+        and isinstance(event.item, ContextCompaction)
+    ]
+
+
+def test_a_summary_takes_the_place_of_the_history_on_demand() -> None:
+    model = ScriptedModel(
+        [calls("c1"), completed()],
+        ONE_TURN,
+        [says("note one"), completed(3, 2)],
+        ONE_TURN,
+        check_prefix=False,
+    )
+    events: list[Event] = []
+    recorder = FakeRecorder()
+    settings = replace(SETTINGS, tools=[TOOL])
+    session = make_session(model, settings=settings, recorder=recorder, sink=events.append)
+    asyncio.run(session.run_turn("first"))
+    events.clear()
+    result = asyncio.run(session.compact())
+    assert (result.error, result.usage) == (None, Usage(input_tokens=23, output_tokens=12))
+    # The request begins as the one before it, so that the cache of the provider serves it.
+    before, asked = model.inputs[1], model.inputs[2]
+    assert asked[: len(before)] == before
+    assert asked[-1] == ASKED
+    assert model.prompts[2].tools == [TOOL]
+    assert compactions(events) == ["in_progress", "completed"]
+    assert [event_data(event) for event in events if event_data(event) is not None] == [
+        event_data(TurnStarted()),
+        event_data(TurnCompleted(result.usage)),
+    ]
+    last = [event for event in events if isinstance(event, UsageReported)][-1]
+    assert last.last.total_tokens == sum(map(len, session.items)) // 4
+
+    asyncio.run(session.run_turn("second"))
+    assert texts(model.inputs[3]) == ["first", "note: note one", "second"]
+    ((summary, replacement),) = recorder.of_type("compacted")
+    assert summary == text(replacement[-1])
+    assert replacement == model.inputs[3][1:-1]
+
+
+def test_a_history_that_fills_the_window_is_compacted_before_the_next_turn() -> None:
+    model = ScriptedModel(
+        [says("an answer"), FULL], [says("the note"), completed()], ONE_TURN, check_prefix=False
+    )
+    events: list[Event] = []
+    session = make_session(model, settings=LIMITED, sink=events.append)
+    asyncio.run(session.run_turn("first"))
+    assert compactions(events) == []
+    assert asyncio.run(session.run_turn("second")).last_message == "an answer"
+    assert texts(model.inputs[2]) == ["first", "note: the note", "second"]
+    assert [event for event in events if isinstance(event, TurnStarted)] == [TurnStarted()] * 2
+
+
+def test_a_history_that_fills_the_window_is_compacted_within_a_turn() -> None:
+    model = ScriptedModel(
+        [calls("c1"), FULL],
+        [says("the note"), completed()],
+        [calls("c2"), completed()],
+        [says("done"), FULL],
+        check_prefix=False,
+    )
+    session = make_session(model, settings=LIMITED)
+    assert asyncio.run(session.run_turn("go")).last_message == "done"
+    assert [item["type"] for item in model.inputs[1][-3:]] == [
+        "function_call",
+        "function_call_output",
+        "message",
+    ]
+    assert texts(model.inputs[2]) == ["go", "note: the note"]
+    assert [item["type"] for item in model.inputs[3][-2:]] == [
+        "function_call",
+        "function_call_output",
+    ]
+
+
+def test_a_resumed_thread_that_is_full_is_compacted_first() -> None:
+    model = ScriptedModel([says("the note"), completed()], ONE_TURN, check_prefix=False)
+    items = [*context(SETTINGS), message("assistant", [{"type": "output_text", "text": "old"}])]
+    session = make_session(
+        model,
+        settings=LIMITED,
+        items=items,
+        last_usage=Usage(input_tokens=90_000),
+        told_model="m",
+    )
+    assert asyncio.run(session.run_turn("go")).error is None
+    assert texts(model.inputs[1]) == ["note: the note", "go"]
+
+
+def test_what_is_said_during_a_compaction_comes_behind_the_summary() -> None:
+    async def steer() -> None:
+        assert session.steer("wait")
+
+    model = ScriptedModel(
+        [calls("c1"), FULL],
+        [steer, says("the note"), completed()],
+        ONE_TURN,
+        check_prefix=False,
+    )
+    session = make_session(model, settings=LIMITED)
+    asyncio.run(session.run_turn("go"))
+    assert texts(model.inputs[2]) == ["go", "note: the note", "wait"]
+
+
+def test_a_request_that_is_too_long_is_sent_again_compacted_once() -> None:
+    script = ([calls("c1"), completed()], [TOO_LONG], [says("the note"), completed()])
+    model = ScriptedModel(*script, ONE_TURN, check_prefix=False)
+    result = asyncio.run(make_session(model).run_turn("go"))
+    assert (result.error, result.last_message) == (None, "an answer")
+    assert texts(model.inputs[3]) == ["go", "note: the note"]
+
+    model = ScriptedModel(*script, [TOO_LONG], check_prefix=False)
+    assert asyncio.run(make_session(model).run_turn("go")).error is TOO_LONG
+    assert len(model.inputs) == 4
+
+
+def test_a_prompt_that_is_too_long_by_itself_fails_at_once() -> None:
+    model = ScriptedModel([TOO_LONG])
+    assert asyncio.run(make_session(model).run_turn("go")).error is TOO_LONG
+
+
+def test_what_is_too_long_to_be_summarised_loses_its_oldest_part() -> None:
+    model = ScriptedModel(
+        *[[calls(f"c{n}"), completed()] for n in range(8)],
+        ONE_TURN,
+        [TOO_LONG],
+        [TOO_LONG],
+        [says("the note"), completed()],
+        check_prefix=False,
+    )
+    session = make_session(model)
+    asyncio.run(session.run_turn("go"))
+    assert asyncio.run(session.compact()).error is None
+    lengths = [len(sent) for sent in model.inputs[9:]]
+    assert lengths == sorted(lengths, reverse=True)
+    assert len(set(lengths)) == 3
+    for sent in model.inputs[9:]:
+        assert texts(sent)[-1] == text(ASKED)
+        called = [item["call_id"] for item in sent if item["type"] == "function_call"]
+        assert called == [item["call_id"] for item in sent if item["type"].endswith("output")]
+
+
+def test_a_model_that_would_call_tools_instead_is_asked_without_them() -> None:
+    model = ScriptedModel(
+        ONE_TURN,
+        [calls("c9"), completed()],
+        [says("the note"), completed()],
+        ONE_TURN,
+        check_prefix=False,
+    )
+    ran: list[str] = []
+
+    async def tool(call: Any) -> str:
+        ran.append(call.call_id)
+        return await echo(call)
+
+    session = make_session(model, settings=replace(SETTINGS, tools=[TOOL]), tool=tool)
+    asyncio.run(session.run_turn("go"))
+    assert asyncio.run(session.compact()).error is None
+    assert (ran, [len(p.tools) for p in model.prompts]) == ([], [1, 1, 0])
+
+
+def test_a_compaction_that_fails_leaves_the_history_as_it_was() -> None:
+    failure = ModelError("no", code="model")
+    model = ScriptedModel(
+        ONE_TURN, [failure], [says(" "), completed()], ONE_TURN, check_prefix=False
+    )
+    events: list[Event] = []
+    session = make_session(model, sink=events.append)
+    asyncio.run(session.run_turn("first"))
+    before = list(session.items)
+    assert asyncio.run(session.compact()).error is failure
+    assert str(asyncio.run(session.compact()).error) == (
+        "the model gave no summary of the conversation"
+    )
+    assert compactions(events) == ["in_progress", "failed"] * 2
+    assert session.items == before
+    assert len([event for event in events if isinstance(event, TurnFailed)]) == 2
+    asyncio.run(session.run_turn("second"))
+    assert texts(model.inputs[3]) == ["first", "an answer", "second"]
+
+
+def test_a_turn_goes_on_where_the_model_gives_no_summary() -> None:
+    model = ScriptedModel([calls("c1"), FULL], [completed()], ONE_TURN, check_prefix=False)
+    events: list[Event] = []
+    session = make_session(model, settings=LIMITED, sink=events.append)
+    assert asyncio.run(session.run_turn("go")).last_message == "an answer"
+    warnings = [
+        e.item.message
+        for e in events
+        if isinstance(e, ItemCompleted) and isinstance(e.item, ErrorItem)
+    ]
+    assert len(warnings) == 1
+
+
+def test_an_interrupted_compaction_changes_nothing() -> None:
+    async def run() -> None:
+        asked = asyncio.Event()
+
+        async def wait() -> None:
+            asked.set()
+            await asyncio.Event().wait()
+
+        model = ScriptedModel(ONE_TURN, [says("the no"), wait], ONE_TURN, check_prefix=False)
+        recorder = FakeRecorder()
+        session = make_session(model, recorder=recorder)
+        await session.run_turn("first")
+        before, lines = list(session.items), len(recorder.lines)
+        work = asyncio.create_task(session.compact())
+        await asyncio.wait_for(asked.wait(), 5)
+        work.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(work, 2)
+        assert (list(session.items), len(recorder.lines)) == (before, lines)
+        assert (await session.run_turn("second")).error is None
+
+    asyncio.run(run())
+
+
+def test_a_thread_in_which_nothing_was_said_has_nothing_to_compact() -> None:
+    result = asyncio.run(make_session(ScriptedModel()).compact())
+    assert result.error is not None
+    assert (result.error.code, str(result.error)) == (
+        "nothing_to_compact",
+        "there is nothing to compact yet",
+    )
+
+
+def test_the_latest_prompts_outlive_a_compaction_as_far_as_there_is_room() -> None:
+    model = ScriptedModel(
+        *[ONE_TURN] * 3,
+        [says("note one"), completed()],
+        ONE_TURN,
+        [says("note two"), completed()],
+        ONE_TURN,
+        check_prefix=False,
+    )
+    session: Session = make_session(model, settings=replace(SETTINGS, context_window=400))
+    long = "x" * 300
+    # A quarter of the window is 400 bytes.
+    for prompt in ("first", long + "1", long + "2"):
+        asyncio.run(session.run_turn(prompt))
+    asyncio.run(session.compact())
+    asyncio.run(session.run_turn("fourth"))
+    assert texts(model.inputs[4]) == [
+        "x" * 99 + "\n…202 characters cut…",
+        long + "2",
+        "note: note one",
+        "fourth",
+    ]
+    asyncio.run(session.compact())
+    asyncio.run(session.run_turn("fifth"))
+    # A summary is summed up, and not kept as if the user had said it.
+    kept = texts(model.inputs[6])
+    assert kept[-4:] == [long + "2", "fourth", "note: note two", "fifth"]
+    assert [p.prompt.text for p in session.past_prompts()] == ["fifth"]
+
+
+def test_the_words_that_ask_for_the_summary_can_be_the_users() -> None:
+    model = ScriptedModel(ONE_TURN, [says("the note"), completed()], check_prefix=False)
+    session = make_session(model, compact_prompt="Sum it up.")
+    asyncio.run(session.run_turn("go"))
+    asyncio.run(session.compact())
+    assert model.inputs[1][-1] == user("Sum it up.")
+    assert BASE in session.items
