@@ -1,12 +1,13 @@
 """The session behind the screen: opened, spoken to, interrupted, exchanged for another."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
+from typing import Any
 
 from codex_py.app import SessionOptions, open_session
 from codex_py.config.config import Config
-from codex_py.core.session import Session
+from codex_py.core.session import Session, TurnResult
 from codex_py.frontends.tui.composer import Submission
 from codex_py.protocol.events import EventSink
 
@@ -31,6 +32,8 @@ class Conversation:
         self._open = AsyncExitStack()
         self._turn: asyncio.Task[None] | None = None
         self.session: Session | None = None
+        self.steered: list[Submission] = []
+        """Said into the running turn, and not yet told to the model."""
         self.queue: list[Submission] = []
         """To be sent when the running turn is over."""
 
@@ -57,12 +60,25 @@ class Conversation:
         await self._open.aclose()
 
     def submit(self, submission: Submission, tasks: asyncio.TaskGroup) -> None:
-        """Send it, into the running turn if there is one, or after it if it says so."""
-        assert self.session is not None
-        if self._turn is not None:
-            self.queue.append(submission)
+        """Send it: as a turn of its own, into the running one, or after that if it says so."""
+        session = self.session
+        assert session is not None
+        if self._turn is None:
+            self._start(lambda: session.run_turn(submission.text, images=submission.images), tasks)
+        elif not submission.queued and session.steer(submission.text, images=submission.images):
+            self.steered.append(submission)
         else:
-            self._turn = tasks.create_task(self._run(self.session, submission, tasks))
+            self.queue.append(submission)
+
+    def compact(self, tasks: asyncio.TaskGroup) -> None:
+        """Make room, as a turn that can be interrupted. None may be running."""
+        assert self.session is not None
+        self._start(self.session.compact, tasks)
+
+    def was_told(self) -> None:
+        """The model has been told what was steered first."""
+        if self.steered:
+            del self.steered[0]
 
     async def interrupt(self) -> bool:
         """End the running turn; whether there was one."""
@@ -73,18 +89,27 @@ class Conversation:
         await asyncio.wait([turn])
         return True
 
+    def _start(
+        self, work: Callable[[], Coroutine[Any, Any, TurnResult]], tasks: asyncio.TaskGroup
+    ) -> None:
+        self._turn = tasks.create_task(self._run(work, tasks))
+
     async def _run(
-        self, session: Session, submission: Submission, tasks: asyncio.TaskGroup
+        self, work: Callable[[], Coroutine[Any, Any, TurnResult]], tasks: asyncio.TaskGroup
     ) -> None:
         is_whole = False
         try:
-            await session.run_turn(submission.text, images=submission.images)
-            is_whole = True
+            result = await work()
+            is_whole = result.error is None
         except asyncio.CancelledError:
             # The user's wish, which ends here: the program goes on.
             pass
         finally:
             self._turn = None
+            if self.session is not None:
+                self.session.take_unsent()
+            self.queue[:0] = self.steered
+            self.steered = []
             self._ended(is_whole)
         if is_whole and self.queue:
             self.submit(self.queue.pop(0), tasks)

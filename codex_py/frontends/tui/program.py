@@ -18,6 +18,9 @@ from codex_py import __version__
 from codex_py.app import SessionOptions
 from codex_py.config.config import Config
 from codex_py.errors import CodexError
+from codex_py.frontends.terminal import printable
+from codex_py.frontends.tui.builtin_commands import builtin_commands
+from codex_py.frontends.tui.commands import Command, Commands
 from codex_py.frontends.tui.composer import Composer, Submission
 from codex_py.frontends.tui.conversation import Conversation
 from codex_py.frontends.tui.panel import Panel
@@ -27,7 +30,7 @@ from codex_py.frontends.tui.status import Status
 from codex_py.frontends.tui.theme import Theme
 from codex_py.frontends.tui.transcript import Transcript
 from codex_py.frontends.tui.writer import TerminalWriter
-from codex_py.protocol.events import Event, UsageReported
+from codex_py.protocol.events import Event, ItemCompleted, UsageReported, UserMessage
 
 T = TypeVar("T")
 
@@ -40,12 +43,14 @@ class Terminal:
 
     Attributes:
         config: what the next session is opened with.
+        options: what the first one is.
         conversation, composer, transcript, screen, status: its parts, for the commands.
     """
 
     def __init__(
         self,
         config: Config,
+        options: SessionOptions,
         environment: Mapping[str, str],
         *,
         theme: Theme,
@@ -53,9 +58,11 @@ class Terminal:
         keyboard: Input,
     ) -> None:
         self.config = config
+        self.options = options
         self.environment = environment
         self.theme = theme
         self.status = Status()
+        self.commands = Commands(builtin_commands())
         self.renderer = Renderer(theme)
         self.composer = Composer(theme, self._submitted)
         self.conversation = Conversation(environment, self._event, ended=self._turn_ended)
@@ -83,7 +90,7 @@ class Terminal:
         )
         self._tasks = asyncio.TaskGroup()
 
-    async def run(self, options: SessionOptions, prompt: str | None) -> int:
+    async def run(self, prompt: str | None) -> int:
         """Show the program until the user leaves; the exit code."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP):
@@ -92,7 +99,7 @@ class Terminal:
             self._waiting.append(Submission(prompt))
         self.transcript.notice(f"codex-py {__version__} in {self.config.cwd}")
         async with self._tasks:
-            opening = self._tasks.create_task(self.open(options))
+            opening = self._tasks.create_task(self.open(self.options))
             clock = self._tasks.create_task(self._tick())
             try:
                 await self.screen.run()
@@ -121,7 +128,7 @@ class Terminal:
         self.status.settings = session.settings
         waiting, self._waiting = self._waiting, []
         for submission in waiting:
-            self._submitted(submission)
+            self.send(submission)
 
     async def show(self, panel: Panel[T]) -> T:
         """Put a panel in the composer's place until it has its result. Later ones come on top."""
@@ -136,6 +143,11 @@ class Terminal:
             self.screen.app.layout.focus(top)
             self.screen.changed()
 
+    def compact(self) -> None:
+        if self.conversation.session is not None:
+            self.status.working_since = time.monotonic()
+            self.conversation.compact(self._tasks)
+
     def leave(self, code: int = 0) -> None:
         self._code = code
         self.screen.exit()
@@ -145,29 +157,66 @@ class Terminal:
         self._hint = text
         self.screen.changed()
 
-    def _submitted(self, submission: Submission) -> None:
+    def send(self, submission: Submission) -> None:
+        """Have the model told, now or as soon as it can be."""
         if self.conversation.session is None:
             self._waiting.append(submission)
             return
-        self.transcript.user(submission.text)
-        if self.status.working_since is None:
-            self.status.working_since = time.monotonic()
+        if not self.conversation.is_working:
+            self._show_prompt(submission)
         self.conversation.submit(submission, self._tasks)
+        self.screen.changed()
+
+    def _show_prompt(self, submission: Submission) -> None:
+        self.transcript.user(submission.text)
+        self.status.working_since = time.monotonic()
+
+    def _submitted(self, submission: Submission) -> None:
+        """The user has sent off what the composer held."""
+        line = submission.text
+        if not line.startswith("/"):
+            self.send(submission)
+        elif (found := self.commands.find(line)) is not None:
+            self._run_command(*found)
+        elif (problem := self.commands.unknown(line)) is not None:
+            self.composer.set_text(line)
+            self.hint(problem)
+        else:
+            self.send(submission)
+
+    def _run_command(self, command: Command, argument: str) -> None:
+        if self.conversation.is_working and not command.while_working:
+            self.hint(f"/{command.name} has to wait for the end of the turn; Esc interrupts it")
+            return
+
+        async def work() -> None:
+            try:
+                await command.run(self, argument)
+            except CodexError as error:
+                self.transcript.error(str(error))
+
+        self._tasks.create_task(work())
 
     def _how_to_resume(self) -> str:
         session = self.conversation.session
-        if session is None or self.status.total is None:
+        if session is None or self.status.usage is None:
             return ""
         return f"To continue this session, run: codex-py resume {session.thread_id}\n"
 
     def _event(self, event: Event) -> None:
-        if isinstance(event, UsageReported):
-            self.status.total = event.total
+        match event:
+            case UsageReported():
+                self.status.usage = event
+            case ItemCompleted(UserMessage()):
+                self.conversation.was_told()
+            case _:
+                pass
         self.transcript(event)
 
     def _turn_ended(self, is_whole: bool) -> None:
-        if not self.conversation.queue or not is_whole:
-            self.status.working_since = None
+        self.status.working_since = None
+        if is_whole and self.conversation.queue:
+            self._show_prompt(self.conversation.queue[0])
         self.screen.changed()
 
     async def _tick(self) -> None:
@@ -196,6 +245,9 @@ class Terminal:
         lines = self.transcript.live(self.screen.width, room)
         if working := self.status.working(self.theme):
             lines += [[], working]
+        for waiting in (*self.conversation.steered, *self.conversation.queue):
+            text = printable(waiting.text.splitlines()[0])
+            lines.append([("class:quiet", f"  {self.theme.glyph('prompt')} {text}")])
         lines += [[]]
         return [fragment for line in lines for fragment in (*line, ("", "\n"))]
 

@@ -37,13 +37,14 @@ async def _run(
     keyboard = create_input()
     terminal = Terminal(
         config,
+        options,
         environment,
         theme=terminal_theme(environment),
         writer=writer,
         keyboard=keyboard,
     )
     gc.enable()
-    code = await terminal.run(options, prompt)
+    code = await terminal.run(prompt)
     writer.drain(1.0)
     if code == 0 and terminal.farewell:
         OutputStream(1).write_text(terminal.farewell)

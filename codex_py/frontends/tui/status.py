@@ -4,10 +4,10 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from codex_py.core.session import TurnSettings
+from codex_py.core.settings import TurnSettings
 from codex_py.frontends.tui.render import Fragments
 from codex_py.frontends.tui.theme import Theme
-from codex_py.protocol.stream import Usage
+from codex_py.protocol.events import UsageReported
 
 
 @dataclass(slots=True)
@@ -15,9 +15,7 @@ class Status:
     """What is known of the conversation right now."""
 
     settings: TurnSettings | None = None
-    total: Usage | None = None
-    context_tokens: int = 0
-    """In the last request and its answer."""
+    usage: UsageReported | None = None
     branch: str | None = None
     working_since: float | None = None
     """`time.monotonic()`; None while nothing is worked on."""

@@ -28,6 +28,7 @@ from codex_py.protocol.events import (
     ThreadItem,
     TurnFailed,
     TurnStarted,
+    UserMessage,
 )
 
 _OUTPUT_KEPT = 4_000
@@ -133,6 +134,8 @@ class Transcript:
         self._output.pop(item.id, None)
         self._reconnecting = None
         match item:
+            case UserMessage(text=text):
+                self.user(text)
             case AgentMessage(text=text):
                 if not self._has_begun and self._blocks.rest is None:
                     # It came whole, without having been streamed.
