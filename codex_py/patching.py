@@ -5,8 +5,6 @@ Part of the composition root, for frontends that have no session.
 
 import json
 import os
-import shutil
-import subprocess
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +13,7 @@ from typing import Any, cast
 
 from codex_py.config.paths import project_root
 from codex_py.errors import CodexError
+from codex_py.patch.git import find_git
 from codex_py.patch.shell import find_patch
 from codex_py.patch.three_way import ThreeWay
 from codex_py.protocol.messages import decode_json
@@ -22,9 +21,6 @@ from codex_py.rollout.index import latest_session
 from codex_py.rollout.reader import read_session
 
 _SHELL_TOOLS = {"exec_command", "shell", "shell_command", "container.exec"}
-_GIT_TIMEOUT_S = 60
-# A repository is data here: nothing that its configuration names is to be run.
-_SAFE_GIT = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,30 +108,12 @@ def git_three_way(cwd: Path, environment: Mapping[str, str]) -> ThreeWay:
     Raises:
         CodexError: git is not installed.
     """
-    git = _git(cwd, environment)
-    quiet = {
-        name: value
-        for name, value in environment.items()
-        # Such as GIT_DIR and GIT_EXTERNAL_DIFF: what is asked is the repository that is patched.
-        if not name.startswith("GIT_")
-    } | {"GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C"}
-
-    def run(folder: Path, *words: str) -> "subprocess.CompletedProcess[bytes]":
-        try:
-            return subprocess.run(
-                [git, *_SAFE_GIT, *words],
-                cwd=folder,
-                env=quiet,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=_GIT_TIMEOUT_S,
-                check=False,
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise CodexError(f"git could not be run: {error}", code="git") from error
+    git = find_git(project_root(cwd, (".git",)) or cwd, environment)
+    if git is None:
+        raise CodexError("--3way needs git, which is not installed", code="git")
 
     def read_blob(name: str) -> bytes | None:
-        done = run(cwd, "cat-file", "blob", name)
+        done = git.run(cwd, "cat-file", "blob", name)
         return done.stdout if done.returncode == 0 else None
 
     def merge(ours: bytes, base: bytes, theirs: bytes) -> tuple[bytes, bool]:
@@ -145,7 +123,7 @@ def git_three_way(cwd: Path, environment: Mapping[str, str]) -> ThreeWay:
                 Path(folder, name).write_bytes(data)
             labels = [word for name in names for word in ("-L", name)]
             # Outside of the repository, whose configuration then plays no part.
-            done = run(Path(folder), "merge-file", "-p", *labels, *names)
+            done = git.run(Path(folder), "merge-file", "-p", *labels, *names)
         # The exit code is the number of conflicts, at most 127.
         if not 0 <= done.returncode <= 127:
             reason = done.stderr.decode(errors="replace").strip()
@@ -153,17 +131,3 @@ def git_three_way(cwd: Path, environment: Mapping[str, str]) -> ThreeWay:
         return done.stdout, done.returncode > 0
 
     return ThreeWay(read_blob, merge)
-
-
-def _git(cwd: Path, environment: Mapping[str, str]) -> str:
-    """The git of the system, and none that lies in the tree that is patched."""
-    tree = (project_root(cwd, (".git",)) or cwd).resolve()
-    folders = [
-        folder
-        for folder in environment.get("PATH", os.defpath).split(os.pathsep)
-        if folder.startswith("/") and not Path(folder).resolve().is_relative_to(tree)
-    ]
-    found = shutil.which("git", path=os.pathsep.join(folders))
-    if found is None:
-        raise CodexError("--3way needs git, which is not installed", code="git")
-    return found

@@ -7,7 +7,7 @@ import codex_py
 PACKAGE = Path(codex_py.__file__).parent
 
 LAYERS = [
-    {"errors", "instructions", "protocol"},
+    {"errors", "instructions", "programs", "protocol"},
     {"model", "patch", "process", "sandbox", "rollout", "config", "execpolicy"},
     {"tools"},
     {"core"},

@@ -6,7 +6,6 @@ files of a small repository, runs its tests, patches it and runs them again, all
 
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -17,12 +16,12 @@ from codex_py.frontends.arguments import Arguments, UsageError, parse_arguments
 from codex_py.frontends.exec import run_exec
 from codex_py.frontends.streams import OutputStream
 from codex_py.frontends.terminal import printable
+from codex_py.patch.git import find_git
 
 PROMPT = "A test fails in this repo. Find out why, and fix the code."
 
 _REPOSITORY = Path(__file__).with_name("demo_repo")
 TAPE = Path(__file__).with_name("demo_tape.jsonl")
-_GIT_TIMEOUT_S = 20
 
 
 def run_demo(arguments: Arguments, environment: Mapping[str, str]) -> int:
@@ -69,18 +68,10 @@ def demo_environment(home: Path, environment: Mapping[str, str]) -> dict[str, st
 def make_repository(folder: Path, environment: Mapping[str, str]) -> Path:
     """A copy of the demo's files; committed, where there is a git, so that the change can be seen."""
     shutil.copytree(_REPOSITORY, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    git = shutil.which("git", path=environment.get("PATH"))
-    if git is not None:
+    # The user's own settings may ask for signatures, or for a template with hooks.
+    isolated = {**environment, "HOME": str(folder), "XDG_CONFIG_HOME": str(folder)}
+    if (git := find_git(folder, isolated)) is not None:
         identity = ["-c", "user.name=demo", "-c", "user.email=demo@example.invalid"]
-        # The user's own settings may ask for hooks and signatures.
-        isolated = {**environment, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
         for command in (["init", "-q"], ["add", "."], [*identity, "commit", "-qm", "A basket"]):
-            subprocess.run(
-                [git, *command],
-                cwd=folder,
-                env=isolated,
-                check=False,
-                capture_output=True,
-                timeout=_GIT_TIMEOUT_S,
-            )
+            git.run(folder, *command)
     return folder

@@ -6,10 +6,10 @@ command with it that would have caught that.
 """
 
 import os
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from codex_py.programs import find_program
 from codex_py.sandbox.layout import Layout
 
 # The filter comes through a descriptor, and ours are closed when a command starts; so a shell opens it.
@@ -18,13 +18,7 @@ _WITH_FILTER = 'exec "$@" 9<"$0"'
 
 def find_bwrap(search_path: str, outside_of: Sequence[Path]) -> str | None:
     """`bwrap` on a `$PATH`, but none that lies where the model can write."""
-    folders = [
-        folder
-        for folder in search_path.split(os.pathsep)
-        if folder.startswith("/")
-        and not any(Path(folder).resolve().is_relative_to(root) for root in outside_of)
-    ]
-    found = shutil.which("bwrap", path=os.pathsep.join(folders))
+    found = find_program("bwrap", search_path, outside_of)
     return None if found is None else os.path.realpath(found)
 
 

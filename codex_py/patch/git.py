@@ -1,0 +1,79 @@
+"""git, started so that it runs nothing that a repository names.
+
+A repository is data here: whoever wrote its configuration and its hooks is not asked what to run. What it
+calls for by a name of its own choosing, filters and text conversions, can not be turned off one by one.
+So only commands are run that take and give bytes as they are, such as `cat-file` without its options.
+https://git-scm.com/docs/git-config
+"""
+
+import os
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from codex_py.errors import CodexError
+from codex_py.programs import find_program, safe_search_path
+
+_TIMEOUT_S = 60
+
+_SETTINGS = (
+    *("core.hooksPath=/dev/null", "core.fsmonitor=false", "core.alternateRefsCommand="),
+    *("core.pager=cat", "core.editor=false", "core.askPass=", "core.sshCommand=false"),
+    *("credential.helper=", "diff.external=", "commit.gpgSign=false", "core.attributesFile="),
+    *("gc.auto=0", "maintenance.auto=false", "submodule.recurse=false"),
+)
+"""They win over those of every file."""
+
+_VARIABLES = {
+    # No transport at all; and git 2.45 does not even look for a missing object elsewhere.
+    "GIT_ALLOW_PROTOCOL": "none",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_PAGER": "cat",
+    "LC_ALL": "C",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Git:
+    program: str
+    variables: Mapping[str, str]
+
+    def run(self, folder: Path, *words: str) -> "subprocess.CompletedProcess[bytes]":
+        """Run a command to its end; it may have failed.
+
+        Raises:
+            CodexError: it could not be run, or did not come to an end.
+        """
+        settings = [word for setting in _SETTINGS for word in ("-c", setting)]
+        try:
+            return subprocess.run(
+                [self.program, "--no-pager", *settings, *words],
+                cwd=folder,
+                env=self.variables,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_TIMEOUT_S,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise CodexError(f"git could not be run: {error}", code="git") from error
+
+
+def find_git(tree: Path, environment: Mapping[str, str]) -> Git | None:
+    """The git of the system, and none that lies in the tree that it is to work on; None without one."""
+    search_path = environment.get("PATH", os.defpath)
+    program = find_program("git", search_path, [tree])
+    if program is None:
+        return None
+    kept = {
+        name: value
+        for name, value in environment.items()
+        # Such as GIT_DIR, GIT_CONFIG_COUNT and GIT_EXTERNAL_DIFF, and SSH_ASKPASS.
+        if not name.startswith(("GIT_", "SSH_"))
+    }
+    # It looks there for parts of itself.
+    kept["PATH"] = safe_search_path(search_path, [tree])
+    return Git(program, kept | _VARIABLES)

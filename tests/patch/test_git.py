@@ -1,0 +1,72 @@
+"""git, in a repository that would have it run something else."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from codex_py.patch.git import Git, find_git
+from tests.support.hostile_repository import HostileRepository, make_hostile_repository
+
+MISSING = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> HostileRepository:
+    return make_hostile_repository(tmp_path / "repo", tmp_path / "marker")
+
+
+@pytest.fixture
+def git(hostile: HostileRepository) -> Git:
+    found = find_git(hostile.root, {**os.environ, **hostile.environment})
+    assert found is not None
+    assert not Path(found.program).is_relative_to(hostile.root)
+    return found
+
+
+def test_the_repository_is_as_hostile_as_it_looks(hostile: HostileRepository) -> None:
+    subprocess.run(
+        ["git", "cat-file", "blob", MISSING], cwd=hostile.root, capture_output=True, check=False
+    )
+    assert hostile.marker.exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["cat-file", "blob", "HEAD:f"],
+        ["cat-file", "blob", MISSING],
+        ["merge-file", "-p", "f", "f", "f"],
+    ],
+    ids=["cat-file", "cat-file of what is missing", "merge-file"],
+)
+def test_nothing_that_it_names_is_run(
+    hostile: HostileRepository, git: Git, words: list[str]
+) -> None:
+    done = git.run(hostile.root, *words)
+    assert (done.stdout == b"a\nb\nc\nd\ne\n") is (MISSING not in words), done.stderr
+    assert not hostile.marker.exists()
+
+
+def test_a_commit_of_ours_runs_no_hooks(
+    tmp_path: Path, git: Git, hostile: HostileRepository
+) -> None:
+    (hostile.root / ".gitattributes").unlink()
+    done = git.run(
+        hostile.root,
+        *("-c", "user.name=a", "-c", "user.email=a@example.invalid", "commit", "-qam", "Second"),
+    )
+    assert done.returncode == 0, done.stderr
+    assert not hostile.marker.exists()
+
+
+def test_a_git_that_is_linked_into_the_tree_is_none(tmp_path: Path) -> None:
+    tree, outside = tmp_path / "tree", tmp_path / "bin"
+    tree.mkdir()
+    outside.mkdir()
+    (tree / "evil").write_text("#!/bin/sh\n", encoding="ascii")
+    (tree / "evil").chmod(0o755)
+    (outside / "git").symlink_to(tree / "evil")
+    assert find_git(tree, {"PATH": str(outside)}) is None
+    assert find_git(tree, {"PATH": ""}) is None
