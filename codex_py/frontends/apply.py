@@ -10,7 +10,6 @@ from codex_py.frontends.apply_options import ApplyOptions, apply_options, exit_c
 from codex_py.frontends.apply_report import Report, write_out
 from codex_py.frontends.patch_input import patch_input
 from codex_py.frontends.terminal import printable
-from codex_py.patch.apply import plan_patch
 from codex_py.patch.formats import Detected, detect
 from codex_py.patch.journal import Journal
 from codex_py.patch.match import Level
@@ -100,7 +99,10 @@ def _plan(
     found: Detected, cwd: Path, options: ApplyOptions, environment: Mapping[str, str]
 ) -> PatchPlan:
     if found.kind == "unified":
-        return _plan_diff(found.text, cwd, options, environment)
+        return _plan_diff(found.patch, cwd, options, environment)
+    # A diff does not pay for this.
+    from codex_py.patch.apply import plan_patch  # noqa: PLC0415
+
     plan = plan_patch(found.text, Path(os.path.normpath(cwd / (options.directory or ""))), None)
     if options.strict:
         _refuse_guesses(plan)
@@ -125,7 +127,7 @@ def _refuse_guesses(plan: PatchPlan) -> None:
 
 
 def _plan_diff(
-    text: str, cwd: Path, options: ApplyOptions, environment: Mapping[str, str]
+    diff: str | bytes, cwd: Path, options: ApplyOptions, environment: Mapping[str, str]
 ) -> PatchPlan:
     # An envelope, which is what models write, does not pay for this.
     from codex_py.patch.unified_plan import plan_unified  # noqa: PLC0415
@@ -138,7 +140,7 @@ def _plan_diff(
 
     def plan(strip: int | None, base: Path = cwd, *, partial: bool = False) -> PatchPlan:
         return plan_unified(
-            text,
+            diff,
             base,
             None,
             strip=strip,

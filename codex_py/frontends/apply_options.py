@@ -72,7 +72,7 @@ def exit_code(error: PatchError, *, written: bool) -> ExitCode:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = CommandParser(add_help=False, allow_abbrev=False, argument_default=argparse.SUPPRESS)
+    parser = CommandParser(argument_default=argparse.SUPPRESS)
     add = parser.add_argument
     add("file", nargs="?")
     add("--check", action="store_true")

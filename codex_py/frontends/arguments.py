@@ -8,6 +8,7 @@ import argparse
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, NoReturn
 
 from codex_py.errors import CodexError, ExitCode
@@ -148,7 +149,7 @@ def suggestion(word: str, known: Sequence[str]) -> str:
 
 def exec_parser() -> argparse.ArgumentParser:
     """Every option. Help texts are in `frontends.help`, defaults in `Arguments`."""
-    parser = CommandParser(add_help=False, allow_abbrev=False, argument_default=argparse.SUPPRESS)
+    parser = CommandParser(argument_default=argparse.SUPPRESS)
     add = parser.add_argument
     add("-h", "--help", action="store_true")
     add("-V", "--version", action="store_true")
@@ -199,7 +200,19 @@ def exec_parser() -> argparse.ArgumentParser:
 
 
 class CommandParser(argparse.ArgumentParser):
-    """Raises `UsageError` where the parsers of the standard library leave the program."""
+    """Raises `UsageError` where the parsers of the standard library leave the program.
+
+    Every option is one of ours: there are no abbreviations, and no help text that is made of them.
+    """
+
+    def __init__(self, *, argument_default: str | None = None) -> None:
+        super().__init__(
+            add_help=False,
+            allow_abbrev=False,
+            argument_default=argument_default,
+            # It is asked for each option, and without a width imports `shutil` to find it: 2 ms.
+            formatter_class=partial(argparse.HelpFormatter, width=80),
+        )
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(message.removeprefix("argument "))

@@ -50,7 +50,7 @@ def run_sandbox(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     end = argv.index("--") if "--" in argv else len(argv)
-    parser = CommandParser(add_help=False, allow_abbrev=False)
+    parser = CommandParser()
     parser.add_argument("-h", "--help", action="store_true")
     parser.add_argument("--test", action="store_true")
     parser.add_argument("-C", "--cd")

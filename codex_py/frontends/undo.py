@@ -66,7 +66,7 @@ def run_undo(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = CommandParser(add_help=False, allow_abbrev=False)
+    parser = CommandParser()
     parser.add_argument("id", nargs="?", type=_number)
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--show", action="store_true")

@@ -14,6 +14,7 @@ _ENVELOPE = re.compile(r"^\*\*\* Begin Patch[ \t\r]*$", re.MULTILINE)
 _UNIFIED = re.compile(
     r"^[ \t]*(?:diff --(?:git|cc|combined) \S|--- [^\n]*\n[ \t]*\+\+\+ |@@@ )", re.MULTILINE
 )
+_GIT_DIFF = re.compile(rb"diff --git [!-~]|--- [^\n]*\n\+\+\+ ")
 _BARE_HUNK = re.compile(r"^@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@", re.MULTILINE)
 _FENCE = re.compile(r"^([ \t]*)(`{3,}|~{3,})([^\n]*)\n?", re.MULTILINE)
 
@@ -21,10 +22,16 @@ _FENCE = re.compile(r"^([ \t]*)(`{3,}|~{3,})([^\n]*)\n?", re.MULTILINE)
 @dataclass(frozen=True, slots=True)
 class Detected:
     kind: Literal["envelope", "unified"]
-    text: str
-    """The patch. What is not UTF-8 in a diff is decoded with `surrogateescape`."""
+    patch: str | bytes
+    """An envelope is text. A diff is bytes if it was given as bytes with nothing around it."""
     found: str
     """In words: `a unified diff in a fenced block`."""
+
+    @property
+    def text(self) -> str:
+        """The patch. What is not UTF-8 in a diff is decoded with `surrogateescape`."""
+        patch = self.patch
+        return patch if isinstance(patch, str) else patch.decode(errors="surrogateescape")
 
 
 def detect(data: bytes | str) -> Detected:
@@ -34,7 +41,15 @@ def detect(data: bytes | str) -> Detected:
         PatchError: of kind `empty` for blank input; of kind `parse` where there is no patch, where
             there are several, or where an envelope is not UTF-8.
     """
-    text = data if isinstance(data, str) else data.decode(errors="surrogateescape")
+    if isinstance(data, bytes):
+        if _GIT_DIFF.match(data) and b"*** Begin Patch" not in data:
+            # Most are of this kind. Making text of one that is not all ASCII takes 5 ns a byte.
+            return Detected("unified", data, "a unified diff")
+        data = data.decode(errors="surrogateescape")
+    return _detected(data)
+
+
+def _detected(text: str) -> Detected:
     if not text.strip(BLANK + BOM):
         raise PatchError("No files were modified.", kind="empty")
     if text.lstrip(BLANK + BOM).startswith("*** Begin Patch"):

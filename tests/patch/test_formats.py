@@ -38,7 +38,9 @@ DIFF = "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n"
 def test_the_patch_is_found(text: str, expected: Detected | str):
     detected = detect(text)
     assert expected in (detected, detected.found)
-    assert detect(text.encode()) == detected
+    from_bytes = detect(text.encode())
+    assert (from_bytes.kind, from_bytes.text) == (detected.kind, detected.text)
+    assert from_bytes.found == detected.found
 
 
 @pytest.mark.parametrize(
