@@ -113,9 +113,7 @@ async def open_session(
         stack.push_async_callback(model.aclose)
         tools = Toolbox(
             config=config,
-            secret_names=[
-                name for name in (provider.env_key, "CODEX_API_KEY", "OPENAI_API_KEY") if name
-            ],
+            secret_names=_secret_names(config, provider),
             structured_shell=not info.freeform_apply_patch,
             image_detail=info.image_detail,
             output_token_limit=config.tool_output_token_limit or info.truncation_limit_tokens,
@@ -192,6 +190,18 @@ def _settings(
             config.model_auto_compact_token_limit or window,
         ),
     )
+
+
+def _secret_names(config: Config, provider: Provider) -> set[str]:
+    """The variables from which keys are sent, to the provider and to MCP servers."""
+    names = {"CODEX_API_KEY", "OPENAI_API_KEY", *provider.env_http_headers.values()}
+    if provider.env_key is not None:
+        names.add(provider.env_key)
+    for server in config.mcp_servers.values():
+        names.update(server.get("env_http_headers", {}).values())
+        if (name := server.get("bearer_token_env_var")) is not None:
+            names.add(name)
+    return names
 
 
 def _web_search(config: Config, info: ModelInfo) -> dict[str, Any] | None:

@@ -53,9 +53,9 @@ def child_environment(
     """What a command gets: the user's environment as the policy leaves it, and what we add.
 
     The order is that of Codex: inherit, default excludes, `exclude`, `set`, `include_only`. The
-    variables in `secret_names`, which hold the keys of the model's provider, are taken out unless
-    `include_only` names them in full or `set` gives them a value. What the user sets on purpose wins over
-    what we add to keep output plain.
+    variables in `secret_names`, from which keys are sent, are taken out unless `include_only` names them
+    in full or `set` gives them a value; a header may well be made of `USER`, though, which is no secret.
+    What the user sets on purpose wins over what we add to keep output plain.
     """
     variables = _inherited(policy, environment)
     if not policy.ignore_default_excludes:
@@ -63,7 +63,7 @@ def child_environment(
     variables = _without(variables, policy.exclude)
     wanted = {name.upper() for name in policy.include_only}
     for name in secret_names:
-        if name.upper() not in wanted:
+        if name.upper() not in wanted | _CORE:
             variables.pop(name, None)
     variables |= policy.set
     if policy.include_only:

@@ -47,6 +47,17 @@ def test_by_default_everything_but_the_providers_key_is_passed_on():
     }
 
 
+def test_what_a_command_can_not_do_without_is_no_secret():
+    variables = child_environment(
+        ShellEnvironmentPolicy(),
+        {"PATH": "/bin", "USER": "u", "Token": "t"},
+        thread_id="T",
+        network_disabled=False,
+        secret_names=("PATH", "USER", "Token"),
+    )
+    assert (variables["PATH"], variables["USER"], "Token" in variables) == ("/bin", "u", False)
+
+
 def test_a_restricted_network_is_announced():
     assert child(ShellEnvironmentPolicy(inherit="none"), network_disabled=True) == {
         "CODEX_SANDBOX_NETWORK_DISABLED": "1"

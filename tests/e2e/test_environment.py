@@ -1,0 +1,80 @@
+"""Which variables reach the program, and which reach the commands that it runs."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from codex_py.testing import ScriptedServer, ev_completed, ev_function_call, ev_message
+from tests.support.program import KEY, Workplace
+
+SECRETS = {"TENANT": "tenant-7d0c", "MCP_TOKEN": "token-51aa", "MCP_HEADER": "header-93fe"}
+
+
+def commands(script: str) -> ScriptedServer:
+    return ScriptedServer(
+        [
+            [*ev_function_call("c1", "exec_command", {"cmd": script}), ev_completed()],
+            [*ev_message("done"), ev_completed()],
+        ]
+    )
+
+
+def seen_by_commands(place: Workplace, settings: str) -> set[str]:
+    with commands("env") as server:
+        place.configure(server)
+        config = place.home / "config.toml"
+        config.write_text(
+            f"{config.read_text(encoding='utf-8')}"
+            f"env_http_headers = {{ x-tenant = 'TENANT' }}\n{settings}\n"
+            "[mcp_servers.remote]\nurl = 'http://127.0.0.1:9/'\nenabled = false\n"
+            "bearer_token_env_var = 'MCP_TOKEN'\nenv_http_headers = { x = 'MCP_HEADER' }\n",
+            encoding="utf-8",
+        )
+        outcome = place.rerun(env=SECRETS)
+    assert server.requests[0].headers["x-tenant"] == SECRETS["TENANT"]
+    return set(outcome.items[0]["aggregated_output"].splitlines())
+
+
+def lines(variables: Mapping[str, str]) -> set[str]:
+    return {f"{name}={value}" for name, value in variables.items()}
+
+
+def test_what_keys_are_sent_from_is_not_for_commands(place: Workplace) -> None:
+    seen = seen_by_commands(place, "")
+    assert seen & lines({**SECRETS, "MOCK_KEY": KEY}) == set()
+    assert "SHELL=/bin/bash" in seen
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        "include_only = ['TENANT', 'MCP_TOKEN', 'MCP_HEADER']",
+        "set = { TENANT = 'tenant-7d0c', MCP_TOKEN = 'token-51aa', MCP_HEADER = 'header-93fe' }",
+    ],
+)
+def test_unless_the_user_asks_for_it(place: Workplace, policy: str) -> None:
+    seen = seen_by_commands(place, f"[shell_environment_policy]\n{policy}")
+    assert seen >= lines(SECRETS)
+    assert f"MOCK_KEY={KEY}" not in seen
+
+
+def test_env_files_are_not_read(place: Workplace, tmp_path: Path) -> None:
+    # Nothing listens there.
+    text = "".join(
+        f"{name}=http://127.0.0.1:9/\n"
+        for name in ("OPENAI_BASE_URL", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy")
+    )
+    text += "OPENAI_API_KEY=sk-evil\nCODEX_API_KEY=sk-evil\nMOCK_KEY=sk-evil\nMARK=evil\n"
+    (place.cwd / ".git").mkdir()
+    for folder in (place.cwd, place.home, place.home.parent, tmp_path):
+        (folder / ".env").write_text(text, encoding="utf-8")
+    with commands("env; echo ${MARK-unset}") as server:
+        outcome = place.run(server)
+    assert (outcome.code, outcome.messages) == (0, ["done"])
+    assert [request.headers["authorization"] for request in server.requests] == [
+        f"Bearer {KEY}",
+        f"Bearer {KEY}",
+    ]
+    assert "evil" not in outcome.items[0]["aggregated_output"]
+    assert outcome.items[0]["aggregated_output"].endswith("unset\n")
