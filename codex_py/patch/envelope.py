@@ -82,8 +82,9 @@ def parse_patch(text: str) -> tuple[Section, ...]:
 
 
 def is_enveloped(text: str) -> bool:
-    """Whether the text is a patch and nothing else, as far as its first and last line tell."""
-    return _boundary_error(_split(text)) is None
+    """Whether the text is a patch and nothing else, as far as its first and last lines tell."""
+    lines = _split(text)
+    return _boundary_error(_without_heredoc(lines)) is None
 
 
 def _invalid(reason: str, line: int | None = None) -> PatchError:
@@ -107,17 +108,20 @@ def _boundary_error(lines: Sequence[str]) -> PatchError | None:
 def _envelope(text: str) -> list[str]:
     """The lines from the first marker to the last, without CRs at their ends."""
     lines = _split(text.strip(BLANK).removeprefix(BOM))
-    error = _boundary_error(lines)
+    inner = _without_heredoc(lines)
+    error = _boundary_error(inner)
     if error is None:
-        return lines
-    if len(lines) >= 4 and lines[0] in _HEREDOC_STARTS and lines[-1].endswith("EOF"):
-        error = _boundary_error(lines[1:-1])
-        if error is None:
-            return lines[1:-1]
+        return inner
     peeled = _peel(lines)
     if peeled is None:
         raise error
     return peeled
+
+
+def _without_heredoc(lines: list[str]) -> list[str]:
+    if len(lines) >= 4 and lines[0] in _HEREDOC_STARTS and lines[-1].endswith("EOF"):
+        return lines[1:-1]
+    return lines
 
 
 def _peel(lines: Sequence[str]) -> list[str] | None:
@@ -246,6 +250,9 @@ class _Parser:
     def _update(self, path: str) -> UpdateFile:
         header = self._at
         hunks: list[_OpenHunk] = []
+        # The last line is an end marker, and none of these.
+        while self._lines[self._at].rstrip(BLANK) == _END_OF_FILE:
+            self._at += 1
         move_to = _path(self._lines[self._at].rstrip(BLANK), _MOVE)
         if move_to:
             self._at += 1
@@ -260,7 +267,7 @@ class _Parser:
         if hunks[-1].empty:
             if self._ends():
                 raise _invalid("Update hunk does not contain any lines", self._at + 1)
-            raise self._unexpected(self._at + 1)
+            raise self._unexpected(self._at + 1, self._lines[self._at].rstrip(BLANK))
         return UpdateFile(path, move_to, tuple([hunk.close() for hunk in hunks]))
 
     def _update_ends(self) -> bool:
@@ -299,14 +306,14 @@ class _Parser:
         else:
             hunk = last or _OpenHunk(self._at)
             if line[:1] not in "-+ ":
-                raise self._unexpected(self._at) if hunk.empty else self._no_marker(line)
+                raise self._unexpected(self._at, line) if hunk.empty else self._no_marker(line)
             hunk.add([line])
             if last is None:
                 hunks.append(hunk)
 
-    def _unexpected(self, number: int) -> PatchError:
+    def _unexpected(self, number: int, line: str) -> PatchError:
         return _invalid(
-            f"Unexpected line found in update hunk: '{self._lines[number - 1]}'. Every line should start "
+            f"Unexpected line found in update hunk: '{line}'. Every line should start "
             "with ' ' (context line), '+' (added line), or '-' (removed line)",
             number,
         )

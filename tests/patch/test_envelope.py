@@ -114,6 +114,13 @@ def test_an_end_of_file_line_before_any_hunk_is_ignored():
     assert parse_patch(text) == (UpdateFile("a", None, (hunk(new=("x",), line=4),)),)
 
 
+def test_end_of_file_lines_may_come_before_a_move():
+    text = enveloped(
+        "*** Update File: a", "*** End of File", "*** End of File", "*** Move to: b", "+x"
+    )
+    assert parse_patch(text) == (UpdateFile("a", "b", (hunk(new=("x",), line=6),)),)
+
+
 def test_a_patch_without_sections_is_read():
     assert parse_patch(enveloped()) == ()
 
@@ -175,6 +182,16 @@ def test_a_patch_without_sections_is_read():
         (
             enveloped("*** Update File: a", "@@", "*** Delete File: b"),
             "Invalid patch hunk on line 4: Unexpected line found in update hunk: '*** Delete File: b'. "
+            "Every line should start with ' ' (context line), '+' (added line), or '-' (removed line)",
+        ),
+        (
+            enveloped("*** Update File: a", "@@", "*** Delete File: b \t"),
+            "Invalid patch hunk on line 4: Unexpected line found in update hunk: '*** Delete File: b'. "
+            "Every line should start with ' ' (context line), '+' (added line), or '-' (removed line)",
+        ),
+        (
+            enveloped("*** Update File: a", "@@", "x \t"),
+            "Invalid patch hunk on line 4: Unexpected line found in update hunk: 'x \t'. "
             "Every line should start with ' ' (context line), '+' (added line), or '-' (removed line)",
         ),
         (
