@@ -57,9 +57,18 @@ def find_patch(argv: Sequence[str]) -> ShellPatch | None:
             return None
 
 
-def is_bare_patch(script: str) -> bool:
-    """Whether a script is a patch itself, without a command to apply it."""
-    return is_enveloped(script)
+def is_bare_patch(argv: Sequence[str]) -> bool:
+    """Whether a command is a patch itself, without a program to apply it.
+
+    A shell would run each of its lines, or take it for the input of no command and say nothing.
+    """
+    match argv:
+        case [text]:
+            return is_enveloped(text)
+        case [shell, "-c" | "-lc", script] if shell.rpartition("/")[2] in _SHELLS:
+            return is_enveloped(script)
+        case _:
+            return False
 
 
 def _in_script(script: str) -> ShellPatch | None:

@@ -11,7 +11,7 @@ from typing import Any, Protocol, cast
 from pydantic import Field, model_validator
 
 from codex_py.errors import ToolError
-from codex_py.patch.shell import find_patch
+from codex_py.patch.shell import find_patch, is_bare_patch
 from codex_py.process.process import Process
 from codex_py.process.sessions import ProcessSessions
 from codex_py.protocol.approval import ApprovalPolicy, ApprovalRequest, ReviewDecision
@@ -30,6 +30,10 @@ from codex_py.tools.quoting import quote_argv
 _SPAWN_FAILED = -1
 _LIVE_INTERVAL_S = 0.05
 _LIVE_BYTES = 8 * 1024
+_BARE_PATCH = (
+    "apply_patch verification failed: patch detected without explicit call to apply_patch."
+    ' Rerun as ["apply_patch", "<patch>"]'
+)
 _NEVER_ESCALATES = (
     "approval policy is Never; reject command — you cannot ask for escalated permissions"
     " if the approval policy is Never"
@@ -72,8 +76,15 @@ class CommandRunner:
     async def patch_output(
         self, argv: Sequence[str], cwd: Path, context: ToolContext
     ) -> ToolOutput | None:
-        """Apply the patch that a command line is, so that it is reviewed as one; None if it is none."""
-        if self.apply_patch is None or (found := find_patch(argv)) is None:
+        """Apply the patch that a command line is, so that it is reviewed as one; None if it is none.
+
+        A patch without a command is not applied, but answered as by Codex: it need not be meant so.
+        """
+        if self.apply_patch is None:
+            return None
+        if is_bare_patch(argv):
+            return ToolOutput(_BARE_PATCH, success=False, error_code="PatchFailed")
+        if (found := find_patch(argv)) is None:
             return None
         return await self.apply_patch.apply(found.patch, cwd / (found.workdir or ""), context)
 

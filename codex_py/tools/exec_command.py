@@ -59,6 +59,8 @@ class ExecCommand:
         argv = [shell, "-lc" if params.login else "-c", params.cmd]
         patched = await self._runner.patch_output(argv, params.cwd(context), context)
         if patched is not None:
+            if patched.error_code is not None:
+                return patched
             wall_s = time.monotonic() - started
             text = f"Wall time: {wall_s:.4f} seconds\nOutput:\n{patched.text}"
             return replace(patched, text=text)

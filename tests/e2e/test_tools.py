@@ -445,6 +445,32 @@ def test_a_patch_given_to_exec_command_is_applied_where_it_says(place: Workplace
     assert (place.cwd / "sub" / "new.txt").exists()
 
 
+@pytest.mark.parametrize("script", [ADD.format("f"), f"<<'EOF'\n{ADD.format('f')}\nEOF"])
+@pytest.mark.parametrize(
+    ("name", "key"), [("exec_command", "cmd"), ("shell_command", "command"), ("shell", "command")]
+)
+def test_a_patch_for_a_command_is_not_run(
+    place: Workplace, name: str, key: str, script: str
+) -> None:
+    outcome, output = run(place, name, {key: script})
+    # As Codex 0.169 says it, for all three.
+    assert output == (
+        "[ERROR:PatchFailed] apply_patch verification failed: patch detected without explicit call to"
+        ' apply_patch. Rerun as ["apply_patch", "<patch>"]'
+    )
+    assert [item["type"] for item in outcome.items] == ["agent_message"]
+    assert list(place.cwd.iterdir()) == []
+
+
+def test_a_patch_in_a_command_that_does_not_fit_is_answered_as_by_the_tool(
+    place: Workplace,
+) -> None:
+    patch = "*** Begin Patch\n*** Update File: f\n*** End Patch"
+    _, by_command = run(place, "exec_command", {"cmd": heredoc(patch)})
+    _, by_tool = answered(place, ev_custom_tool_call("c", "apply_patch", patch))
+    assert by_command == by_tool
+
+
 BROKEN_PATCHES = {
     "no fit": "*** Begin Patch\n*** Add File: a\n+a\n*** Update File: f\n@@\n-never\n+x\n*** End Patch",
     "no file": "*** Begin Patch\n*** Add File: a\n+a\n*** Delete File: none\n*** End Patch",

@@ -91,6 +91,21 @@ def test_other_argument_vectors_are_no_patch(argv: list[str]):
     assert find_patch(argv) is None
 
 
-def test_a_script_that_is_a_patch_is_told():
-    assert is_bare_patch(f"\n{PATCH}")
-    assert not is_bare_patch(f"apply_patch <<'EOF'\n{PATCH}EOF")
+@pytest.mark.parametrize("text", [PATCH, f"\n{PATCH}\n", f"<<'EOF'\n{PATCH}EOF"])
+def test_a_command_that_is_a_patch_is_told(text: str):
+    assert is_bare_patch([text])
+    assert is_bare_patch(["/bin/bash", "-lc", text])
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        [],
+        ["bash", "-lc", f"apply_patch <<'EOF'\n{PATCH}EOF"],
+        ["bash", "-lc", f"cat <<'EOF'\n{PATCH}EOF"],
+        ["fish", "-c", PATCH],
+        ["apply_patch", PATCH],
+    ],
+)
+def test_a_command_that_has_a_patch_in_it_is_none(argv: list[str]):
+    assert not is_bare_patch(argv)

@@ -39,7 +39,7 @@ class FakePatch:
 
     async def apply(self, patch: str, cwd: Path, context: ToolContext) -> ToolOutput:
         self.applied.append((patch, cwd))
-        return ToolOutput("Success.", success=False, error_code="PatchFailed")
+        return ToolOutput("Exit code: 1", success=False)
 
 
 class EchoSandbox:
@@ -375,8 +375,8 @@ def test_a_patch_is_applied_and_not_run(tmp_path: Path) -> None:
             )
             ((applied, cwd),) = patch.applied
             assert (applied.strip(), cwd) == (text.strip(), tmp_path / "deep" / "sub")
-            assert re.fullmatch(r"Wall time: 0\.\d{4} seconds\nOutput:\nSuccess\.", output.text)
-            assert (output.success, output.error_code) == (False, "PatchFailed")
+            assert re.fullmatch(r"Wall time: 0\.\d{4} seconds\nOutput:\nExit code: 1", output.text)
+            assert (output.success, output.error_code) == (False, None)
             assert calls.events == []
 
     asyncio.run(main())
