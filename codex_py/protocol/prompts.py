@@ -47,13 +47,17 @@ def user_prompt(item: EncodedItem) -> UserPrompt | None:
     # Most items are others, and decoding all of a long thread takes as long as reading it did.
     if b'"user"' not in item:
         return None
-    data = decode_json(item)
+    return prompt_of(decode_json(item))
+
+
+def prompt_of(data: Any) -> UserPrompt | None:
+    """The same of an item that is decoded already."""
     if not isinstance(data, dict):
         return None
     fields = cast("dict[str, Any]", data)
     if fields.get("role") != "user" or fields.get("type", "message") != "message":
         return None
-    texts = list(_texts(fields.get("content")))
+    texts = list(message_texts(fields.get("content")))
     if is_context(texts) or "".join(texts).startswith(SUMMARY_OPENING):
         return None
     images = tuple(match[1] for text in texts if (match := _IMAGE_LABEL.fullmatch(text)))
@@ -66,7 +70,7 @@ def is_summary(item: EncodedItem) -> bool:
     if SUMMARY_OPENING.encode() not in item:
         return False
     data: Any = decode_json(item)
-    return data.get("role") == "user" and "".join(_texts(data.get("content"))).startswith(
+    return data.get("role") == "user" and "".join(message_texts(data.get("content"))).startswith(
         SUMMARY_OPENING
     )
 
@@ -76,12 +80,13 @@ def context_length(items: Sequence[EncodedItem]) -> int:
     for index, item in enumerate(items):
         data: Any = decode_json(item)
         is_told = data.get("role") in {"developer", "system"}
-        if not is_told and not is_context(list(_texts(data.get("content")))):
+        if not is_told and not is_context(list(message_texts(data.get("content")))):
             return index
     return len(items)
 
 
-def _texts(content: Any) -> Iterator[str]:
+def message_texts(content: Any) -> Iterator[str]:
+    """The text parts of a message's `content`, whatever that is."""
     if isinstance(content, str):
         yield content
     elif isinstance(content, list):

@@ -24,7 +24,7 @@ def find_session(home: Path, id_or_name: str) -> Path | None:
 def files_of_thread(home: Path, thread_id: str) -> Iterator[Path]:
     """Its files, newest first, archived ones after the others."""
     for folder in (SESSIONS, ARCHIVED_SESSIONS):
-        for entry in _newest_first(home / folder):
+        for entry in newest_first(home / folder):
             if thread_id_of(entry.name) == thread_id:
                 yield Path(entry.path)
 
@@ -36,7 +36,7 @@ def latest_session(home: Path, *, cwd: Path | None, model_provider: str | None) 
         cwd: absolute; None for sessions of any directory.
         model_provider: None for sessions with any provider.
     """
-    files = sorted(_newest_first(home / SESSIONS), key=_modified, reverse=True)
+    files = sorted(newest_first(home / SESSIONS), key=_modified, reverse=True)
     here = None if cwd is None else os.path.realpath(cwd)
     for entry in files:
         if (meta := _meta(Path(entry.path))) is None or isinstance(meta.source, dict):
@@ -47,7 +47,7 @@ def latest_session(home: Path, *, cwd: Path | None, model_provider: str | None) 
     return None
 
 
-def _newest_first(folder: Path | str) -> Iterator["os.DirEntry[str]"]:
+def newest_first(folder: Path | str) -> Iterator["os.DirEntry[str]"]:
     """Session files anywhere below a folder; their paths sort by the time of their beginning."""
     try:
         with os.scandir(folder) as found:
@@ -57,7 +57,7 @@ def _newest_first(folder: Path | str) -> Iterator["os.DirEntry[str]"]:
         return
     for entry in entries:
         if entry.is_dir():
-            yield from _newest_first(entry.path)
+            yield from newest_first(entry.path)
         elif thread_id_of(entry.name) is not None and entry.is_file():
             # Opening a pipe would wait for a writer.
             yield entry

@@ -1,0 +1,151 @@
+import json
+from typing import Any
+
+import pytest
+
+from codex_py.core.transcript import thread_items
+from codex_py.protocol.events import (
+    AgentMessage,
+    Change,
+    CommandExecution,
+    ContextCompaction,
+    FileChange,
+    McpToolCall,
+    ReasoningSummary,
+    TodoEntry,
+    TodoList,
+    UserMessage,
+    WebSearch,
+)
+from codex_py.protocol.messages import EncodedItem, encode_json, input_text, message
+from codex_py.protocol.prompts import SUMMARY_OPENING
+from tests.core.sessions import BASE, SETTINGS, context
+
+PATCH = "*** Begin Patch\n*** Update File: b\n-x\n+y\n*** Add File: a\n+a\n*** End Patch"
+
+
+def item(kind: str, **fields: Any) -> EncodedItem:
+    return EncodedItem(encode_json({"type": kind, **fields}))
+
+
+def call(name: str, arguments: Any, output: Any, call_id: str = "c") -> list[EncodedItem]:
+    return [
+        item("function_call", name=name, arguments=json.dumps(arguments), call_id=call_id),
+        item("function_call_output", call_id=call_id, output=output),
+    ]
+
+
+def user(text: str) -> EncodedItem:
+    return message("user", [input_text(text)])
+
+
+def test_a_history_is_shown_as_it_was_seen() -> None:
+    image = [
+        input_text('<image name=[Image #1] path="/a.png">'),
+        {"type": "input_image", "image_url": "data:"},
+        input_text("</image>"),
+    ]
+    steps = [{"step": "one", "status": "completed"}, {"step": "two", "status": "in_progress"}]
+    history = [
+        BASE,
+        *context(SETTINGS),
+        message("user", [*image, input_text("Look.")]),
+        item("reasoning", summary=[{"type": "summary_text", "text": "**Looking**"}]),
+        message("assistant", [{"type": "output_text", "text": "I look."}]),
+        *call(
+            "exec_command",
+            {"cmd": "echo hi", "workdir": "sub"},
+            "Chunk ID: 1\nWall time: 0.1 seconds\nProcess exited with code 3\n"
+            "Original token count: 1\nOutput:\nOutput:\nhi\n",
+        ),
+        item("custom_tool_call", name="apply_patch", input=PATCH, call_id="p"),
+        item(
+            "custom_tool_call_output",
+            call_id="p",
+            output="Exit code: 0\nWall time: 0 seconds\nOutput:\nSuccess.\n",
+        ),
+        *call("update_plan", {"plan": steps, "explanation": "why"}, "Plan updated"),
+        *call("mcp__docs__find_it", {"q": 1}, [input_text("found")]),
+        item("web_search_call", action={"type": "search", "query": "weather"}),
+        user("<turn_aborted>\n</turn_aborted>"),
+        user(f"{SUMMARY_OPENING} and wrote\nnote"),
+        user("Go on."),
+    ]
+    assert thread_items(history) == [
+        UserMessage(id="history_0", text="Look.", images=("/a.png",)),
+        ReasoningSummary(id="history_1", text="**Looking**"),
+        AgentMessage(id="history_2", text="I look."),
+        CommandExecution(
+            id="history_3",
+            command="bash -lc 'echo hi'",
+            aggregated_output="Output:\nhi\n",
+            exit_code=3,
+            status="failed",
+            cwd="sub",
+        ),
+        FileChange(
+            id="history_4",
+            changes=[Change(path="a", kind="add"), Change(path="b", kind="update")],
+            status="completed",
+            diff=PATCH,
+        ),
+        TodoList(
+            id="history_5",
+            items=[
+                TodoEntry(text="one", completed=True),
+                TodoEntry(text="two", completed=False, in_progress=True),
+            ],
+            explanation="why",
+        ),
+        McpToolCall(
+            id="history_6",
+            server="docs",
+            tool="find_it",
+            arguments={"q": 1},
+            result={"content": [{"type": "text", "text": "found"}]},
+            status="completed",
+        ),
+        WebSearch(id="history_7", query="weather", action={"type": "search", "query": "weather"}),
+        ContextCompaction(id="history_8", status="completed"),
+        UserMessage(id="history_9", text="Go on."),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("output", "code", "text"),
+    [
+        ("Exit code: 0\nWall time: 0.1 seconds\nOutput:\nhi\n", 0, "hi\n"),
+        ('{"output":"hi\\n","metadata":{"exit_code":7,"duration_seconds":0.1}}', 7, "hi\n"),
+        ("Process running with session ID 1\nOutput:\nhi", None, "hi"),
+        (
+            "Wall time: 1.4 seconds\naborted by user",
+            None,
+            "Wall time: 1.4 seconds\naborted by user",
+        ),
+        ("{", None, "{"),
+    ],
+)
+def test_what_a_command_came_to_is_read_from_its_output(
+    output: str, code: int | None, text: str
+) -> None:
+    for name, arguments in (("shell", {"command": ["ls"]}), ("functions.shell", {"command": "ls"})):
+        (shown,) = thread_items(call(name, arguments, output))
+        assert isinstance(shown, CommandExecution)
+        assert (shown.exit_code, shown.aggregated_output) == (code, text)
+        assert shown.status == ("completed" if code == 0 else "failed")
+
+
+def test_what_can_not_be_read_is_left_out_or_shown_bare() -> None:
+    odd = [
+        item("news", text="x"),
+        item("function_call", name="shell", arguments="[", call_id="a"),
+        item("function_call_output", call_id="stray", output="x"),
+        item("message", role="assistant", content=None),
+        item("custom_tool_call", name="apply_patch", input="no patch", call_id="b"),
+        *call("update_plan", {"plan": 7}, "x"),
+    ]
+    assert [shown.type for shown in thread_items(odd)] == [
+        "command_execution",
+        "file_change",
+        "todo_list",
+    ]
