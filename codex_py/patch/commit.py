@@ -87,7 +87,7 @@ def commit(
     if lost := [change.path for change in entry.changes if not change.kept]:
         notes.append(
             f"This patch can not be undone: what was in {', '.join(lost[:3])}"
-            f"{' and others' if len(lost) > 3 else ''} is too large to be kept, or no regular file."
+            f"{' and others' if len(lost) > 3 else ''} is too large to be kept, or can not be read."
         )
     return Committed(entry.number, tuple(notes))
 

@@ -16,6 +16,14 @@ MAX_REMEMBERED = 16 * 1024 * 1024
 """Bytes up to which the contents of a deleted file are read, to be shown and brought back."""
 
 
+_SPECIAL = {
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
 @dataclass(slots=True, eq=False)
 class PlannedFile:
     """One directory entry, as it is on disk and as the patch will have it."""
@@ -145,8 +153,7 @@ class Overlay:
         if file.location in self._directories or file.has_type(stat.S_IFDIR):
             raise _error(errno.EISDIR)
         if file.present:
-            if not file.is_regular:
-                raise OSError("not a regular file")
+            _refuse_special(file)
             self._contents(file)
             if not file.touched and not os.access(file.location, os.W_OK):
                 raise _error(errno.EACCES)
@@ -161,11 +168,12 @@ class Overlay:
         """Unlink an entry; a symbolic link itself, not what it leads to.
 
         Raises:
-            OSError: there is none, or it is a directory or leads to one.
+            OSError: there is none, or it is a directory or leads to one, or is a pipe, a device or a socket.
         """
         file = self.entry(path)
         if not file.present:
             raise _error(errno.ENOENT)
+        _refuse_special(file)
         if not file.touched and os.path.isdir(file.location):  # noqa: PTH112
             raise _error(errno.EISDIR)
         if file.has_type(stat.S_IFLNK):
@@ -233,6 +241,13 @@ class Overlay:
             above.append(parent)
             parent = split(parent)[0]
         self._directories.update(above)
+
+
+def _refuse_special(file: PlannedFile) -> None:
+    """A patch is about text; what it does to a pipe could be neither shown nor undone."""
+    for file_type, what in _SPECIAL.items():
+        if file.has_type(file_type):
+            raise OSError(f"it is {what}, not a file")
 
 
 def _error(number: int) -> OSError:

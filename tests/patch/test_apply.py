@@ -1,5 +1,7 @@
 import os
+import socket
 import stat
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
@@ -122,11 +124,6 @@ def test_an_empty_patch_is_an_error(tmp_path: Path):
             "Failed to read file to update {0}/d: path `{0}/d` is not a file",
         ),
         (
-            ["*** Update File: pipe", "+x"],
-            "Failed to read file to update {0}/pipe: path `{0}/pipe` is not a file",
-        ),
-        (["*** Add File: pipe"], "Failed to write file {}/pipe: not a regular file"),
-        (
             ["*** Update File: x/../y", "+x"],
             "Failed to read file to update {}/y: No such file or directory (os error 2)",
         ),
@@ -149,10 +146,44 @@ def test_what_the_files_do_not_allow_is_refused(tmp_path: Path, section: list[st
     (tmp_path / "f").write_text("1\n", encoding="utf-8")
     (tmp_path / "d").mkdir()
     (tmp_path / "ld").symlink_to("d")
-    os.mkfifo(tmp_path / "pipe")
     (tmp_path / "latin").write_bytes(b"\xe9\n")
     (tmp_path / "cut").write_bytes(b"a\n\xe2\x82")
     assert refusal(tmp_path, *section) == message.format(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("pipe", "a named pipe"), ("socket", "a socket"), ("device", "a device")]
+)
+def test_special_files_are_left_alone(tmp_path: Path, name: str, kind: str):
+    path = tmp_path / name
+    with socket.socket(socket.AF_UNIX) as listener:
+        match name:
+            case "pipe":
+                os.mkfifo(path)
+            case "socket":
+                with chdir(tmp_path):
+                    # The whole name may be longer than one of a socket can be.
+                    listener.bind(name)
+            case _:
+                # Who is not root can make none, but may patch a link to one.
+                path.symlink_to("/dev/null")
+    before = path.lstat()
+    (tmp_path / "f").write_text("1\n", encoding="utf-8")
+    update = (f"*** Update File: {name}", "-1", "+2")
+    assert refusal(tmp_path, *update) == (
+        f"Failed to read file to update {path}: path `{path}` is not a file"
+    )
+    refused = f"it is {kind}, not a file"
+    assert refusal(tmp_path, f"*** Add File: {name}", "+x") == (
+        f"Failed to write file {path}: {refused}"
+    )
+    onto = refusal(tmp_path, "*** Update File: f", f"*** Move to: {name}", "-1", "+2")
+    assert onto == f"Failed to write file {path}: {refused}"
+    if name != "device":
+        assert refusal(tmp_path, f"*** Delete File: {name}") == (
+            f"Failed to delete file {path}: {refused}"
+        )
+    assert path.lstat() == before
 
 
 def test_ascii_lines_of_a_file_in_another_encoding_can_be_changed(tmp_path: Path):
