@@ -1,78 +1,162 @@
-"""`.rules` files: which commands are allowed, asked about or forbidden, by how they begin."""
+"""`.rules` files: read, loaded, and added to.
 
+    prefix_rule(
+        pattern = ["git", ["push", "fetch"]],    # words; a list holds alternatives
+        decision = "prompt",                     # allow (the default), prompt, forbidden
+        justification = "talks to the server",
+        match = ["git push origin"],             # tried when the file is loaded
+        not_match = [["git", "status"]],
+    )
+    host_executable(name = "git", paths = ["/usr/bin/git"])
+
+Source: the README of Codex's `execpolicy` crate, and how Codex 0.169 reads such files.
+"""
+
+import fcntl
+import json
+import os
 from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import StrEnum
+from dataclasses import replace
 from pathlib import Path
-from typing import TypeAlias
+
+from codex_py.errors import ConfigError
+from codex_py.execpolicy.decision import (
+    Decision,
+    MatchedRule,
+    PrefixRule,
+    RuleMatch,
+    Rules,
+)
+from codex_py.execpolicy.rule_calls import Definition, host_executable, network_rule, prefix_rule
+from codex_py.execpolicy.starlark import read_calls
+
+__all__ = [
+    "Decision",
+    "MatchedRule",
+    "PrefixRule",
+    "RuleMatch",
+    "Rules",
+    "allow_prefix",
+    "load_rules",
+    "parse_rules",
+    "read_rules",
+]
+
+_NO_RULES = Rules()
 
 
-class Decision(StrEnum):
-    ALLOW = "allow"
-    PROMPT = "prompt"
-    FORBIDDEN = "forbidden"
-
-
-Pattern: TypeAlias = tuple[tuple[str, ...], ...]
-"""For each word of a prefix, the words that it may be."""
-
-
-@dataclass(frozen=True, slots=True)
-class PrefixRule:
-    pattern: Pattern
-    decision: Decision = Decision.ALLOW
-    justification: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class MatchedRule:
-    prefix: tuple[str, ...]
-    """The words of the command that the pattern covers."""
-    decision: Decision
-    justification: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RuleMatch:
-    decision: Decision
-    """The strictest of `matched`."""
-    justification: str | None
-    """Of the first rule with that decision."""
-    matched: tuple[MatchedRule, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    prefix_rules: tuple[PrefixRule, ...] = ()
-    warnings: tuple[str, ...] = ()
-    """What was accepted and has no effect, a sentence each."""
-
-    def decide(self, argv: Sequence[str]) -> RuleMatch | None:
-        raise NotImplementedError(argv)
-
-
-def parse_rules(text: str, source: str) -> Rules:
-    """Read one file; `source` is its name in errors.
+def parse_rules(text: str, source: str, base: Rules = _NO_RULES) -> Rules:
+    """The rules of `base` and, after them, those of one file; `source` is its name in errors.
 
     Raises:
-        ConfigError: `Error loading rules: FILE:LINE:COLUMN: …`, and what is expected there.
+        ConfigError: `Error loading rules: FILE:LINE:COLUMN: …`, and what is expected there; also for
+            an example that does not do what the file says of it.
     """
-    raise NotImplementedError(text, source)
+    definitions: list[Definition] = []
+    executables = dict(base.host_executables)
+    warnings = list(base.warnings)
+    for call in read_calls(text, source):
+        match call.name:
+            case "prefix_rule":
+                definitions.append(prefix_rule(call))
+            case "host_executable":
+                name, paths = host_executable(call)
+                executables[name] = paths
+            case "network_rule":
+                warnings.append(network_rule(call))
+            case _:
+                expected = "prefix_rule, host_executable or network_rule"
+                raise call.place.error(f"unknown rule {call.name!r}; expected {expected}")
+    for definition in definitions:
+        _try_examples(definition, executables)
+    rules = (*base.prefix_rules, *(definition.rule for definition in definitions))
+    return Rules(rules, executables, tuple(warnings))
 
 
-def load_rules(folders: Sequence[Path]) -> Rules:
-    """The rules of all `*.rules` files of the folders, sorted by name; a missing folder has none.
+def read_rules(files: Sequence[Path]) -> Rules:
+    """The rules of these files, in this order.
 
     Raises:
         ConfigError: as for `parse_rules`, or a file can not be read.
     """
-    raise NotImplementedError(folders)
+    rules = _NO_RULES
+    for file in files:
+        try:
+            text = file.read_text(encoding="utf-8")
+        except OSError as error:
+            raise _unreadable(file, error) from error
+        except UnicodeDecodeError as error:
+            raise ConfigError(f"Error loading rules: {file}: not UTF-8") from error
+        rules = parse_rules(text, str(file), rules)
+    return rules
+
+
+def load_rules(folders: Sequence[Path]) -> Rules:
+    """The rules of all `*.rules` files of the folders, of each folder by name; a missing folder has none.
+
+    Raises:
+        ConfigError: as for `read_rules`.
+    """
+    files: list[Path] = []
+    for folder in folders:
+        try:
+            entries = sorted(folder.iterdir())
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            raise _unreadable(folder, error) from error
+        files += [entry for entry in entries if entry.suffix == ".rules" and entry.is_file()]
+    return read_rules(files)
 
 
 def allow_prefix(rules_folder: Path, prefix: Sequence[str]) -> None:
-    """Write down in `default.rules` that commands which begin with `prefix` are allowed.
+    """Write down in `default.rules` that commands which begin with these words are allowed.
+
+    A rule that is there already is not written again. The file is locked and appended to as Codex does,
+    which may be at it at the same time: a new file in its place would lose what Codex adds.
 
     Raises:
-        OSError: the file can not be read or written.
+        OSError: the file can not be read or written; it is as it was.
+        ValueError: there are no words, or one is no Unicode text.
     """
-    raise NotImplementedError(rules_folder, prefix)
+    if not prefix:
+        raise ValueError("a rule needs a word")
+    words = ", ".join(json.dumps(word, ensure_ascii=False) for word in prefix)
+    line = f'prefix_rule(pattern=[{words}], decision="allow")'.encode()
+    rules_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with open(rules_folder / "default.rules", "a+b", buffering=0, opener=_private) as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        content = file.readall()
+        if line in (known.rstrip(b"\r") for known in content.split(b"\n")):
+            return
+        start = b"" if not content or content.endswith(b"\n") else b"\n"
+        added = start + line + b"\n"
+        try:
+            if file.write(added) != len(added):
+                raise OSError("the disk is full")
+            os.fsync(file.fileno())
+        except OSError:
+            file.truncate(len(content))
+            raise
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _unreadable(path: Path, error: OSError) -> ConfigError:
+    return ConfigError(f"Error loading rules: {path}: {error.strerror}")
+
+
+def _try_examples(definition: Definition, executables: dict[str, tuple[str, ...]]) -> None:
+    # An example is about the words. How `allow` holds back where a path is not known is not its business.
+    rule = replace(definition.rule, decision=Decision.PROMPT)
+    rules = Rules((rule,), executables)
+    for example in definition.examples:
+        if bool(rules.matches(example.command)) is not example.matches:
+            wrong = "does not match" if example.matches else "matches"
+            listed = "match" if example.matches else "not_match"
+            raise example.place.error(
+                f"this rule {wrong} {' '.join(example.command)!r}, which is in its `{listed}`"
+            )

@@ -1,13 +1,119 @@
-"""Commands that are known to change nothing, and those that are known to destroy."""
+"""Commands that are known to change nothing, and those that are known to destroy.
 
+The list is that of Codex 0.169. Left out of it: `uniq` with an output file, `sed` with a second option,
+`-z` among other short options of `rg`, and programs outside of the system's folders, which a model can have written.
+"""
+
+import re
+import sys
 from collections.abc import Sequence
+from typing import Final
+
+from codex_py.execpolicy.script import all_commands, plain_commands
+from codex_py.execpolicy.words import Command
+from codex_py.execpolicy.wrappers import program_name
+
+SYSTEM_FOLDERS: Final = (
+    *("/bin", "/usr/bin", "/usr/local/bin", "/opt/homebrew/bin"),
+    *("/run/current-system/sw/bin", "/home/linuxbrew/.linuxbrew/bin"),
+)
+"""Where programs are what their names say."""
+
+_READERS: Final = frozenset(
+    (
+        *("cat", "cd", "cut", "echo", "expr", "false", "grep", "head", "id", "ls", "nl", "paste"),
+        *("pwd", "rev", "seq", "stat", "tail", "tr", "true", "uname", "wc", "which", "whoami"),
+        *(("numfmt", "tac") if sys.platform == "linux" else ()),
+    )
+)
+"""Whatever their arguments are."""
+
+_BASE64_WRITES = re.compile(r"-[^-]*o|--o")
+_FIND_WRITES = re.compile(r"-(?:exec|execdir|ok|okdir|delete|fls|fprint.*)", re.DOTALL)
+_RG_RUNS = re.compile(
+    r"--(?:pre|hostname-bin)(?:=.*)?|--search-zip|-[^-ABCEMTdefgjmrt]*z.*", re.DOTALL
+)
+_SED_PRINT = re.compile(r"(?:[0-9]+,)?[0-9]+p")
+_QUOTING = str.maketrans("", "", "'\"\\\n")
 
 
 def is_known_safe(argv: Sequence[str]) -> bool:
-    """Whether all that `argv` runs is known to only read."""
-    raise NotImplementedError(argv)
+    """Whether all that `argv` runs is known to only read, by its name and its options.
+
+    It may still read everything that there is to be read. False says nothing.
+    """
+    commands = plain_commands(argv)
+    return (
+        commands is not None
+        and is_system_program(argv[0])
+        and all(_only_reads(command) for command in commands)
+    )
 
 
 def dangerous(argv: Sequence[str]) -> str | None:
-    """Why `argv` must not run unasked; None where nothing is known against it."""
-    raise NotImplementedError(argv)
+    """Why `argv` should not run without a question, as half a sentence; None where nothing is known against it.
+
+    The one thing known is `rm` with `-f` or `--force`, wherever in `argv` it is found: see `all_commands`.
+    """
+    # Reading a script properly is for the few that could hold an `rm`, however it is quoted.
+    if not any("rm" in word.translate(_QUOTING) for word in argv):
+        return None
+    if any(_is_forced_rm(command) for command in all_commands(argv)):
+        return "`rm -f` deletes without asking"
+    return None
+
+
+def is_system_program(program: str) -> bool:
+    """Whether the word names a program by its bare name, or by a path into a folder of the system."""
+    folder, slash, _ = program.rpartition("/")
+    return not slash or folder in SYSTEM_FOLDERS
+
+
+def _only_reads(command: Command) -> bool:
+    if not is_system_program(command[0]):
+        return False
+    name, arguments = program_name(command), command[1:]
+    if name in _READERS:
+        return True
+    match name:
+        case "base64":
+            return not any(_BASE64_WRITES.match(word) for word in arguments)
+        case "find":
+            return not any(_FIND_WRITES.fullmatch(word) for word in arguments)
+        case "rg":
+            return not any(_RG_RUNS.fullmatch(word) for word in arguments)
+        case "sed":
+            return (
+                len(arguments) in {2, 3}
+                and arguments[0] == "-n"
+                and _SED_PRINT.fullmatch(arguments[1]) is not None
+                and not "".join(arguments[2:]).startswith("-")
+            )
+        case "uniq":
+            return len(_uniq_files(arguments)) < 2
+        case _:
+            return False
+
+
+def _uniq_files(arguments: Sequence[str]) -> list[str]:
+    """The second one is written to."""
+    files: list[str] = []
+    words = iter(arguments)
+    for word in words:
+        if word == "--":
+            files += words
+        elif word in {"-f", "-s", "-w"}:
+            next(words, None)
+        elif word == "-" or not word.startswith("-"):
+            files.append(word)
+    return files
+
+
+def _is_forced_rm(command: Command) -> bool:
+    if program_name(command) != "rm":
+        return False
+    options = command[1 : command.index("--")] if "--" in command else command[1:]
+    return any(
+        option == "--force" or (option[:1] == "-" and option[:2] != "--" and "f" in option)
+        for option in options
+    )

@@ -9,7 +9,7 @@ from codex_py.frontends.arguments import Arguments, UsageError, parse_arguments,
 from codex_py.frontends.streams import READER_LEFT, OutputStream
 from codex_py.frontends.terminal import printable
 
-_COMMANDS = ("exec", "apply", "undo", "sandbox", "demo", "config", "help")
+_COMMANDS = ("exec", "apply", "undo", "sandbox", "execpolicy", "demo", "config", "help")
 
 _CODEX_COMMANDS = {
     *("agents", "app-server", "archive", "cloud", "completion", "debug", "delete"),
@@ -38,6 +38,10 @@ def main(argv: Sequence[str]) -> int:
             from codex_py.frontends.sandbox import run_sandbox  # noqa: PLC0415
 
             return run_sandbox(argv[1:], environment)
+        if argv[:1] == ["execpolicy"]:
+            from codex_py.frontends.execpolicy import run_execpolicy  # noqa: PLC0415
+
+            return run_execpolicy(argv[1:])
         return _run(parse_arguments(argv), environment)
     except CodexError as error:
         text = printable(str(error))
@@ -106,10 +110,10 @@ def _config(words: Sequence[str], arguments: Arguments, environment: Mapping[str
 
 
 def _help(command: str | None) -> int:
-    from codex_py.frontends.help import APPLY, CONFIG, EXEC, SANDBOX, TOP, UNDO  # noqa: PLC0415
+    from codex_py.frontends.help import APPLY, CONFIG, EXEC, EXECPOLICY, SANDBOX, TOP, UNDO  # noqa: PLC0415
 
     texts = {"exec": EXEC, "e": EXEC, "apply": APPLY, "a": APPLY, "config": CONFIG, "undo": UNDO}
-    texts |= {"sandbox": SANDBOX}
+    texts |= {"sandbox": SANDBOX, "execpolicy": EXECPOLICY}
     return _print(texts.get(command or "", TOP))
 
 

@@ -12,6 +12,7 @@ Commands:
   undo [ID]           Bring back what a patch replaced
   sandbox [MODE] -- CMD
                       Run a command as those of the model are run
+  execpolicy check    Say what files of rules decide about a command
   demo                Show a session that needs no key and no network
   config explain KEY  Say what a setting is, and which file or option set it
   help [COMMAND]      Print the help of a command
@@ -184,4 +185,23 @@ Options:
 
 Exit codes: 6 nothing on this machine can hold a command; 125 the command could
 not be confined, and was not run; 126 and 127 it can not be run.
+"""
+
+EXECPOLICY = """\
+Say what files of rules decide about a command. Nothing is run.
+
+Usage: codex-py execpolicy check [OPTIONS] --rules FILE -- COMMAND [ARGS]
+
+Options:
+  -r, --rules FILE   A .rules file (repeatable; read in this order)
+      --pretty       Print JSON on several lines
+      --resolve-host-executables
+                     A rule for `git` also holds for /usr/bin/git
+  -h, --help         Print help
+
+Prints one JSON object: `decision`, which is allow, prompt or forbidden and left
+out where no rule decides, and `matchedRules`. The script of `bash -lc SCRIPT`
+is read as it is in a session.
+
+Exit codes: 0 whatever the decision; 2 usage; 78 a file of rules is wrong.
 """

@@ -1,0 +1,100 @@
+r"""Shell words and lists of plain commands, read without a shell.
+
+Only what bash, zsh and a POSIX `sh` all read in the same way is understood here: words of ordinary characters,
+quotes and backslashes, joined by `&&`, `||`, `;`, `|` and newlines. That is what most scripts of a model are
+made of; it takes no parser, and a script that gets through was read as the shell will read it. A full grammar
+(`grammar`) is used to look into the others, and never to call one harmless: tree-sitter-bash takes `a\⏎b` for
+two words, a carriage return for a blank and `ls;;` for correct.
+Source: POSIX, Shell Command Language, 2.2 Quoting and 2.3 Token Recognition.
+"""
+
+import re
+from typing import Final, TypeAlias
+
+Command: TypeAlias = tuple[str, ...]
+"""The words of one simple command, unquoted."""
+
+_PARTS = r"""
+    [\w./:@%+,^=!\x80-\U0010ffff-]++  # not ~ * ? [ ] { } $ ` and the operators: a shell may expand them
+    | (?<=[A-Za-z0-9_])\#             # begins a comment elsewhere
+    | (?<=[A-Za-z0-9_])~              # HEAD~1; a home directory at the start and behind : and =
+    | \{\}                            # as `find` and `xargs` take it
+    | \\[\s\S]
+    | '[^']*'
+    | "(?:[^"\\$`]|\\[\s\S])*+"
+"""
+_WORD: Final = re.compile(f"(?:{_PARTS})++", re.VERBOSE)
+_PART: Final = re.compile(_PARTS, re.VERBOSE)
+_TOKEN: Final = re.compile(
+    rf"(?P<blank>(?:[ \t]|\\\n)++|\#[^\n]*)|(?P<operator>&&|\|\||[;|\n])|(?P<word>(?:{_PARTS})++)",
+    re.VERBOSE,
+)
+
+_NOT_NAMES: Final = frozenset(
+    (
+        *("!", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function"),
+        *("if", "in", "select", "then", "time", "until", "while", "{}"),
+        # Words of zsh alone.
+        *("-", "end", "foreach", "nocorrect", "noglob", "repeat"),
+    )
+)
+"""What is no name of a command where one is expected."""
+
+
+def plain_script(script: str) -> tuple[Command, ...] | None:
+    """The commands of a script that holds nothing but plain ones, in order; never empty.
+
+    None where a shell would expand, assign, redirect or branch, where its syntax is wrong, and where it holds
+    control characters or others that do not show.
+    """
+    if not script.replace("\n", "").replace("\t", "").isprintable():
+        return None
+    commands: list[Command] = []
+    words: list[str] = []
+    command_is_due = False
+    position = 0
+    while position < len(script):
+        token = _TOKEN.match(script, position)
+        if token is None:
+            return None
+        position = token.end()
+        if token.lastgroup == "word":
+            # `=name` is the path of a program to zsh.
+            if token[0].startswith("=") or (not words and "=" in token[0]):
+                return None
+            words.append(_unquoted(token[0]))
+        elif token.lastgroup == "operator":
+            if words:
+                commands.append(tuple(words))
+                words = []
+                command_is_due = token[0] in {"&&", "||", "|"}
+            elif token[0] != "\n":
+                return None
+    if words:
+        commands.append(tuple(words))
+    elif command_is_due:
+        return None
+    if any(command[0] in _NOT_NAMES for command in commands):
+        return None
+    return tuple(commands) or None
+
+
+def literal_word(raw: str) -> str | None:
+    """The value of one word as it stands in a script; None unless that is certain."""
+    return _unquoted(raw) if _WORD.fullmatch(raw) and not raw.startswith("=") else None
+
+
+def _unquoted(raw: str) -> str:
+    return "".join(_part_value(part[0]) for part in _PART.finditer(raw))
+
+
+def _part_value(part: str) -> str:
+    match part[0]:
+        case "\\":
+            return "" if part[1] == "\n" else part[1]
+        case "'":
+            return part[1:-1]
+        case '"':
+            return re.sub(r'\\([$`"\\\n])', lambda m: m[1].replace("\n", ""), part[1:-1])
+        case _:
+            return part

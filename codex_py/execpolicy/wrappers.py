@@ -1,0 +1,129 @@
+"""Programs that run what their arguments say: what `sudo -u x env A=1 rm f` runs in the end."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from codex_py.execpolicy.words import Command
+
+SHELLS: Final = frozenset(("ash", "bash", "dash", "ksh", "sh", "zsh"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Wrapper:
+    values: str = ""
+    """Short options that take a value, which may be the next word."""
+    long_values: frozenset[str] = frozenset()
+    """Long options whose value may be the next word."""
+    operands: int = 0
+    """Words of its own before the command."""
+    assignments: bool = False
+    """Whether `NAME=value` may stand before the command."""
+
+
+_WRAPPERS: Final = {
+    **dict.fromkeys(("builtin", "busybox", "command", "nohup", "setsid"), _Wrapper()),
+    "chroot": _Wrapper(operands=1),
+    "doas": _Wrapper("uC"),
+    "env": _Wrapper("uC", frozenset(("--unset", "--chdir")), assignments=True),
+    "exec": _Wrapper("a"),
+    "ionice": _Wrapper("cnpPu", frozenset(("--class", "--classdata"))),
+    "nice": _Wrapper("n", frozenset(("--adjustment",))),
+    "stdbuf": _Wrapper("ioe", frozenset(("--input", "--output", "--error"))),
+    "sudo": _Wrapper(
+        "ughpCDRTUrt",
+        frozenset(
+            (
+                *("--user", "--group", "--host", "--prompt", "--close-from", "--chdir", "--chroot"),
+                *("--command-timeout", "--other-user", "--role", "--type"),
+            )
+        ),
+        assignments=True,
+    ),
+    "time": _Wrapper("fo", frozenset(("--format", "--output"))),
+    "timeout": _Wrapper("ks", frozenset(("--kill-after", "--signal")), operands=1),
+    "watch": _Wrapper("n", frozenset(("--interval",))),
+    "xargs": _Wrapper(
+        "adEILnPs",
+        frozenset(
+            (
+                *("--arg-file", "--delimiter", "--max-args", "--max-procs", "--max-chars"),
+                *("--process-slot-var",),
+            )
+        ),
+    ),
+}
+
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=", re.ASCII)
+_FIND_ACTIONS = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
+
+
+def program_name(command: Sequence[str]) -> str:
+    """The name of the program, without its folder; empty where there is none."""
+    return command[0].rpartition("/")[2] if command else ""
+
+
+def wrapped_commands(command: Command) -> list[Command]:
+    """The commands that this one is given to run as words of its own."""
+    name = program_name(command)
+    if name == "find":
+        return _find_actions(command)
+    wrapper = _WRAPPERS.get(name)
+    if wrapper is None or (name == "command" and command[1:2] in {("-v",), ("-V",)}):
+        return []
+    start = _after_options(command, wrapper.values, wrapper.long_values)
+    while wrapper.assignments and start < len(command) and _ASSIGNMENT.match(command[start]):
+        start += 1
+    rest = command[start + wrapper.operands :]
+    return [rest] if rest else []
+
+
+def wrapped_script(command: Command) -> str | None:
+    """The text that a shell or `eval` is given to run, whatever the options before it."""
+    name = program_name(command)
+    if name == "eval":
+        return " ".join(command[1:])
+    if name not in SHELLS:
+        return None
+    runs_text = False
+    index = 1
+    while index < len(command) and command[index][:1] in {"-", "+"}:
+        option = command[index]
+        index += 1
+        if option in {"-", "--"}:
+            break
+        if option.startswith("--"):
+            index += option in {"--rcfile", "--init-file"}
+        else:
+            runs_text |= option[0] == "-" and "c" in option
+            index += option[-1] in "oO"
+    return command[index] if runs_text and index < len(command) else None
+
+
+def _after_options(command: Command, values: str, long_values: frozenset[str]) -> int:
+    index = 1
+    while index < len(command) and command[index].startswith("-"):
+        option = command[index]
+        index += 1
+        if option == "--":
+            break
+        if option.startswith("--"):
+            index += option in long_values
+        else:
+            # The first one with a value has the rest of the word for it, or else the next word.
+            with_value = next((n for n, letter in enumerate(option) if letter in values), None)
+            index += with_value == len(option) - 1
+    return index
+
+
+def _find_actions(command: Command) -> list[Command]:
+    found: list[Command] = []
+    start: int | None = None
+    for index, word in enumerate(command):
+        if start is None:
+            start = index + 1 if word in _FIND_ACTIONS else None
+        elif word in {";", "+"}:
+            found.append(command[start:index])
+            start = None
+    return [part for part in found if part]
