@@ -8,10 +8,10 @@ PACKAGE = Path(codex_py.__file__).parent
 
 LAYERS = [
     {"errors", "instructions", "programs", "protocol"},
-    {"model", "patch", "process", "sandbox", "rollout", "config", "execpolicy"},
+    {"model", "patch", "process", "sandbox", "rollout", "config", "execpolicy", "mcp"},
     {"tools"},
     {"core"},
-    {"app", "patching", "thread", "toolbox"},
+    {"app", "mcp_servers", "patching", "thread", "toolbox"},
     {"frontends", "testing", "__main__"},
 ]
 """Each imports what is before it, and no sibling but those of the first and the last two layers."""

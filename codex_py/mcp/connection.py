@@ -1,0 +1,190 @@
+"""One connection to a server, over the official SDK. Importing this loads the SDK, some 500 ms.
+
+Requests go through the SDK's dispatcher, not through the typed methods of its session: those lose a whole
+list for one odd tool, and the result of a call, which may have changed something, where its structured part
+is not what the server's own schema promises. So results are the server's own JSON.
+"""
+
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, cast
+
+import mcp_types as types
+from mcp.client.session import ClientRequestContext, ClientSession, IncomingMessage
+from mcp.shared.dispatcher import CallOptions, ProgressFnT
+from mcp.shared.exceptions import MCPError
+from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
+from pydantic import ValidationError
+
+from codex_py import __version__
+from codex_py.mcp.http import http_streams
+from codex_py.mcp.process import ServerProcess
+from codex_py.mcp.request import OnProgress, RequestFailed
+from codex_py.mcp.settings import HttpTransport, Transport
+from codex_py.mcp.stdio import stdio_streams
+from codex_py.mcp.tools import ServerTool, server_tool
+from codex_py.protocol.elicitation import Elicitation, ElicitationAnswer
+
+MAX_TOOLS = 20_000
+
+# The SDK tells by logging what it also raises, and without a handler that ends on our stderr.
+for _name in ("client", "mcp"):
+    logging.getLogger(_name).addHandler(logging.NullHandler())
+    logging.getLogger(_name).propagate = False
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """Who hears what a server says unasked."""
+
+    elicit: Callable[[Elicitation], Awaitable[ElicitationAnswer]]
+    tools_changed: Callable[[], None]
+    lost: Callable[[str | None], None]
+    """The connection has ended, and why, where that is not for the process to say. Called at least once."""
+    noise: Callable[[str], None]
+    """Something on stdout that is no message."""
+    refused: Callable[[int], None]
+    """A request came back with this HTTP status."""
+
+
+class Connection:
+    """A session that has been initialised."""
+
+    def __init__(
+        self,
+        dispatcher: JSONRPCDispatcher,
+        capabilities: types.ServerCapabilities,
+        lost: Callable[[str | None], None],
+    ) -> None:
+        self._dispatcher = dispatcher
+        self._lost = lost
+        self.has_tools = capabilities.tools is not None
+        self.has_resources = capabilities.resources is not None
+
+    async def request(
+        self, method: str, params: Mapping[str, Any], on_progress: OnProgress | None = None
+    ) -> dict[str, Any]:
+        """One request and its result. The server is told when this is cancelled.
+
+        Raises:
+            RequestFailed
+        """
+        options: CallOptions = {}
+        if on_progress is not None:
+            options["on_progress"] = _awaitable(on_progress)
+        try:
+            return await self._dispatcher.send_raw_request(method, params, options)
+        except MCPError as error:
+            if _is_lost(error):
+                self._lost(None)
+                raise RequestFailed(error.message, "ConnectionLost") from error
+            raise RequestFailed(f"Mcp error: {error.code}: {error.message}") from error
+
+    async def tools(self) -> tuple[tuple[ServerTool, ...], str | None]:
+        """All tools, in the server's order, and what is wrong with the list if something is.
+
+        Raises:
+            RequestFailed
+        """
+        if not self.has_tools:
+            return (), None
+        found: dict[str, ServerTool] = {}
+        cursors: set[str] = set()
+        cursor: str | None = None
+        while True:
+            page = await self.request("tools/list", {} if cursor is None else {"cursor": cursor})
+            entries = page.get("tools")
+            if not isinstance(entries, list):
+                raise RequestFailed("answered tools/list without a list of tools")
+            for entry in cast("list[object]", entries):
+                tool = server_tool(entry)
+                if tool is not None:
+                    found.setdefault(tool.name, tool)
+            if len(found) > MAX_TOOLS:
+                kept = tuple(found.values())[:MAX_TOOLS]
+                return kept, f"has more than {MAX_TOOLS} tools; the others are left out"
+            cursor = page.get("nextCursor")
+            if not isinstance(cursor, str) or cursor in cursors:
+                return tuple(found.values()), None
+            cursors.add(cursor)
+
+
+@asynccontextmanager
+async def connect(
+    server: str, transport: Transport, process: ServerProcess | None, listener: Listener
+) -> AsyncGenerator[Connection]:
+    """Open a connection and shake hands. Roots and sampling are not offered, as in Codex.
+
+    Raises:
+        RequestFailed: the server does not want to, or speaks another protocol.
+        ExceptionGroup: an HTTP exchange failed, then or later.
+    """
+    if isinstance(transport, HttpTransport):
+        opened = http_streams(transport, listener.refused)
+    else:
+        assert process is not None
+        opened = stdio_streams(process, on_noise=listener.noise, on_end=listener.lost)
+    async with opened as (read, write):
+        dispatcher = JSONRPCDispatcher(read, write)
+        async with _session(server, dispatcher, listener) as session:
+            try:
+                greeting = await session.initialize()
+            except MCPError as error:
+                text = f"refused the handshake: {error.message}"
+                raise RequestFailed(
+                    text, "ConnectionLost" if _is_lost(error) else "McpError"
+                ) from error
+            except (ValidationError, RuntimeError) as error:
+                raise RequestFailed(f"is no MCP server that we know: {_brief(error)}") from error
+            yield Connection(dispatcher, greeting.capabilities, listener.lost)
+
+
+def _session(server: str, dispatcher: JSONRPCDispatcher, listener: Listener) -> ClientSession:
+    async def elicited(
+        context: ClientRequestContext,  # noqa: ARG001
+        params: types.ElicitRequestParams,
+    ) -> types.ElicitResult:
+        if isinstance(params, types.ElicitRequestURLParams):
+            question = Elicitation(server, params.message, url=params.url)
+        else:
+            question = Elicitation(server, params.message, schema=params.requested_schema)
+        answer = await listener.elicit(question)
+        content = None if answer.content is None else dict(answer.content)
+        return types.ElicitResult(action=answer.action, content=content)
+
+    async def notified(message: IncomingMessage) -> None:
+        if isinstance(message, types.ToolListChangedNotification):
+            listener.tools_changed()
+
+    return ClientSession(
+        dispatcher=dispatcher,
+        elicitation_callback=elicited,
+        message_handler=notified,
+        # Servers know Codex by this name, and some let in none but those they know.
+        client_info=types.Implementation(
+            name="codex-mcp-client", title="codex-py", version=__version__
+        ),
+    )
+
+
+def _is_lost(error: MCPError) -> bool:
+    # The second is how the transport says that a server has forgotten the session.
+    return error.code == types.CONNECTION_CLOSED or (
+        (error.code, error.message) == (types.INVALID_REQUEST, "Session terminated")
+    )
+
+
+def _awaitable(on_progress: OnProgress) -> ProgressFnT:
+    async def call(progress: float, total: float | None, message: str | None) -> None:
+        on_progress(progress, total, message)
+
+    return call
+
+
+def _brief(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_input=False)[0]
+        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    return str(error)

@@ -1,0 +1,281 @@
+"""One MCP server from its start to its end; in between it may crash, and come back. LIGHT."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack, suppress
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, cast
+
+from codex_py.mcp.deadlines import Deadlines
+from codex_py.mcp.process import ServerProcess, Spawn
+from codex_py.mcp.request import OnProgress, RequestFailed
+from codex_py.mcp.settings import ServerSettings, StdioTransport
+from codex_py.mcp.tools import ServerTool
+from codex_py.protocol.elicitation import Elicitation, ElicitationAnswer, Elicitor
+
+if TYPE_CHECKING:
+    from codex_py.mcp.connection import Connection
+
+_QUOTED_CHARS = 1_000
+"""Of stderr, in an error."""
+_CLOSE_TIMEOUT_S = 2.0
+
+
+class McpServer:
+    """A server. One task is its life, from `start` to `aclose`.
+
+    A server that ends after it was up is started again, unless no request has succeeded since it was
+    last started again.
+
+    Args:
+        warn: told why it is not to be had, and once that it prints where it should not.
+    """
+
+    def __init__(
+        self,
+        settings: ServerSettings,
+        *,
+        spawn: Spawn,
+        elicitor: Elicitor,
+        warn: Callable[[str], None],
+    ) -> None:
+        self.settings = settings
+        self.name = settings.name
+        self.tools: tuple[ServerTool, ...] = ()
+        """Those that the configuration lets through. They stay when the server goes."""
+        self.revision = 0
+        """Grows whenever `tools` change."""
+        self.has_resources = False
+        self.error: str | None = None
+        """Why it is not to be had, as a sentence that names it."""
+        self._spawn = spawn
+        self._elicitor = elicitor
+        self._warn = warn
+        self._deadlines = Deadlines()
+        self._process: ServerProcess | None = None
+        self._deadline = 0.0
+        self._life: asyncio.Task[None] | None = None
+        self._up: _Up | None = None
+        self._settled = asyncio.Event()
+        self._wake = asyncio.Event()
+        self._is_lost = False
+        self._lost_because: str | None = None
+        self._is_closing = False
+        self._list_is_old = False
+        self._may_restart = True
+        self._noise_is_told = False
+        self._http_status: int | None = None
+
+    def start(self) -> None:
+        """Start its process, and the task that does the rest; the SDK is loaded when that first runs."""
+        failure = self._start_process()
+        self._life = asyncio.create_task(self._live(failure), name=f"mcp-{self.name}")
+
+    async def settled(self) -> None:
+        """Wait until it is up and its list of tools is its latest, or it is not to be had."""
+        await self._settled.wait()
+
+    async def request(
+        self, method: str, params: Mapping[str, Any], on_progress: OnProgress | None = None
+    ) -> dict[str, Any]:
+        """Send a request, once, and give its result as the server wrote it.
+
+        Waits for a server that is just being started. Cancelled, it tells the server.
+
+        Raises:
+            RequestFailed
+        """
+        limit_s = self.settings.tool_timeout_s
+        try:
+            async with self._deadlines.limit(limit_s):
+                await self._settled.wait()
+                if (up := self._up) is None:
+                    raise RequestFailed(self.error or "the server has ended", "ConnectionLost")
+                try:
+                    result = await up.connection.request(method, params, on_progress)
+                except RequestFailed as error:
+                    if error.code == "ConnectionLost":
+                        raise RequestFailed(await up.epitaph, "ConnectionLost") from error
+                    raise
+        except TimeoutError as error:
+            raise RequestFailed(
+                f"timed out awaiting {method} after {limit_s:g}s", "Timeout"
+            ) from error
+        self._may_restart = True
+        return result
+
+    async def aclose(self) -> None:
+        """End it and its process, at any time."""
+        if self._life is None:
+            return
+        self._is_closing = True
+        if self._up is None:
+            self._life.cancel()
+        self._wake.set()
+        try:
+            await asyncio.wait([self._life], timeout=_CLOSE_TIMEOUT_S)
+        finally:
+            self._life.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._life
+
+    def _start_process(self) -> str | None:
+        """Why it can not be started, or None."""
+        self._deadline = asyncio.get_running_loop().time() + self.settings.startup_timeout_s
+        transport = self.settings.transport
+        if not isinstance(transport, StdioTransport):
+            return None
+        try:
+            self._process = self._spawn(transport)
+        except OSError as error:
+            what = error.filename if error.filename == transport.cwd else transport.argv[0]
+            return f"could not be started: {str(what)!r}: {error.strerror}"
+        except ValueError as error:
+            return f"could not be started: {error}"
+        return None
+
+    async def _live(self, failure: str | None) -> None:
+        try:
+            while failure is None:
+                end = await self._one_life()
+                if self._is_closing:
+                    return
+                was_up, self._up = self._up, None
+                comes_back = was_up is not None and self._may_restart
+                if was_up is not None:
+                    was_up.epitaph.set_result(_epitaph(self.name, end, comes_back=comes_back))
+                if not comes_back:
+                    failure = end
+                    break
+                self._may_restart = self._is_lost = False
+                self._settled.clear()
+                failure = self._start_process()
+            self.error = f"MCP server `{self.name}` {failure}"
+            self._warn(self.error)
+        finally:
+            if self._up is not None:
+                self._up.epitaph.set_result(f"MCP server `{self.name}` was shut down")
+                self._up = None
+            self._settled.set()
+
+    async def _one_life(self) -> str:
+        """Connect, and serve until it ends; how it did."""
+        # Some 500 ms, which the server needs as well to come up.
+        from codex_py.mcp.connection import Listener, connect  # noqa: PLC0415
+
+        listener = Listener(
+            self._elicit, self._tools_changed, self._lost, self._noise, self._refused
+        )
+        process, has_exited = self._process, False
+        self._http_status = self._lost_because = None
+        try:
+            async with AsyncExitStack() as stack:
+                async with asyncio.timeout_at(self._deadline):
+                    connection = await stack.enter_async_context(
+                        connect(self.name, self.settings.transport, process, listener)
+                    )
+                    await self._list_tools(connection)
+                self._up = _Up(connection)
+                await self._serve(connection)
+            end = "closed the connection"
+        except TimeoutError:
+            limit_s = self.settings.startup_timeout_s
+            end = f"did not come up within {limit_s:g} s (`startup_timeout_sec`)"
+        except Exception as error:  # noqa: BLE001
+            # Whatever a server, or the SDK because of it, comes up with is no reason for us to end.
+            end = _innermost(error)
+        finally:
+            if process is not None:
+                has_exited = process.exited.is_set()
+                await process.stop()
+        if process is None:
+            return end if self._http_status is None else _http_text(self._http_status)
+        if self._lost_because is not None:
+            return self._lost_because
+        if has_exited or self._is_lost:
+            end = f"exited with {_exit_text(process.exit_code)}"
+        tail = process.stderr_tail().strip()[-_QUOTED_CHARS:]
+        return f"{end}; the end of its stderr:\n{tail}" if tail else end
+
+    async def _list_tools(self, connection: "Connection") -> None:
+        self._list_is_old = False
+        tools, trouble = await connection.tools()
+        self.has_resources = connection.has_resources
+        kept = tuple(tool for tool in tools if self.settings.offers(tool.name))
+        if kept != self.tools:
+            self.tools = kept
+            self.revision += 1
+        if trouble is not None:
+            self._warn(f"MCP server `{self.name}` {trouble}")
+
+    async def _serve(self, connection: "Connection") -> None:
+        while not (self._is_lost or self._is_closing):
+            if self._list_is_old:
+                # Without an answer, the old list stays.
+                with suppress(RequestFailed, TimeoutError):
+                    async with asyncio.timeout(self.settings.startup_timeout_s):
+                        await self._list_tools(connection)
+                continue
+            self._settled.set()
+            await self._wake.wait()
+            self._wake.clear()
+
+    async def _elicit(self, elicitation: Elicitation) -> ElicitationAnswer:
+        with self._deadlines.paused():
+            return await self._elicitor.elicit(elicitation)
+
+    def _tools_changed(self) -> None:
+        self._list_is_old = True
+        if self._up is not None:
+            self._settled.clear()
+            self._wake.set()
+
+    def _lost(self, because: str | None) -> None:
+        self._is_lost = True
+        self._lost_because = because or self._lost_because
+        self._wake.set()
+
+    def _noise(self, line: str) -> None:
+        if not self._noise_is_told:
+            self._noise_is_told = True
+            self._warn(
+                f"MCP server `{self.name}` prints to stdout what is no message, which is skipped:"
+                f" {line!r}"
+            )
+
+    def _refused(self, status: int) -> None:
+        self._http_status = status
+
+
+class _Up:
+    """A connection that answers, and why it does not any more once that is known."""
+
+    def __init__(self, connection: "Connection") -> None:
+        self.connection = connection
+        self.epitaph: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+
+def _epitaph(name: str, end: str, *, comes_back: bool) -> str:
+    after = "It is started again for the next call." if comes_back else "It is not started again."
+    return (
+        f"MCP server `{name}` {end}\n{after} This call was not repeated: it may have done part of its"
+        " work, so check before you call it again."
+    )
+
+
+def _exit_text(code: int | None) -> str:
+    return f"signal {-code}" if code is not None and code < 0 else f"code {code}"
+
+
+def _http_text(status: int) -> str:
+    try:
+        phrase = f" {HTTPStatus(status).phrase}"
+    except ValueError:
+        phrase = ""
+    return f"answered with HTTP {status}{phrase}"
+
+
+def _innermost(error: Exception) -> str:
+    while isinstance(error, ExceptionGroup):
+        error = cast("ExceptionGroup[Exception]", error).exceptions[0]
+    return str(error) or type(error).__name__
