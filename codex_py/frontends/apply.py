@@ -114,7 +114,7 @@ def _refuse_outside(plan: PatchPlan, root: Path) -> None:
         names = ", ".join(map(str, refused[:_MAX_NAMED]))
         more = f" and {len(refused) - _MAX_NAMED} more" if len(refused) > _MAX_NAMED else ""
         raise PatchError(
-            f"outside of {root}, or protected there (.git, .codex, .agents, .aws): {names}{more}",
+            f"outside of {root}, or protected (.codex, .agents, .aws there, any .git): {names}{more}",
             kind="refused",
         )
 

@@ -155,8 +155,8 @@ Options:
   -C, --cd DIR         Folder to work in
   -h, --help           Print help
 
-What is outside of the folder, or in its .git, .codex, .agents or .aws, is
-refused. What a patch replaced can be brought back: see `codex-py help undo`.
+What is outside of the folder, in its .codex, .agents or .aws, or in any .git,
+is refused. What a patch replaced can be brought back: see `codex-py help undo`.
 
 Started by the name `apply_patch`, through a symbolic link, codex-py takes an
 envelope as its one argument or from standard input, and prints what the tool of

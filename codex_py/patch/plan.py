@@ -14,9 +14,7 @@ from codex_py.patch.handles import join
 from codex_py.patch.journal import Journal
 from codex_py.patch.overlay import PlannedFile
 from codex_py.patch.report import HunkReport, Reject
-
-PROTECTED = frozenset({".git", ".codex", ".agents", ".aws"})
-"""Names right under a writable root below which nothing may be written."""
+from codex_py.protocol.approval import PROTECTED_NAMES
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,21 +108,30 @@ class PatchPlan:
 
 
 def writable_under(roots: Iterable[Path]) -> Callable[[Path], bool]:
-    """A rule for one patch: what is under one of these directories, but for the protected names."""
+    """A rule for one patch: what is under one of these directories, but for the protected names.
+
+    `.git` is protected however deep it lies: git runs what the hooks and the configuration of any
+    repository say, that of a submodule or of a vendored one too, and no diff has such a file in it. The
+    other names mean something at the top of a project alone.
+    """
     real_roots = [str(root.resolve()) for root in roots]
-    protected = {_identity(join(root, name)) for root in real_roots for name in PROTECTED} - {None}
+    protected = {_identity(join(root, name)) for root in real_roots for name in PROTECTED_NAMES} - {
+        None
+    }
 
     # Most files of a patch are in a few directories under the root.
     @cache
     def is_protected(root: str, name: str) -> bool:
         # Some file systems ignore case, or know an entry by a second, shorter name.
-        return name.casefold() in PROTECTED or _identity(join(root, name)) in protected
+        return name.casefold() in PROTECTED_NAMES or _identity(join(root, name)) in protected
 
     def writable(path: Path) -> bool:
         location = f"{path}/"
         below = [root for root in real_roots if location.startswith(join(root, ""))]
+        if not below or "/.git/" in location[len(min(below, key=len)) :].casefold():
+            return False
         # A root inside another one is protected too.
-        return bool(below) and not any(
+        return not any(
             is_protected(root, name)
             for root in below
             if (name := location[len(join(root, "")) :].partition("/")[0])

@@ -314,7 +314,11 @@ def test_notes_come_with_the_plan(tmp_path: Path):
 
 @pytest.mark.parametrize(
     "path",
-    ["../outside", "/outside", "out/x", "link", ".git/config", ".GIT/x", ".codex", "sub/.agents/x"],
+    [
+        *("../outside", "/outside", "out/x", "link"),
+        *(".git", ".git/config", ".GIT/x", ".codex", ".AWS/x", "sub/.agents/x"),
+        *("sub/.git", "vendor/lib/.git/hooks/pre-commit", "vendor/lib/.Git/config", "new/.git/x"),
+    ],
 )
 def test_writing_elsewhere_is_refused(tmp_path: Path, path: str):
     root = tmp_path / "root"
@@ -341,11 +345,14 @@ def test_what_is_protected_is_known_by_another_name_too(tmp_path: Path):
 def test_writing_below_a_root_is_allowed(tmp_path: Path):
     (tmp_path / "real").mkdir()
     (tmp_path / "root").symlink_to("real")
-    text = enveloped(
-        "*** Add File: x/y", "*** Add File: sub/.gitignore", f"*** Add File: {tmp_path}/real/z"
-    )
+    (tmp_path / "real" / "vendor" / ".git").mkdir(parents=True)
+    paths = [
+        *("x/y", "sub/.gitignore", f"{tmp_path}/real/z", "vendor/z", "vendor/.github/x", "x/git"),
+        *("vendor/.codex/x", "x/.agents/x", "x/.aws"),
+    ]
+    text = enveloped(*[f"*** Add File: {path}" for path in paths])
     planned = plan_patch(text, tmp_path / "root", writable_under([tmp_path / "root"]))
-    assert len(planned.changes) == 3
+    assert len(planned.changes) == len(paths)
 
 
 def test_the_file_that_a_move_leaves_must_be_writable_too(tmp_path: Path):
