@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 from codex_py.config.environment import ShellEnvironmentPolicy
 from codex_py.config.files import read_required_text
 from codex_py.config.layers import SYSTEM_CONFIG, read_layers
+from codex_py.config.mcp import McpServerConfig, mcp_servers
 from codex_py.config.paths import inside_git
 from codex_py.config.project_trust import ProjectTrust
 from codex_py.config.schema import DEFAULTS
@@ -91,7 +92,7 @@ class Config:
     web_search_options: Mapping[str, Any]
     """`[tools.web_search]`: `context_size`, `allowed_domains`, `location`."""
     update_plan_enabled: bool | None
-    mcp_servers: Mapping[str, Mapping[str, Any]]
+    mcp_servers: Mapping[str, McpServerConfig]
 
     notify: tuple[str, ...] | None
     history_persistence: Literal["save-all", "none"]
@@ -169,7 +170,7 @@ def load_config(
         path = get(key)
         return None if path is None else read_required_text(Path(path), key)
 
-    _check_mcp_servers(values.get("mcp_servers", {}))
+    servers, server_warnings = mcp_servers(values.get("mcp_servers", {}))
     approval_policy, approval_granular = _approval(get("approval_policy"))
     sandbox_mode, sandbox_warnings = _sandbox_mode(values)
     web_search_tool = cast("dict[str, Any] | bool | None", get("tools.web_search"))
@@ -229,14 +230,14 @@ def load_config(
         or ("disabled" if web_search_tool is False else get("web_search")),
         web_search_options=web_search_tool if isinstance(web_search_tool, dict) else {},
         update_plan_enabled=get("tools.update_plan.enabled"),
-        mcp_servers=values.get("mcp_servers", {}),
+        mcp_servers=servers,
         notify=None if notify is None else tuple(notify),
         history_persistence=get("history.persistence"),
         hide_agent_reasoning=get("hide_agent_reasoning"),
         show_raw_agent_reasoning=get("show_raw_agent_reasoning"),
         features=values.get("features", {}),
         values=values,
-        warnings=(*layers.warnings, *sandbox_warnings),
+        warnings=(*layers.warnings, *sandbox_warnings, *server_warnings),
     )
 
 
@@ -265,15 +266,3 @@ def _sandbox_mode(values: Mapping[str, Any]) -> tuple[SandboxMode | None, tuple[
     # Whatever the profile allows, this is not more.
     warning = f"Permission profile {name!r} is not supported; the sandbox is read-only instead."
     return "read-only", (warning,)
-
-
-def _check_mcp_servers(servers: Mapping[str, Mapping[str, Any]]) -> None:
-    for name, server in servers.items():
-        if "bearer_token" in server:
-            raise ConfigError(
-                f"mcp_servers.{name}: `bearer_token` is not supported; name a variable in"
-                " `bearer_token_env_var` instead"
-            )
-        if ("command" in server) == ("url" in server):
-            both = "not both" if "url" in server else "one of them is required"
-            raise ConfigError(f"mcp_servers.{name}: `command` or `url`, {both}")

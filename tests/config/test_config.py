@@ -135,17 +135,6 @@ def test_web_search_has_a_mode_and_options(place: Place):
     assert (config.web_search, config.web_search_options) == ("live", {"context_size": "low"})
 
 
-def test_an_mcp_server_is_a_command_or_an_address(place: Place):
-    for text, message in (
-        ("enabled = true", "mcp_servers.s: `command` or `url`, one of them is required"),
-        ("command = 'x'\nurl = 'http://h'", "mcp_servers.s: `command` or `url`, not both"),
-        ("url = 'http://h'\nbearer_token = 't'", "mcp_servers.s: `bearer_token` is not supported"),
-    ):
-        place.user(f"[mcp_servers.s]\n{text}\n")
-        with pytest.raises(ConfigError, match=message):
-            place.load()
-
-
 def test_trust_is_found_by_any_path_that_leads_to_the_folder(place: Place, tmp_path: Path):
     link = tmp_path / "link"
     link.symlink_to(place.root)

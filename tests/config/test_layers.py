@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from codex_py.config.mcp import McpServerConfig
 from codex_py.errors import ConfigError
 from tests.config.conftest import Place
 
@@ -33,7 +34,7 @@ def test_tables_merge_deeply_and_arrays_replace(place: Place):
     place.user("notify = ['c']\n[mcp_servers.s.env]\nB = '2'\n")
     config = place.load()
     assert config.notify == ("c",)
-    assert config.mcp_servers == {"s": {"command": "x", "env": {"A": "1", "B": "2"}}}
+    assert config.mcp_servers == {"s": McpServerConfig(command="x", env={"A": "1", "B": "2"})}
 
 
 def test_the_users_file_can_be_left_out(place: Place):

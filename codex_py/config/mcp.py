@@ -1,0 +1,160 @@
+"""`[mcp_servers.NAME]`: the MCP servers of a session, as the user wrote them. LIGHT."""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, TypeAlias
+
+from codex_py.config.check import dotted
+from codex_py.errors import ConfigError
+
+ApprovalMode: TypeAlias = Literal["auto", "prompt", "writes", "approve"]
+"""When a call is asked about: as the policies and the tool's own hints say, always, unless the tool only
+reads, never."""
+
+DEFAULT_STARTUP_TIMEOUT_S: Final = 10.0
+DEFAULT_TOOL_TIMEOUT_S: Final = 300.0
+
+_NAME = re.compile(r"[A-Za-z0-9_:@/.-]+")
+_STDIO_ONLY: Final = ("args", "env", "env_vars", "cwd")
+_HTTP_ONLY: Final = (
+    *("bearer_token_env_var", "http_headers", "http_headers_helper", "env_http_headers"),
+    *("oauth", "oauth_resource", "auth", "scopes"),
+)
+_WITHOUT_EFFECT: Final = ("environment_id", "http_headers_helper")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpServerConfig:
+    """One server. Names and meanings are those of its keys; it has a `command` or a `url`."""
+
+    command: str | None = None
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    env_vars: tuple[str, ...] = ()
+    """Names of our own variables that it gets too."""
+    cwd: str | None = None
+    """Relative to the working directory of the session."""
+
+    url: str | None = None
+    bearer_token_env_var: str | None = None
+    http_headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    env_http_headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Names of variables, by header."""
+    auth: Literal["oauth", "chatgpt", "ema_auth"] | None = None
+    scopes: tuple[str, ...] = ()
+    oauth_client_id: str | None = None
+    oauth_resource: str | None = None
+
+    enabled: bool = True
+    required: bool = False
+    startup_timeout_s: float = DEFAULT_STARTUP_TIMEOUT_S
+    tool_timeout_s: float = DEFAULT_TOOL_TIMEOUT_S
+    enabled_tools: tuple[str, ...] | None = None
+    """The server's own names; None for all."""
+    disabled_tools: tuple[str, ...] = ()
+    supports_parallel_tool_calls: bool = False
+    default_tools_approval_mode: ApprovalMode = "auto"
+    tools_approval_modes: Mapping[str, ApprovalMode] = field(
+        default_factory=dict[str, ApprovalMode]
+    )
+    """`tools.NAME.approval_mode`."""
+
+    def approval_mode(self, tool: str) -> ApprovalMode:
+        return self.tools_approval_modes.get(tool, self.default_tools_approval_mode)
+
+
+def mcp_servers(
+    tables: Mapping[str, Mapping[str, Any]],
+) -> tuple[dict[str, McpServerConfig], tuple[str, ...]]:
+    """The servers of tables that the schema accepts, and warnings for the user.
+
+    Raises:
+        ConfigError: the message names the key.
+    """
+    warnings = [
+        f"{dotted(('mcp_servers', name, key))} has no effect"
+        for name, table in tables.items()
+        for key in _WITHOUT_EFFECT
+        if key in table
+    ]
+    return {name: _server(name, table) for name, table in tables.items()}, tuple(warnings)
+
+
+def _server(name: str, table: Mapping[str, Any]) -> McpServerConfig:
+    key = dotted(("mcp_servers", name))
+    if not _NAME.fullmatch(name):
+        raise ConfigError(f"{key}: a name has letters, digits and `-_:@/.` alone")
+    if "bearer_token" in table:
+        raise ConfigError(
+            f"{key}: `bearer_token` is not supported; name a variable in `bearer_token_env_var` instead"
+        )
+    _check_kind(key, table)
+    oauth = table.get("oauth", {})
+    return McpServerConfig(
+        command=table.get("command"),
+        args=tuple(table.get("args", ())),
+        env=table.get("env", {}),
+        env_vars=tuple(_variable(key, entry) for entry in table.get("env_vars", ())),
+        cwd=table.get("cwd"),
+        url=table.get("url"),
+        bearer_token_env_var=table.get("bearer_token_env_var"),
+        http_headers=table.get("http_headers", {}),
+        env_http_headers=table.get("env_http_headers", {}),
+        auth=table.get("auth"),
+        scopes=tuple(table.get("scopes", ())),
+        oauth_client_id=oauth.get("client_id"),
+        oauth_resource=table.get("oauth_resource"),
+        enabled=table.get("enabled", True),
+        required=table.get("required", False),
+        startup_timeout_s=_seconds(
+            key, table, "startup_timeout_sec", "startup_timeout_ms", DEFAULT_STARTUP_TIMEOUT_S
+        ),
+        tool_timeout_s=_seconds(key, table, "tool_timeout_sec", None, DEFAULT_TOOL_TIMEOUT_S),
+        enabled_tools=tuple(table["enabled_tools"]) if "enabled_tools" in table else None,
+        disabled_tools=tuple(table.get("disabled_tools", ())),
+        supports_parallel_tool_calls=table.get("supports_parallel_tool_calls", False),
+        default_tools_approval_mode=table.get("default_tools_approval_mode", "auto"),
+        tools_approval_modes={
+            tool: settings["approval_mode"]
+            for tool, settings in table.get("tools", {}).items()
+            if "approval_mode" in settings
+        },
+    )
+
+
+def _check_kind(key: str, table: Mapping[str, Any]) -> None:
+    if ("command" in table) == ("url" in table):
+        both = "not both" if "url" in table else "one of them is required"
+        raise ConfigError(f"{key}: `command` or `url`, {both}")
+    kind, others = ("stdio", _HTTP_ONLY) if "command" in table else ("streamable_http", _STDIO_ONLY)
+    for other in others:
+        if other in table:
+            raise ConfigError(f"{key}.{other} is not supported for {kind}")
+    if table.get("command") == "":
+        raise ConfigError(f"{key}.command is empty")
+    if "url" in table and not table["url"].startswith(("http://", "https://")):
+        raise ConfigError(f"{key}.url must begin with http:// or https://, not {table['url']!r}")
+
+
+def _variable(key: str, entry: str | Mapping[str, str]) -> str:
+    if isinstance(entry, str):
+        return entry
+    if "name" not in entry:
+        raise ConfigError(f"{key}.env_vars: a table needs a `name`")
+    return entry["name"]
+
+
+def _seconds(
+    key: str, table: Mapping[str, Any], name: str, name_ms: str | None, default: float
+) -> float:
+    if name in table:
+        seconds = float(table[name])
+    elif name_ms is not None and name_ms in table:
+        name, seconds = name_ms, table[name_ms] / 1000
+    else:
+        return default
+    if not (math.isfinite(seconds) and seconds > 0):
+        raise ConfigError(f"{key}.{name} must be more than 0, not {table[name]}")
+    return seconds
