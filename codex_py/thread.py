@@ -184,6 +184,7 @@ def resumed_thread(
         id=thread_id,
         base=_base_item(base),
         items=stored.items,
+        shown=stored.shown,
         usage=stored.usage,
         last_usage=stored.last_usage,
         # A file may not say it; that something was said already it does.

@@ -91,6 +91,8 @@ class Session:
         self.thread_id = thread.id
         self.name = thread.name
         """What the user calls the thread; see `rename`."""
+        self.earlier = thread.shown
+        """What was said before this session, for `thread_items` to show."""
         self.settings = settings
         self._settings_for = settings_for
         self._compact_prompt = compact_prompt

@@ -53,6 +53,8 @@ class ThreadState:
     """The base prompt: one item, or none."""
     items: Sequence[EncodedItem]
     """What the model has been told since. Every call has its output."""
+    shown: Sequence[EncodedItem] = ()
+    """The same for people: what a compaction took from `items` is in it."""
     usage: Usage = field(default_factory=Usage)
     """Of the whole thread."""
     last_usage: Usage = field(default_factory=Usage)

@@ -63,6 +63,8 @@ class _Transcript:
             case {"type": "reasoning", "summary": summary}:
                 if text := "\n".join(message_texts(summary)):
                     self.shown.append(ReasoningSummary(id=self._id(), text=text))
+            case {"type": "compaction" | "compaction_summary"}:
+                self.shown.append(ContextCompaction(id=self._id(), status="completed"))
             case {"type": "web_search_call"}:
                 action: dict[str, Any] = item.get("action") or {}
                 query = str(action.get("query") or action.get("url") or "")

@@ -26,6 +26,8 @@ class StoredSession:
     meta: SessionMeta
     items: list[EncodedItem]
     """Every call with its output; the base prompt, `meta.base_instructions`, is not among them."""
+    shown: list[EncodedItem]
+    """The items of the whole thread, also those that a compaction has taken from `items`."""
     usage: Usage
     """Of the whole thread."""
     last_usage: Usage
@@ -62,6 +64,7 @@ def read_session(path: Path) -> StoredSession:
         path=path,
         meta=meta,
         items=paired(reading.entries),
+        shown=[entry.encoded for entry in reading.shown],
         usage=reading.usage,
         last_usage=reading.last_usage,
         model=reading.model,
@@ -95,6 +98,7 @@ class _Line:
 class _Reading:
     def __init__(self) -> None:
         self.entries: list[Entry] = []
+        self.shown: list[Entry] = []
         self.usage = Usage()
         self.last_usage = Usage()
         self.model: str | None = None
@@ -136,12 +140,16 @@ class _Reading:
     def _take(self, line: _Line) -> None:
         match line.type:
             case "response_item":
-                self.entries.append(Entry.of(line.payload, line.encoded))
+                entry = Entry.of(line.payload, line.encoded)
+                self.entries.append(entry)
+                self.shown.append(entry)
             case "event_msg" if line.payload.get("type") == "token_count":
                 if (usages := read_token_count(line.payload)) is not None:
                     self.usage, self.last_usage = usages
             case "event_msg" if line.payload.get("type") == "thread_rolled_back":
-                self.entries = without_last_turns(self.entries, line.payload.get("num_turns"))
+                turns = line.payload.get("num_turns")
+                self.entries = without_last_turns(self.entries, turns)
+                self.shown = without_last_turns(self.shown, turns)
                 # What the response before it filled is no longer there. Where it is known what is,
                 # a `token_count` follows.
                 self.last_usage = Usage()
@@ -149,6 +157,7 @@ class _Reading:
                 self.model = model
             case "compacted":
                 self.entries = compacted(self.entries, line.payload)
+                self.shown += self.entries[-1:]
                 self.last_usage = Usage()
             case _:
                 pass

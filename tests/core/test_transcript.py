@@ -138,6 +138,7 @@ def test_what_a_command_came_to_is_read_from_its_output(
 def test_what_can_not_be_read_is_left_out_or_shown_bare() -> None:
     odd = [
         item("news", text="x"),
+        item("compaction", encrypted_content="opaque"),
         item("function_call", name="shell", arguments="[", call_id="a"),
         item("function_call_output", call_id="stray", output="x"),
         item("message", role="assistant", content=None),
@@ -145,6 +146,7 @@ def test_what_can_not_be_read_is_left_out_or_shown_bare() -> None:
         *call("update_plan", {"plan": 7}, "x"),
     ]
     assert [shown.type for shown in thread_items(odd)] == [
+        "context_compaction",
         "command_execution",
         "file_change",
         "todo_list",

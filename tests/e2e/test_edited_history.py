@@ -1,0 +1,188 @@
+"""Sessions whose history was replaced or taken back, resumed by this program and by Codex.
+
+What Codex makes of our files is checked where `CODEX_BINARY` names its program.
+"""
+
+import asyncio
+import json
+import os
+import subprocess
+from typing import Any
+
+import pytest
+
+from codex_py.core.session import Session
+from codex_py.core.transcript import thread_items
+from codex_py.protocol.prompts import SUMMARY_OPENING
+from codex_py.testing import Reply, ScriptedServer, ev_completed, ev_function_call, ev_message
+from tests.support.program import Workplace, environment
+from tests.support.talk import Talk, talk
+
+CODEX = os.environ.get("CODEX_BINARY")
+needs_codex = pytest.mark.skipif(CODEX is None, reason="CODEX_BINARY names no Codex")
+
+
+def says(text: str, **usage: int) -> list[dict[str, Any]]:
+    return [*ev_message(text), ev_completed(**usage)]
+
+
+def codex_resumes(place: Workplace, thread_id: str, prompt: str) -> None:
+    assert CODEX is not None
+    done = subprocess.run(
+        [CODEX, "exec", "--skip-git-repo-check", "resume", thread_id, prompt],
+        cwd=place.cwd,
+        env={**environment(place.home), "HOME": str(place.home.parent)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr.decode()
+
+
+def said(input_: list[dict[str, Any]]) -> list[str]:
+    """What user and model said, without the context; a summary as its last line."""
+    texts: list[str] = []
+    for item in input_:
+        if item.get("role") not in {"user", "assistant"}:
+            continue
+        text = "".join(part.get("text", "") for part in item["content"])
+        if text.startswith(SUMMARY_OPENING):
+            texts.append(text.splitlines()[-1])
+        elif not text.startswith(("<environment_context>", "# AGENTS.md")):
+            texts.append(text)
+    return texts
+
+
+async def compacts(session: Session) -> None:
+    await session.run_turn("first")
+    assert (await session.compact()).error is None
+    await session.run_turn("second")
+
+
+async def goes_back(session: Session) -> None:
+    for prompt in ("first", "second", "third"):
+        await session.run_turn(prompt)
+    session.rollback(2)
+    await session.run_turn("fourth")
+
+
+async def takes_back_what_was_said_into_a_turn(session: Session) -> None:
+    await session.run_turn("first")
+    turn = asyncio.create_task(session.run_turn("second"))
+    await asyncio.sleep(0)
+    assert session.steer("hurry")
+    await turn
+    session.rollback(1)
+    await session.run_turn("third")
+
+
+COMPACTED = [says("one"), says("the note"), says("two")]
+ROLLED_BACK = [says("one"), says("two"), says("three"), says("four")]
+CASES = [
+    (compacts, COMPACTED, ["first", "the note", "second", "two"]),
+    (goes_back, ROLLED_BACK, ["first", "one", "fourth", "four"]),
+    (
+        takes_back_what_was_said_into_a_turn,
+        [says("one"), says("two"), says("hurried"), says("three")],
+        ["first", "one", "second", "two", "third", "three"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("work", "script", "expected"), CASES)
+def test_what_was_replaced_or_taken_back_stays_so(
+    place: Workplace, work: Talk, script: list[Any], expected: list[str]
+) -> None:
+    with ScriptedServer([*script, says("more"), says("more")], check_prefix=False) as server:
+        thread_id = talk(place, server, work)
+        resumed = place.rerun("-c", "sandbox_mode='read-only'", "resume", thread_id, "go on")
+        assert (resumed.code, resumed.messages) == (0, ["more"])
+        before, after = server.requests[-2].input, server.requests[-1].input
+    assert said(after) == [*expected, "go on"]
+    # What the model was sent last is what it is sent again, byte for byte.
+    assert after[: len(before)] == before
+
+
+@needs_codex
+@pytest.mark.parametrize(("work", "script", "expected"), CASES)
+def test_codex_sees_the_same_history(
+    place: Workplace, work: Talk, script: list[Any], expected: list[str]
+) -> None:
+    with ScriptedServer([*script, says("more"), says("even more")], check_prefix=False) as server:
+        thread_id = talk(place, server, work)
+        codex_resumes(place, thread_id, "go on")
+        assert said(server.requests[-1].input) == [*expected, "go on"]
+        # And we see what Codex has added.
+        assert place.rerun("resume", thread_id, "on").messages == ["even more"]
+        assert said(server.requests[-1].input) == [*expected, "go on", "more", "on"]
+
+
+def test_a_turn_of_exec_is_compacted_where_the_limit_says_so(place: Workplace) -> None:
+    call = ev_function_call("c1", "exec_command", {"cmd": "echo hi"})
+    script = [[*call, ev_completed(input_tokens=1000)], says("the note"), says("done")]
+    with ScriptedServer(script, check_prefix=False) as server:
+        outcome = place.run(server, "-c", "model_auto_compact_token_limit=900", "go")
+        assert (outcome.code, outcome.messages) == (0, ["done"])
+        assert [said(request.input) for request in server.requests][-1] == ["go", "the note"]
+    assert {item["type"] for item in outcome.items} == {"command_execution", "agent_message"}
+    assert [item["id"] for item in outcome.items] == ["item_0", "item_1"]
+    assert outcome.events[-1]["usage"]["input_tokens"] == 1200
+    (path,) = place.rollouts()
+    types = [json.loads(line)["type"] for line in path.read_bytes().splitlines()]
+    assert types.count("compacted") == 1
+
+
+def test_a_request_that_does_not_fit_is_compacted(place: Workplace) -> None:
+    call = ev_function_call("c1", "exec_command", {"cmd": "echo hi"})
+    error = {"error": {"code": "context_length_exceeded", "message": "too long"}}
+    refused = Reply(status=400, body=json.dumps(error).encode())
+    script = [[*call, ev_completed()], refused, says("the note"), says("done")]
+    with ScriptedServer(script, check_prefix=False) as server:
+        outcome = place.run(server)
+    assert (outcome.code, outcome.messages) == (0, ["done"])
+
+
+def test_a_thread_that_goes_on_is_shown_from_its_beginning(place: Workplace) -> None:
+    async def shows(session: Session) -> None:
+        assert [
+            (item.type, getattr(item, "text", "")) for item in thread_items(session.earlier)
+        ] == [
+            ("user_message", "first"),
+            ("agent_message", "one"),
+            ("context_compaction", ""),
+            ("user_message", "second"),
+            ("agent_message", "two"),
+        ]
+
+    with ScriptedServer(COMPACTED, check_prefix=False) as server:
+        talk(place, server, shows, resume=talk(place, server, compacts))
+
+
+def test_a_fork_leaves_the_thread_that_it_comes_from_alone(place: Workplace) -> None:
+    async def one(session: Session) -> None:
+        await session.run_turn("first")
+        session.rename("work")
+
+    async def two(session: Session) -> None:
+        assert session.name is None
+        assert session.rollback(1).text == "first"
+        await session.run_turn("instead")
+
+    async def three(session: Session) -> None:
+        assert session.name == "work"
+        await session.run_turn("second")
+
+    script = [says("one"), says("two"), says("three")]
+    with ScriptedServer(script, check_prefix=False) as server:
+        parent = talk(place, server, one)
+        child = talk(place, server, two, resume="work", fork=True)
+        assert said(server.requests[-1].input) == ["instead"]
+        assert talk(place, server, three, resume="work") == parent
+        assert said(server.requests[-1].input) == ["first", "one", "second"]
+    assert child != parent
+    metas = [json.loads(path.read_bytes().splitlines()[0])["payload"] for path in place.rollouts()]
+    assert {meta["id"]: meta.get("forked_from_id") for meta in metas} == {
+        parent: None,
+        child: parent,
+    }
