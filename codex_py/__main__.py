@@ -21,6 +21,7 @@ def main() -> None:
 
     A mistake of ours leaves through its traceback instead, as any Python program would.
     """
+    _use_utf8()
     argv = sys.argv[1:]
     _open_standard_descriptors()
     applies_patch = sys.argv[0].rpartition("/")[2] in _APPLY_PATCH
@@ -40,6 +41,23 @@ def main() -> None:
     except KeyboardInterrupt:
         code = 130
     _leave(code)
+
+
+def _use_utf8() -> None:
+    """Begin anew where the locale has another encoding: names in patches and on the wire are UTF-8.
+
+    So it is with Codex, which knows no other. Python takes the locale `C` for UTF-8 by itself, so this is
+    for old locales, and for systems that say PYTHONUTF8=0.
+    """
+    if sys.getfilesystemencoding() == "utf-8":
+        return
+    # Where the interpreter was told so by an option, which would be told again, all stays as it is.
+    if "utf8" not in sys._xoptions:  # pyright: ignore[reportPrivateUsage] -- documented all the same
+        try:
+            os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
+        except OSError:
+            # It does without names that the locale can not say.
+            return
 
 
 def _open_standard_descriptors() -> None:

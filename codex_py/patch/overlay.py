@@ -79,7 +79,12 @@ class Overlay:
         return [file for file in self._files.values() if file.touched]
 
     def absolute(self, path: str) -> str:
-        """Joined to the working directory; `..` is taken away with the name before it, as Codex does."""
+        """Joined to the working directory; `..` is taken away with the name before it, as Codex does.
+
+        In the form of `os.fsdecode`: on disk a name is UTF-8, whatever encoding the locale is of.
+        """
+        if not path.isascii():
+            path = os.fsdecode(path.encode(errors="surrogateescape"))
         normal = os.path.normpath(f"{self._cwd}/{path}" if path[:1] != "/" else path)
         # Two slashes at the start have a meaning of their own, which they are to lose.
         return "/" + normal.lstrip("/")
