@@ -87,10 +87,12 @@ async def open_session(
         environment=environment,
     )
     info = model_info(config.model, config.model_catalog_json)
-    warnings = _Warnings([*config.warnings, *_unknown_model(info)])
+    warnings = _Warnings(list(config.warnings))
 
     def settings_for(choices: Choices) -> TurnSettings:
         info = model_info(choices.model, config.model_catalog_json)
+        for warning in _unknown_model(info):
+            warnings(warning)
         return _settings(config, provider, info, choices)
 
     settings = settings_for(_configured_choices(config, options))
@@ -283,12 +285,16 @@ def _both(first: EventSink, second: EventSink) -> EventSink:
 
 @dataclass(slots=True)
 class _Warnings:
-    """Takes warnings from the start on, and gives them out once there is someone to read them."""
+    """Takes warnings from the start on, and gives each out once, when there is someone to read it."""
 
     waiting: list[str]
+    _taken: set[str] = field(default_factory=set[str])
     _send: Callable[[str], None] | None = field(default=None)
 
     def __call__(self, text: str) -> None:
+        if text in self._taken:
+            return
+        self._taken.add(text)
         if self._send is None:
             self.waiting.append(text)
         else:

@@ -37,7 +37,7 @@ def thread_items(items: Iterable[EncodedItem]) -> list[ThreadItem]:
     Calls and their outputs become one item. What was not shown live, such as the context, is left out, and
     so is what no tool of ours made. What a call came to is read from the text that the model was given,
     which may have been cut: a command's output, its exit code where the text has one. The `diff` of a
-    patch is the envelope that the model wrote.
+    patch is the envelope that the model wrote, and its paths are those in it.
     """
     encoded = list(items)
     return _Transcript([decode_json(item) for item in encoded], encoded).shown

@@ -7,12 +7,14 @@ import asyncio
 import json
 import os
 import subprocess
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from codex_py.core.session import Session
 from codex_py.core.transcript import thread_items
+from codex_py.protocol.events import ErrorItem, Event, ItemCompleted
 from codex_py.protocol.prompts import SUMMARY_OPENING
 from codex_py.testing import Reply, ScriptedServer, ev_completed, ev_function_call, ev_message
 from tests.support.program import Workplace, environment
@@ -157,6 +159,35 @@ def test_a_thread_that_goes_on_is_shown_from_its_beginning(place: Workplace) -> 
 
     with ScriptedServer(COMPACTED, check_prefix=False) as server:
         talk(place, server, shows, resume=talk(place, server, compacts))
+
+
+def test_another_model_has_other_tools_and_is_told(place: Workplace) -> None:
+    events: list[Event] = []
+
+    async def work(session: Session) -> None:
+        await session.run_turn("first")
+        session.change(replace(session.settings.choices, model="gpt-5"))
+        session.change(replace(session.settings.choices, reasoning_effort="high"))
+        await session.run_turn("second")
+        for _ in range(2):
+            session.change(replace(session.settings.choices, model="nobody's"))
+
+    with ScriptedServer([says("one"), says("two")]) as server:
+        talk(place, server, work, sink=events.append)
+        first, second = server.requests
+    assert (first.body["model"], second.body["model"]) == ("gpt-5.5", "gpt-5")
+    assert second.body["reasoning"]["effort"] == "high"
+    names = [[tool.get("name") for tool in r.body["tools"]] for r in (first, second)]
+    assert ["exec_command" in names[0], "shell" in names[1]] == [True, True]
+    switch = second.input[len(first.input) + 1]
+    assert switch["content"][0]["text"].startswith("<model_switch>\n")
+    warnings = [
+        event.item.message
+        for event in events
+        if isinstance(event, ItemCompleted) and isinstance(event.item, ErrorItem)
+    ]
+    assert len(warnings) == 1
+    assert warnings[0].startswith("Model metadata for `nobody's` not found.")
 
 
 def test_a_fork_leaves_the_thread_that_it_comes_from_alone(place: Workplace) -> None:
