@@ -126,6 +126,7 @@ class Terminal:
             self.transcript.error(str(error))
             return
         self.status.settings = session.settings
+        self.screen.changed()
         waiting, self._waiting = self._waiting, []
         for submission in waiting:
             self.send(submission)

@@ -142,6 +142,8 @@ class Screen:
             self._output.write_raw(_BEGIN_FRAME)
             renderer.erase()
             self._write_finished()
+            # What the controls have cached is for the frame before.
+            self.app.render_counter += 1
             renderer.render(self.app, self.app.layout)
             self._output.write_raw(_END_FRAME)
             self._output.flush()

@@ -1,0 +1,63 @@
+from codex_py.testing import (
+    ScriptedServer,
+    ev_completed,
+    ev_function_call,
+    ev_message,
+)
+from tests.frontends.tui.terminals import IDLE, Start
+from tests.support.program import Workplace
+
+
+def test_a_prompt_is_answered_and_the_program_left(start: Start) -> None:
+    with ScriptedServer([[*ev_message("It is **done**."), ev_completed()]]) as server:
+        program = start(server)
+        program.wait_for(IDLE)
+        program.type("Do it.")
+        program.press("enter")
+        program.wait_for("It is done.")
+        program.press("c-d")
+        assert program.wait() == 0
+        assert program.scrollback[-2].startswith("To continue this session, run: codex-py resume")
+    assert program.modes() == program.initial_modes
+
+
+def test_a_prompt_on_the_command_line_is_sent_at_once(start: Start) -> None:
+    with ScriptedServer([[*ev_message("Hello."), ev_completed()]]) as server:
+        program = start(server, "Say hello.")
+        program.wait_for("Hello.")
+        assert "\u203a Say hello." in program.lines
+
+
+def test_what_is_said_into_a_turn_goes_out_with_its_next_request(
+    start: Start, place: Workplace
+) -> None:
+    script = "echo begun; until test -e go; do sleep 0.05; done"
+    call = ev_function_call("call_1", "exec_command", {"cmd": script})
+    replies = [[*call, ev_completed()], [*ev_message("As you like."), ev_completed()]]
+    with ScriptedServer(replies) as server:
+        program = start(server, "-s", "danger-full-access", "Begin.")
+        program.wait_for("Running")
+        program.type("And be quick.")
+        program.press("enter")
+        program.wait_for("  \u203a And be quick.")
+        (place.cwd / "go").touch()
+        program.wait_for("As you like.")
+        program.press("c-d")
+        assert program.wait() == 0
+    last = server.requests[-1].body["input"][-1]
+    assert last["content"] == [{"type": "input_text", "text": "And be quick."}]
+
+
+def test_escape_ends_the_turn_and_the_program_goes_on(start: Start) -> None:
+    call = ev_function_call("call_1", "exec_command", {"cmd": "sleep 60"})
+    replies = [[*call, ev_completed()], [*ev_message("Still here."), ev_completed()]]
+    with ScriptedServer(replies) as server:
+        program = start(server, "-s", "danger-full-access", "Begin.")
+        program.wait_for("Running")
+        program.press("esc")
+        program.wait_for("interrupted")
+        program.type("Go on.")
+        program.press("enter")
+        program.wait_for("Still here.")
+        program.press("c-c", "c-c")
+        assert program.wait() == 0

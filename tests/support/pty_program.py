@@ -1,0 +1,187 @@
+"""The real program in a real terminal: a pseudo-terminal, whose screen is read back with pyte."""
+
+import fcntl
+import os
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+import pyte
+
+_DEADLINE_S = 20.0
+
+# Makes the terminal on its standard input the controlling one of its session, then becomes the program.
+_BOOTSTRAP = "import os, sys; os.close(os.open(os.ttyname(0), os.O_RDWR)); os.execv(sys.argv[1], sys.argv[1:])"
+
+KEYS: Final = {
+    "enter": "\r",
+    "tab": "\t",
+    "esc": "\x1b",
+    "up": "\x1b[A",
+    "down": "\x1b[B",
+    "right": "\x1b[C",
+    "left": "\x1b[D",
+    "backspace": "\x7f",
+    "shift-tab": "\x1b[Z",
+    "paste-begin": "\x1b[200~",
+    "paste-end": "\x1b[201~",
+    "focus-in": "\x1b[I",
+    "focus-out": "\x1b[O",
+}
+
+
+class PtyProgram:
+    """A program under a terminal of so many columns and rows; leaving the context kills it."""
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        cwd: Path,
+        environment: Mapping[str, str],
+        *,
+        columns: int = 80,
+        rows: int = 24,
+    ) -> None:
+        self.raw = b""
+        """All that the program has written."""
+        self._screen = pyte.HistoryScreen(columns, rows, history=10_000, ratio=0.1)
+        self._stream = pyte.ByteStream(self._screen)
+        self._fd, slave = os.openpty()
+        self._set_size(columns, rows)
+        self.initial_modes: list[Any] = termios.tcgetattr(slave)
+        self._slave = slave
+        """Kept open, so that the modes can be read when the program has gone."""
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", _BOOTSTRAP, *argv],
+            cwd=cwd,
+            env=dict(environment),
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGCONT)
+            self.process.kill()
+        self.process.wait()
+        os.close(self._fd)
+        os.close(self._slave)
+
+    @property
+    def lines(self) -> list[str]:
+        """What the screen shows, without blanks at the ends of lines and empty lines at its end."""
+        return "\n".join(line.rstrip() for line in self._screen.display).rstrip().split("\n")
+
+    @property
+    def scrollback(self) -> list[str]:
+        """What has been scrolled off the screen, then what is on it."""
+        above = [
+            "".join(line[x].data for x in range(self._screen.columns)).rstrip()
+            for line in self._screen.history.top
+        ]
+        return [*above, *self.lines]
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines)
+
+    @property
+    def cursor(self) -> tuple[int, int]:
+        """Column and row, from 0."""
+        return self._screen.cursor.x, self._screen.cursor.y
+
+    @property
+    def title(self) -> str:
+        return self._screen.title
+
+    def modes(self) -> list[Any]:
+        """Of the terminal, as `tcgetattr` gives them."""
+        return termios.tcgetattr(self._slave)
+
+    def type(self, text: str) -> None:
+        os.write(self._fd, text.encode())
+
+    def press(self, *names: str) -> None:
+        """Names of `KEYS`, or `c-x` for a letter with Ctrl."""
+        for name in names:
+            if name.startswith("c-"):
+                self.type(chr(ord(name[2]) & 0x1F))
+            else:
+                self.type(KEYS[name])
+
+    def paste(self, text: str) -> None:
+        self.type(f"{KEYS['paste-begin']}{text}{KEYS['paste-end']}")
+
+    def resize(self, columns: int, rows: int) -> None:
+        self._screen.resize(rows, columns)
+        self._set_size(columns, rows)
+
+    def wait_for(self, text: str, *, timeout_s: float = _DEADLINE_S) -> None:
+        """Until the screen shows it."""
+        self.wait_until(lambda: text in self.text, what=repr(text), timeout_s=timeout_s)
+
+    def wait_until(
+        self, condition: Callable[[], bool], *, what: str = "it", timeout_s: float = _DEADLINE_S
+    ) -> None:
+        """Until the condition holds, which is asked again whenever something was written."""
+        deadline = time.monotonic() + timeout_s
+        while not condition():
+            left = deadline - time.monotonic()
+            if left <= 0 or not self._read(left):
+                assert condition(), f"waited for {what} in vain; on the screen:\n{self.text}"
+                return
+
+    def settle(self, quiet_s: float = 0.15) -> None:
+        """Until nothing has been written for a while."""
+        while self._read(quiet_s):
+            pass
+
+    def wait(self, timeout_s: float = _DEADLINE_S) -> int:
+        """The exit code; what is written until then is read."""
+        deadline = time.monotonic() + timeout_s
+        while self.process.poll() is None:
+            assert time.monotonic() < deadline, f"it goes on; on the screen:\n{self.text}"
+            self._read(0.05)
+        self.settle(0.02)
+        return self.process.returncode
+
+    def hang_up(self) -> None:
+        """Close the terminal under the program, as a window that is closed does."""
+        os.close(self._slave)
+        os.close(self._fd)
+        # They are closed again at the end.
+        self._fd, self._slave = os.openpty()
+
+    def _read(self, timeout_s: float) -> bool:
+        """Take in what is written within the time; whether there was something."""
+        ready, _, _ = select.select([self._fd], [], [], timeout_s)
+        if not ready:
+            return False
+        try:
+            data = os.read(self._fd, 65536)
+        except OSError:
+            return False
+        self.raw += data
+        self._stream.feed(data)
+        return bool(data)
+
+    def _set_size(self, columns: int, rows: int) -> None:
+        fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
