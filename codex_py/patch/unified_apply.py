@@ -53,7 +53,8 @@ def apply_hunks(data: bytes, hunks: Sequence[DiffHunk], path: Path, *, strict: b
     Args:
         path: names the file in reports and reasons.
         strict: lines must be as the diff says, and their place may not be one of several, unless
-            it is the very one that the diff says.
+            it is the very one that the diff says. As for `git apply`, a hunk with context on one side
+            alone has to be at that end of the file.
     """
     applied = _applied_as_written(data, hunks, path)
     return applied or _Applier(list(BytesIO(data)), hunks, path, strict).run()
@@ -179,7 +180,9 @@ class _Applier:
             return None
         places = self._index.places_at(level, sought, self._cursor, _MAX_PLACES + 1)
         others = tuple([at for at in places if at != start][:_MAX_PLACES])
-        if start - skipped == hunk.at and not fuzz and not level:
+        is_said = start - skipped == hunk.at and not fuzz and not level
+        if is_said or (not cut and start == last and _ends_file(hunk)):
+            # There is but one line of that number, and but one end.
             others = ()
         return _Place(start, skipped, cut, fuzz, level, others)
 
@@ -214,6 +217,12 @@ class _Applier:
             return f"does not fit at line {hunk.at + 1}, but at several others: {line}, {numbers}."
         if not hunk.old and place.start != hunk.at:
             return f"should go to line {hunk.at + 1}, which the file does not have."
+        if not hunk.leading and not hunk.trailing and place.start != hunk.at + self._carried:
+            return f"does not fit at line {hunk.at + 1}, and has no context that says it goes to {line}."
+        if _ends_file(hunk) and place.start + len(hunk.old) < len(self._lines):
+            return f"is for the end of a file; where it fits, at line {line}, others follow."
+        if hunk.at == 0 and hunk.leading < hunk.trailing and place.start:
+            return f"is for the beginning of a file; it fits at line {line}."
         return None
 
     def _explained(self, hunk: DiffHunk) -> str:

@@ -129,6 +129,27 @@ def test_what_has_to_be_guessed_is_refused_if_strict():
     )
 
 
+LAST = "@@ -1,2 +1,3 @@\n a\n b\n+c\n"
+FIRST = "@@ -1,2 +1,3 @@\n+c\n a\n b\n"
+
+
+def test_a_hunk_with_context_on_one_side_is_at_that_end_of_the_file_if_strict():
+    assert apply("a\nb\nx\na\nb\n", LAST, strict=True).reports == [HunkReport(PATH, 1, 3, 4, 3)]
+    assert apply("a\nb\nx\na\nb\n", FIRST, strict=True).reports == [HunkReport(PATH, 1, 3, 1, 0)]
+    assert failure("a\nb\nx\n", LAST, strict=True) == (
+        "/p/f: hunk 1 is for the end of a file; where it fits, at line 1, others follow."
+    )
+    assert failure("x\na\nb\n", FIRST, strict=True) == (
+        "/p/f: hunk 1 is for the beginning of a file; it fits at line 2."
+    )
+    # Without any context, there is only the line number to go by.
+    bare = "@@ -2 +2 @@\n-b\n+c\n"
+    assert not apply("a\nb\nx\n", bare, strict=True).failures
+    assert failure("a\nx\nb\n", bare, strict=True) == (
+        "/p/f: hunk 1 does not fit at line 2, and has no context that says it goes to 3."
+    )
+
+
 def test_hunks_that_fit_are_applied_without_the_others():
     bad = "@@ -7 +7 @@\n-x\n+y\n"
     applied = apply(NINE, "@@ -1 +1 @@\n-1\n+one\n", bad, "@@ -9 +9 @@\n-9\n+nine\n")
