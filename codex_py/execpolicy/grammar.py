@@ -13,19 +13,18 @@ if TYPE_CHECKING:
 UNKNOWN: Final = "\0"
 """Stands for a word that is known only when the script runs. No rule and no argument can hold it."""
 
-_PATIENCE_S = 1.0
-"""The grammar is linear on what people write, and takes minutes for a hundred thousand heredocs."""
 _CHUNK = 65536
+_LONGEST_WORD = 4096
+"""Bytes. No longer one is looked at."""
 
 
-def commands_in(script: str) -> list[Command]:
+def commands_in(script: str, deadline: float) -> list[Command]:
     """The simple commands of a script, in its order: those of pipelines, loops, functions and substitutions too.
 
     A script with an error in it gives what can be told, because a shell runs the lines before the
-    error. One that takes more than a second to read gives nothing.
+    error. One that can not be parsed by the deadline, on the clock of `time.monotonic`, gives nothing.
     """
     source = script.encode(errors="replace")
-    deadline = time.monotonic() + _PATIENCE_S
     parser = _parser()
     try:
         tree = parser.parse(
@@ -36,7 +35,7 @@ def commands_in(script: str) -> list[Command]:
         # All that it says of a parse that was called off. Without a reset the next one would go on with it.
         parser.reset()
         return []
-    return [_words(node, source) for node in _nodes(tree.root_node)]
+    return [_words(node, rest, source) for node, rest in _nodes(tree.root_node)]
 
 
 @cache
@@ -48,11 +47,27 @@ def _parser() -> "Parser":
     return Parser(Language(language()))
 
 
-def _nodes(root: "Node") -> "Iterator[Node]":
+def _nodes(root: "Node") -> "Iterator[tuple[Node, list[Node]]]":
+    """Each simple command, and the words of it that the grammar has put elsewhere."""
+    misplaced: dict[int, list[Node]] = {}
     cursor = root.walk()
     while True:
-        if cursor.node is not None and cursor.node.type == "command":
-            yield cursor.node
+        node = cursor.node
+        if node is not None and node.type == "redirected_statement":
+            # `rm >log -f x`: all words behind the operator are in the redirection, its target first.
+            # From above, because a node finds its parent by a search from the root.
+            body = node.child_by_field_name("body")
+            if body is not None:
+                misplaced[body.id] = [
+                    word
+                    for redirect in node.children_by_field_name("redirect")
+                    for word in (
+                        *redirect.children_by_field_name("destination")[1:],
+                        *redirect.children_by_field_name("argument"),
+                    )
+                ]
+        elif node is not None and node.type == "command":
+            yield node, misplaced.pop(node.id, [])
         if cursor.goto_first_child():
             continue
         while not cursor.goto_next_sibling():
@@ -60,26 +75,27 @@ def _nodes(root: "Node") -> "Iterator[Node]":
                 return
 
 
-def _words(command: "Node", source: bytes) -> Command:
+def _words(command: "Node", misplaced: "list[Node]", source: bytes) -> Command:
     """The name and the arguments, without assignments and redirections."""
-    parts = [command.children_by_field_name(name) for name in ("name", "argument")]
-    nodes = [*parts[0], *parts[1]]
-    parent = command.parent
-    if parent is not None and parent.type == "redirected_statement":
-        # `rm >log -f x`: all words behind the operator are in the redirection, its target first.
-        for redirect in parent.children_by_field_name("redirect"):
-            nodes += redirect.children_by_field_name("destination")[1:]
-            nodes += redirect.children_by_field_name("argument")
-    raw: list[bytes] = []
-    end = -1
+    name, arguments = (command.children_by_field_name(part) for part in ("name", "argument"))
+    nodes = [*name, *arguments, *misplaced]
+    words: list[str] = []
+    start = end = -1
     for node in nodes:
-        text = source[node.start_byte : node.end_byte]
         gap = source[end : node.start_byte] if 0 <= end < node.start_byte else b""
         if gap and not gap.replace(b"\\\n", b""):
             # A line that goes on within a word, which the grammar takes for its end.
-            raw[-1] += text
+            words.pop()
         else:
-            raw.append(text)
+            start = node.start_byte
         end = node.end_byte
-    words = (literal_word(text.decode(errors="replace")) for text in raw)
-    return tuple(UNKNOWN if word is None else word for word in words)
+        words.append(_word(source, start, end))
+    return tuple(words)
+
+
+def _word(source: bytes, start: int, end: int) -> str:
+    # Substitutions within substitutions would be copied once for each level.
+    if end - start > _LONGEST_WORD:
+        return UNKNOWN
+    word = literal_word(source[start:end].decode(errors="replace"))
+    return UNKNOWN if word is None else word

@@ -1,5 +1,6 @@
 """What a command line runs, as simple commands. Nothing is expanded, looked up or run."""
 
+import time
 from collections.abc import Sequence
 
 from codex_py.execpolicy.grammar import UNKNOWN, commands_in
@@ -10,6 +11,9 @@ _MAX_SCRIPT = 1024 * 1024
 """Characters. Linux starts no program with an argument of more than 128 KiB."""
 _MAX_DEPTH = 8
 """Commands within commands, counted in wrappers and in shells."""
+
+_PATIENCE_S = 1.0
+"""For parsing. It is linear on what people write, and takes minutes for a hundred thousand heredocs."""
 
 
 def plain_commands(argv: Sequence[str]) -> tuple[Command, ...] | None:
@@ -38,23 +42,24 @@ def all_commands(argv: Sequence[str]) -> tuple[Command, ...]:
 
     Those of pipelines, loops, functions, `$(…)`, backticks and `<(…)`; those behind `sudo`, `env`, `xargs`,
     `find -exec` and the like, beside the wrapper's own; those of a script within a script and of
-    `eval`. A word that is known only when it runs is `UNKNOWN`. A script that is too
-    long, too deep or takes more than a second to read gives none: this finds what there
-    is to be found, and proves nothing.
+    `eval`. A word that is known only when it runs is `UNKNOWN`. Scripts that are too
+    long or too deep, and those that are still to be read after a second, give none: this
+    finds what there is to be found, and proves nothing.
     """
+    deadline = time.monotonic() + _PATIENCE_S
     found: list[Command] = []
     layer: list[Command] = [tuple(argv)] if argv else []
     for depth in range(_MAX_DEPTH + 1):
         found += layer
         if depth < _MAX_DEPTH:
-            layer = [inner for command in layer for inner in _run_by(command)]
+            layer = [inner for command in layer for inner in _run_by(command, deadline)]
     return tuple(found)
 
 
-def _run_by(command: Command) -> Sequence[Command]:
+def _run_by(command: Command, deadline: float) -> Sequence[Command]:
     script = wrapped_script(command)
     if script is None:
         return wrapped_commands(command)
     if len(script) > _MAX_SCRIPT:
         return ()
-    return plain_script(script) or commands_in(script.replace(UNKNOWN, '"$_"'))
+    return plain_script(script) or commands_in(script.replace(UNKNOWN, '"$_"'), deadline)

@@ -23,7 +23,7 @@ class _Wrapper:
 
 
 _WRAPPERS: Final = {
-    **dict.fromkeys(("builtin", "busybox", "command", "nohup", "setsid"), _Wrapper()),
+    **dict.fromkeys(("builtin", "busybox", "command", "coproc", "nohup", "setsid"), _Wrapper()),
     "chroot": _Wrapper(operands=1),
     "doas": _Wrapper("uC"),
     "env": _Wrapper("uC", frozenset(("--unset", "--chdir")), assignments=True),
