@@ -6,7 +6,7 @@ A `Change` is the fate of one name in one directory; an `Entry` is all that belo
 import os
 import stat
 import time
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
@@ -120,6 +120,8 @@ class Entry:
     """Directories to remove if nothing else is in them, the innermost first."""
     made: list[str] = field(default_factory=list[str])
     """Directories that were made for it, the outermost first."""
+    modes: dict[str, int] = field(default_factory=dict[str, int])
+    """Permission bits of directories that it removes, or makes again as they were."""
     time: float = field(default_factory=time.time)
     """When it was begun, seconds since the epoch."""
     cwd: str = "/"
@@ -152,19 +154,23 @@ def changes_of(files: Sequence[PlannedFile], obsolete: Sequence[str] = ()) -> li
     # Not made from the files' own names, which may be as long as a name can be.
     prefix = f".codex-py-{os.urandom(6).hex()}"
     room = MAX_KEPT_TOGETHER
+    becoming_files = {file.location for file in files if file.present and not file.is_submodule}
+    giving_way = [folder for folder in obsolete if gives_way(folder, becoming_files)]
     changes: list[Change] = []
     for number, file in enumerate(files):
         before = file.before
-        if not file.present and before is None:
+        exists = file.present and not file.is_submodule
+        if not exists and (before is None or stat.S_ISDIR(before.st_mode)):
             continue
         folder, name = split(file.location)
         old = file.old if before is not None else None
         if before is not None and stat.S_ISLNK(before.st_mode):
             # A link that was moved has the contents of what it leads to for its own.
             old = os.fsencode(os.readlink(file.location))  # noqa: PTH115
-        new = (file.new or b"") if file.present else None
+        new = (file.new or b"") if exists else None
         in_place = (
             new is not None
+            and not file.is_link
             and old is not None
             and before is not None
             and stat.S_ISREG(before.st_mode)
@@ -178,7 +184,7 @@ def changes_of(files: Sequence[PlannedFile], obsolete: Sequence[str] = ()) -> li
         aside = None
         if before is not None and (new is None or not kept):
             # Whatever it is, renaming keeps everything about it for the way back.
-            aside = join(_lasting(folder, obsolete), f"{prefix}-{number}.old.tmp")
+            aside = join(_lasting(folder, giving_way), f"{prefix}-{number}.old.tmp")
         changes.append(
             Change(
                 path=file.path,
@@ -186,7 +192,7 @@ def changes_of(files: Sequence[PlannedFile], obsolete: Sequence[str] = ()) -> li
                 name=name,
                 before=Status.of(before),
                 old=old,
-                exists=file.present,
+                exists=exists,
                 new=new,
                 kept=kept,
                 mode=file.mode,
@@ -200,8 +206,17 @@ def changes_of(files: Sequence[PlannedFile], obsolete: Sequence[str] = ()) -> li
     return changes
 
 
-def _lasting(folder: str, obsolete: Sequence[str]) -> str:
-    """The nearest directory at or above this one that is not to be removed."""
-    while folder in obsolete:
+def gives_way(folder: str, becoming_files: Set[str]) -> bool:
+    """Whether a directory has to go before files are written: it, or one above it, becomes a file."""
+    while folder != "/":
+        if folder in becoming_files:
+            return True
+        folder = split(folder)[0]
+    return False
+
+
+def _lasting(folder: str, giving_way: Sequence[str]) -> str:
+    """The nearest directory at or above this one that does not give way to a file."""
+    while folder in giving_way:
         folder = split(folder)[0]
     return folder

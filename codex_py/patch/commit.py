@@ -7,13 +7,13 @@ is put back even if the process is killed, and can be brought back later.
 
 import os
 import stat
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 
 from codex_py.errors import PatchError
-from codex_py.patch.change import Change, Entry, State, Status, changes_of
+from codex_py.patch.change import Change, Entry, State, Status, changes_of, gives_way
 from codex_py.patch.handles import (
     NOT_REPLACEABLE,
     Directories,
@@ -43,6 +43,8 @@ def commit(
     *,
     undoes: int | None = None,
     obsolete: Sequence[str] = (),
+    made: Sequence[str] = (),
+    modes: Mapping[str, int] | None = None,
 ) -> Committed:
     """Make the changes. Whatever ends this early, an interrupt included, nothing stays changed.
 
@@ -50,6 +52,9 @@ def commit(
         undoes: number of the entry that is taken back.
         obsolete: directories to remove if they are empty then, the innermost first. One that is to become
             a file has to be.
+        made: directories to make, if only to be empty, the outermost first. Those that files need are made
+            anyway.
+        modes: permission bits of directories that are made; others go by the umask.
 
     Raises:
         PatchError: of kind `file`; the message says so if something could not be put back.
@@ -67,7 +72,8 @@ def commit(
                 )
                 journal = None
         entry = Entry(_checked(files, obsolete, directories), undoes, list(obsolete))
-        entry.made = _missing_directories(entry, directories)
+        entry.made = _missing_directories(entry, made, directories)
+        entry.modes = {**(modes or {}), **_modes(obsolete, directories)}
         if journal is not None:
             journal.write(entry)
         with _all_or_nothing(entry, directories, journal):
@@ -122,7 +128,7 @@ def _check_unchanged(change: Change, directories: Directories) -> None:
     try:
         found = directories.status(change.folder, change.name)
     except OSError as error:
-        raise _failure(change, error) from error
+        raise _failure(change.path, error) from error
     if Status.of(found) != change.before:
         raise PatchError(
             f"Failed to write file {change.path}: it has changed since the patch was checked",
@@ -130,10 +136,24 @@ def _check_unchanged(change: Change, directories: Directories) -> None:
         )
 
 
-def _missing_directories(entry: Entry, directories: Directories) -> list[str]:
-    """Directories that written files need, the outermost first."""
+def _modes(folders: Sequence[str], directories: Directories) -> dict[str, int]:
+    """Permission bits of directories that are there."""
+    modes: dict[str, int] = {}
+    for folder in folders:
+        # What can not be looked at can not be removed either.
+        with suppress(OSError):
+            found = directories.status(*split(folder))
+            if found is not None and stat.S_ISDIR(found.st_mode):
+                modes[folder] = stat.S_IMODE(found.st_mode)
+    return modes
+
+
+def _missing_directories(entry: Entry, made: Sequence[str], directories: Directories) -> list[str]:
+    """Directories to be made, or that written files need, the outermost first."""
     missing: dict[str, None] = {}
-    for needed, change in {c.folder: c for c in entry.changes if c.exists}.items():
+    needed_by = {folder: folder for folder in made}
+    needed_by |= {change.folder: change.path for change in entry.changes if change.exists}
+    for needed, path in needed_by.items():
         chain: list[str] = []
         folder = needed
         while folder not in missing:
@@ -144,7 +164,7 @@ def _missing_directories(entry: Entry, directories: Directories) -> list[str]:
                 # Something else than a directory is there: it is removed first, or in the way later.
                 chain.append(folder)
             except OSError as error:
-                raise _failure(change, error) from error
+                raise _failure(path, error) from error
             folder = split(folder)[0]
         missing.update(dict.fromkeys(reversed(chain)))
     return list(missing)
@@ -201,11 +221,7 @@ class _Transaction:
     def _in_the_way(self, written: Sequence[Change]) -> set[str]:
         """What becomes a directory, and directories that have to go because one becomes a file."""
         becoming_files = {change.location for change in written}
-        going = {
-            folder
-            for folder in self._entry.obsolete
-            if not becoming_files.isdisjoint([folder, *map(str, Path(folder).parents)])
-        }
+        going = {folder for folder in self._entry.obsolete if gives_way(folder, becoming_files)}
         return going.union(self._entry.made)
 
     def _make_room(self, early: set[str], written: Sequence[Change]) -> None:
@@ -213,7 +229,8 @@ class _Transaction:
             if folder in early:
                 self._on_directory(self._directories.remove, folder, written)
         for folder in self._entry.made:
-            self._on_directory(self._directories.make, folder, written)
+            mode = self._entry.modes.get(folder)
+            self._on_directory(partial(self._directories.make, mode=mode), folder, written)
 
     def _on_directory(
         self, act: Callable[[str], None], folder: str, written: Sequence[Change]
@@ -221,11 +238,14 @@ class _Transaction:
         try:
             act(folder)
         except OSError as error:
-            concerned = next(
-                (change for change in written if f"{change.folder}/".startswith(f"{folder}/")),
-                written[0],
+            # A file that becomes a directory, or the other way round.
+            below = f"{folder}/"
+            concerned = (
+                change.path
+                for change in written
+                if f"{change.folder}/".startswith(below) or change.location == folder
             )
-            raise _failure(concerned, error) from error
+            raise _failure(next(concerned, folder), error) from error
 
     def _write_beside(self, change: Change) -> None:
         if change.in_place:
@@ -260,7 +280,7 @@ class _Transaction:
             try:
                 rewrite(change.name, change.new or b"", mode, inode, dir_fd=folder)
             except OSError as error:
-                raise _failure(change, error) from error
+                raise _failure(change.path, error) from error
 
     def _fall_back(self, change: Change, error: OSError) -> None:
         """Go over to writing in place, if a file can not be replaced."""
@@ -271,7 +291,7 @@ class _Transaction:
             or not change.kept
             or change.is_link
         ):
-            raise _failure(change, error) from error
+            raise _failure(change.path, error) from error
         unlink_if_there(change.temporary, dir_fd=self._directories.handle(change.folder))
         change.in_place = True
 
@@ -280,7 +300,7 @@ class _Transaction:
         try:
             self._rename_aside(change, change.aside or "")
         except OSError as error:
-            raise _failure(change, error, "delete") from error
+            raise _failure(change.path, error, "delete") from error
 
     def _rename_aside(self, change: Change, aside: str) -> None:
         folder, name = split(aside)
@@ -289,5 +309,5 @@ class _Transaction:
         os.rename(change.name, name, src_dir_fd=source, dst_dir_fd=target)
 
 
-def _failure(change: Change, error: OSError, what: str = "write") -> PatchError:
-    return PatchError(f"Failed to {what} file {change.path}: {describe(error)}", kind="file")
+def _failure(path: str, error: OSError, what: str = "write") -> PatchError:
+    return PatchError(f"Failed to {what} file {path}: {describe(error)}", kind="file")

@@ -42,6 +42,7 @@ def encoded(entry: Entry) -> list[bytes]:
             "time": entry.time,
             "undoes": entry.undoes,
             "made": entry.made,
+            "modes": entry.modes,
             "obsolete": entry.obsolete,
             "changes": changes,
         },

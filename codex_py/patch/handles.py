@@ -60,14 +60,27 @@ class Directories:
         self._handles[path] = handle
         return handle
 
-    def make(self, path: str) -> None:
+    def make(self, path: str, mode: int | None = None) -> None:
         """Make a directory; its parent is there.
+
+        Args:
+            mode: permission bits; None goes by the umask.
 
         Raises:
             OSError: it can not be made.
         """
         parent, name = split(path)
-        os.mkdir(name, dir_fd=self.handle(parent))
+        folder = self.handle(parent)
+        if mode is None:
+            os.mkdir(name, dir_fd=folder)
+            return
+        # Never more open than it will be, and readable until it is what it will be.
+        os.mkdir(name, mode & 0o777 | stat.S_IRUSR, dir_fd=folder)
+        made = os.open(name, os.O_RDONLY | os.O_DIRECTORY | _EXISTING, dir_fd=folder)
+        try:
+            os.fchmod(made, mode)
+        finally:
+            os.close(made)
 
     def remove(self, path: str) -> None:
         """Remove an empty directory.

@@ -44,6 +44,8 @@ class PlannedFile:
     """User and group of a file that is made; None for whoever makes it."""
     is_link: bool = False
     """To be a symbolic link, and `new` where it leads."""
+    is_submodule: bool = False
+    """To be a directory of its own, and `new` what a diff says of the commit in it."""
     present: bool = False
     """Whether the entry exists after the changes so far."""
     touched: bool = False

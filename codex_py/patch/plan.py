@@ -12,6 +12,7 @@ from codex_py.errors import PatchError
 from codex_py.patch.commit import Committed, commit
 from codex_py.patch.handles import join
 from codex_py.patch.journal import Journal
+from codex_py.patch.kind import SUBMODULE
 from codex_py.patch.overlay import PlannedFile
 from codex_py.patch.report import HunkReport, Reject
 from codex_py.protocol.approval import PROTECTED_NAMES
@@ -51,6 +52,7 @@ class PatchPlan:
         *,
         rejects: Sequence[Reject] = (),
         conflicts: Sequence[Path] = (),
+        emptied: Sequence[str] = (),
     ) -> None:
         self.notes = tuple(notes)
         """What the author of the patch may want to check, a sentence each."""
@@ -60,6 +62,8 @@ class PatchPlan:
         """What is left out, where that was asked for."""
         self.conflicts = tuple(conflicts)
         """Absolute paths of files that will have conflict markers in them."""
+        self.emptied = tuple(emptied)
+        """Absolute, real paths of directories that go too, the innermost first."""
         self._named = named
         self._files = files
 
@@ -95,7 +99,8 @@ class PatchPlan:
         Raises:
             PatchError: of kind `file`: writing failed, or a file has changed since it was read.
         """
-        return commit(self._files, journal)
+        made = [file.location for file in self._files if file.present and file.is_submodule]
+        return commit(self._files, journal, obsolete=self.emptied, made=made)
 
     def summary(self) -> str:
         """What was done, as Codex prints it: paths as written, added, modified, deleted ones in turn."""
@@ -175,12 +180,6 @@ def _change(
     move_to: Path | None = None,
     replaced: bytes | None = None,
 ) -> FileChangePlan:
-    old_mode = old.before.st_mode if old.before else None
-    new_mode = None
-    if new.present:
-        new_mode = new.before.st_mode if new.before else None
-        if new.mode is not None:
-            new_mode = stat.S_IFREG | new.mode
     return FileChangePlan(
         Path(old.path),
         kind,
@@ -188,6 +187,26 @@ def _change(
         old.old,
         new.new,
         replaced,
-        old_mode=old_mode,
-        new_mode=new_mode,
+        old_mode=_old_mode(old.before),
+        new_mode=_new_mode(new),
     )
+
+
+def _old_mode(before: os.stat_result | None) -> int | None:
+    if before is None:
+        return None
+    # What a patch knows of directories is submodules.
+    return SUBMODULE if stat.S_ISDIR(before.st_mode) else before.st_mode
+
+
+def _new_mode(file: PlannedFile) -> int | None:
+    if not file.present:
+        return None
+    if file.is_submodule:
+        return SUBMODULE
+    if file.is_link:
+        return stat.S_IFLNK | 0o777
+    if file.mode is not None:
+        return stat.S_IFREG | file.mode
+    is_kept = file.before is not None and stat.S_ISREG(file.before.st_mode)
+    return file.before.st_mode if file.before is not None and is_kept else None

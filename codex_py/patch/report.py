@@ -1,8 +1,9 @@
 """Where the hunks of a patch went."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from codex_py.errors import PatchError
 from codex_py.patch.match import Level
 
 
@@ -58,3 +59,15 @@ class Reject:
     """A unified diff of these hunks, for a `.rej` file."""
     reasons: tuple[str, ...]
     """Why each of them does not fit."""
+
+
+@dataclass(slots=True)
+class Findings:
+    """What there is to say of a diff, collected while it is planned."""
+
+    notes: list[str] = field(default_factory=list[str])
+    reports: list[HunkReport] = field(default_factory=list[HunkReport])
+    rejects: list[Reject] = field(default_factory=list[Reject])
+    conflicts: list[Path] = field(default_factory=list[Path])
+    """Files that will have conflict markers in them."""
+    failures: list[PatchError] = field(default_factory=list[PatchError])

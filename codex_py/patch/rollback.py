@@ -42,7 +42,7 @@ def roll_back(entry: Entry, directories: Directories) -> list[str]:
             directories.remove(folder)
     for folder in reversed(entry.obsolete):
         with suppress(OSError):
-            directories.make(folder)
+            directories.make(folder, entry.modes.get(folder))
     for change in reversed(entry.changes):
         if change.aside is not None:
             try:

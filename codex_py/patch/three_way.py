@@ -2,6 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+
+from codex_py.patch.unified import FileDiff
+from codex_py.patch.unified_apply import apply_hunks
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,3 +16,16 @@ class ThreeWay:
     """The contents of a git blob by its name, which may be shortened; None if there is none."""
     merge: Callable[[bytes, bytes, bytes], tuple[bytes, bool]]
     """Ours, base and theirs to the merged contents, and whether conflicts are marked in them."""
+
+    def merged(self, diff: FileDiff, ours: bytes, path: Path) -> tuple[bytes, bool] | None:
+        """The file merged with what the diff makes of its blob, and whether that has conflicts.
+
+        None where the diff names no blob, or the blob is not there, or does not fit it.
+        """
+        if diff.old_blob is None or not diff.old_blob.strip("0"):
+            return None
+        base = self.read_blob(diff.old_blob)
+        if base is None:
+            return None
+        patched = apply_hunks(base, diff.hunks, path, strict=True)
+        return None if patched.failures else self.merge(ours, base, patched.data)

@@ -17,7 +17,7 @@ from codex_py.patch.change import Change, Entry, State
 from codex_py.patch.commit import Committed, commit, describe
 from codex_py.patch.diff import git_diff
 from codex_py.patch.entry_file import DamagedEntry
-from codex_py.patch.handles import read_file
+from codex_py.patch.handles import Directories, read_file
 from codex_py.patch.journal import Journal
 from codex_py.patch.overlay import PlannedFile
 from codex_py.patch.plan import FileChangePlan
@@ -54,8 +54,15 @@ class UndoPlan:
         Raises:
             PatchError: of kind `file`: writing failed, or a file has changed since it was checked.
         """
-        obsolete = list(reversed(self.entry.made))
-        return commit(self._files, self._journal, undoes=self.entry.number, obsolete=obsolete)
+        entry = self.entry
+        return commit(
+            self._files,
+            self._journal,
+            undoes=entry.number,
+            obsolete=list(reversed(entry.made)),
+            made=list(reversed(entry.obsolete)),
+            modes=entry.modes,
+        )
 
 
 def plan_undo(journal: Journal, number: int | None = None, *, force: bool = False) -> UndoPlan:
@@ -86,20 +93,21 @@ def plan_undo(journal: Journal, number: int | None = None, *, force: bool = Fals
     made = set(entry.made)
     edited: list[FileChangePlan] = []
     files: list[PlannedFile] = []
-    for change in entry.changes:
-        try:
-            file = _as_it_is(change, made)
-        except OSError as error:
-            raise PatchError(
-                f"Failed to read file {change.path}: {describe(error)}", kind="file"
-            ) from error
-        if not _as_it_was_left(file, change):
-            edited.append(
-                FileChangePlan(
-                    Path(file.path), _kind(change.new, file.old), None, change.new, file.old
+    with Directories() as directories:
+        for change in entry.changes:
+            try:
+                file = _as_it_is(change, made, directories)
+            except OSError as error:
+                raise PatchError(
+                    f"Failed to read file {change.path}: {describe(error)}", kind="file"
+                ) from error
+            if not _as_it_was_left(file, change):
+                edited.append(
+                    FileChangePlan(
+                        Path(file.path), _kind(change.new, file.old), None, change.new, file.old
+                    )
                 )
-            )
-        files.append(_reversed(file, change))
+            files.append(_reversed(file, change))
     if edited and not force:
         names = ", ".join(str(change.path) for change in edited)
         raise EditedSince(
@@ -172,21 +180,21 @@ def _newest(journal: Journal) -> int:
     raise CodexError(f"nothing to undo: no patch was made in {journal.cwd}", code="no_patch")
 
 
-def _as_it_is(change: Change, made: set[str]) -> PlannedFile:
+def _as_it_is(change: Change, made: set[str], directories: Directories) -> PlannedFile:
     location = change.location
-    try:
-        before = os.lstat(location)
-    except (FileNotFoundError, NotADirectoryError):
-        before = None
+    # Where a directory has become a link, what that leads to is another file.
+    before = directories.status(change.folder, change.name)
     if before is not None and stat.S_ISDIR(before.st_mode) and location in made:
         # Made by the patch where a file was; it goes, and the file comes back.
         before = None
     file = PlannedFile(change.path, location, before)
     if before is not None:
         if stat.S_ISLNK(before.st_mode):
-            file.old = os.fsencode(os.readlink(location))  # noqa: PTH115
+            target = os.readlink(change.name, dir_fd=directories.handle(change.folder))
+            file.old = os.fsencode(target)
         else:
-            file.old = read_file(location, before)
+            folder = directories.handle(change.folder)
+            file.old = read_file(change.name, before, dir_fd=folder)
     return file
 
 

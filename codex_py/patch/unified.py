@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
+from codex_py.patch.kind import Kind, kind_of
+
 Operation: TypeAlias = Literal["update", "add", "delete", "rename", "copy", "uncopy"]
 """`uncopy` is a copy in reverse: the old name, which was the new one, is deleted."""
 
@@ -76,6 +78,15 @@ class FileDiff:
     is_binary: bool
     has_crlf: bool
     """Every line of the diff itself ends in CRLF: it went through a program that makes it so."""
+
+    @property
+    def old_kind(self) -> Kind | None:
+        """None where the diff does not say."""
+        return kind_of(self.old_mode)
+
+    @property
+    def new_kind(self) -> Kind | None:
+        return kind_of(self.new_mode)
 
     def reversed(self) -> "FileDiff":
         opposite: dict[Operation, Operation] = {

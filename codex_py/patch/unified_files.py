@@ -7,241 +7,178 @@ are taken one after the other all the same, as far as files are changed in place
 
 import stat
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 from codex_py.errors import PatchError
 from codex_py.patch.commit import describe
-from codex_py.patch.overlay import Overlay
-from codex_py.patch.report import HunkReport, Reject
-from codex_py.patch.three_way import ThreeWay
-from codex_py.patch.unified import DiffHunk, FileDiff, written_hunks
-from codex_py.patch.unified_apply import Applied, apply_hunks
-from codex_py.patch.unified_target import Target
-
-_REMOVING = {"delete", "uncopy"}
+from codex_py.patch.overlay import PlannedFile
+from codex_py.patch.report import Findings, HunkReport
+from codex_py.patch.unified_content import Patcher, reject
+from codex_py.patch.unified_target import REMOVING, Target, vacated
+from codex_py.patch.unified_tree import Content, DiffTree
 
 
 class DiffPlanner:
+    """
+    Args:
+        tree: as it is before the diff; afterwards as the diff leaves it.
+        targets: all files of the diff, in its order.
+        findings: what there is to say is added to it.
+    """
+
     def __init__(
-        self,
-        cwd: Path,
-        targets: Sequence[Target],
-        *,
-        strict: bool,
-        partial: bool,
-        three_way: ThreeWay | None,
+        self, tree: DiffTree, targets: Sequence[Target], patcher: Patcher, findings: Findings
     ) -> None:
-        self.overlay = Overlay(cwd)
         self.named: list[tuple[Literal["A", "M", "D"], str]] = []
-        self.notes: list[str] = []
-        self.reports: list[HunkReport] = []
-        self.rejects: list[Reject] = []
-        self.conflicts: list[Path] = []
-        self.failures: list[PatchError] = []
-        self._strict = strict
-        self._partial = partial
-        self._three_way = three_way
+        self._tree = tree
+        self._targets = targets
+        self._patcher = patcher
+        self._findings = findings
         self._failed: set[str] = set()
         """Files whose later changes can not be judged."""
-        renamed = [target for target in targets if target.diff.operation == "rename"]
-        self._vacated = {target.old for target in renamed}
-        self._vacated |= {t.old for t in targets if t.diff.operation in _REMOVING}
-        self._sources = {target.old for target in renamed}
-        self._destinations = {t.new for t in targets if t.diff.operation not in _REMOVING}
+        self._vacated = vacated(targets)
+        self._destinations = {t.new for t in targets if t.diff.operation not in REMOVING}
+        self._put_by: dict[str, Target] = {}
+        """By location."""
 
-    def plan(self, target: Target) -> None:
-        if target.old in self._failed or target.new in self._failed:
-            return
-        try:
-            self._plan(target)
-        except PatchError as error:
-            self._failed |= {target.old, target.new}
-            self._reject(target, target.diff.hunks, [error])
+    def run(self) -> None:
+        for target in self._targets:
+            if target.old in self._failed or target.new in self._failed:
+                continue
+            try:
+                is_planned = self._plan(target)
+            except PatchError as error:
+                reject(self._findings, target, target.diff.hunks, [error])
+                is_planned = False
+            if not is_planned:
+                self._failed |= {target.old, target.new}
+        for file, cause in self._tree.settle():
+            target = self._put_by[file.location]
+            error = _file_error("write file", file.path, cause)
+            reject(self._findings, target, target.diff.hunks, [error])
+            if target.diff.operation == "rename":
+                self._tree.leave(self._tree.entry(target.old))
 
-    def _plan(self, target: Target) -> None:
+    def _plan(self, target: Target) -> bool:
+        """Whether anything of it fits; that it does not is noted, or raised.
+
+        Raises:
+            PatchError: nothing does.
+        """
         match target.diff.operation:
             case "update":
-                self._update(target)
+                return self._update(target)
             case "add":
-                self._add(target)
+                return self._add(target)
             case "delete" | "uncopy":
-                self._delete(target)
+                return self._delete(target)
             case "rename" | "copy":
-                self._move(target)
+                return self._move(target)
 
-    def _update(self, target: Target) -> None:
-        old = self._read(target)
-        data = self._patched(target, old)
-        if data is None:
-            return
-        mode = self._mode(target.diff, target.old)
-        self._write(target.old, data, mode)
+    def _update(self, target: Target) -> bool:
+        file = self._tree.entry(target.old)
+        if target.diff.old_kind is None:
+            # A diff of `diff -u` is of what a link leads to.
+            file = self._tree.followed(file)
+        new = self._patcher.patched(target, file, self._current(file, target))
+        if new is None:
+            return False
+        self._put(file, new, target)
         self.named.append(("M", target.old_shown))
+        return True
 
-    def _add(self, target: Target) -> None:
-        diff = target.diff
-        if any(hunk.old for hunk in diff.hunks) or len(diff.hunks) > 1:
-            raise PatchError(
-                f"{target.new_shown}: a new file can not have lines to be changed",
-                kind="parse",
-                line=diff.line,
-            )
-        if diff.has_crlf:
-            diff = diff.without_crlf()
-        data = b"".join([line for hunk in diff.hunks for line in hunk.new])
-        self._refuse_existing(target, data)
-        self._write(target.new, data, 0o755 if _is_executable(diff) else None, added=True)
-        self.reports += [HunkReport(Path(target.new), 1, hunk.line, 1, 0) for hunk in diff.hunks]
-        self.named.append(("A", target.new_shown))
+    def _add(self, target: Target) -> bool:
+        file, new = self._tree.entry(target.new), self._patcher.added(target)
+        self._refuse_existing(file, new, target)
+        named = ("D", target.new_shown)
+        if self._tree.is_removed(file) and named in self.named:
+            # git deletes a file and makes it again where it becomes a link, or the like.
+            self.named[self.named.index(named)] = ("M", target.new_shown)
+        else:
+            self.named.append(("A", target.new_shown))
+            file.added = True
+        self._put(file, new, target)
+        self._findings.reports += [
+            HunkReport(Path(target.new), 1, hunk.line, 1, 0) for hunk in target.diff.hunks
+        ]
+        return True
 
-    def _delete(self, target: Target) -> None:
-        left = self._patched(target, self._read(target))
+    def _delete(self, target: Target) -> bool:
+        file = self._tree.entry(target.old)
+        left = self._patcher.patched(target, file, self._current(file, target))
         if left is None:
-            return
-        if left and target.diff.operation == "delete":
+            return False
+        if left.data and target.diff.operation == "delete":
             raise PatchError(
                 f"{target.old}: it has other contents than those that the patch deletes "
-                f"({len(left)} bytes more)",
+                f"({len(left.data)} bytes more)",
                 kind="match",
             )
-        try:
-            self.overlay.remove(target.old)
-        except OSError as error:
-            raise _file_error("delete file", target.old, error) from error
+        self._tree.remove(file)
         self.named.append(("D", target.old_shown))
+        return True
 
-    def _move(self, target: Target) -> None:
-        diff, source, destination = target.diff, target.old, target.new
-        old = self._original(target)
-        data = self._patched(target, old)
-        if data is None:
-            return
-        if destination != source:
-            self._refuse_existing(target, data)
-        mode = self._mode(diff, source)
-        others_write_source = source in self._destinations and source != destination
-        knotted = destination in self._sources or others_write_source
+    def _move(self, target: Target) -> bool:
+        source, file = self._tree.entry(target.old), self._tree.entry(target.new)
+        new = self._patcher.patched(target, source, self._original(source, target))
+        if new is None:
+            return False
+        if new.kind == "file" and new.mode is None and source.before is not None:
+            new = replace(new, mode=stat.S_IMODE(source.before.st_mode))
+        if file is not source:
+            self._refuse_existing(file, new, target)
+        self._put(file, new, target)
+        if target.diff.operation == "copy":
+            file.added = True
+            self.named.append(("A", target.new_shown))
+            return True
+        if file is not source and target.old not in self._destinations:
+            self._tree.remove(source)
+            file.origin = source.origin or (source if source.before is not None else None)
+        self.named.append(("M", target.new_shown))
+        return True
+
+    def _put(self, file: PlannedFile, content: Content, target: Target) -> None:
+        self._tree.put(file, content)
+        self._put_by[file.location] = target
+
+    def _current(self, file: PlannedFile, target: Target) -> Content:
         try:
-            if diff.operation == "copy" or knotted:
-                written = self.overlay.write(destination, data, added=diff.operation == "copy")
-                before = self.overlay.target(source).before
-                if mode is None and before is not None:
-                    mode = stat.S_IMODE(before.st_mode)
-                written.mode = mode
-                if diff.operation == "rename" and not others_write_source:
-                    self.overlay.remove(source)
-            else:
-                self.overlay.move(source, destination, data)
-                if mode is not None:
-                    self.overlay.target(destination).mode = mode
+            content = self._tree.current(file)
+            if content.kind == "submodule" and target.diff.old_kind is None:
+                raise OSError(f"path `{target.old}` is not a file")
         except OSError as error:
-            raise _file_error("write file", destination, error) from error
-        self.named.append(("A" if diff.operation == "copy" else "M", target.new_shown))
+            raise _file_error("read file to update", target.old, error) from error
+        return content
 
-    def _patched(self, target: Target, old: bytes) -> bytes | None:
-        """The contents after the hunks; None where none fits, which has been noted as a failure."""
-        diff = target.diff
-        if diff.has_crlf and b"\r\n" not in old:
-            diff = diff.without_crlf()
-        applied = apply_hunks(old, diff.hunks, Path(target.old), strict=self._strict)
-        if self._three_way and _is_inexact(applied):
-            merged = self._merged(diff, old, target)
-            if merged is not None:
-                return merged
-        self.reports += applied.reports
-        if applied.failures:
-            hunks = [hunk for hunk, _reason in applied.failures]
-            self._reject(
-                target, hunks, [PatchError(reason, kind="match") for _, reason in applied.failures]
-            )
-            if not self._partial or len(hunks) == len(diff.hunks) or diff.operation in _REMOVING:
-                self._failed |= {target.old, target.new}
-                return None
-        return applied.data
-
-    def _merged(self, diff: FileDiff, ours: bytes, target: Target) -> bytes | None:
-        """The file merged with what the diff makes of the blob that it was made from."""
-        if self._three_way is None or diff.old_blob is None or not diff.old_blob.strip("0"):
-            return None
-        base = self._three_way.read_blob(diff.old_blob)
-        if base is None:
-            return None
-        patched = apply_hunks(base, diff.hunks, Path(target.old), strict=True)
-        if patched.failures:
-            return None
-        merged, has_conflicts = self._three_way.merge(ours, base, patched.data)
-        if has_conflicts:
-            self.conflicts.append(Path(target.new))
-            self.notes.append(f"{target.new}: merged with conflicts, which are marked in the file.")
-        else:
-            self.notes.append(
-                f"{target.new}: merged with the version that the patch was made from."
-            )
-        return merged
-
-    def _reject(
-        self, target: Target, hunks: Sequence[DiffHunk], errors: Sequence[PatchError]
-    ) -> None:
-        self.failures += errors
-        header = f"--- {target.diff.old_name}\n+++ {target.diff.new_name}\n"
-        text = header.encode(errors="surrogateescape") + written_hunks(hunks)
-        self.rejects.append(
-            Reject(Path(target.old), text, tuple([error.reason for error in errors]))
-        )
-
-    def _read(self, target: Target) -> bytes:
+    def _original(self, file: PlannedFile, target: Target) -> Content:
+        """What is to be renamed or copied: the file as it was before the diff."""
+        if file.before is None:
+            return self._current(file, target)
         try:
-            return self.overlay.read(target.old)
+            return self._tree.original(file)
         except OSError as error:
             raise _file_error("read file to update", target.old, error) from error
 
-    def _original(self, target: Target) -> bytes:
-        """What is to be renamed or copied: the file as it was before the diff."""
-        file = self.overlay.target(target.old)
-        if file.touched and file.before is not None and file.old is not None:
-            return file.old
-        return self._read(target)
-
-    def _refuse_existing(self, target: Target, data: bytes) -> None:
-        path = target.new
-        file = self.overlay.target(path)
-        if not file.present or (path in self._vacated and not (file.touched and file.added)):
+    def _refuse_existing(self, file: PlannedFile, new: Content, target: Target) -> None:
+        put_by = self._put_by.get(file.location)
+        is_made = put_by is not None and put_by.diff.operation != "update"
+        if not self._tree.exists(file) or (target.new in self._vacated and not is_made):
+            return
+        if file.has_type(stat.S_IFDIR) and not is_made:
+            # There may be room once the diff has emptied it.
             return
         try:
-            is_same = self.overlay.read(path) == data
+            old = self._tree.current(file)
         except OSError as error:
-            raise _file_error("write file", path, error) from error
+            raise _file_error("write file", target.new, error) from error
+        is_same = (old.data, old.kind) == (new.data, new.kind)
         reason = "with the same contents: it seems to be already applied" if is_same else "already"
         raise PatchError(
-            f"{path}: the patch makes this file, which is there {reason}", kind="match"
+            f"{target.new}: the patch makes this file, which is there {reason}", kind="match"
         )
-
-    def _mode(self, diff: FileDiff, path: str) -> int | None:
-        """Permission bits to set, or None: git only says whether a file is executable."""
-        file = self.overlay.target(path)
-        if diff.old_mode == diff.new_mode or diff.new_mode is None or file.before is None:
-            return file.mode
-        mode = stat.S_IMODE(file.before.st_mode) if file.mode is None else file.mode
-        return mode | (mode & 0o444) >> 2 if _is_executable(diff) else mode & ~0o111
-
-    def _write(self, path: str, data: bytes, mode: int | None, *, added: bool = False) -> None:
-        try:
-            written = self.overlay.write(path, data, added=added)
-        except OSError as error:
-            raise _file_error("write file", path, error) from error
-        if mode is not None:
-            written.mode = mode
-
-
-def _is_executable(diff: FileDiff) -> bool:
-    return bool(diff.new_mode and diff.new_mode & 0o111)
-
-
-def _is_inexact(applied: Applied) -> bool:
-    return bool(applied.failures) or any(
-        report.fuzz or report.level or report.also_at for report in applied.reports
-    )
 
 
 def _file_error(what: str, path: str, error: OSError) -> PatchError:

@@ -7,15 +7,16 @@ from typing import TypeAlias
 
 from codex_py.errors import PatchError
 from codex_py.patch.explain import joined
+from codex_py.patch.kind import kind_of
 from codex_py.patch.plan import PatchPlan
+from codex_py.patch.report import Findings
 from codex_py.patch.three_way import ThreeWay
 from codex_py.patch.unified import FileDiff
+from codex_py.patch.unified_content import Patcher
 from codex_py.patch.unified_files import DiffPlanner
 from codex_py.patch.unified_reader import read_diff
-from codex_py.patch.unified_target import targets_of
-
-_SYMBOLIC_LINK = 0o120000
-_SUBMODULE = 0o160000
+from codex_py.patch.unified_target import targets_of, vacated
+from codex_py.patch.unified_tree import DiffTree
 
 Writable: TypeAlias = Callable[[Path], bool]
 
@@ -57,21 +58,23 @@ def plan_unified(
         files = tuple([file.reversed() for file in reversed(files)])
     root = Path(os.path.normpath(cwd / directory)) if directory else cwd
     targets = targets_of(files, root, strip)
-    planner = DiffPlanner(cwd, targets, strict=strict, partial=partial, three_way=three_way)
-    for target in targets:
-        planner.plan(target)
-    if planner.failures and (not partial or not planner.overlay.touched):
-        raise PatchError(
-            joined([error.reason for error in planner.failures]), kind=planner.failures[0].kind
-        )
-    notes = [note for report in planner.reports if (note := report.note())]
+    findings = Findings()
+    tree = DiffTree(root, cwd, vacated(targets))
+    patcher = Patcher(findings, strict=strict, partial=partial, three_way=three_way)
+    planner = DiffPlanner(tree, targets, patcher, findings)
+    planner.run()
+    failures = findings.failures
+    if failures and (not partial or not tree.touched):
+        raise PatchError(joined([error.reason for error in failures]), kind=failures[0].kind)
+    notes = [note for report in findings.reports if (note := report.note())]
     plan = PatchPlan(
-        planner.overlay.touched,
+        tree.touched,
         planner.named,
-        [*notes, *planner.notes],
-        planner.reports,
-        rejects=planner.rejects,
-        conflicts=planner.conflicts,
+        [*notes, *findings.notes],
+        findings.reports,
+        rejects=findings.rejects,
+        conflicts=findings.conflicts,
+        emptied=tree.emptied,
     )
     return plan.checked(writable)
 
@@ -87,18 +90,16 @@ def _encoded(text: str | bytes) -> bytes:
 
 def _refuse_unsupported(files: Sequence[FileDiff]) -> None:
     for file in files:
-        modes = {file.old_mode, file.new_mode}
         if file.is_binary:
             raise PatchError(
                 f"{file.new_name}: changes of binary files can not be applied",
                 kind="parse",
                 line=file.line,
             )
-        if _SUBMODULE in modes:
-            raise PatchError(
-                f"{file.new_name}: submodules can not be changed", kind="parse", line=file.line
-            )
-        if _SYMBOLIC_LINK in modes:
-            raise PatchError(
-                f"{file.new_name}: symbolic links can not be changed", kind="parse", line=file.line
-            )
+        for mode in (file.old_mode, file.new_mode):
+            if mode is not None and kind_of(mode) is None:
+                raise PatchError(
+                    f"{file.new_name}: {mode:06o} is the mode of neither a file nor a link",
+                    kind="parse",
+                    line=file.line,
+                )

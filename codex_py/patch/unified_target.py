@@ -9,6 +9,9 @@ from codex_py.errors import PatchError
 from codex_py.patch.names import stripped
 from codex_py.patch.unified import FileDiff
 
+REMOVING = frozenset({"delete", "uncopy"})
+"""Operations after which there is nothing at the new name."""
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -36,6 +39,12 @@ def targets_of(files: Sequence[FileDiff], root: Path, strip: int | None) -> list
     """
     count = strip if strip is not None else _guessed_strip(files, root)
     return [_target(file, root, count) for file in files]
+
+
+def vacated(targets: Sequence[Target]) -> set[str]:
+    """Paths that a diff removes, if only to put something else there."""
+    removing = {"rename", *REMOVING}
+    return {target.old for target in targets if target.diff.operation in removing}
 
 
 def _names(file: FileDiff, count: int) -> tuple[str | None, str | None]:

@@ -181,9 +181,9 @@ def test_a_diff_whose_line_ends_became_crlf_fits_both_kinds_of_file(tmp_path: Pa
             "Invalid patch hunk on line 1: b/p: changes of binary files can not be applied",
         ),
         (
-            "diff --git a/l b/l\nnew file mode 120000\n--- /dev/null\n+++ b/l\n@@ -0,0 +1 @@\n+x\n",
+            "diff --git a/p b/p\nnew file mode 040000\n",
             "parse",
-            "Invalid patch hunk on line 1: b/l: symbolic links can not be changed",
+            "Invalid patch hunk on line 1: b/p: 040000 is the mode of neither a file nor a link",
         ),
         (
             changed("1", "2", "missing"),
@@ -212,6 +212,16 @@ def test_what_does_not_fit_is_refused(tmp_path: Path, text: str, kind: str, mess
     write(tmp_path, {"f": b"1\n", "g": b"2\n3\n"})
     error = refusal(text, tmp_path)
     assert (error.kind, str(error)) == (kind, message.format(tmp_path))
+
+
+def test_a_diff_of_an_empty_file_fits_no_other_if_strict(tmp_path: Path):
+    write(tmp_path, {"f": b"1\n"})
+    text = (
+        "diff --git a/f b/f\nindex e69de29..d00491f 100644\n--- a/f\n+++ b/f\n@@ -0,0 +1 @@\n+1\n"
+    )
+    assert str(refusal(text, tmp_path, strict=True)) == (
+        f"{tmp_path}/f: the patch is for an empty file, which it is not"
+    )
 
 
 def test_all_failures_are_told_and_nothing_is_written(tmp_path: Path):

@@ -1,9 +1,12 @@
 """Trees of files, and git to compare with."""
 
 import os
+import stat
 import subprocess
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 _ENVIRONMENT = {
     "PATH": os.environ["PATH"],
@@ -42,6 +45,46 @@ def tree(root: Path) -> dict[str, bytes]:
         for path in sorted(root.rglob("*"))
         if path.is_file() and not path.relative_to(root).parts[0].startswith(".git")
     }
+
+
+@dataclass(frozen=True)
+class Node:
+    data: bytes
+    """Of a link, where it leads."""
+    is_link: bool = False
+    is_executable: bool = False
+
+
+Tree: TypeAlias = dict[str, Node]
+DIRECTORY = None
+
+
+def write_nodes(root: Path, tree: Mapping[str, Node]) -> None:
+    root.mkdir(exist_ok=True)
+    for name, node in tree.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if node.is_link:
+            path.symlink_to(os.fsdecode(node.data))
+        else:
+            path.write_bytes(node.data)
+            path.chmod(0o755 if node.is_executable else 0o644)
+
+
+def entries(root: Path) -> dict[str, Node | None]:
+    """All entries by relative path; directories are None."""
+    there: dict[str, Node | None] = {}
+    for path in sorted(root.rglob("*")):
+        name, mode = str(path.relative_to(root)), path.lstat().st_mode
+        if name.partition("/")[0] == ".git":
+            continue
+        if stat.S_ISLNK(mode):
+            there[name] = Node(os.fsencode(path.readlink()), is_link=True)
+        elif stat.S_ISDIR(mode):
+            there[name] = DIRECTORY
+        else:
+            there[name] = Node(path.read_bytes(), is_executable=bool(mode & 0o111))
+    return there
 
 
 def commit_tree(root: Path) -> str:

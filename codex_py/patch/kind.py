@@ -1,0 +1,16 @@
+"""What an entry of a directory can be for git, which says it in the file type of a mode."""
+
+import stat
+from typing import Literal, TypeAlias
+
+Kind: TypeAlias = Literal["file", "link", "submodule"]
+
+SUBMODULE = 0o160000
+"""The mode of a submodule, which is a directory on disk; `stat` knows no such type."""
+
+_KINDS: dict[int, Kind] = {stat.S_IFREG: "file", stat.S_IFLNK: "link", SUBMODULE: "submodule"}
+
+
+def kind_of(mode: int | None) -> Kind | None:
+    """The kind that a mode says; None for no mode, and for one of something else."""
+    return None if mode is None else _KINDS.get(stat.S_IFMT(mode))
