@@ -1,7 +1,10 @@
 """From the command line to the frontend that it asks for. Only that one is imported."""
 
 import os
+import sys
 from collections.abc import Mapping, Sequence
+from types import ModuleType
+from typing import cast
 
 from codex_py import __version__
 from codex_py.errors import CodexError, ExitCode
@@ -24,6 +27,8 @@ def main(argv: Sequence[str]) -> int:
     # Plugins are code of others, and looking for some takes pydantic 60 us for each package that is
     # installed. Set behind the copy: what we start is not to know of it.
     os.environ["PYDANTIC_DISABLE_PLUGINS"] = "__all__"
+    # httpx loads a command-line program of its own wherever click and rich are installed: 60 ms.
+    sys.modules["httpx._main"] = cast("ModuleType", None)
     try:
         # The options of these are their own.
         if argv[:1] in (["apply"], ["a"]):
