@@ -234,6 +234,16 @@ class CommandOutputDelta:
 
 
 @dataclass(frozen=True, slots=True)
+class McpToolCallProgress:
+    """What a server says of how far a call is. Live only."""
+
+    type: ClassVar = None
+    item_id: str
+    message: str
+    """One line: `3/10`, what the server has in words, or both."""
+
+
+@dataclass(frozen=True, slots=True)
 class CallDenied:
     """A policy, the sandbox or the user did not let a call run. Live only."""
 
@@ -306,6 +316,7 @@ Event: TypeAlias = (
     | MessageDelta
     | ReasoningSummaryDelta
     | CommandOutputDelta
+    | McpToolCallProgress
     | CallDenied
     | FilesPatched
     | UsageReported

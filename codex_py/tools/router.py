@@ -7,7 +7,7 @@ output under its own `call_id`, whatever happens in between.
 
 import errno
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, assert_never
 
 from pydantic import BaseModel, ValidationError
@@ -46,10 +46,22 @@ _DENIALS = {"ApprovalDenied", "SandboxDenied"}
 class ToolRouter:
     """Maps calls to tools. One router serves a session; its queue orders the calls of all turns."""
 
-    def __init__(self, tools: Collection[Tool[Any]], *, mcp_servers: Collection[str] = ()) -> None:
-        """`mcp_servers`: names in their wire form, to tell where a flat name's server part ends."""
+    def __init__(
+        self,
+        tools: Collection[Tool[Any]],
+        *,
+        mcp_servers: Collection[str] = (),
+        find_mcp_tool: Callable[[str], Tool[Any] | None] = lambda _: None,
+    ) -> None:
+        """
+        Args:
+            mcp_servers: names in their wire form, to tell where a flat name's server part ends.
+            find_mcp_tool: the tool of an MCP server by its flat name. Which there are changes while they
+                run.
+        """
         self._tools: Mapping[str, Tool[Any]] = {tool.name: tool for tool in tools}
         self._mcp_servers = sorted(mcp_servers, key=len, reverse=True)
+        self._find_mcp_tool = find_mcp_tool
         self._queue = CallQueue()
 
     def build_tool_call(self, item: ResponseItem) -> ToolCall | None:
@@ -120,11 +132,15 @@ class ToolRouter:
             ToolError: no such tool, or arguments that are not its own.
         """
         match call.payload:
-            case McpPayload(server):
-                raise ToolError(
-                    f"unsupported call: {call.tool_name} (no MCP server {server!r} is connected)",
-                    code="UnknownTool",
-                )
+            case McpPayload(server, name, arguments):
+                tool = self._find_mcp_tool(call.tool_name)
+                if tool is None:
+                    raise ToolError(
+                        f"unsupported call: {call.tool_name} (no connected MCP server {server!r} has"
+                        f" a tool {name!r})",
+                        code="UnknownTool",
+                    )
+                return tool, _parse_arguments(tool, arguments)
             case FunctionPayload(arguments):
                 tool = self._tool(call, "call")
                 return tool, _parse_arguments(tool, arguments)

@@ -195,11 +195,11 @@ def test_a_time_out_may_be_any_number(place: Workplace) -> None:
         ),
         (
             ev_function_call("c", "mcp__srv__tool", {}),
-            "unsupported call: mcp__srv__tool (no MCP server 'srv' is connected)",
+            "unsupported call: mcp__srv__tool (no connected MCP server 'srv' has a tool 'tool')",
         ),
         (
             ev_function_call("c", "tool", {}, namespace="mcp__srv"),
-            "unsupported call: mcp__srv__tool (no MCP server 'srv' is connected)",
+            "unsupported call: mcp__srv__tool (no connected MCP server 'srv' has a tool 'tool')",
         ),
         (ev_function_call("c", "mcp__", {}), "unsupported call: mcp__"),
         (ev_function_call("c", "x" * 300, {}), "unsupported call: " + "x" * 300),

@@ -188,7 +188,8 @@ def test_a_function_tool_is_taken_as_a_custom_call_too() -> None:
         (custom("nope", ""), "[ERROR:UnknownTool] unsupported custom tool call: nope"),
         (
             function("mcp__srv__x"),
-            "[ERROR:UnknownTool] unsupported call: mcp__srv__x (no MCP server 'srv' is connected)",
+            "[ERROR:UnknownTool] unsupported call: mcp__srv__x"
+            " (no connected MCP server 'srv' has a tool 'x')",
         ),
         (
             function("add", "{}"),

@@ -1,0 +1,32 @@
+"""Which calls of MCP tools need a yes. Source: Codex 0.169, where it is known."""
+
+from codex_py.config.mcp import ApprovalMode
+from codex_py.mcp.tools import ServerTool
+from codex_py.protocol.approval import ApprovalPolicy, SandboxPolicy
+
+NEVER_ASKS = "MCP tool call requires approval, but approval policy is never"
+
+
+def needs_approval(
+    tool: ServerTool, mode: ApprovalMode, policy: ApprovalPolicy, sandbox: SandboxPolicy
+) -> bool:
+    """Whether somebody has to agree to the call first.
+
+    Tools run outside the sandbox, so it only says how much the user trusts the model with: everything, with
+    full access; else what reads, by the tool's own account, and in a writable workspace what does
+    no harm, as long as the user can be asked about the rest.
+    """
+    unrestricted = sandbox.mode == "danger-full-access"
+    never = policy is ApprovalPolicy.NEVER
+    match mode:
+        case "approve":
+            return False
+        case "prompt":
+            return not (unrestricted and never)
+        case "writes":
+            return not (tool.is_read_only or (unrestricted and never))
+        case "auto":
+            if tool.is_read_only or unrestricted:
+                return False
+            asks = policy in {ApprovalPolicy.ON_REQUEST, ApprovalPolicy.ON_FAILURE}
+            return not (tool.is_harmless and asks and sandbox.mode == "workspace-write")

@@ -1,0 +1,70 @@
+"""The thread item of a call to an MCP server, with what the server says of how far it is."""
+
+import asyncio
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from codex_py.errors import ToolError
+from codex_py.protocol.events import (
+    EventSink,
+    ItemCompleted,
+    ItemStarted,
+    McpToolCall,
+    McpToolCallProgress,
+)
+from codex_py.tools.base import ToolContext
+
+_INTERRUPTED = "the call was interrupted"
+_INTERVAL_S = 0.1
+_MESSAGE_CHARS = 200
+
+
+@contextmanager
+def mcp_item(
+    server: str, tool: str, arguments: Mapping[str, Any], context: ToolContext
+) -> Generator["RunningItem"]:
+    """An item that starts now, and is complete when the context is left, however that is."""
+    item = McpToolCall(id=context.next_item_id(), server=server, tool=tool, arguments=arguments)
+    context.emit(ItemStarted(item))
+    running = RunningItem(item, context.emit)
+    error = _INTERRUPTED
+    try:
+        yield running
+    except ToolError as failure:
+        error = str(failure)
+        raise
+    finally:
+        running.stop()
+        failed = replace(item, error={"message": error}, status="failed")
+        context.emit(ItemCompleted(running.ended or failed))
+
+
+class RunningItem:
+    def __init__(self, item: McpToolCall, emit: EventSink) -> None:
+        self.ended: McpToolCall | None = None
+        self._item = item
+        self._emit = emit
+        self._latest = ""
+        self._timer: asyncio.TimerHandle | None = None
+
+    def end(self, result: dict[str, Any], *, failed: bool = False) -> None:
+        """What it came to, told when the context is left."""
+        self.ended = replace(self._item, result=result, status="failed" if failed else "completed")
+
+    def progress(self, done: float, total: float | None, message: str | None) -> None:
+        """Show how far it is: now and then, and of much only the latest."""
+        share = f"{done:g}" if total is None else f"{done:g}/{total:g}"
+        line = " ".join(f"{share} {message or ''}".split())
+        self._latest = line[:_MESSAGE_CHARS]
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_INTERVAL_S, self._show)
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _show(self) -> None:
+        self._timer = None
+        self._emit(McpToolCallProgress(self._item.id, self._latest))

@@ -1,0 +1,105 @@
+"""What a tool of an MCP server gave back: for the model, and for whoever watches.
+
+Source: the outputs and the `mcp_tool_call` items of Codex 0.169.
+"""
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
+
+from codex_py.protocol.images import MAX_IMAGE_BYTES, image_url, input_image
+from codex_py.protocol.messages import encode_json, input_text, replace_surrogates
+from codex_py.protocol.tools import ToolOutput
+from codex_py.tools.truncate import token_count, truncate_middle, truncate_output
+
+MAX_ITEM_BYTES: Final = 1024 * 1024
+"""Of a result in a thread item: what Codex keeps of a command's output."""
+_MAX_PARTS = 100
+
+
+def is_error(result: Mapping[str, Any]) -> bool:
+    return result.get("isError") is True
+
+
+def call_output(
+    result: Mapping[str, Any], wall_time_s: float, *, limit_tokens: int, image_detail: str
+) -> ToolOutput:
+    """The result for the model, its text within the limit. That it is an error is for the text to tell."""
+    header = f"Wall time: {wall_time_s:.4f} seconds\nOutput:"
+    success = not is_error(result)
+    structured = result.get("structuredContent")
+    if structured is not None:
+        text = truncate_output(_json(structured), limit_tokens)
+        return ToolOutput(f"{header}\n{text}", success=success)
+    parts = _parts(_content(result), limit_tokens, image_detail)
+    return ToolOutput("", content=(input_text(header), *parts), success=success)
+
+
+def item_result(result: Mapping[str, Any]) -> dict[str, Any]:
+    """The result of a thread item, at most about 1 MB of it."""
+    shown: dict[str, Any] = {
+        "content": result.get("content", []),
+        "structured_content": result.get("structuredContent"),
+    }
+    if "_meta" in result:
+        shown["_meta"] = result["_meta"]
+    if len(encode_json(shown)) <= MAX_ITEM_BYTES:
+        return replace_surrogates(shown)
+    text = truncate_middle(_json(shown), MAX_ITEM_BYTES, "bytes")
+    return {"content": [{"type": "text", "text": text}], "structured_content": None}
+
+
+def _content(result: Mapping[str, Any]) -> list[Any]:
+    content = result.get("content")
+    return cast("list[Any]", content) if isinstance(content, list) else []
+
+
+def _parts(content: Sequence[Any], limit_tokens: int, image_detail: str) -> list[dict[str, Any]]:
+    parts: list[dict[str, Any]] = []
+    tokens_left, image_bytes_left = limit_tokens, MAX_IMAGE_BYTES
+    for number, entry in enumerate(content):
+        if number == _MAX_PARTS or tokens_left <= 0:
+            parts.append(input_text(f"[{len(content) - number} more parts left out]"))
+            break
+        url = _image(entry, image_bytes_left)
+        if url is not None:
+            image_bytes_left -= len(url)
+            parts.append(input_image(url, image_detail))
+            continue
+        text = _text(entry)
+        tokens_left -= token_count(len(text.encode(errors="replace")))
+        if tokens_left < 0:
+            text = truncate_output(
+                text, tokens_left + token_count(len(text.encode(errors="replace")))
+            )
+        parts.append(input_text(text))
+    return parts
+
+
+def _text(entry: Any) -> str:
+    match entry:
+        case {"type": "text", "text": str(text)}:
+            return replace_surrogates(text)
+        case {"type": "image"}:
+            # A service refuses the whole request, and every later one, for one image that it can not read.
+            return "[an image that is broken, of an unknown kind, or too large was left out]"
+        case _:
+            return _json(entry)
+
+
+def _image(entry: Any, max_bytes: int) -> str | None:
+    """The data URL of an image that services take, of at most so many bytes."""
+    match entry:
+        case {"type": "image", "data": str(data)} if len(data) <= max_bytes:
+            try:
+                return image_url(base64.b64decode(data))
+            except (binascii.Error, ValueError):
+                return None
+        case _:
+            return None
+
+
+def _json(value: Any) -> str:
+    return json.dumps(replace_surrogates(value), ensure_ascii=False, separators=(",", ":"))
