@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import httpx
 
@@ -13,7 +13,7 @@ from codex_py import __version__
 from codex_py.config.config import Config
 from codex_py.core.session import Session
 from codex_py.core.settings import Choices, TurnSettings
-from codex_py.errors import ConfigError, ModelError
+from codex_py.errors import CodexError, ConfigError, ModelError
 from codex_py.model.auth import find_key
 from codex_py.model.catalog import ModelInfo, model_info
 from codex_py.model.client import HttpModelClient, UnavailableClient
@@ -23,6 +23,7 @@ from codex_py.model.retry import Retries
 from codex_py.model.tape import RecordingTransport, ReplayTransport
 from codex_py.model.transport import http_client, http_transport
 from codex_py.protocol.approval import ApprovalPolicy
+from codex_py.protocol.elicitation import Elicitor, NobodyToAsk
 from codex_py.protocol.events import Event, EventSink
 from codex_py.protocol.stream import ModelClient
 from codex_py.rollout.events import RolloutEvents
@@ -35,6 +36,9 @@ from codex_py.thread import (
 )
 from codex_py.toolbox import Toolbox
 from codex_py.tools.specs import tool_specs
+
+if TYPE_CHECKING:
+    from codex_py.mcp_servers import SessionServers
 
 _COMPACT_AT_PERCENT = 90
 """Of the model's window, as in Codex: a limit of the user's own only counts below."""
@@ -71,14 +75,19 @@ async def open_session(
     sink: EventSink,
     *,
     environment: Mapping[str, str],
+    elicitor: Elicitor | None = None,
 ) -> AsyncGenerator[Session]:
     """A session that is ready for its first turn.
 
     Emits `ThreadStarted` and the warnings. Leaving the context ends the processes of the session, and
     closes its file and its connections.
 
+    Args:
+        elicitor: answers what MCP servers ask the user; None declines.
+
     Raises:
         ConfigError, SessionError: before anything is emitted.
+        CodexError: as early, a required MCP server is not to be had.
     """
     provider = resolve_provider(
         config.model_provider,
@@ -113,6 +122,15 @@ async def open_session(
     async with AsyncExitStack() as stack:
         stack.callback(thread.file.close)
         stack.push_async_callback(model.aclose)
+        servers = _mcp_servers(config, environment, elicitor or NobodyToAsk(), warnings)
+        if servers is not None:
+            stack.push_async_callback(servers.aclose)
+            try:
+                await servers.require()
+            except CodexError:
+                thread.file.discard()
+                raise
+            model = servers.offered_by(model)
         tools = Toolbox(
             config=config,
             secret_names=_secret_names(config, provider),
@@ -121,6 +139,7 @@ async def open_session(
             output_token_limit=config.tool_output_token_limit or info.truncation_limit_tokens,
             environment=environment,
             keep_processes=options.source == "cli",
+            servers=servers,
         )
         stack.push_async_callback(tools.aclose)
         session = Session(
@@ -200,9 +219,9 @@ def _secret_names(config: Config, provider: Provider) -> set[str]:
     if provider.env_key is not None:
         names.add(provider.env_key)
     for server in config.mcp_servers.values():
-        names.update(server.get("env_http_headers", {}).values())
-        if (name := server.get("bearer_token_env_var")) is not None:
-            names.add(name)
+        names.update(server.env_http_headers.values())
+        if server.bearer_token_env_var is not None:
+            names.add(server.bearer_token_env_var)
     return names
 
 
@@ -263,6 +282,23 @@ def _model(
         headers=headers,
         environment=environment,
     )
+
+
+def _mcp_servers(
+    config: Config,
+    environment: Mapping[str, str],
+    elicitor: Elicitor,
+    warn: Callable[[str], None],
+) -> "SessionServers | None":
+    """The servers of the session, started; None where it has none."""
+    if not any(server.enabled for server in config.mcp_servers.values()):
+        return None
+    # 5 ms, which no other session needs to spend.
+    from codex_py.mcp_servers import SessionServers  # noqa: PLC0415
+
+    servers = SessionServers(config, environment, elicitor=elicitor, warn=warn)
+    servers.start()
+    return servers
 
 
 def _transport(

@@ -17,6 +17,7 @@ from codex_py.protocol.approval import ApprovalRequest, Review, ReviewDecision
 from codex_py.protocol.tools import ToolCall, ToolOutput
 
 if TYPE_CHECKING:
+    from codex_py.mcp_servers import SessionServers
     from codex_py.process.sessions import ProcessSessions
     from codex_py.protocol.items import CustomToolCallOutput, FunctionCallOutput
     from codex_py.sandbox.base import Sandbox
@@ -34,6 +35,7 @@ class Toolbox:
         image_detail: str,
         output_token_limit: int,
         keep_processes: bool,
+        servers: "SessionServers | None" = None,
     ) -> None:
         """
         Args:
@@ -43,6 +45,7 @@ class Toolbox:
             output_token_limit: of one result, for the model.
             keep_processes: whether commands go on between turns. Where a turn is all there is, they
                 end with it, so that their items are complete before its last event.
+            servers: the MCP servers; their owner ends them.
         """
         self._config = config
         self._environment = environment
@@ -51,6 +54,7 @@ class Toolbox:
         self._image_detail = image_detail
         self._output_token_limit = output_token_limit
         self._keep_processes = keep_processes
+        self._servers = servers
         self._handlers: ItemHandlers | None = None
         self._processes: ProcessSessions | None = None
         self._sandbox: Sandbox | None = None
@@ -111,7 +115,11 @@ class Toolbox:
             image_detail=self._image_detail,
             max_poll_ms=self._config.background_terminal_max_timeout_ms,
         )
-        router = ToolRouter(tools)
+        if self._servers is None:
+            router = ToolRouter(tools)
+        else:
+            find = self._servers.tool_finder(self._image_detail)
+            router = ToolRouter([*tools, *self._servers.tools()], find_mcp_tool=find)
 
         def context(call_id: str) -> ToolContext:
             # They may have changed since the last turn.

@@ -1,0 +1,181 @@
+"""The MCP servers of a session, from its configuration to what the model is offered of them. LIGHT.
+
+Part of the composition root. It is imported, and anything of MCP is, where a server is configured.
+"""
+
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from codex_py.config.config import Config
+from codex_py.config.mcp import McpServerConfig
+from codex_py.mcp.server import McpServer
+from codex_py.mcp.servers import McpServers
+from codex_py.mcp.settings import HttpTransport, ServerSettings, StdioTransport, Transport
+from codex_py.process.piped import PipedProcess, PipedProcesses
+from codex_py.protocol.elicitation import Elicitor
+from codex_py.protocol.stream import ModelClient, Prompt, ResponseEvent
+from codex_py.tools.mcp_catalogue import McpCatalogue
+
+if TYPE_CHECKING:
+    import httpx2
+
+    from codex_py.tools.base import Tool
+
+_INHERITED: Final = frozenset(
+    {"HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"}
+)
+"""Of our own variables, beside the `LC_` ones, what a server gets unasked: no keys, as in Codex."""
+
+Authorize: TypeAlias = "Callable[[str, McpServerConfig], httpx2.Auth | None]"
+"""Whoever logs in to the server of a name, or None where nobody needs to."""
+
+
+def _nobody(_name: str, _config: McpServerConfig) -> None:
+    return None
+
+
+class SessionServers:
+    """The servers of one session, and its view of their tools."""
+
+    def __init__(
+        self,
+        config: Config,
+        environment: Mapping[str, str],
+        *,
+        elicitor: Elicitor,
+        warn: Callable[[str], None],
+        authorize: Authorize = _nobody,
+    ) -> None:
+        self._configs = {name: c for name, c in config.mcp_servers.items() if c.enabled}
+        self._processes = PipedProcesses()
+        settings = (
+            _settings(name, server, config.cwd, environment, authorize, warn)
+            for name, server in self._configs.items()
+        )
+        self._servers = McpServers(
+            [McpServer(s, spawn=self._spawn, elicitor=elicitor, warn=warn) for s in settings]
+        )
+        self._catalogue = McpCatalogue(self._servers)
+
+    def start(self) -> None:
+        """Start all, in the running loop, and return at once."""
+        self._servers.start()
+
+    async def require(self) -> None:
+        """Wait for those without which there is no session.
+
+        Raises:
+            CodexError: one of them is not to be had.
+        """
+        await self._servers.require()
+
+    def offered_by(self, model: ModelClient) -> ModelClient:
+        """The model's client, whose requests wait for the servers and offer their tools."""
+        return _OfferingClient(model, self._servers, self._catalogue)
+
+    def tools(self) -> "Sequence[Tool[Any]]":
+        """Tools of our own that concern all servers."""
+        # Loads what the first request does not need.
+        from codex_py.tools.mcp_resources import resource_tools  # noqa: PLC0415
+        from codex_py.tools.mcp_search import ToolSearch  # noqa: PLC0415
+
+        return [*resource_tools(self._servers), ToolSearch(self._catalogue)]
+
+    def tool_finder(self, image_detail: str) -> "Callable[[str], Tool[Any] | None]":
+        """Finds the tool of a server by the name that a model writes."""
+        from codex_py.tools.mcp_tool import McpTools  # noqa: PLC0415
+
+        return McpTools(self._servers, self._configs, image_detail=image_detail).find
+
+    async def aclose(self) -> None:
+        """End all servers, and every process of theirs."""
+        try:
+            await self._servers.aclose()
+        finally:
+            self._processes.close()
+
+    def _spawn(self, transport: StdioTransport) -> PipedProcess:
+        return self._processes.spawn(
+            transport.argv, cwd=transport.cwd, environment=transport.environment
+        )
+
+
+class _OfferingClient:
+    def __init__(self, model: ModelClient, servers: McpServers, catalogue: McpCatalogue) -> None:
+        self._model = model
+        self._servers = servers
+        self._catalogue = catalogue
+
+    @asynccontextmanager
+    async def stream(self, prompt: Prompt) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
+        # A request without tools, as the last one of a compaction, is to stay one.
+        if prompt.tools:
+            await self._servers.settled()
+            prompt = replace(prompt, tools=(*prompt.tools, *self._catalogue.specs()))
+        async with self._model.stream(prompt) as events:
+            yield events
+
+    async def aclose(self) -> None:
+        await self._model.aclose()
+
+
+def _settings(
+    name: str,
+    config: McpServerConfig,
+    cwd: Path,
+    environment: Mapping[str, str],
+    authorize: Authorize,
+    warn: Callable[[str], None],
+) -> ServerSettings:
+    transport: Transport
+    if config.command is not None:
+        transport = StdioTransport(
+            argv=(config.command, *config.args),
+            cwd=Path(os.path.normpath(cwd / (config.cwd or ""))),
+            environment=_server_environment(config, environment),
+        )
+    else:
+        assert config.url is not None
+        headers = _headers(name, config, environment, warn)
+        transport = HttpTransport(config.url, headers, authorize(name, config))
+    return ServerSettings(
+        name=name,
+        transport=transport,
+        required=config.required,
+        startup_timeout_s=config.startup_timeout_s,
+        tool_timeout_s=config.tool_timeout_s,
+        enabled_tools=None if config.enabled_tools is None else frozenset(config.enabled_tools),
+        disabled_tools=frozenset(config.disabled_tools),
+    )
+
+
+def _server_environment(config: McpServerConfig, environment: Mapping[str, str]) -> dict[str, str]:
+    wanted = _INHERITED | set(config.env_vars)
+    inherited = {
+        name: value
+        for name, value in environment.items()
+        if name in wanted or name.startswith("LC_")
+    }
+    return {**inherited, **config.env}
+
+
+def _headers(
+    name: str,
+    config: McpServerConfig,
+    environment: Mapping[str, str],
+    warn: Callable[[str], None],
+) -> dict[str, str]:
+    headers = dict(config.http_headers)
+    for header, variable in config.env_http_headers.items():
+        if value := environment.get(variable):
+            headers[header] = value
+    if (variable := config.bearer_token_env_var) is not None:
+        if token := environment.get(variable):
+            headers["Authorization"] = f"Bearer {token}"
+        else:
+            warn(f"MCP server `{name}`: its `bearer_token_env_var` {variable!r} is not set")
+    return headers
