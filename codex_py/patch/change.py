@@ -6,7 +6,7 @@ A `Change` is the fate of one name in one directory; an `Entry` is all that belo
 import os
 import stat
 import time
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
@@ -69,7 +69,7 @@ class Change:
     new: bytes | None
     """Contents afterwards; None for a removal, and in an entry read back if they were not kept."""
     kept: bool
-    """Whether the journal gets the contents. What is not kept is set aside, and can not be undone later."""
+    """Whether the journal has the contents. What is not kept is set aside, and can not be undone later."""
     mode: int | None
     """Permission bits to set; None keeps those of before, or goes by the umask."""
     is_link: bool
@@ -77,7 +77,9 @@ class Change:
     temporary: str
     """A name in the same directory under which it is written, to be renamed."""
     aside: str | None
-    """Path to which what was there is renamed, to be unlinked in the end. None where it is overwritten."""
+    """Path to which what was there is renamed. None where it is overwritten."""
+    in_journal: bool
+    """`aside` is in the journal, and is what that keeps. If not, it is unlinked in the end."""
     owner: tuple[int, int] | None
     """User and group of a file that is made; None for whoever makes it."""
     in_place: bool
@@ -94,6 +96,16 @@ class Change:
         if self.new is not None:
             return contents == self.new
         return self.digest is not None and digest(contents) == self.digest
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """A directory for what the changes of one entry replace. It need not be there yet."""
+
+    path: str
+    """Absolute, no link in it."""
+    device: int
+    """What is on another one can not be renamed into it."""
 
 
 class State(StrEnum):
@@ -132,7 +144,7 @@ class Entry:
     @property
     def needs_finishing(self) -> bool:
         """Whether something remains to be done once all changes are made."""
-        return bool(self.obsolete) or any(change.aside for change in self.changes)
+        return bool(self.obsolete) or any(c.aside and not c.in_journal for c in self.changes)
 
 
 def digest(contents: bytes) -> str:
@@ -142,11 +154,14 @@ def digest(contents: bytes) -> str:
     return hashlib.sha256(contents).hexdigest()
 
 
-def changes_of(files: Sequence[PlannedFile], obsolete: Sequence[str] = ()) -> list[Change]:
+def changes_of(
+    files: Sequence[PlannedFile], obsolete: Sequence[str] = (), store: Store | None = None
+) -> list[Change]:
     """What planned files come to; one that is there neither before nor after is left out.
 
     Args:
         obsolete: directories that will be removed.
+        store: where what is replaced is to be renamed to, if it can.
 
     Raises:
         OSError: a symbolic link is gone that was there when the patch was checked.
@@ -155,7 +170,6 @@ def changes_of(files: Sequence[PlannedFile], obsolete: Sequence[str] = ()) -> li
     prefix = f".codex-py-{os.urandom(6).hex()}"
     room = MAX_KEPT_TOGETHER
     becoming_files = {file.location for file in files if file.present and not file.is_submodule}
-    giving_way = [folder for folder in obsolete if gives_way(folder, becoming_files)]
     changes: list[Change] = []
     for number, file in enumerate(files):
         before = file.before
@@ -181,10 +195,21 @@ def changes_of(files: Sequence[PlannedFile], obsolete: Sequence[str] = ()) -> li
         kept = in_place or (size <= min(MAX_KEPT, room) and (before is None or old is not None))
         if kept:
             room -= size
+        in_journal = (
+            store is not None
+            and kept
+            and not in_place
+            and before is not None
+            and stat.S_ISREG(before.st_mode)
+            and before.st_dev == store.device
+        )
         aside = None
-        if before is not None and (new is None or not kept):
+        if in_journal and store is not None:
+            aside = join(store.path, str(number))
+        elif before is not None and (new is None or not kept):
             # Whatever it is, renaming keeps everything about it for the way back.
-            aside = join(_lasting(folder, giving_way), f"{prefix}-{number}.old.tmp")
+            lasting = _lasting(folder, obsolete, becoming_files)
+            aside = join(lasting, f"{prefix}-{number}.old.tmp")
         changes.append(
             Change(
                 path=file.path,
@@ -200,10 +225,21 @@ def changes_of(files: Sequence[PlannedFile], obsolete: Sequence[str] = ()) -> li
                 owner=file.owner,
                 temporary=f"{prefix}-{number}.tmp",
                 aside=aside,
+                in_journal=in_journal,
                 in_place=in_place,
             )
         )
     return changes
+
+
+def keep_copies(entry: Entry, changes: Iterable[Change]) -> None:
+    """Have the journal copy what these changes of an entry replace, instead of renaming it."""
+    becoming_files = {change.location for change in entry.changes if change.exists}
+    for change in changes:
+        change.in_journal, change.aside = False, None
+        if not change.exists:
+            folder = _lasting(change.folder, entry.obsolete, becoming_files)
+            change.aside = join(folder, change.temporary)
 
 
 def gives_way(folder: str, becoming_files: Set[str]) -> bool:
@@ -215,8 +251,8 @@ def gives_way(folder: str, becoming_files: Set[str]) -> bool:
     return False
 
 
-def _lasting(folder: str, giving_way: Sequence[str]) -> str:
+def _lasting(folder: str, obsolete: Sequence[str], becoming_files: Set[str]) -> str:
     """The nearest directory at or above this one that does not give way to a file."""
-    while folder in giving_way:
+    while folder in obsolete and gives_way(folder, becoming_files):
         folder = split(folder)[0]
     return folder

@@ -3,6 +3,11 @@
 A file is written beside its place and renamed into it, so that nobody ever sees half of it. What was
 there before is kept until the last change is made, and put back if one of them fails. With a journal it
 is put back even if the process is killed, and can be brought back later.
+
+Where the journal is on the same file system, what a file was goes there by renaming, which costs nothing
+and keeps everything about it. For the moment until the new file is renamed to its place, its name is
+missing. That is also faster than to rename one file over another: ext4 then writes the new one to the disk
+at once, and frees the blocks of the old one.
 """
 
 import os
@@ -13,7 +18,16 @@ from dataclasses import dataclass
 from functools import partial
 
 from codex_py.errors import PatchError
-from codex_py.patch.change import Change, Entry, State, Status, changes_of, gives_way
+from codex_py.patch.change import (
+    Change,
+    Entry,
+    State,
+    Status,
+    Store,
+    changes_of,
+    gives_way,
+    keep_copies,
+)
 from codex_py.patch.handles import (
     NOT_REPLACEABLE,
     Directories,
@@ -60,24 +74,27 @@ def commit(
         PatchError: of kind `file`; the message says so if something could not be put back.
     """
     notes: list[str] = []
+    number, store = 0, None
     with ExitStack() as stack:
         directories = stack.enter_context(Directories())
         if journal is not None:
             try:
                 stack.enter_context(journal.locked())
                 notes += journal.recover_locked()
+                number, store = journal.next_entry()
             except OSError as error:
                 notes.append(
                     f"This patch can not be undone: no journal is kept: {describe(error)}."
                 )
                 journal = None
-        entry = Entry(_checked(files, obsolete, directories), undoes, list(obsolete))
+        changes = _checked(files, obsolete, store, directories)
+        entry = Entry(changes, undoes, list(obsolete), number=number)
         entry.made = _missing_directories(entry, made, directories)
         entry.modes = {**(modes or {}), **_modes(obsolete, directories)}
         if journal is not None:
             journal.write(entry)
         with _all_or_nothing(entry, directories, journal):
-            _Transaction(entry, directories).run()
+            _Transaction(entry, directories, journal).run()
             if journal is not None:
                 journal.set_state(
                     entry, State.APPLIED if entry.needs_finishing else State.COMMITTED
@@ -104,11 +121,14 @@ def describe(error: OSError) -> str:
 
 
 def _checked(
-    files: Sequence[PlannedFile], obsolete: Sequence[str], directories: Directories
+    files: Sequence[PlannedFile],
+    obsolete: Sequence[str],
+    store: Store | None,
+    directories: Directories,
 ) -> list[Change]:
     """The changes, if all files are still as they were when the patch was checked."""
     try:
-        changes = changes_of(files, obsolete)
+        changes = changes_of(files, obsolete, store)
     except OSError as error:
         raise PatchError(
             f"A link is gone that the patch removes: {describe(error)}", kind="file"
@@ -192,9 +212,10 @@ def _all_or_nothing(
 
 
 class _Transaction:
-    def __init__(self, entry: Entry, directories: Directories) -> None:
+    def __init__(self, entry: Entry, directories: Directories, journal: Journal | None) -> None:
         self._entry = entry
         self._directories = directories
+        self._journal = journal
 
     def run(self) -> None:
         """
@@ -268,8 +289,7 @@ class _Transaction:
         folder = self._directories.handle(change.folder)
         try:
             if not change.in_place:
-                if change.aside is not None:
-                    self._rename_aside(change, change.aside)
+                self._make_way(change)
                 os.rename(change.temporary, change.name, src_dir_fd=folder, dst_dir_fd=folder)
         except OSError as error:
             self._fall_back(change, error)
@@ -294,16 +314,44 @@ class _Transaction:
             raise _failure(change.path, error) from error
         unlink_if_there(change.temporary, dir_fd=self._directories.handle(change.folder))
         change.in_place = True
+        if change.in_journal:
+            self._keep_copies()
 
     def _set_aside(self, change: Change) -> None:
         _check_unchanged(change, self._directories)
         try:
-            self._rename_aside(change, change.aside or "")
+            self._make_way(change)
         except OSError as error:
             raise _failure(change.path, error, "delete") from error
 
-    def _rename_aside(self, change: Change, aside: str) -> None:
-        folder, name = split(aside)
+    def _make_way(self, change: Change) -> None:
+        """Rename what is to be set aside."""
+        if change.in_journal:
+            try:
+                self._rename_aside(change)
+            except OSError as error:
+                # Mounts can differ though the device does not.
+                if error.errno not in NOT_REPLACEABLE:
+                    raise
+                self._keep_copies()
+            else:
+                return
+        if change.aside is not None:
+            self._rename_aside(change)
+
+    def _keep_copies(self) -> None:
+        """Have the journal copy what has not been renamed into it yet."""
+        left = [
+            change
+            for change in self._entry.changes
+            if change.in_journal and self._directories.status(*split(change.aside or "")) is None
+        ]
+        keep_copies(self._entry, left)
+        if self._journal is not None:
+            self._journal.write(self._entry)
+
+    def _rename_aside(self, change: Change) -> None:
+        folder, name = split(change.aside or "")
         source = self._directories.handle(change.folder)
         target = self._directories.handle(folder)
         os.rename(change.name, name, src_dir_fd=source, dst_dir_fd=target)

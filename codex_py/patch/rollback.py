@@ -29,13 +29,13 @@ def roll_back(entry: Entry, directories: Directories) -> list[str]:
     Returns:
         The paths that could not be put back.
     """
-    lost: list[str] = []
+    lost: dict[str, None] = {}
     for change in reversed(entry.changes):
         if change.exists:
             try:
                 _take_back(change, directories)
             except OSError:
-                lost.append(change.path)
+                lost[change.path] = None
     for folder in reversed(entry.made):
         # Not empty, or not made yet.
         with suppress(OSError):
@@ -48,14 +48,14 @@ def roll_back(entry: Entry, directories: Directories) -> list[str]:
             try:
                 _bring_from_aside(change, change.aside, directories)
             except OSError:
-                lost.append(change.path)
-    return lost
+                lost[change.path] = None
+    return list(lost)
 
 
 def finish(entry: Entry, directories: Directories) -> None:
     """Remove what is left over when all changes are made. What can not be removed stays."""
     for change in entry.changes:
-        if change.aside is not None:
+        if change.aside is not None and not change.in_journal:
             folder, name = split(change.aside)
             with suppress(OSError):
                 os.unlink(name, dir_fd=directories.handle(folder))
@@ -79,7 +79,7 @@ def _take_back(change: Change, directories: Directories) -> None:
         return
     # Times are too coarse to tell that a file was not overwritten in place.
     untouched = Status.of(found) == change.before
-    if stat.S_ISDIR(found.st_mode) or (untouched and not change.kept):
+    if stat.S_ISDIR(found.st_mode) or (untouched and change.aside is not None):
         # A directory that was to give way to the file, or what was to be set aside.
         return
     folder = directories.handle(change.folder)

@@ -1,9 +1,12 @@
+import errno
 import fcntl
 import os
 import resource
+import shutil
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from itertools import count
@@ -52,8 +55,15 @@ def made(tmp_path: Path) -> Journal:
 
 
 def files(journal: Journal) -> list[str]:
+    """Of the journal, without the lock and what was replaced."""
     folder = journal.cwd.parent / "home" / "codex-py" / "journal"
-    return sorted(path.name for path in folder.iterdir() if path.name != "lock")
+    return sorted(path.name for path in folder.iterdir() if path.suffix not in {"", ".replaced"})
+
+
+def replaced(journal: Journal, number: int) -> dict[str, str]:
+    """Contents of the files that a patch replaced, as they lie in the journal, by inode."""
+    folder = journal.cwd.parent / "home" / "codex-py" / "journal" / f"{number}.replaced"
+    return {str(path.stat().st_ino): path.read_text(encoding="utf-8") for path in folder.iterdir()}
 
 
 @pytest.mark.parametrize("kept", [change.MAX_KEPT, 100])
@@ -177,7 +187,7 @@ def test_a_file_that_was_edited_after_the_cut_is_not_overwritten(made: Journal):
     old = tree(made.cwd)
     for moment in count():
         assert killed_at(moment, lambda: patch(made, *ALL_KINDS))
-        if (made.cwd / "plain").read_text(encoding="utf-8") == "2\n":
+        if tree(made.cwd).get("plain", old["plain"])[1] == b"2\n":
             break
         made.recover()
     (made.cwd / "plain").write_text("mine\n", encoding="utf-8")
@@ -189,6 +199,82 @@ def test_a_file_that_was_edited_after_the_cut_is_not_overwritten(made: Journal):
     assert files(made) == ["1.interrupted"]
     # What was there before is still to be had.
     assert next(c.old for c in made.read(1).changes if c.name == "plain") == b"1\n"
+
+
+def test_what_is_replaced_is_moved_into_the_journal_and_can_be_had_from_there(made: Journal):
+    plain, gone = made.cwd / "plain", made.cwd / "gone"
+    inodes = [str(path.stat().st_ino) for path in (plain, gone)]
+    patch(made, "*** Update File: plain", "-1", "+2", "*** Delete File: gone")
+    assert replaced(made, 1) == dict(zip(inodes, ["1\n", "g\n"], strict=True))
+    assert [change.old for change in made.read(1).changes] == [b"1\n", b"g\n"]
+    # The new contents are a copy: what is done to the file later does not change what is kept.
+    with plain.open("a", encoding="utf-8") as stream:
+        stream.write("more\n")
+    assert [change.new for change in made.read(1).changes] == [b"2\n", None]
+
+
+def test_the_journal_may_be_moved(made: Journal):
+    patch(made, "*** Update File: plain", "-1", "+2")
+    home = made.cwd.parent / "home"
+    moved = Journal(home.rename(home.with_name("elsewhere")), made.cwd)
+    assert [change.old for change in moved.read(1).changes] == [b"1\n"]
+
+
+def test_who_still_has_a_replaced_file_open_does_not_change_what_is_brought_back(made: Journal):
+    with (made.cwd / "plain").open("a", encoding="utf-8") as stream:
+        patch(made, "*** Update File: plain", "-1", "+2")
+        stream.write("more\n")
+    with pytest.raises(DamagedEntry, match=r"what was in .*plain has been changed"):
+        made.read(1)
+
+
+@pytest.mark.parametrize(("code", "first"), [(errno.EXDEV, 0), (errno.EACCES, 2)])
+def test_what_can_not_be_moved_into_the_journal_is_copied(
+    made: Journal, monkeypatch: pytest.MonkeyPatch, code: int, first: int
+):
+    # As between two mounts of one device, and where not every file may be moved.
+    real, left = os.rename, first
+
+    def rename(source: Path | str, target: Path | str, **handles: int) -> None:
+        nonlocal left
+        if str(target).isdecimal():
+            left -= 1
+            if left < 0:
+                raise OSError(code, os.strerror(code))
+        real(source, target, **handles)
+
+    monkeypatch.setattr(os, "rename", rename)
+    check_each_kill(made)
+    left = first
+    number = patch(made, *ALL_KINDS).number
+    assert number is not None
+    assert len(replaced(made, number)) == first
+
+
+def test_a_journal_on_another_file_system_has_copies(made: Journal):
+    shared_memory = Path("/dev/shm")
+    if not shared_memory.is_dir() or shared_memory.stat().st_dev == made.cwd.stat().st_dev:
+        pytest.skip("there is no other file system")
+    with tempfile.TemporaryDirectory(dir=shared_memory) as home:
+        check_each_kill(Journal(Path(home), made.cwd))
+        assert not list(Path(home).rglob("*.replaced"))
+
+
+def check_each_kill(journal: Journal) -> None:
+    """That a patch can be undone, and leaves all of the old or all of the new whenever it is killed."""
+    old = tree(journal.cwd)
+    patch(journal, *ALL_KINDS)
+    new = tree(journal.cwd)
+    for moment in count():
+        if tree(journal.cwd) == new:
+            plan_undo(journal).commit()
+        assert tree(journal.cwd) == old, f"killed at {moment - 1}"
+        if not killed_at(moment, lambda: patch(journal, *ALL_KINDS)):
+            break
+        journal.recover()
+    assert tree(journal.cwd) == new
+    plan_undo(journal).commit()
+    assert tree(journal.cwd) == old
 
 
 def test_patches_of_several_processes_take_turns(tmp_path: Path):
@@ -220,8 +306,9 @@ for _ in range(20):
     ended = [(process.communicate(timeout=30)[1], process.returncode) for process in running]
     assert ended == [(b"", 0)] * 3
     assert (root / "counter").read_text(encoding="utf-8") == "60\n"
-    names = {path.name for path in (tmp_path / "home/codex-py/journal").iterdir()}
-    assert names == {"lock", *[f"{n}.committed" for n in range(1, 61)]}
+    assert sorted(files(Journal(tmp_path / "home", root))) == sorted(
+        f"{n}.committed" for n in range(1, 61)
+    )
 
 
 def test_a_lock_that_is_never_let_go_ends_in_an_error(made: Journal):
@@ -291,7 +378,12 @@ def test_the_journal_is_for_its_owner_alone(made: Journal):
     patch(made, *ALL_KINDS)
     folder = made.cwd.parent / "home" / "codex-py" / "journal"
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (folder, *folder.iterdir())}
-    assert modes == {"journal": 0o700, "1.committed": 0o600, "lock": 0o600}
+    assert modes == {
+        "journal": 0o700,
+        "1.committed": 0o600,
+        "1.replaced": 0o700,
+        "lock": 0o600,
+    }
 
 
 def test_the_journal_forgets_what_is_too_old_too_much_or_too_many(
@@ -316,6 +408,21 @@ def test_the_journal_forgets_what_is_too_old_too_much_or_too_many(
     monkeypatch.setattr(journal, "MAX_TOTAL_BYTES", 100)
     add(8)
     assert made.numbers() == [8]
+
+
+def test_what_was_replaced_counts_as_part_of_the_journal_and_goes_with_its_entry(
+    made: Journal, monkeypatch: pytest.MonkeyPatch
+):
+    (made.cwd / "big").write_text("x\n" * 5000, encoding="utf-8")
+    folder = made.cwd.parent / "home" / "codex-py" / "journal"
+    patch(made, "*** Delete File: big")
+    patch(made, "*** Update File: plain", "-1", "+2")
+    monkeypatch.setattr(journal, "MAX_TOTAL_BYTES", 9000)
+    # As by a process that was killed while it forgot an entry.
+    shutil.copytree(folder / "1.replaced", folder / "3.replaced")
+    patch(made, "*** Delete File: gone")
+    assert made.numbers() == [4, 2]
+    assert {path.name for path in folder.glob("*.replaced")} == {"2.replaced", "4.replaced"}
 
 
 @pytest.mark.parametrize("state", ["prepared", "applied", "writing"])
