@@ -1,8 +1,9 @@
 """Turn envelopes into unified diffs and back, going by the files that they are for.
 
 Either way, what comes out does the same to these files as what went in. An envelope can not say that a
-file is to end without a newline, to change its mode, to be a copy, or to hold what is not UTF-8; its lines
-end as the first line of the file does, and in a new file in LF. A diff that does any of this is refused.
+file is to end without a newline, to change its mode, or to hold what is not UTF-8, and nothing of symbolic
+links, submodules and files in place of directories; the lines of a file end as its first line does, and in
+a new file in LF. A diff that does any of this is refused.
 """
 
 import stat
@@ -12,6 +13,7 @@ from pathlib import Path
 from codex_py.errors import PatchError
 from codex_py.patch.apply import plan_patch
 from codex_py.patch.exact_diff import exact_diff
+from codex_py.patch.kind import kind_of
 from codex_py.patch.lines import BLANK
 from codex_py.patch.plan import FileChangePlan, PatchPlan
 from codex_py.patch.unified import DiffHunk
@@ -49,10 +51,12 @@ def to_envelope(diff: str, cwd: Path) -> str:
 
 def _section(change: FileChangePlan, cwd: Path) -> str:
     """The lines of one file, joined; checked to do what the change does."""
-    if reason := _unsayable(change, cwd):
+    if reason := _unsayable_entry(change, cwd) or _unsayable_contents(change):
         path = change.move_to or change.path
         raise PatchError(f"{path}: an envelope can not say {reason}", kind="parse")
     section = ""
+    if change.old is None or change.new is None:
+        return "\n".join(_lines(change, cwd, 0))
     for context in _CONTEXTS:
         section = "\n".join(_lines(change, cwd, context))
         if _does(section, change, cwd):
@@ -62,11 +66,24 @@ def _section(change: FileChangePlan, cwd: Path) -> str:
     raise PatchError(f"{change.path}: an envelope can not say {reason}", kind="parse")
 
 
-def _unsayable(change: FileChangePlan, cwd: Path) -> str | None:
+def _unsayable_entry(change: FileChangePlan, cwd: Path) -> str | None:
     for path in (change.path, change.move_to or change.path):
         name = str(path.relative_to(cwd))
         if "\n" in name or name != name.strip(BLANK):
             return f"a name with a line break in it or blanks around it: {name!r}"
+    kinds = {kind_of(change.old_mode), kind_of(change.new_mode), kind_of(change.replaced_mode)}
+    if "link" in kinds or "submodule" in kinds:
+        return f"what becomes of a {'symbolic link' if 'link' in kinds else 'submodule'}"
+    if change.new is None:
+        return None
+    if (change.move_to or change.path).is_dir():
+        return "that a file takes the place of a directory"
+    if change.move_to is not None and change.path in change.move_to.parents:
+        return "that a directory takes the place of a file that is moved into it"
+    return None
+
+
+def _unsayable_contents(change: FileChangePlan) -> str | None:
     if change.new is None:
         return None
     old_bits = stat.S_IMODE(change.old_mode) if change.old_mode is not None else None
@@ -192,6 +209,6 @@ def _opposite(change: FileChangePlan) -> Iterator[FileChangePlan]:
         change.replaced,
         None,
         change.new_mode,
-        change.new_mode,
+        change.replaced_mode or change.new_mode,
     )
     yield FileChangePlan(change.path, "add", None, None, change.old, None, None, change.old_mode)

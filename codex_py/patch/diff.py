@@ -1,11 +1,13 @@
 """Show what a plan changes as a unified diff in the manner of git."""
 
 import difflib
-import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
 
+from codex_py.errors import PatchError
+from codex_py.patch.git_words import in_git_words
+from codex_py.patch.kind import kind_of, written_mode
 from codex_py.patch.names import quoted
 from codex_py.patch.plan import FileChangePlan
 
@@ -33,7 +35,7 @@ def git_diff(
     """
     parts: list[str] = []
     room = _MAX_CHARACTERS
-    waiting = list(changes)
+    waiting = [part for change in changes for part in _parts(change)]
     for number, change in enumerate(waiting):
         header = _header(change, root)
         body = "Not shown: the diff is too long\n"
@@ -48,6 +50,16 @@ def git_diff(
         room -= len(header) + len(body)
         parts.append(header + body)
     return "".join(parts)
+
+
+def _parts(change: FileChangePlan) -> list[FileChangePlan]:
+    """What becomes of links as git has to say it; for files that would show less of what happens."""
+    if {kind_of(change.old_mode), kind_of(change.new_mode)} <= {"file", None}:
+        return [change]
+    try:
+        return list(in_git_words(change))
+    except PatchError:
+        return [change]
 
 
 def _name(path: Path, root: Path | None) -> str:
@@ -69,22 +81,17 @@ def _header(change: FileChangePlan, root: Path | None) -> str:
     header = f"diff --git {_side('a', change.path, root)} {_side('b', destination, root)}\n"
     is_new = change.old is None and change.old_mode is None
     if change.kind == "delete":
-        header += f"deleted file mode {_mode(change.old_mode)}\n"
+        header += f"deleted file mode {written_mode(change.old_mode)}\n"
     elif is_new:
-        header += f"new file mode {_mode(change.new_mode)}\n"
-    elif _mode(change.old_mode) != _mode(change.new_mode):
-        header += f"old mode {_mode(change.old_mode)}\nnew mode {_mode(change.new_mode)}\n"
+        header += f"new file mode {written_mode(change.new_mode)}\n"
+    elif written_mode(change.old_mode) != written_mode(change.new_mode):
+        header += (
+            f"old mode {written_mode(change.old_mode)}\nnew mode {written_mode(change.new_mode)}\n"
+        )
     if change.move_to is not None:
         old, new = _name(change.path, root), _name(change.move_to, root)
         header += f"rename from {_quoted(old)}\nrename to {_quoted(new)}\n"
     return header
-
-
-def _mode(mode: int | None) -> str:
-    """As git knows modes: a link, an executable file or any other one."""
-    if mode is not None and stat.S_ISLNK(mode):
-        return "120000"
-    return "100755" if mode is not None and mode & 0o100 else "100644"
 
 
 def _body(change: FileChangePlan, root: Path | None) -> str:

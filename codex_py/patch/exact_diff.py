@@ -4,13 +4,14 @@ For people there is `codex_py.patch.diff`, which is bounded and leaves out what 
 """
 
 import difflib
-import stat
 from collections.abc import Iterable, Iterator, Sequence
 from io import BytesIO
 from itertools import takewhile
 from pathlib import Path
 
 from codex_py.errors import PatchError
+from codex_py.patch.git_words import in_git_words
+from codex_py.patch.kind import kind_of, written_mode
 from codex_py.patch.names import quoted
 from codex_py.patch.plan import FileChangePlan
 from codex_py.patch.unified import NO_NEWLINE
@@ -26,40 +27,26 @@ def exact_diff(changes: Iterable[FileChangePlan], root: Path, context: int = 3) 
     Contents are written as they are, whatever their encoding, NUL bytes included.
 
     Raises:
-        PatchError: a file is outside of `root`, was removed without being read, or is a symbolic link.
+        PatchError: a file is outside of `root`, or what was there is not known, or git has no words for it.
     """
-    return b"".join([_file(part, root, context) for change in changes for part in _parts(change)])
-
-
-def _parts(change: FileChangePlan) -> Iterator[FileChangePlan]:
-    """The change, or what it comes to where git has no word for it: a move onto a file that is there."""
-    if change.move_to is None or change.replaced is None:
-        yield change
-        return
-    yield FileChangePlan(change.path, "delete", None, change.old, None, old_mode=change.old_mode)
-    yield FileChangePlan(
-        change.move_to,
-        "update",
-        None,
-        change.replaced,
-        change.new,
-        old_mode=change.new_mode,
-        new_mode=change.new_mode,
+    return b"".join(
+        [_file(part, root, context) for change in changes for part in in_git_words(change)]
     )
 
 
 def _file(change: FileChangePlan, root: Path, context: int) -> bytes:
     if change.kind == "delete" and change.old is None:
         raise PatchError(f"{change.path}: its contents are not known", kind="file")
-    if change.old_mode is not None and stat.S_ISLNK(change.old_mode):
-        raise PatchError(
-            f"{change.path}: a symbolic link can not be written as a diff", kind="file"
-        )
+    for mode, text in ((change.old_mode, change.old), (change.new_mode, change.new)):
+        if kind_of(mode) == "submodule" and not text:
+            raise PatchError(f"{change.path}: the submodule's commit is not known", kind="file")
     old_name = _name(change.path, root)
     new_name = _name(change.move_to or change.path, root)
     old_side, new_side = quoted(f"a/{old_name}"), quoted(f"b/{new_name}")
     header = b"diff --git %s %s\n" % (old_side, new_side)
-    old_mode, new_mode = _mode(change.old_mode), _mode(change.new_mode)
+    old_mode, new_mode = (
+        written_mode(mode).encode() for mode in (change.old_mode, change.new_mode)
+    )
     is_new, is_gone = change.old is None, change.new is None
     if is_new:
         header += b"new file mode %s\n" % new_mode
@@ -84,10 +71,6 @@ def _name(path: Path, root: Path) -> str:
     if not path.is_relative_to(root):
         raise PatchError(f"{path} is outside of {root}", kind="refused")
     return str(path.relative_to(root))
-
-
-def _mode(mode: int | None) -> bytes:
-    return b"100755" if mode is not None and mode & 0o100 else b"100644"
 
 
 def _hunks(old: Sequence[bytes], new: Sequence[bytes], context: int) -> Iterator[bytes]:

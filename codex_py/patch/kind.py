@@ -14,3 +14,17 @@ _KINDS: dict[int, Kind] = {stat.S_IFREG: "file", stat.S_IFLNK: "link", SUBMODULE
 def kind_of(mode: int | None) -> Kind | None:
     """The kind that a mode says; None for no mode, and for one of something else."""
     return None if mode is None else _KINDS.get(stat.S_IFMT(mode))
+
+
+def written_mode(mode: int | None) -> str:
+    """A mode as git writes it: all it says of a file is whether it is executable.
+
+    None, for what the umask decides, is that of a file which is not.
+    """
+    match kind_of(mode):
+        case "link":
+            return "120000"
+        case "submodule":
+            return f"{SUBMODULE:o}"
+        case _:
+            return "100755" if mode is not None and mode & 0o100 else "100644"

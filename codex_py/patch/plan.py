@@ -38,6 +38,7 @@ class FileChangePlan:
     """File type and permission bits, as `st_mode`; None where there was no file."""
     new_mode: int | None = field(default=None, compare=False)
     """None for a deleted file, and for a new one whose bits the umask decides."""
+    replaced_mode: int | None = field(default=None, compare=False)
 
 
 class PatchPlan:
@@ -164,7 +165,7 @@ def _changes(files: Sequence[PlannedFile]) -> list[FileChangePlan]:
     for file in files:
         origin = file.origin
         if file.present and origin is not None and not origin.present:
-            changes.append(_change(origin, file, "update", Path(file.path), file.old))
+            changes.append(_change(origin, file, "update", Path(file.path)))
         elif file.present:
             kind = "add" if file.before is None or file.added else "update"
             changes.append(_change(file, file, kind))
@@ -178,7 +179,6 @@ def _change(
     new: PlannedFile,
     kind: Literal["add", "delete", "update"],
     move_to: Path | None = None,
-    replaced: bytes | None = None,
 ) -> FileChangePlan:
     return FileChangePlan(
         Path(old.path),
@@ -186,9 +186,10 @@ def _change(
         move_to,
         old.old,
         new.new,
-        replaced,
+        new.old if move_to else None,
         old_mode=_old_mode(old.before),
         new_mode=_new_mode(new),
+        replaced_mode=_old_mode(new.before) if move_to else None,
     )
 
 

@@ -126,6 +126,47 @@ def test_what_an_envelope_can_not_say_is_refused(tmp_path: Path, diff: str, reas
     assert caught.value.reason == f"{tmp_path}/{reason}"
 
 
+@pytest.mark.parametrize(
+    ("diff", "reason"),
+    [
+        (
+            "diff --git a/l b/l\ndeleted file mode 120000\n--- a/l\n+++ /dev/null\n@@ -1 +0,0 @@\n-f\n"
+            "\\ No newline at end of file\n",
+            "l: an envelope can not say what becomes of a symbolic link",
+        ),
+        (
+            "diff --git a/m b/m\nnew file mode 160000\n--- /dev/null\n+++ b/m\n@@ -0,0 +1 @@\n"
+            "+Subproject commit 1234567890123456789012345678901234567890\n",
+            "m: an envelope can not say what becomes of a submodule",
+        ),
+        (
+            "diff --git a/d/f b/d\nrename from d/f\nrename to d\n",
+            "d: an envelope can not say that a file takes the place of a directory",
+        ),
+        (
+            "diff --git a/f b/f/g\nrename from f\nrename to f/g\n",
+            "f/g: an envelope can not say that a directory takes the place of a file that is moved into it",
+        ),
+    ],
+)
+def test_what_an_envelope_can_not_say_of_entries_is_refused(tmp_path: Path, diff: str, reason: str):
+    write(tmp_path, {"f": b"1\n", "d/f": b"2\n"})
+    (tmp_path / "l").symlink_to("f")
+    with pytest.raises(PatchError) as caught:
+        to_envelope(diff, tmp_path)
+    assert caught.value.reason == f"{tmp_path}/{reason}"
+
+
+def test_files_in_place_of_one_another_can_be_said(tmp_path: Path):
+    files = {"f": b"1\n"}
+    write(tmp_path / "a", files)
+    diff = (
+        "--- a/f\n+++ /dev/null\n@@ -1 +0,0 @@\n-1\n--- /dev/null\n+++ b/f/g\n@@ -0,0 +1 @@\n+2\n"
+    )
+    envelope = to_envelope(diff, tmp_path / "a")
+    assert applied(files, envelope, tmp_path / "b") == {"f/g": b"2\n"}
+
+
 def test_an_empty_file_is_filled_with_what_an_envelope_can_say_only(tmp_path: Path):
     write(tmp_path, {"f": b""})
     with pytest.raises(PatchError, match="can not say what is not UTF-8"):

@@ -114,8 +114,14 @@ def test_what_a_diff_of_git_does_is_written_again_as_another(tmp_path: Path):
             "/p/x: its contents are not known",
         ),
         (
-            FileChangePlan(ROOT / "x", "delete", None, b"y", None, old_mode=0o120777),
-            "/p/x: a symbolic link can not be written as a diff",
+            FileChangePlan(
+                ROOT / "x", "update", ROOT / "z", b"y", b"y2", old_mode=0o120777, new_mode=0o100644
+            ),
+            "/p/x: a symbolic link that gives way to a file of another name can not be written as a diff",
+        ),
+        (
+            FileChangePlan(ROOT / "x", "delete", None, b"", None, old_mode=0o160000),
+            "/p/x: the submodule's commit is not known",
         ),
     ],
 )

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from codex_py.errors import PatchError
+from codex_py.patch.convert import reversed_diff
 from codex_py.patch.journal import Journal
 from codex_py.patch.undo import plan_undo
 from codex_py.patch.unified_plan import plan_unified
-from tests.patch.trees import DIRECTORY, Node, Tree, entries, write_nodes
+from tests.patch.trees import DIRECTORY, Node, Tree, entries, git, write_nodes
 
 END = "\\ No newline at end of file\n"
 COMMIT = "Subproject commit 1234567890123456789012345678901234567890"
@@ -173,6 +174,20 @@ def test_it_is_applied_and_undone_and_done_again(
     assert entries(root) == before
     plan_undo(journal, 2).commit()
     assert entries(root) == new
+
+
+@pytest.mark.parametrize(("case", "old", "diff", "new"), CASES, ids=[case[0] for case in CASES])
+def test_git_applies_it_and_its_reverse_as_we_do(
+    tmp_path: Path, case: str, old: Tree, diff: str, new: dict[str, Node | None]
+):
+    write_nodes(tmp_path, old)
+    before = entries(tmp_path)
+    backwards = reversed_diff(diff, tmp_path)
+    git(tmp_path, "apply", "-", stdin=diff.encode())
+    assert entries(tmp_path) == new
+    if "submodule" not in case:
+        git(tmp_path, "apply", "-", stdin=backwards.encode())
+        assert entries(tmp_path) == before
 
 
 @pytest.mark.parametrize(

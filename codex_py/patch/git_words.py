@@ -1,0 +1,50 @@
+"""Changes as git has words for them."""
+
+from collections.abc import Iterator
+
+from codex_py.errors import PatchError
+from codex_py.patch.kind import kind_of
+from codex_py.patch.plan import FileChangePlan
+
+
+def in_git_words(change: FileChangePlan) -> Iterator[FileChangePlan]:
+    """The change itself, or what it comes to where git has to say it in several.
+
+    That is so for a move onto a file that is there, for a change of type, and, if only because they need no
+    mode that way, for changes of links and submodules; but not where they are just renamed.
+
+    Raises:
+        PatchError: a file was moved whose name was a link to it: where that led is not known any more.
+    """
+    kinds = {kind_of(change.old_mode), kind_of(change.new_mode)}
+    is_file = kinds <= {"file", None}
+    if change.replaced is None and (is_file or change.old == change.new):
+        yield change
+        return
+    if change.move_to is not None and "link" in kinds and "file" in kinds:
+        raise PatchError(
+            f"{change.path}: a symbolic link that gives way to a file of another name can not be written "
+            "as a diff",
+            kind="file",
+        )
+    path = change.move_to or change.path
+    if change.old is not None or change.new is None:
+        yield FileChangePlan(
+            change.path, "delete", None, change.old, None, old_mode=change.old_mode
+        )
+    if change.replaced is not None and is_file and kind_of(change.replaced_mode) in {"file", None}:
+        yield FileChangePlan(
+            path,
+            "update",
+            None,
+            change.replaced,
+            change.new,
+            old_mode=change.replaced_mode or change.new_mode,
+            new_mode=change.new_mode,
+        )
+        return
+    if change.replaced is not None:
+        mode = change.replaced_mode
+        yield FileChangePlan(path, "delete", None, change.replaced, None, old_mode=mode)
+    if change.new is not None:
+        yield FileChangePlan(path, "add", None, None, change.new, new_mode=change.new_mode)
