@@ -96,7 +96,10 @@ class McpServer:
                 except RequestFailed as error:
                     if error.code == "ConnectionLost":
                         raise RequestFailed(await up.epitaph, "ConnectionLost") from error
-                    raise
+                    if (status := self._http_status) is None:
+                        raise
+                    self._http_status = None
+                    raise RequestFailed(_http_text(status)) from error
         except TimeoutError as error:
             raise RequestFailed(
                 f"timed out awaiting {method} after {limit_s:g}s", "Timeout"
@@ -181,9 +184,11 @@ class McpServer:
         except TimeoutError:
             limit_s = self.settings.startup_timeout_s
             end = f"did not come up within {limit_s:g} s (`startup_timeout_sec`)"
+        except RequestFailed as error:
+            end = str(error)
         except Exception as error:  # noqa: BLE001
             # Whatever a server, or the SDK because of it, comes up with is no reason for us to end.
-            end = _innermost(error)
+            end = f"{'failed' if process else 'could not be reached'}: {_innermost(error)}"
         finally:
             if process is not None:
                 has_exited = process.exited.is_set()

@@ -1,0 +1,110 @@
+import asyncio
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from codex_py.mcp.request import RequestFailed
+from codex_py.mcp.settings import HttpTransport, ServerSettings
+from tests.support.mcp import started
+from tests.support.mcp_http import HttpMcpServer, http_mcp_server
+
+
+def server(url: str, **transport: Any) -> ServerSettings:
+    headers = {"X-Team": "blue", "Authorization": "Bearer t0k"}
+    return ServerSettings(name="web", transport=HttpTransport(url, headers, **transport))
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_server_at_an_address_is_spoken_to_until_the_end(tmp_path: Path, stream: bool) -> None:
+    async def run(url: str) -> None:
+        async with started(tmp_path, others=[server(url)]) as it:
+            assert list(it.servers.tools()) == ["mcp__web__echo"]
+            assert await it.call("web", "echo", a=1) == {
+                "content": [{"type": "text", "text": '{"a": 1}'}]
+            }
+            assert it.warnings == []
+
+    with http_mcp_server(stream=stream) as http:
+        asyncio.run(run(http.url))
+        (call,) = http.sent("tools/call")
+        assert (call["x-team"], call["authorization"]) == ("blue", "Bearer t0k")
+        assert (call["mcp-session-id"], call["mcp-protocol-version"]) == ("s1", "2025-11-25")
+        assert len(http.sent("DELETE")) == 1
+
+
+def test_a_refusal_is_told_with_its_status(tmp_path: Path) -> None:
+    async def run(url: str) -> None:
+        async with started(tmp_path, others=[server(url)]) as it:
+            assert it.warnings == ["MCP server `web` answered with HTTP 401 Unauthorized"]
+
+    with http_mcp_server(refuse=401) as http:
+        asyncio.run(run(http.url))
+
+
+def test_a_call_that_is_refused_leaves_the_connection_alone(tmp_path: Path) -> None:
+    async def run(http: HttpMcpServer) -> None:
+        async with started(tmp_path, others=[server(http.url)]) as it:
+            http.refuse = 503
+            with pytest.raises(RequestFailed, match="answered with HTTP 503 Service Unavailable"):
+                await it.call("web", "echo")
+            http.refuse = None
+            assert await it.call("web", "echo") == {"content": [{"type": "text", "text": "{}"}]}
+
+    with http_mcp_server() as http:
+        asyncio.run(run(http))
+        assert len(http.sent("initialize")) == 1
+
+
+def test_where_nobody_listens_is_told(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with started(tmp_path, others=[server("http://127.0.0.1:1/mcp")]) as it:
+            assert it.warnings == [
+                "MCP server `web` could not be reached: All connection attempts failed"
+            ]
+
+    asyncio.run(run())
+
+
+def test_a_server_that_forgot_the_session_is_greeted_anew(tmp_path: Path) -> None:
+    async def run(http: HttpMcpServer) -> None:
+        async with started(tmp_path, others=[server(http.url)]) as it:
+            http.forget = True
+            with pytest.raises(RequestFailed, match="answered with HTTP 404 Not Found") as lost:
+                await it.call("web", "echo")
+            assert lost.value.code == "ConnectionLost"
+            assert await it.call("web", "echo") == {"content": [{"type": "text", "text": "{}"}]}
+
+    with http_mcp_server() as http:
+        asyncio.run(run(http))
+        assert len(http.sent("initialize")) == 2
+        assert len(http.sent("tools/call")) == 2
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_result_without_end_is_not_taken(tmp_path: Path, stream: bool) -> None:
+    async def run(url: str) -> None:
+        async with started(tmp_path, others=[server(url)]) as it:
+            with pytest.raises(RequestFailed):
+                await it.call("web", "echo")
+
+    with http_mcp_server(stream=stream, result_bytes=33 << 20) as http:
+        asyncio.run(run(http.url))
+
+
+class Signed(httpx2.Auth):
+    def auth_flow(self, request: httpx2.Request) -> Generator[httpx2.Request, httpx2.Response]:
+        request.headers["X-Signed"] = "yes"
+        yield request
+
+
+def test_whoever_logs_in_signs_every_request(tmp_path: Path) -> None:
+    async def run(url: str) -> None:
+        async with started(tmp_path, others=[server(url, auth=Signed())]) as it:
+            await it.call("web", "echo")
+
+    with http_mcp_server() as http:
+        asyncio.run(run(http.url))
+        assert all(headers["x-signed"] == "yes" for _, headers, _ in http.requests)

@@ -1,0 +1,101 @@
+"""Start MCP servers as a session does, without one."""
+
+import json
+import os
+import sys
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from codex_py.mcp.request import OnProgress
+from codex_py.mcp.server import McpServer
+from codex_py.mcp.servers import McpServers
+from codex_py.mcp.settings import ServerSettings, StdioTransport
+from codex_py.process.piped import PipedProcess, PipedProcesses
+from codex_py.protocol.elicitation import Elicitation, ElicitationAnswer, Elicitor, NobodyToAsk
+
+ODD_SERVER = Path(__file__).parents[1] / "mcp" / "servers" / "odd.py"
+
+
+@dataclass
+class ScriptedElicitor:
+    answer: ElicitationAnswer
+    asked: list[Elicitation] = field(default_factory=list[Elicitation])
+
+    async def elicit(self, elicitation: Elicitation) -> ElicitationAnswer:
+        self.asked.append(elicitation)
+        return self.answer
+
+
+@dataclass
+class Started:
+    """Servers that are up, or have failed to be."""
+
+    servers: McpServers
+    warnings: list[str]
+    log: Path
+    """What the odd servers were sent, a message a line."""
+
+    def get(self, name: str) -> McpServer:
+        server = self.servers.get(name)
+        assert server is not None
+        return server
+
+    async def call(
+        self, server: str, tool: str, on_progress: OnProgress | None = None, **arguments: Any
+    ) -> dict[str, Any]:
+        params = {"name": tool, "arguments": arguments}
+        return await self.get(server).request("tools/call", params, on_progress)
+
+    def sent(self, method: str) -> list[dict[str, Any]]:
+        """The parameters of all messages of a method, of all servers."""
+        lines = self.log.read_text(encoding="utf-8").splitlines()
+        messages = [json.loads(line) for line in lines]
+        return [m.get("params", {}) for m in messages if m.get("method") == method]
+
+
+def odd_command(behaviour: str, log: Path) -> tuple[str, ...]:
+    # Without site-packages it is up in 20 ms.
+    return (sys.executable, "-ES", str(ODD_SERVER), behaviour, str(log))
+
+
+@asynccontextmanager
+async def started(
+    tmp_path: Path,
+    *behaviours: str,
+    elicitor: Elicitor | None = None,
+    others: Sequence[ServerSettings] = (),
+    **settings: Any,
+) -> AsyncGenerator[Started]:
+    """Odd servers, each named for its behaviour, and any others."""
+    processes = PipedProcesses()
+    warnings: list[str] = []
+    log = tmp_path / "messages"
+
+    def spawn(transport: StdioTransport) -> PipedProcess:
+        return processes.spawn(transport.argv, cwd=transport.cwd, environment=transport.environment)
+
+    def server(settings: ServerSettings) -> McpServer:
+        return McpServer(
+            settings, spawn=spawn, elicitor=elicitor or NobodyToAsk(), warn=warnings.append
+        )
+
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    odd = [
+        ServerSettings(
+            name=behaviour,
+            transport=StdioTransport(odd_command(behaviour, log), tmp_path, environment),
+            **settings,
+        )
+        for behaviour in behaviours
+    ]
+    servers = McpServers([server(one) for one in (*odd, *others)])
+    servers.start()
+    try:
+        await servers.settled()
+        yield Started(servers, warnings, log)
+    finally:
+        await servers.aclose()
+        processes.close()

@@ -1,0 +1,106 @@
+"""An MCP server at an address, which answers what a test tells it to."""
+
+import json
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+@dataclass
+class HttpMcpServer:
+    url: str = ""
+    stream: bool = False
+    """Answer with an event stream instead of JSON."""
+    refuse: int | None = None
+    """Answer every POST with this status."""
+    forget: bool = False
+    """Know no session but new ones, until the next `initialize`."""
+    result_bytes: int = 0
+    """Length of what `echo` adds to its answer."""
+    requests: list[tuple[str, dict[str, str], str]] = field(
+        default_factory=list[tuple[str, dict[str, str], str]]
+    )
+    """HTTP method, headers with names in lower case, and the method of the message."""
+
+    def sent(self, method: str) -> list[dict[str, str]]:
+        """The headers of the requests of one method, HTTP's or MCP's."""
+        return [headers for http, headers, mcp in self.requests if method in {http, mcp}]
+
+
+@contextmanager
+def http_mcp_server(**settings: Any) -> Generator[HttpMcpServer]:
+    state = HttpMcpServer(**settings)
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            method = body.get("method", "")
+            self._note(method)
+            if method == "initialize":
+                state.forget = False
+            if state.refuse is not None:
+                self._send(state.refuse, b"", "text/plain")
+            elif state.forget:
+                self._send(404, b"", "text/plain")
+            elif "id" not in body:
+                self._send(202, b"", "text/plain")
+            else:
+                answer = {"jsonrpc": "2.0", "id": body["id"], "result": _result(state, body)}
+                data = json.dumps(answer).encode()
+                if state.stream:
+                    data = b"event: message\ndata: " + data + b"\n\n"
+                self._send(200, data, "text/event-stream" if state.stream else "application/json")
+
+        def do_GET(self) -> None:
+            self._note("")
+            self._send(405, b"", "text/plain")
+
+        def do_DELETE(self) -> None:
+            self._note("")
+            self._send(200, b"", "text/plain")
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+        def _note(self, method: str) -> None:
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            state.requests.append((self.command, headers, method))
+
+        def _send(self, status: int, data: bytes, kind: str) -> None:
+            self.send_response(status)
+            self.send_header("content-type", kind)
+            self.send_header("content-length", str(len(data)))
+            self.send_header("mcp-session-id", "s1")
+            self.end_headers()
+            self.wfile.write(data)
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads = True
+        state.url = f"http://127.0.0.1:{server.server_address[1]}/mcp"
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield state
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def _result(state: HttpMcpServer, message: dict[str, Any]) -> dict[str, Any]:
+    match message["method"]:
+        case "initialize":
+            return {
+                "protocolVersion": message["params"]["protocolVersion"],
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "http", "version": "1"},
+            }
+        case "tools/list":
+            return {"tools": [{"name": "echo", "inputSchema": {"type": "object"}}]}
+        case _:
+            text = json.dumps(message["params"]["arguments"]) + "x" * state.result_bytes
+            return {"content": [{"type": "text", "text": text}]}
