@@ -8,6 +8,7 @@ out have to be those of the later release.
 import os
 import re
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,7 @@ from pathlib import Path
 
 from codex_py.errors import PatchError
 from codex_py.patch.convert import to_envelope
+from codex_py.patch.kind import written_mode
 
 _ROOT = Path(__file__).resolve().parents[2]
 _RELEASE = re.compile(r"(.+)-(\d[\w.]*)")
@@ -151,13 +153,16 @@ def _envelope(diff: bytes, old: Path) -> tuple[str, set[str]]:
     return "\n".join(["*** Begin Patch", *sections, "*** End Patch\n"]), unsayable
 
 
-def _contents(root: Path) -> dict[str, tuple[bytes, bool]]:
-    """Contents of each file, and whether it is executable, by relative path."""
-    return {
-        str(path.relative_to(root)): (path.read_bytes(), os.access(path, os.X_OK))
-        for path in root.rglob("*")
-        if path.is_file() and not path.is_symlink()
-    }
+def _contents(root: Path) -> dict[str, tuple[bytes, str]]:
+    """By relative path, contents of each file or where a link leads, and the mode that git gives it."""
+    contents: dict[str, tuple[bytes, str]] = {}
+    for path in root.rglob("*"):
+        name, mode = str(path.relative_to(root)), path.lstat().st_mode
+        if stat.S_ISLNK(mode):
+            contents[name] = os.fsencode(path.readlink()), written_mode(mode)
+        elif stat.S_ISREG(mode):
+            contents[name] = path.read_bytes(), written_mode(mode)
+    return contents
 
 
 def main() -> None:
