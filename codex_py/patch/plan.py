@@ -187,20 +187,22 @@ def _change(
         old.old,
         new.new,
         new.old if move_to else None,
-        old_mode=_old_mode(old.before),
-        new_mode=_new_mode(new),
-        replaced_mode=_old_mode(new.before) if move_to else None,
+        old_mode=mode_before(old.before),
+        new_mode=mode_after(new),
+        replaced_mode=mode_before(new.before) if move_to else None,
     )
 
 
-def _old_mode(before: os.stat_result | None) -> int | None:
+def mode_before(before: os.stat_result | None) -> int | None:
+    """What was there, as `FileChangePlan.old_mode` has it."""
     if before is None:
         return None
     # What a patch knows of directories is submodules.
     return SUBMODULE if stat.S_ISDIR(before.st_mode) else before.st_mode
 
 
-def _new_mode(file: PlannedFile) -> int | None:
+def mode_after(file: PlannedFile) -> int | None:
+    """What will be there, as `FileChangePlan.new_mode` has it."""
     if not file.present:
         return None
     if file.is_submodule:

@@ -20,7 +20,7 @@ from codex_py.patch.entry_file import DamagedEntry
 from codex_py.patch.handles import Directories, read_file
 from codex_py.patch.journal import Journal
 from codex_py.patch.overlay import PlannedFile
-from codex_py.patch.plan import FileChangePlan
+from codex_py.patch.plan import FileChangePlan, mode_after, mode_before
 
 
 class EditedSince(PatchError):
@@ -145,7 +145,15 @@ def entries(journal: Journal) -> tuple[list[Entry], list[int]]:
 def changes_of_entry(entry: Entry) -> list[FileChangePlan]:
     """What a patch did to each file."""
     return [
-        FileChangePlan(Path(change.path), _fate(change), None, change.old, change.new)
+        FileChangePlan(
+            Path(change.path),
+            _fate(change),
+            None,
+            change.old,
+            change.new,
+            old_mode=change.before.mode if change.before else None,
+            new_mode=_mode_after(change),
+        )
         for change in entry.changes
     ]
 
@@ -220,7 +228,26 @@ def _reversed(file: PlannedFile, change: Change) -> PlannedFile:
 
 
 def _file_change(file: PlannedFile) -> FileChangePlan:
-    return FileChangePlan(Path(file.path), _kind(file.old, file.new), None, file.old, file.new)
+    return FileChangePlan(
+        Path(file.path),
+        _kind(file.old, file.new),
+        None,
+        file.old,
+        file.new,
+        old_mode=mode_before(file.before),
+        new_mode=mode_after(file),
+    )
+
+
+def _mode_after(change: Change) -> int | None:
+    if not change.exists:
+        return None
+    if change.is_link:
+        return stat.S_IFLNK | 0o777
+    if change.mode is not None:
+        return stat.S_IFREG | change.mode
+    was_file = change.before is not None and stat.S_ISREG(change.before.mode)
+    return change.before.mode if change.before is not None and was_file else None
 
 
 def _fate(change: Change) -> Literal["add", "delete", "update"]:
