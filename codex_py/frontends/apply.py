@@ -7,8 +7,10 @@ from pathlib import Path
 from codex_py.config.paths import codex_home, project_root
 from codex_py.errors import CodexError, PatchError
 from codex_py.frontends.apply_options import ApplyOptions, apply_options, exit_code
-from codex_py.frontends.apply_report import Report, write_out
+from codex_py.frontends.apply_report import Report
 from codex_py.frontends.patch_input import patch_input
+from codex_py.frontends.stopping import Stopped, raise_when_stopped
+from codex_py.frontends.streams import print_out
 from codex_py.frontends.terminal import printable
 from codex_py.patch.formats import Detected, detect
 from codex_py.patch.journal import Journal
@@ -30,20 +32,32 @@ def run_apply(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     if options.help:
         from codex_py.frontends.help import APPLY  # noqa: PLC0415
 
-        return write_out(APPLY)
+        return print_out(APPLY)
+    raise_when_stopped()
+    report = Report(environment, as_json=options.json)
+    try:
+        return _apply(options, environment, report)
+    except CodexError as error:
+        report.failure(error)
+        raise
+    except Stopped as stopped:
+        report.failure(CodexError(str(stopped), code="aborted"))
+        return stopped.tell()
+
+
+def _apply(options: ApplyOptions, environment: Mapping[str, str], report: Report) -> int:
     cwd = _folder(options.cd)
     given = patch_input(options.file, cwd, environment)
-    report = Report(environment, as_json=options.json, size=len(given.data))
     is_written = False
     try:
         found = detect(given.data)
-        report.found(found.kind, found.found, given.source)
+        report.found(found.kind, found.found, given.source, len(given.data))
         if found.kind == "envelope":
             options.refuse_for_envelope()
         base = given.cwd or cwd
         if options.convert:
             text = _converted(found, base, options)
-            return write_out(printable(text) if os.isatty(1) else text)
+            return print_out(printable(text) if os.isatty(1) else text)
         journal = _journal(environment, cwd, report)
         if journal is not None:
             for sentence in journal.recover():
@@ -56,12 +70,12 @@ def run_apply(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         report.progress(f"Writing {len(plan.changes)} files …")
         is_written = True
         committed = plan.commit(journal)
+        report.committed(committed)
         return report.fitting(plan, cwd, committed, _write_rejects(plan, cwd, report))
     except PatchError as error:
         if error.kind == "empty":
             error = PatchError("the patch is empty: no files were modified", kind="empty")
         error.exit_code = exit_code(error, written=is_written)
-        report.failure(error)
         raise error
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from codex_py.config.paths import codex_home
 from codex_py.errors import CodexError, PatchError
 from codex_py.frontends.patch_input import read_stdin
+from codex_py.frontends.stopping import Stopped, raise_when_stopped
 from codex_py.frontends.streams import READER_LEFT, OutputStream
 from codex_py.patch.apply import plan_patch
 from codex_py.patch.commit import describe
@@ -49,6 +50,14 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _apply(text: str) -> int:
+    raise_when_stopped()
+    try:
+        return _applied(text)
+    except Stopped as stopped:
+        return stopped.exit_code
+
+
+def _applied(text: str) -> int:
     try:
         cwd = Path.cwd()
     except OSError as error:

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from codex_py.errors import ExitCode, PatchError
-from codex_py.frontends.streams import READER_LEFT, OutputStream
+from codex_py.errors import CodexError, ExitCode, PatchError
+from codex_py.frontends.streams import OutputStream, print_out
 from codex_py.frontends.terminal import Style, printable, wants_color
 from codex_py.patch.commit import Committed
 from codex_py.patch.plan import PatchPlan
@@ -21,10 +21,9 @@ class Report:
 
     Args:
         as_json: the facts are one JSON object, whether the patch is applied or not.
-        size: of the patch, bytes.
     """
 
-    def __init__(self, environment: Mapping[str, str], *, as_json: bool, size: int) -> None:
+    def __init__(self, environment: Mapping[str, str], *, as_json: bool) -> None:
         self._as_json = as_json
         self._stderr = OutputStream(2)
         self._on_terminal = os.isatty(1)
@@ -32,9 +31,16 @@ class Report:
         self._style = Style(color=color)
         self._facts: dict[str, Any] = {}
         self._notes: list[str] = []
-        self._shows_progress = os.isatty(2) and size > _LONG_BYTES
+        self._shows_progress = False
 
-    def found(self, kind: Literal["envelope", "unified"], in_words: str, source: str) -> None:
+    def found(
+        self, kind: Literal["envelope", "unified"], in_words: str, source: str, size: int
+    ) -> None:
+        """
+        Args:
+            size: of the input, bytes.
+        """
+        self._shows_progress = os.isatty(2) and size > _LONG_BYTES
         self._facts = {"format": kind, "found": in_words, "source": source}
         self._tell(f"Found {in_words} in {source}.")
 
@@ -46,6 +52,10 @@ class Report:
     def note(self, sentence: str) -> None:
         self._notes.append(sentence)
         self._tell(f"Note: {sentence}")
+
+    def committed(self, committed: Committed) -> None:
+        """To be told of what is written as soon as it is: what comes after may fail."""
+        self._facts |= {"applied": True, "undo": committed.number}
 
     def fitting(
         self,
@@ -76,21 +86,26 @@ class Report:
         incomplete = plan.rejects or plan.conflicts
         return printed or (ExitCode.PATCH if incomplete else 0)
 
-    def failure(self, error: PatchError) -> None:
+    def failure(self, error: CodexError) -> None:
         """Tell a program why nothing was changed; people are told by whoever handles the error."""
         self.progress("")
         if not self._as_json:
             return
+        cause = {"code": error.code, "message": str(error)}
+        reason = str(error)
+        if isinstance(error, PatchError):
+            cause["kind"] = error.kind
+            reason = error.reason
         row = {
-            **self._facts,
             "applied": False,
+            **self._facts,
             "files": [],
             "hunks": [],
             "notes": self._notes,
-            "reasons": [error.reason],
-            "error": {"code": error.code, "kind": error.kind, "message": str(error)},
+            "reasons": [reason],
+            "error": cause,
         }
-        write_out(json.dumps(row) + "\n")
+        print_out(json.dumps(row) + "\n")
 
     def _print_json(
         self,
@@ -131,7 +146,7 @@ class Report:
             "conflicts": [str(path) for path in plan.conflicts],
             "undo": committed.number if committed else None,
         }
-        return write_out(json.dumps(row) + "\n")
+        return print_out(json.dumps(row) + "\n")
 
     def _print_text(self, plan: PatchPlan, cwd: Path, committed: Committed | None) -> int:
         summary = plan.summary()
@@ -139,13 +154,13 @@ class Report:
             files = summary.partition("\n")[2]
             summary = f"The patch fits. It would update the following files:\n{files}"
         if not self._on_terminal:
-            return write_out(summary)
+            return print_out(summary)
         # Loaded where it is shown: 1 ms, and difflib's 3.
         from codex_py.patch.diff import git_diff  # noqa: PLC0415
 
         diff = printable(git_diff(plan.changes, cwd))
         lines = [self._colored(line) for line in diff.split("\n")]
-        return write_out("\n".join(lines) + printable(summary))
+        return print_out("\n".join(lines) + printable(summary))
 
     def _colored(self, line: str) -> str:
         if line.startswith(("diff --git ", "--- ", "+++ ")):
@@ -163,13 +178,3 @@ class Report:
     def _tell(self, sentence: str) -> None:
         self.progress("")
         self._stderr.write_text(f"{printable(sentence)}\n")
-
-
-def write_out(text: str) -> int:
-    """Write to standard output; 0, or the exit code if that fails."""
-    stdout = OutputStream(1)
-    # A diff keeps the bytes that are not UTF-8.
-    stdout.write(text.encode(errors="surrogateescape"))
-    if stdout.failure is None:
-        return 0
-    return READER_LEFT if stdout.reader_left else ExitCode.TURN_FAILED

@@ -7,9 +7,9 @@ from types import ModuleType
 from typing import cast
 
 from codex_py import __version__
-from codex_py.errors import CodexError, ExitCode
+from codex_py.errors import CodexError
 from codex_py.frontends.arguments import Arguments, UsageError, parse_arguments, suggestion
-from codex_py.frontends.streams import READER_LEFT, OutputStream
+from codex_py.frontends.streams import OutputStream, print_out
 from codex_py.frontends.terminal import printable
 
 _COMMANDS = ("exec", "apply", "undo", "sandbox", "execpolicy", "demo", "config", "help")
@@ -60,7 +60,7 @@ def _run(arguments: Arguments, environment: Mapping[str, str]) -> int:
     command = arguments.words[0] if arguments.words else None
     words = arguments.words[1:]
     if arguments.version:
-        return _print(f"codex-py {__version__}\n")
+        return print_out(f"codex-py {__version__}\n")
     if arguments.help:
         return _help(command)
     match command:
@@ -111,7 +111,7 @@ def _config(words: Sequence[str], arguments: Arguments, environment: Mapping[str
         profile=arguments.profile,
         ignore_user_config=arguments.ignore_user_config,
     )
-    return _print(f"{text}\n")
+    return print_out(f"{text}\n")
 
 
 def _help(command: str | None) -> int:
@@ -119,7 +119,7 @@ def _help(command: str | None) -> int:
 
     texts = {"exec": EXEC, "e": EXEC, "apply": APPLY, "a": APPLY, "config": CONFIG, "undo": UNDO}
     texts |= {"sandbox": SANDBOX, "execpolicy": EXECPOLICY}
-    return _print(texts.get(command or "", TOP))
+    return print_out(texts.get(command or "", TOP))
 
 
 def _no_command(word: str | None) -> str:
@@ -129,11 +129,3 @@ def _no_command(word: str | None) -> str:
     if near := suggestion(word, _COMMANDS):
         return f"unknown command {word!r}.{near}"
     return "put quotes around the prompt"
-
-
-def _print(text: str) -> int:
-    stdout = OutputStream(1)
-    stdout.write_text(text)
-    if stdout.failure is None:
-        return 0
-    return READER_LEFT if stdout.reader_left else ExitCode.TURN_FAILED

@@ -5,12 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from codex_py.errors import ExitCode
 from codex_py.execpolicy.decision import RuleMatch
 from codex_py.execpolicy.rules import read_rules
 from codex_py.frontends.arguments import CommandParser, UsageError
 from codex_py.frontends.help import EXECPOLICY
-from codex_py.frontends.streams import READER_LEFT, OutputStream
+from codex_py.frontends.streams import OutputStream, print_out
 from codex_py.frontends.terminal import printable
 
 _WITH_VALUE = {"-r", "--rules", "-c", "--config", "--enable", "--disable"}
@@ -23,14 +22,14 @@ def run_execpolicy(argv: Sequence[str]) -> int:
         CodexError: the command line, or a file of rules, is not good.
     """
     if argv[:1] in (["-h"], ["--help"], ["help"]):
-        return _print(EXECPOLICY)
+        return print_out(EXECPOLICY)
     if argv[:1] != ["check"]:
         raise UsageError("say what to do: codex-py execpolicy check --rules FILE -- COMMAND")
     start = _command_start(argv)
     options = _parser().parse_args(list(argv[1:start]))
     command = argv[start + 1 :] if argv[start : start + 1] == ["--"] else argv[start:]
     if options.help:
-        return _print(EXECPOLICY)
+        return print_out(EXECPOLICY)
     if not options.rules:
         raise UsageError("say which rules: codex-py execpolicy check --rules FILE -- COMMAND")
     if not command:
@@ -40,7 +39,7 @@ def run_execpolicy(argv: Sequence[str]) -> int:
         OutputStream(2).write_text(f"Warning: {printable(warning)}\n")
     match = rules.decide(command, resolve_paths=options.resolve_host_executables)
     style: dict[str, Any] = {"indent": 2} if options.pretty else {"separators": (",", ":")}
-    return _print(json.dumps(_report(match), ensure_ascii=False, **style) + "\n")
+    return print_out(json.dumps(_report(match), ensure_ascii=False, **style) + "\n")
 
 
 def _parser() -> CommandParser:
@@ -79,11 +78,3 @@ def _report(match: RuleMatch | None) -> dict[str, Any]:
         found = {name: value for name, value in fields.items() if value is not None}
         report["matchedRules"].append({"prefixRuleMatch": found})
     return report | {"decision": match.decision}
-
-
-def _print(text: str) -> int:
-    stdout = OutputStream(1)
-    stdout.write_text(text)
-    if stdout.failure is None:
-        return ExitCode.DONE
-    return READER_LEFT if stdout.reader_left else ExitCode.TURN_FAILED

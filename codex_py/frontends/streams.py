@@ -7,11 +7,30 @@ import stat
 import time
 from collections.abc import Callable
 
+from codex_py.errors import ExitCode
+
 READER_LEFT = 141
 """The exit code for an output that nobody reads any more: 128 + SIGPIPE, as a shell reports it."""
 
 _ATOMIC = 4096
 """Bytes that a pipe takes without blocking once it is ready: PIPE_BUF of Linux."""
+
+
+def print_out(text: str) -> int:
+    """Write all there is to say to standard output; 0, or the exit code if that fails, which is told.
+
+    Bytes that were decoded with `surrogateescape` go out as they were.
+    """
+    stdout = OutputStream(1)
+    stdout.write(text.encode(errors="surrogateescape"))
+    if stdout.failure is None:
+        return ExitCode.DONE
+    if stdout.reader_left:
+        return READER_LEFT
+    OutputStream(2).write_text(
+        f"Error: Failed to write to standard output: {stdout.failure.strerror}\n"
+    )
+    return ExitCode.TURN_FAILED
 
 
 class OutputStream:

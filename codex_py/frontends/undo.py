@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from codex_py.config.paths import codex_home
-from codex_py.errors import CodexError, ExitCode
+from codex_py.errors import CodexError
 from codex_py.frontends.arguments import CommandParser, UsageError
 from codex_py.frontends.help import UNDO
-from codex_py.frontends.streams import READER_LEFT, OutputStream
+from codex_py.frontends.stopping import Stopped, raise_when_stopped
+from codex_py.frontends.streams import OutputStream, print_out
 from codex_py.frontends.terminal import printable
 from codex_py.patch.apply import FileChangePlan
 from codex_py.patch.change import Entry
@@ -39,11 +40,19 @@ def run_undo(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """
     options = _parser().parse_args(argv)
     if options.help:
-        return _print(UNDO)
+        return print_out(UNDO)
     if options.list and (options.show or options.force or options.id is not None):
         raise UsageError("--list stands alone")
     if options.show and options.force:
         raise UsageError("--show changes nothing, so there is nothing to force")
+    raise_when_stopped()
+    try:
+        return _run(options, environment)
+    except Stopped as stopped:
+        return stopped.tell()
+
+
+def _run(options: argparse.Namespace, environment: Mapping[str, str]) -> int:
     journal = Journal(codex_home(environment), _directory(options.cd))
     for sentence in journal.recover():
         _tell(f"{sentence}\n")
@@ -55,11 +64,11 @@ def run_undo(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         plan = plan_undo(journal, options.id, force=options.force)
     except EditedSince as error:
         if options.json:
-            _print(
+            print_out(
                 _line({"error": {"code": error.code, "message": str(error)}, "diff": error.diff})
             )
         else:
-            _print(printable(error.diff))
+            print_out(printable(error.diff))
             _tell("--force undoes it all the same; what it replaces is kept.\n")
         raise
     return _undo(plan, as_json=options.json)
@@ -98,9 +107,9 @@ def _list(journal: Journal, *, as_json: bool) -> int:
             {**_facts(entry, undone), "files": _rows(changes_of_entry(entry))} for entry in known
         ]
         rows += [{"id": number, "state": "damaged"} for number in damaged]
-        return _print("".join([_line(row) for row in rows]))
+        return print_out("".join([_line(row) for row in rows]))
     if not known and not damaged:
-        return _print("No patches are kept.\n")
+        return print_out("No patches are kept.\n")
     table = [("ID", "TIME", "STATE", "DIRECTORY", "FILES")]
     for entry in known:
         facts = _facts(entry, undone)
@@ -118,7 +127,7 @@ def _list(journal: Journal, *, as_json: bool) -> int:
         ).rstrip()
         for row in table
     ]
-    return _print("\n".join(lines) + "\n")
+    return print_out("\n".join(lines) + "\n")
 
 
 def _show(journal: Journal, entry: Entry, *, as_json: bool) -> int:
@@ -126,8 +135,8 @@ def _show(journal: Journal, entry: Entry, *, as_json: bool) -> int:
     changes = changes_of_entry(entry)
     diff = git_diff(changes, Path(entry.cwd))
     if as_json:
-        return _print(_line({**_facts(entry, undone), "files": _rows(changes), "diff": diff}))
-    return _print(printable(diff))
+        return print_out(_line({**_facts(entry, undone), "files": _rows(changes), "diff": diff}))
+    return print_out(printable(diff))
 
 
 def _undo(plan: UndoPlan, *, as_json: bool) -> int:
@@ -136,7 +145,7 @@ def _undo(plan: UndoPlan, *, as_json: bool) -> int:
         _tell(f"{note}\n")
     if as_json:
         row = {"undone": plan.entry.number, "id": committed.number, "files": _rows(plan.changes)}
-        return _print(_line(row))
+        return print_out(_line(row))
     letters = {"add": "A", "update": "M", "delete": "D"}
     lines = [f"Undid patch {plan.entry.number}:"]
     lines += [
@@ -145,7 +154,7 @@ def _undo(plan: UndoPlan, *, as_json: bool) -> int:
     ]
     if committed.number is not None:
         lines.append(f"To do it again: codex-py undo {committed.number}")
-    return _print("\n".join(lines) + "\n")
+    return print_out("\n".join(lines) + "\n")
 
 
 def _facts(entry: Entry, undone: Mapping[int, int]) -> dict[str, Any]:
@@ -181,11 +190,3 @@ def _line(row: Mapping[str, Any]) -> str:
 
 def _tell(text: str) -> None:
     OutputStream(2).write_text(printable(text))
-
-
-def _print(text: str) -> int:
-    stdout = OutputStream(1)
-    stdout.write_text(text)
-    if stdout.failure is None:
-        return 0
-    return READER_LEFT if stdout.reader_left else ExitCode.TURN_FAILED

@@ -10,6 +10,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
+from codex_py.patch.access import Folders, refuse_locked_file
 from codex_py.patch.handles import join, read_file, split
 
 MAX_REMEMBERED = 16 * 1024 * 1024
@@ -73,6 +74,7 @@ class Overlay:
         self._files: dict[str, PlannedFile] = {}
         """By location."""
         self._real_folders: dict[str, str] = {"/": "/"}
+        self._folders = Folders()
         self._directories: set[str] = set()
         """Known to be directories, on disk or once the patch is applied."""
 
@@ -162,10 +164,11 @@ class Overlay:
         if file.present:
             _refuse_special(file)
             self._contents(file)
-            if not file.touched and not os.access(file.location, os.W_OK):
-                raise _error(errno.EACCES)
+            if not file.touched:
+                refuse_locked_file(file.location)
         else:
             self._make_room(file.location)
+            self._folders.refuse_locked(split(file.location)[0])
         file.new, file.present, file.touched = data, True, True
         if added:
             file.added, file.origin = True, None
@@ -183,6 +186,8 @@ class Overlay:
         _refuse_special(file)
         if not file.touched and os.path.isdir(file.location):  # noqa: PTH112
             raise _error(errno.EISDIR)
+        if not file.touched:
+            self._folders.refuse_locked(split(file.location)[0])
         if file.has_type(stat.S_IFLNK):
             file.old = os.fsencode(os.readlink(file.location))  # noqa: PTH115
         elif (

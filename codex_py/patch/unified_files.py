@@ -81,7 +81,10 @@ class DiffPlanner:
         file = self._tree.entry(target.old)
         if target.diff.old_kind is None:
             # A diff of `diff -u` is of what a link leads to.
-            file = self._tree.followed(file)
+            try:
+                file = self._tree.followed(file)
+            except OSError as error:
+                raise _file_error("read file to update", target.old, error) from error
         new = self._patcher.patched(target, file, self._current(file, target))
         if new is None:
             return False
@@ -116,7 +119,7 @@ class DiffPlanner:
                 f"({len(left.data)} bytes more)",
                 kind="match",
             )
-        self._tree.remove(file)
+        self._remove(file, target)
         self.named.append(("D", target.old_shown))
         return True
 
@@ -129,16 +132,23 @@ class DiffPlanner:
             new = replace(new, mode=stat.S_IMODE(source.before.st_mode))
         if file is not source:
             self._refuse_existing(file, new, target)
-        self._put(file, new, target)
         if target.diff.operation == "copy":
+            self._put(file, new, target)
             file.added = True
             self.named.append(("A", target.new_shown))
             return True
         if file is not source and target.old not in self._destinations:
-            self._tree.remove(source)
+            self._remove(source, target)
             file.origin = source.origin or (source if source.before is not None else None)
+        self._put(file, new, target)
         self.named.append(("M", target.new_shown))
         return True
+
+    def _remove(self, file: PlannedFile, target: Target) -> None:
+        try:
+            self._tree.remove(file)
+        except OSError as error:
+            raise _file_error("delete file", target.old, error) from error
 
     def _put(self, file: PlannedFile, content: Content, target: Target) -> None:
         self._tree.put(file, content)

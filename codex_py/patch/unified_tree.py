@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codex_py.errors import PatchError
+from codex_py.patch.access import Folders, refuse_locked_file
 from codex_py.patch.handles import join, read_file, split
 from codex_py.patch.kind import Kind
 from codex_py.patch.overlay import PlannedFile
@@ -51,6 +52,7 @@ class DiffTree:
         self._vacated = {self._location(path) for path in vacated}
         self._behind_links: dict[str, bool] = {self._root: False}
         """Whether a directory can only be reached through a link that goes."""
+        self._folders = Folders()
         self._directories: set[str] = set()
         """Known to be directories once the diff is applied, because something is put into them."""
         self._emptied: dict[str, None] = {}
@@ -82,7 +84,11 @@ class DiffTree:
         return file
 
     def followed(self, file: PlannedFile) -> PlannedFile:
-        """What an entry leads to if it is a symbolic link that is on disk; else itself."""
+        """What an entry leads to if it is a symbolic link that is on disk; else itself.
+
+        Raises:
+            OSError: it leads back to itself.
+        """
         if not file.has_type(stat.S_IFLNK) or file.location in self._now:
             return file
         location = os.path.realpath(file.location)
@@ -93,6 +99,8 @@ class DiffTree:
                 before = os.lstat(location)
             reached = PlannedFile(location, location, before, present=before is not None)
             self._files[location] = reached
+        if reached.has_type(stat.S_IFLNK):
+            raise _error(errno.ELOOP)
         return reached
 
     def current(self, file: PlannedFile) -> Content:
@@ -141,6 +149,12 @@ class DiffTree:
         self._now[file.location] = content
 
     def remove(self, file: PlannedFile) -> None:
+        """
+        Raises:
+            OSError: its directory may not be written.
+        """
+        if file.before is not None:
+            self._folders.refuse_locked(split(file.location)[0])
         self._now[file.location] = None
 
     def settle(self) -> Iterator[tuple[PlannedFile, OSError]]:
@@ -175,9 +189,9 @@ class DiffTree:
             raise _error(errno.EISDIR)
         if file.before is None:
             self._make_room(file.location)
-        elif stat.S_ISREG(file.before.st_mode) and not os.access(file.location, os.W_OK):
-            # It could be replaced all the same, but whoever has protected it means it.
-            raise _error(errno.EACCES)
+            self._folders.refuse_locked(split(file.location)[0])
+        elif stat.S_ISREG(file.before.st_mode):
+            refuse_locked_file(file.location)
         file.new, file.mode, file.present, file.touched = content.data, content.mode, True, True
         file.is_link, file.is_submodule = content.kind == "link", is_submodule
 
