@@ -1,9 +1,28 @@
-"""Tell before anything is written what may not be: a patch that is only checked is told so too."""
+"""What may be written, and with which permissions, told before anything is.
+
+A patch that is only checked is told so too.
+"""
 
 import errno
 import os
+import re
+from pathlib import Path
 
 from codex_py.patch.handles import split
+
+
+def permissions_by_umask(wanted: int) -> int:
+    """The permission bits of a file that is made with these."""
+    try:
+        status = Path("/proc/self/status").read_bytes()
+    except OSError:
+        status = b""
+    if found := re.search(rb"^Umask:\s*([0-7]+)", status, re.MULTILINE):
+        return wanted & ~int(found[1], 8)
+    # Elsewhere it is only told to who sets it. Another thread may make a file in between: a private one.
+    umask = os.umask(0o077)
+    os.umask(umask)
+    return wanted & ~umask
 
 
 def refuse_locked_file(path: str) -> None:

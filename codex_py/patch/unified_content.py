@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from codex_py.errors import PatchError
+from codex_py.patch.access import permissions_by_umask
 from codex_py.patch.kind import Kind
 from codex_py.patch.overlay import PlannedFile
 from codex_py.patch.report import Findings, Reject
@@ -59,7 +60,8 @@ class Patcher:
         if diff.has_crlf:
             diff = diff.without_crlf()
         data = b"".join([line for hunk in diff.hunks for line in hunk.new])
-        new = Content(data, diff.new_kind or "file", 0o755 if _is_executable(diff) else None)
+        mode = permissions_by_umask(0o777) if _is_executable(diff) else None
+        new = Content(data, diff.new_kind or "file", mode)
         _refuse_nowhere(new, target)
         return new
 
@@ -174,7 +176,8 @@ def _mode(diff: FileDiff, file: PlannedFile, old: Content) -> int | None:
         return old.mode
     mode = old.mode
     if mode is None:
-        mode = stat.S_IMODE(file.before.st_mode) if file.before is not None else 0o644
+        before = file.before
+        mode = permissions_by_umask(0o666) if before is None else stat.S_IMODE(before.st_mode)
     return mode | (mode & 0o444) >> 2 if _is_executable(diff) else mode & ~0o111
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import stat
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -158,29 +159,42 @@ def test_a_failure_changes_nothing_and_says_why(
     assert place.tree() == place.before
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read and write everything")
-def test_a_file_that_may_not_be_written_is_told(place: Place) -> None:
-    (place.root / "f").chmod(0o444)
-    code, _, stderr = place.apply(stdin=DIFF)
-    assert (code, "f: Permission denied" in stderr) == (7, True)
-    assert place.tree() == place.before
-
-
-def test_a_write_that_fails_is_no_misfit(place: Place) -> None:
-    big = enveloped("*** Update File: f", "-b", *["+" + "x" * 100] * 1000)
-    # A limit on the size of files stands in for a full disk.
-    done = subprocess.run(
-        ["bash", "-c", 'ulimit -f 1; exec "$@"', "-", sys.executable, "-m", "codex_py", "apply"],
-        cwd=place.root,
-        env=environment(place.home),
-        input=big.encode(),
-        capture_output=True,
-        timeout=30,
-        check=False,
+def test_new_files_go_by_the_umask_and_old_ones_come_back_as_they_were(place: Place) -> None:
+    """As git makes them."""
+    patch = (
+        "diff --git a/run b/run\nnew file mode 100755\n--- /dev/null\n+++ b/run\n@@ -0,0 +1 @@\n+x\n"
+        "diff --git a/new b/new\nnew file mode 100644\n--- /dev/null\n+++ b/new\n@@ -0,0 +1 @@\n+x\n"
+        "diff --git a/sub/g b/sub/g\ndeleted file mode 100644\n--- a/sub/g\n+++ /dev/null\n"
+        "@@ -1 +0,0 @@\n-x\n"
     )
-    assert (done.returncode, done.stdout) == (1, b"")
-    assert b"File too large" in done.stderr
-    assert place.tree() == place.before
+    (place.root / "f").chmod(0o604)
+    (place.root / "sub" / "g").chmod(0o751)
+    before = modes(place.root)
+    after = {"f": 0o604, "new": 0o640, "run": 0o750}
+    for argv, umask, expected in (
+        (["apply"], 0o027, after),
+        (["undo"], 0o077, before),
+        (["undo", "2"], 0o022, after),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", "codex_py", *argv],
+            cwd=place.root,
+            env=environment(place.home),
+            input=patch.encode(),
+            capture_output=True,
+            timeout=30,
+            check=False,
+            umask=umask,
+        )
+        assert (done.returncode, modes(place.root)) == (0, expected), done.stderr
+
+
+def modes(root: Path) -> dict[str, int]:
+    return {
+        str(path.relative_to(root)): stat.S_IMODE(path.stat().st_mode)
+        for path in sorted(root.rglob("*"))
+        if path.is_file()
+    }
 
 
 def test_the_repository_is_named_from_below(place: Place) -> None:
@@ -374,6 +388,19 @@ def test_a_terminal_gets_a_coloured_diff_that_can_not_steer_it(place: Place) -> 
         "\x1b[31m-a\x1b[0m\n\x1b[31m-b\x1b[0m\n\x1b[31m-c\x1b[0m\n"
         "The patch fits. It would update the following files:\nA n\nD f\n"
     )
+
+
+def test_a_terminal_shows_files_in_the_order_of_the_patch_and_their_modes(place: Place) -> None:
+    (place.home / "p").write_text(
+        "diff --git a/sub/g b/a\nrename from sub/g\nrename to a\n"
+        "diff --git a/f b/f\nold mode 100644\nnew mode 100755\n"
+        "diff --git a/b b/b\nnew file mode 100755\n",
+        encoding="utf-8",
+    )
+    code, shown = on_terminal(place, "apply", "../home/p")
+    plain = shown.replace("\x1b[1m", "").replace("\x1b[0m", "")
+    assert code == 0
+    assert (place.home / "p").read_text(encoding="utf-8") in plain
 
 
 def on_terminal(place: Place, *argv: str) -> tuple[int, str]:
