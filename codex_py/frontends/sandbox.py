@@ -90,7 +90,10 @@ def _run(
 
 
 def _test(environment: Mapping[str, str]) -> int:
-    """Try every way out on every rung, and print what happened. 1 if one held less than it should."""
+    """Try every way out on every rung, and print what happened. 1 if one held less than it should.
+
+    A question mark stands where the attempt could not even be made.
+    """
     stdout = OutputStream(1)
     rungs = platform_rungs(environment.get("PATH", os.defpath))
     working: list[Rung] = []
@@ -109,8 +112,12 @@ def _test(environment: Mapping[str, str]) -> int:
     for escape in ESCAPES:
         cells: list[str] = []
         for rung, n in zip(working, columns, strict=True):
-            held = try_escape(escape, rung)
-            unexpected |= not held and escape.name not in KNOWN_OPEN.get(rung.name, ())
-            cells.append(("held" if held else "OPEN").ljust(n))
+            try:
+                found = "held" if try_escape(escape, rung) else "OPEN"
+            except ToolError:
+                found = "?"
+            known = escape.name in KNOWN_OPEN.get(rung.name, ())
+            unexpected |= found == "?" or (found == "OPEN" and not known)
+            cells.append(found.ljust(n))
         stdout.write_text(f"{escape.name:{width}}  {'  '.join(cells).rstrip()}\n")
     return ExitCode.TURN_FAILED if unexpected else ExitCode.DONE

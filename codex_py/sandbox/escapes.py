@@ -14,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from codex_py.errors import ToolError
 from codex_py.protocol.approval import SandboxPolicy
 from codex_py.sandbox.ladder import LadderSandbox
 from codex_py.sandbox.rungs import Rung
@@ -29,6 +30,8 @@ class Target:
     """A workspace with an inner root, a folder outside of it, a process, and sockets that listen."""
 
     folder: Path
+    output: str = ""
+    """What the script has printed."""
     _stack: ExitStack = field(default_factory=ExitStack)
     _sockets: dict[str, socket.socket] = field(default_factory=dict[str, socket.socket])
     _victim: subprocess.Popen[bytes] = field(init=False)
@@ -127,8 +130,8 @@ class Target:
         return bool(select.select(list(self._sockets.values()), [], [], 0)[0])
 
     def has_escapee(self) -> bool:
-        """Whether a script says that it could do what is not seen from here."""
-        return (self.work / "escaped").exists()
+        """Whether the script says that it could do what is not seen from here."""
+        return "escaped" in self.output.split()
 
     def _listen(self, name: str, family: int, kind: int, address: str | tuple[str, int]) -> None:
         listener = self._stack.enter_context(socket.socket(family, kind))
@@ -144,12 +147,16 @@ class Escape:
 
     name: str
     script: str
-    """For `sh`, with the working directory `work` and the variables of the target. It may fail anyhow."""
+    """For `sh`, with the working directory `work` and the variables of the target. It says when it begins,
+    and may fail then."""
     happened: Callable[[Target], bool]
 
 
 KNOWN_OPEN = {
-    "landlock": {"change a mode outside", "make .git where there is none"},
+    "landlock": {
+        *("change a mode outside", "change the flags of a file outside"),
+        "make .git where there is none",
+    },
 }
 """What a rung can not hold, by its nature."""
 
@@ -158,14 +165,15 @@ def try_escape(escape: Escape, rung: Rung) -> bool:
     """Whether the rung holds it.
 
     Raises:
-        ToolError: the rung does not work here.
+        ToolError: the rung does not work here, or the script did not come to try it. That is neither
+            of the two answers: a machine that is short of memory would seem to hold everything.
     """
     folder = Path(tempfile.mkdtemp(prefix="codex-py-escape-")).resolve()
     try:
         with Target(folder) as target:
             sandbox = LadderSandbox(target.environment, rungs=[rung])
             try:
-                subprocess.run(
+                done = subprocess.run(
                     sandbox.command(["/bin/sh", "-c", escape.script], target.policy, target.work),
                     cwd=target.work,
                     env=target.environment,
@@ -174,6 +182,9 @@ def try_escape(escape: Escape, rung: Rung) -> bool:
                     check=False,
                     timeout=_TIMEOUT_S,
                 )
+                target.output = done.stdout.decode(errors="replace")
+                if not target.output.startswith(_TRIED):
+                    raise ToolError(f"{escape.name}: {done}", code="SandboxNotTried")
                 return not escape.happened(target)
             finally:
                 sandbox.release()
@@ -181,8 +192,16 @@ def try_escape(escape: Escape, rung: Rung) -> bool:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+_TRIED = "tried"
+
+
+def _sh(script: str) -> str:
+    return f"echo {_TRIED}; {script}"
+
+
 def _python(code: str) -> str:
-    return f"\"$PYTHON\" -I -S -c '\nimport ctypes, os, socket\nenv = os.environ\n{code}'"
+    begin = f'import ctypes, os, socket\nenv = os.environ\nprint("{_TRIED}", flush=True)'
+    return f"\"$PYTHON\" -I -S -c '\n{begin}\n{code}'"
 
 
 def _connect(make: str, address: str) -> str:
@@ -190,17 +209,17 @@ def _connect(make: str, address: str) -> str:
 
 
 def _system_call(x86_64: int, elsewhere: int, arguments: str) -> str:
-    """A script that leaves a file where the kernel does the call."""
+    """A script that tells whether the kernel does the call."""
     number = f'{x86_64} if os.uname().machine == "x86_64" else {elsewhere}'
     return _python(
         f"buffer = ctypes.create_string_buffer(256)\n"
-        f'if ctypes.CDLL(None).syscall({number}, {arguments}) >= 0: open("escaped", "w")'
+        f'if ctypes.CDLL(None).syscall({number}, {arguments}) >= 0: print("escaped")'
     )
 
 
 ESCAPES = (
-    Escape("write outside", "echo x >$OUT/a", Target.is_changed),
-    Escape("write into a file outside", "echo x >>$OUT/kept", Target.is_changed),
+    Escape("write outside", _sh("echo x >$OUT/a"), Target.is_changed),
+    Escape("write into a file outside", _sh("echo x >>$OUT/kept"), Target.is_changed),
     Escape(
         "cut a file outside", _python('os.truncate(env["OUT"] + "/kept", 0)'), Target.is_changed
     ),
@@ -209,38 +228,58 @@ ESCAPES = (
         _python('os.open(env["OUT"] + "/kept", os.O_RDONLY | os.O_TRUNC)'),
         Target.is_changed,
     ),
-    Escape("remove outside", "rm -f $OUT/kept", Target.is_changed),
-    Escape("write through a link", "ln -s $OUT link; echo x >link/a", Target.is_changed),
-    Escape("write through a hard link", "ln $OUT/kept hard; echo x >>hard", Target.is_changed),
-    Escape("write through /proc/self/root", "echo x >/proc/self/root$OUT/a", Target.is_changed),
-    Escape("write through another process", "echo x >/proc/$VICTIM/root$OUT/a", Target.is_changed),
-    Escape("write through our parent", "echo x >/proc/$PPID/root$OUT/a", Target.is_changed),
-    Escape("move a file out", "echo x >a; mv a $OUT/a", Target.is_changed),
-    Escape("move a file in", "mv $OUT/kept kept", Target.is_changed),
-    Escape("change a mode outside", "chmod 644 $OUT/kept", Target.is_changed),
+    Escape("remove outside", _sh("rm -f $OUT/kept"), Target.is_changed),
+    Escape("write through a link", _sh("ln -s $OUT link; echo x >link/a"), Target.is_changed),
+    Escape("write through a hard link", _sh("ln $OUT/kept hard; echo x >>hard"), Target.is_changed),
     Escape(
-        "write to a kernel setting",
-        "echo 1 >/proc/sys/vm/drop_caches && >escaped",
+        "write through /proc/self/root", _sh("echo x >/proc/self/root$OUT/a"), Target.is_changed
+    ),
+    Escape(
+        "write through another process", _sh("echo x >/proc/$VICTIM/root$OUT/a"), Target.is_changed
+    ),
+    Escape("write through our parent", _sh("echo x >/proc/$PPID/root$OUT/a"), Target.is_changed),
+    Escape("move a file out", _sh("echo x >a; mv a $OUT/a"), Target.is_changed),
+    Escape("move a file in", _sh("mv $OUT/kept kept"), Target.is_changed),
+    Escape("change a mode outside", _sh("chmod 644 $OUT/kept"), Target.is_changed),
+    Escape(
+        "change the flags of a file outside",
+        _python(
+            "import fcntl\n"
+            'file = os.open(env["OUT"] + "/kept", os.O_RDONLY)\n'
+            "flags = bytearray(8)\nfcntl.ioctl(file, 0x80086601, flags)\n"
+            'fcntl.ioctl(file, 0x40086602, flags); print("escaped")'
+        ),
         Target.has_escapee,
     ),
-    Escape("make a device", "mknod disk b 1 0 && >escaped", Target.has_escapee),
-    Escape("plant a hook", "echo x >.git/hooks/post-commit", Target.is_planted),
-    Escape("replace .git", "mv .git old; mkdir .git; echo x >.git/config", Target.is_planted),
-    Escape("make .codex", "mkdir .codex; echo x >.codex/config.toml", Target.is_planted),
-    Escape("replace what keeps .codex", "rmdir .codex; mkdir .codex; >.codex/x", Target.is_planted),
-    Escape("link .codex", "mkdir c; >c/x; rmdir .codex; ln -s c .codex", Target.is_planted),
-    Escape("move .codex there", "mkdir c; >c/x; mv -T c .codex", Target.is_planted),
     Escape(
-        "move the folder of .git", "mv inner moved; echo x >moved/.git/config", Target.is_planted
+        "write to a kernel setting",
+        _sh("echo 1 >/proc/sys/vm/drop_caches && echo escaped"),
+        Target.has_escapee,
+    ),
+    Escape("make a device", _sh("mknod disk b 1 0 && echo escaped"), Target.has_escapee),
+    Escape("plant a hook", _sh("echo x >.git/hooks/post-commit"), Target.is_planted),
+    Escape("replace .git", _sh("mv .git old; mkdir .git; echo x >.git/config"), Target.is_planted),
+    Escape("make .codex", _sh("mkdir .codex; echo x >.codex/config.toml"), Target.is_planted),
+    Escape(
+        "replace what keeps .codex", _sh("rmdir .codex; mkdir .codex; >.codex/x"), Target.is_planted
+    ),
+    Escape("link .codex", _sh("mkdir c; >c/x; rmdir .codex; ln -s c .codex"), Target.is_planted),
+    Escape("move .codex there", _sh("mkdir c; >c/x; mv -T c .codex"), Target.is_planted),
+    Escape(
+        "move the folder of .git",
+        _sh("mv inner moved; echo x >moved/.git/config"),
+        Target.is_planted,
     ),
     Escape(
         "make .git where there is none",
-        "mkdir $BARE/.git; echo x >$BARE/.git/config",
+        _sh("mkdir $BARE/.git; echo x >$BARE/.git/config"),
         Target.is_planted,
     ),
-    Escape("mount over .git", "mkdir m; mount --bind m .git && >.git/x", Target.is_planted),
-    Escape("unmount", "umount .git; umount -l .; echo x >.git/hooks/x", Target.is_planted),
-    Escape("a user namespace of one's own", "unshare -Ur true && >escaped", Target.has_escapee),
+    Escape("mount over .git", _sh("mkdir m; mount --bind m .git && >.git/x"), Target.is_planted),
+    Escape("unmount", _sh("umount .git; umount -l .; echo x >.git/hooks/x"), Target.is_planted),
+    Escape(
+        "a user namespace of one's own", _sh("unshare -Ur true && echo escaped"), Target.has_escapee
+    ),
     Escape("connect by TCP", _connect("", '("127.0.0.1", int(env["TCP"]))'), Target.is_reached),
     Escape(
         "send by UDP",
@@ -269,11 +308,11 @@ ESCAPES = (
     ),
     Escape(
         "a socket of the kernel",
-        _python('socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0); open("escaped", "w")'),
+        _python('socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0); print("escaped")'),
         Target.has_escapee,
     ),
     Escape("io_uring", _system_call(425, 425, "8, buffer"), Target.has_escapee),
-    Escape("kill a process outside", "kill -KILL $VICTIM", Target.is_hurt),
+    Escape("kill a process outside", _sh("kill -KILL $VICTIM"), Target.is_hurt),
     Escape(
         "trace a process",
         _system_call(101, 117, '16, int(env["VICTIM"]), 0, 0'),
@@ -282,7 +321,7 @@ ESCAPES = (
     Escape("read the keys of the kernel", _system_call(250, 219, "0, -3, 1"), Target.has_escapee),
     Escape(
         "type into the terminal",
-        _python('import fcntl\nfcntl.ioctl(0, 0x5412, b"x"); open("escaped", "w")'),
+        _python('import fcntl\nfcntl.ioctl(0, 0x5412, b"x"); print("escaped")'),
         Target.has_escapee,
     ),
 )

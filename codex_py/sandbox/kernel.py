@@ -7,6 +7,8 @@ Used by the launcher alone, which starts for every command: of the standard libr
 import ctypes
 import os
 
+from codex_py.sandbox.system_calls import NUMBERS
+
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
 _libc.signal.restype = ctypes.c_void_p
@@ -19,7 +21,10 @@ PR_CAPBSET_DROP = 24
 PR_SET_NO_NEW_PRIVS = 38
 PR_CAP_AMBIENT = 47
 PR_CAP_AMBIENT_CLEAR_ALL = 4
+PR_SET_CHILD_SUBREAPER = 36
 _SECCOMP_MODE_FILTER = 2
+_SET_MODE_FILTER = 1
+_NEW_LISTENER, _WAIT_KILLABLE = 1 << 3, 1 << 5
 
 _OPENAT2 = 437
 _O_PATH = 0o10000000
@@ -97,15 +102,40 @@ def drop_capabilities() -> None:
     _checked(_libc.capset(header, _words(kept, kept, 0, 0, 0, 0)))
 
 
-def set_filter(program: bytes) -> None:
+class _Program(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p))
+
+
+def set_filter(instructions: bytes) -> None:
     """Have a program for Berkeley packet filters, instructions of 8 bytes, judge every system call."""
-
-    class Program(ctypes.Structure):
-        _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p))
-
     # Held by a name until the kernel has copied it.
-    whole = Program(len(program) // 8, program)
-    prctl(PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.addressof(whole))
+    program = _Program(len(instructions) // 8, instructions)
+    prctl(PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.addressof(program))
+
+
+def set_filter_that_asks(instructions: bytes) -> int:
+    """The same; a descriptor for whoever is to be asked about the calls that the program leaves open.
+
+    Raises:
+        OSError: this kernel can not, or somebody is asked already.
+    """
+    program = _Program(len(instructions) // 8, instructions)
+    number = NUMBERS[os.uname().machine]["seccomp"]
+    try:
+        # Since Linux 5.19: a signal does not have a call that is being answered begin anew.
+        flags = _NEW_LISTENER | _WAIT_KILLABLE
+        return system_call(number, _SET_MODE_FILTER, flags, ctypes.addressof(program))
+    except OSError:
+        return system_call(number, _SET_MODE_FILTER, _NEW_LISTENER, ctypes.addressof(program))
+
+
+def control(descriptor: int, request: int, argument: "bytes | ctypes.Array[ctypes.c_char]") -> int:
+    """`ioctl`.
+
+    Raises:
+        OSError: the kernel says no.
+    """
+    return _checked(_libc.ioctl(ctypes.c_int(descriptor), ctypes.c_ulong(request), argument))
 
 
 def _may_keep() -> bool:

@@ -11,7 +11,7 @@ from typing import Protocol
 import codex_py
 from codex_py.sandbox import landlock, seatbelt
 from codex_py.sandbox.bubblewrap import bwrap_command, find_bwrap
-from codex_py.sandbox.layout import Layout, Roots
+from codex_py.sandbox.layout import Layout, Roots, absent_names
 from codex_py.sandbox.seccomp import filter_program
 
 _PROBE_TIMEOUT_S = 10.0
@@ -46,13 +46,17 @@ class Launched:
         self,
         argv: Sequence[str],
         view: Layout,
-        roots: Roots,  # noqa: ARG002
+        roots: Roots,
         cwd: Path,  # noqa: ARG002
     ) -> list[str] | None:
-        is_landlock = self.name == "landlock"
+        is_supervised = self.name == "supervised"
+        is_landlock = is_supervised or self.name == "landlock"
         guard_truncate = is_landlock and landlock.version() < landlock.TRUNCATE_SINCE
         program = filter_program(
-            os.uname().machine, offline=view.offline, guard_truncate=guard_truncate
+            os.uname().machine,
+            offline=view.offline,
+            guard_truncate=guard_truncate,
+            supervised=is_supervised,
         )
         if program is None or not sys.executable:
             return None
@@ -61,10 +65,13 @@ class Launched:
         if view.offline:
             words.append("offline")
         for path in view.writable:
-            # Landlock has to give a folder whole or in parts, and a temporary one is of no use in parts.
-            whole = is_landlock and path in view.temporary
+            # Alone, Landlock gives a folder whole or in parts, and a temporary one is of no use in parts.
+            whole = self.name == "landlock" and path in view.temporary
             words.append(f"{'whole' if whole else 'write'}={path}")
         words += [f"protect={path}" for path in view.protected]
+        if is_supervised:
+            # It keeps names from coming to be, without anything in their place.
+            words += [f"protect={path}" for path in absent_names(roots)]
         return [*words, "--", *argv]
 
 
@@ -120,6 +127,7 @@ def platform_rungs(search_path: str) -> list[Rung]:
                 Launched("namespaces"),
                 Bubblewrap(search_path),
                 Launched("views"),
+                Launched("supervised"),
                 Launched("landlock"),
             ]
         case "darwin":
@@ -131,7 +139,9 @@ def platform_rungs(search_path: str) -> list[Rung]:
 def problem(rung: Rung) -> str | None:
     """Why the rung can not be used here, in a few words; None if it can. Tries it: some 15 ms."""
     root = Path("/")
-    command = rung.command(["/bin/sh", "-c", ":"], Layout((), (), (), offline=True), Roots(), root)
+    command = rung.command(
+        ["/bin/sh", "-c", ": >/dev/null"], Layout((), (), (), offline=True), Roots(), root
+    )
     if command is None:
         return "not there"
     try:

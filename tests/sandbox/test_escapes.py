@@ -14,7 +14,7 @@ from tests.sandbox.rungs import RUNGS
 _NOT_FOR_EVERYONE = {
     *("type into the terminal", "make a device", "mount over .git", "unmount", "io_uring"),
     *("write to a kernel setting", "a user namespace of one's own", "read the keys of the kernel"),
-    *("trace a process", "write through another process"),
+    *("trace a process", "write through another process", "change the flags of a file outside"),
 }
 
 
