@@ -12,6 +12,8 @@ SHOW_IMPORTS = {"PYTHONPROFILEIMPORTTIME": "1"}
 
 NOT_IN_A_PLAIN_TURN = {
     *(
+        "codex_py.mcp",
+        "codex_py.mcp_servers",
         "codex_py.rollout.reader",
         "jsonschema",
         "markdown_it",
