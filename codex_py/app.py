@@ -15,7 +15,7 @@ from codex_py.core.session import Session
 from codex_py.core.settings import Choices, TurnSettings
 from codex_py.errors import CodexError, ConfigError, ModelError
 from codex_py.model.auth import find_key
-from codex_py.model.catalog import ModelInfo, model_info
+from codex_py.model.catalog import ModelInfo, listed_models, model_info
 from codex_py.model.client import HttpModelClient, UnavailableClient
 from codex_py.model.providers import Provider, resolve_provider
 from codex_py.model.responses import ResponsesWire
@@ -160,6 +160,15 @@ async def open_session(
             warnings(warning)
         warnings.send_to(session.warn)
         yield session
+
+
+def known_models(config: Config) -> list[str]:
+    """The models that a user may choose from, the configured one first.
+
+    Raises:
+        ConfigError: the configured catalogue can not be read.
+    """
+    return list(dict.fromkeys([config.model, *listed_models(config.model_catalog_json)]))
 
 
 def _configured_choices(config: Config, options: SessionOptions) -> Choices:

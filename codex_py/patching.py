@@ -16,6 +16,7 @@ from codex_py.errors import CodexError
 from codex_py.patch.git import find_git
 from codex_py.patch.shell import find_patch
 from codex_py.patch.three_way import ThreeWay
+from codex_py.patch.work_tree import work_tree_diff
 from codex_py.protocol.messages import decode_json
 from codex_py.rollout.index import latest_session
 from codex_py.rollout.reader import read_session
@@ -131,3 +132,18 @@ def git_three_way(cwd: Path, environment: Mapping[str, str]) -> ThreeWay:
         return done.stdout, done.returncode > 0
 
     return ThreeWay(read_blob, merge)
+
+
+def changes_since_commit(cwd: Path, environment: Mapping[str, str]) -> str:
+    """What the work tree around `cwd` has that its last commit has not, as a diff.
+
+    Raises:
+        CodexError: there is no repository, or no git to read it with.
+    """
+    root = project_root(cwd, (".git",))
+    if root is None:
+        raise CodexError(f"{cwd} is not in a git repository", code="git")
+    git = find_git(root, environment)
+    if git is None:
+        raise CodexError("git is not installed", code="git")
+    return work_tree_diff(git, root)

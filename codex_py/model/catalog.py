@@ -115,6 +115,11 @@ def model_info(slug: str, catalog_json: Path | None = None) -> ModelInfo:
     return replace(_UNKNOWN, slug=slug)
 
 
+def listed_models(catalog_json: Path | None = None) -> list[str]:
+    """The slugs of all entries, in their order; errors as for `model_info`."""
+    return [entry.slug for entry in (_LISTED if catalog_json is None else _read(catalog_json))]
+
+
 def _read(path: Path) -> tuple[ModelInfo, ...]:
     try:
         data: Any = json.loads(path.read_bytes())

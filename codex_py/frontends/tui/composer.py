@@ -4,7 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from prompt_toolkit.application import get_app
 from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.layout import AnyContainer, BufferControl, Dimension, VSplit, Window
 from prompt_toolkit.layout.controls import FormattedTextControl
@@ -48,6 +50,13 @@ class Composer:
         """Replace what is written; the cursor goes to its end."""
         self.buffer.text = text
         self.buffer.cursor_position = len(text)
+
+    def toggle_vi(self) -> bool:
+        """Change between the keys of emacs and of vi; whether it is vi now."""
+        app = get_app()
+        is_vi = app.editing_mode is EditingMode.VI
+        app.editing_mode = EditingMode.EMACS if is_vi else EditingMode.VI
+        return not is_vi
 
     def send(self, *, queued: bool = False) -> None:
         text = self.buffer.text.strip()

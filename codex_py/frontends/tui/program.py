@@ -4,6 +4,7 @@ import asyncio
 import signal
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -17,10 +18,12 @@ from prompt_toolkit.styles import Style
 from codex_py import __version__
 from codex_py.app import SessionOptions
 from codex_py.config.config import Config
+from codex_py.core.settings import Choices
 from codex_py.errors import CodexError
 from codex_py.frontends.terminal import printable
-from codex_py.frontends.tui.builtin_commands import builtin_commands
-from codex_py.frontends.tui.commands import Command, Commands
+from codex_py.frontends.tui.commands.builtin import builtin_commands
+from codex_py.frontends.tui.commands.registry import Command, Commands
+from codex_py.frontends.tui.commands.sessions import go_back
 from codex_py.frontends.tui.composer import Composer, Submission
 from codex_py.frontends.tui.conversation import Conversation
 from codex_py.frontends.tui.panel import Panel
@@ -35,7 +38,7 @@ from codex_py.protocol.events import Event, ItemCompleted, UsageReported, UserMe
 T = TypeVar("T")
 
 _TO_LEAVE = "Press Ctrl-C again to leave"
-_LEAVE_WITHIN_S = 2.0
+_TWICE_WITHIN_S = 2.0
 
 
 class Terminal:
@@ -73,6 +76,7 @@ class Terminal:
         """Sent off before there was a session."""
         self._code = 0
         self._farewell = ""
+        self._last_escape = 0.0
         self.screen = Screen(
             self._layout(),
             keys=merge_key_bindings([self._keys()]),
@@ -143,6 +147,22 @@ class Terminal:
             top = self._panels[-1] if self._panels else self.composer.buffer
             self.screen.app.layout.focus(top)
             self.screen.changed()
+
+    def new_session(self) -> SessionOptions:
+        """Options for a session that begins anew."""
+        return replace(self.options, resume=None, resume_last=False, fork=False)
+
+    def change(self, choices: Choices) -> None:
+        """Run the next turns with other settings.
+
+        Raises:
+            ConfigError: there can be no such settings.
+        """
+        session = self.conversation.session
+        assert session is not None
+        session.change(choices)
+        self.status.settings = session.settings
+        self.screen.changed()
 
     def compact(self) -> None:
         if self.conversation.session is not None:
@@ -263,7 +283,7 @@ class Terminal:
 
         @keys.add("escape", filter=composing)
         def _(_event: KeyPressEvent) -> None:
-            self._interrupt()
+            self._escape()
 
         @keys.add("c-c", filter=composing)
         def _(_event: KeyPressEvent) -> None:
@@ -292,9 +312,21 @@ class Terminal:
         self._tasks.create_task(self.conversation.interrupt())
         return True
 
+    def _escape(self) -> None:
+        """Interrupt; or, the second time in a row with nothing to interrupt, go back."""
+        if self._interrupt() or self.composer.text:
+            return
+        now = time.monotonic()
+        if now - self._last_escape < _TWICE_WITHIN_S:
+            self._last_escape = 0.0
+            self._tasks.create_task(go_back(self))
+        else:
+            self._last_escape = now
+            self.hint("Press Esc again to go back to an earlier prompt")
+
     def _offer_to_leave(self) -> None:
         self.hint(_TO_LEAVE)
-        asyncio.get_running_loop().call_later(_LEAVE_WITHIN_S, self._forget, _TO_LEAVE)
+        asyncio.get_running_loop().call_later(_TWICE_WITHIN_S, self._forget, _TO_LEAVE)
 
     def _forget(self, hint: str) -> None:
         if self._hint == hint:

@@ -102,6 +102,9 @@ class Transcript:
     def error(self, text: str) -> None:
         self.print(error_cell(text, self._theme))
 
+    def diff(self, diff: str) -> None:
+        self.print(notice_cell(diff, self._theme))
+
     def print(self, cell: RenderableType, *, space: bool = True) -> None:
         """Show something for good, with an empty line before it if `space`."""
         text = self._renderer.text(cell, self._width())

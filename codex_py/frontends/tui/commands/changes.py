@@ -1,0 +1,59 @@
+"""Commands for what has been changed in the files."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from codex_py.errors import CodexError
+from codex_py.frontends.tui.commands.registry import Command
+from codex_py.patch.journal import Journal
+from codex_py.patch.undo import entries, plan_undo, undone_by
+from codex_py.patching import changes_since_commit
+
+if TYPE_CHECKING:
+    from codex_py.frontends.tui.program import Terminal
+
+
+async def _diff(terminal: "Terminal", _: str) -> None:
+    diff = await asyncio.to_thread(changes_since_commit, terminal.config.cwd, terminal.environment)
+    if not diff:
+        terminal.transcript.notice("Nothing has been changed since the last commit.")
+    else:
+        terminal.transcript.diff(diff)
+
+
+async def _undo(terminal: "Terminal", _: str) -> None:
+    await _take_back(terminal, None, "undo")
+
+
+async def _redo(terminal: "Terminal", _: str) -> None:
+    journal = _journal(terminal)
+    known, _unreadable = await asyncio.to_thread(entries, journal)
+    # The newest entry that takes another one back, and has not been taken back itself.
+    back = undone_by(known)
+    undoing = [entry for entry in known if entry.undoes is not None and entry.number not in back]
+    if not undoing:
+        raise CodexError("there is nothing to redo", code="nothing_to_redo")
+    await _take_back(terminal, max(entry.number for entry in undoing), "redo")
+
+
+async def _take_back(terminal: "Terminal", number: int | None, what: str) -> None:
+    def work() -> str:
+        journal = _journal(terminal)
+        journal.recover()
+        plan = plan_undo(journal, number)
+        plan.commit()
+        return ", ".join(str(change.path) for change in plan.changes)
+
+    paths = await asyncio.to_thread(work)
+    terminal.transcript.notice(f"{what.capitalize()}: {paths}")
+
+
+def _journal(terminal: "Terminal") -> Journal:
+    return Journal(terminal.config.home, terminal.config.cwd)
+
+
+CHANGES = [
+    Command("diff", "show what differs from the last commit", _diff),
+    Command("undo", "bring back what the last patch replaced", _undo, while_working=False),
+    Command("redo", "take the last undo back", _redo, while_working=False),
+]

@@ -1,0 +1,195 @@
+"""A list to pick from, narrowed by typing, with a look into what is selected."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeAlias, TypeVar
+
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.layout import AnyContainer, BufferControl, Dimension, HSplit, VSplit, Window
+from prompt_toolkit.layout.controls import FormattedTextControl
+from prompt_toolkit.utils import get_cwidth
+
+from codex_py.frontends.tui.render import Fragments
+
+T = TypeVar("T")
+
+_ROWS = 8
+_PREVIEW_ROWS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Row(Generic[T]):
+    """Texts are for a terminal: nothing in them steers it, and the label has no newline."""
+
+    label: str
+    value: T
+    note: str = ""
+    """Stands behind the label, dimmed."""
+
+
+Search: TypeAlias = "Callable[[str], Awaitable[Sequence[Row[T]]]]"
+"""What there is to pick from, given what has been typed."""
+
+
+def rows_with(rows: Sequence[Row[T]]) -> "Search[T]":
+    """A search in a list that does not change: every word has to be in the label or the note."""
+
+    async def search(typed: str) -> Sequence[Row[T]]:
+        words = typed.lower().split()
+        return [
+            row for row in rows if all(word in f"{row.label} {row.note}".lower() for word in words)
+        ]
+
+    return search
+
+
+class Picker(Generic[T]):
+    """A `Panel`. Its result is the value that was picked; None if none was.
+
+    Args:
+        search: is asked at once and whenever something is typed; a question that is overtaken is
+            cancelled.
+        preview: what is known of a value, for a terminal; lines beyond the room are cut.
+        changed: is told to draw.
+        selected: index of the row that Enter takes if nothing is moved.
+    """
+
+    def __init__(
+        self,
+        title: str,
+        search: "Search[T]",
+        *,
+        changed: Callable[[], None],
+        preview: "Callable[[T], Awaitable[str]] | None" = None,
+        selected: int = 0,
+    ) -> None:
+        self._search = search
+        self._preview = preview
+        self._changed = changed
+        self._rows: Sequence[Row[T]] = ()
+        self._selected = selected
+        self._seen = ""
+        self._picked: asyncio.Future[T | None] = asyncio.get_running_loop().create_future()
+        self._searching: asyncio.Task[None] | None = None
+        self._looking: asyncio.Task[None] | None = None
+        self._typed = Buffer(multiline=False, on_text_changed=lambda _: self._ask(0))
+        control = BufferControl(self._typed, key_bindings=self._keys())
+        parts: list[AnyContainer] = [
+            Window(FormattedTextControl([("bold", title)]), height=1),
+            VSplit([Window(FormattedTextControl("  / "), width=4), Window(control, height=1)]),
+            Window(
+                FormattedTextControl(self._list),
+                height=Dimension(max=_ROWS),
+                dont_extend_height=True,
+            ),
+        ]
+        if preview is not None:
+            look = FormattedTextControl(lambda: [("class:quiet", self._seen)])
+            parts.append(Window(look, height=Dimension(max=_PREVIEW_ROWS), dont_extend_height=True))
+        self._container = HSplit(parts)
+        self._picked.add_done_callback(lambda _: self._stop())
+        self._ask(selected)
+
+    @property
+    def container(self) -> AnyContainer:
+        return self._container
+
+    @property
+    def result(self) -> "asyncio.Future[T | None]":
+        return self._picked
+
+    def _ask(self, selected: int) -> None:
+        if self._searching is not None:
+            self._searching.cancel()
+        self._searching = asyncio.ensure_future(self._find(self._typed.text, selected))
+
+    async def _find(self, typed: str, selected: int) -> None:
+        self._rows = await self._search(typed)
+        self._select(min(selected, len(self._rows) - 1))
+
+    def _select(self, index: int) -> None:
+        self._selected = max(0, index)
+        if self._looking is not None:
+            self._looking.cancel()
+        self._seen = ""
+        if self._preview is not None and self._rows:
+            self._looking = asyncio.ensure_future(
+                self._look(self._preview, self._rows[self._selected].value)
+            )
+        self._changed()
+
+    async def _look(self, preview: "Callable[[T], Awaitable[str]]", value: T) -> None:
+        self._seen = await preview(value)
+        self._changed()
+
+    def _stop(self) -> None:
+        for task in (self._searching, self._looking):
+            if task is not None:
+                task.cancel()
+
+    def _list(self) -> Fragments:
+        if not self._rows:
+            return [("class:quiet", "  nothing found")]
+        first = max(0, min(self._selected - _ROWS // 2, len(self._rows) - _ROWS))
+        text: Fragments = []
+        for index, row in enumerate(self._rows[first : first + _ROWS], first):
+            is_selected = index == self._selected
+            text += [
+                ("", "" if index == first else "\n"),
+                ("bold" if is_selected else "", ("> " if is_selected else "  ") + row.label),
+                ("class:quiet", f"  {row.note}" if row.note else ""),
+            ]
+        return text
+
+    def _keys(self) -> KeyBindings:
+        keys = KeyBindings()
+
+        @keys.add("up")
+        @keys.add("c-p")
+        def _(_event: KeyPressEvent) -> None:
+            self._move(-1)
+
+        @keys.add("down")
+        @keys.add("c-n")
+        def _(_event: KeyPressEvent) -> None:
+            self._move(1)
+
+        @keys.add("pageup")
+        def _(_event: KeyPressEvent) -> None:
+            self._move(-_ROWS)
+
+        @keys.add("pagedown")
+        def _(_event: KeyPressEvent) -> None:
+            self._move(_ROWS)
+
+        @keys.add("enter")
+        def _(_event: KeyPressEvent) -> None:
+            if self._rows and not self._picked.done():
+                self._picked.set_result(self._rows[self._selected].value)
+
+        @keys.add("escape")
+        @keys.add("c-c")
+        def _(_event: KeyPressEvent) -> None:
+            if not self._picked.done():
+                self._picked.set_result(None)
+
+        return keys
+
+    def _move(self, rows: int) -> None:
+        if self._rows:
+            self._select(max(0, min(self._selected + rows, len(self._rows) - 1)))
+
+
+def cut(text: str, columns: int) -> str:
+    """The text in so many columns, on one line, with an ellipsis if it is longer."""
+    line = " ".join(text.split())
+    if get_cwidth(line) <= columns:
+        return line
+    kept = ""
+    for character in line:
+        if get_cwidth(kept + character) > columns - 1:
+            break
+        kept += character
+    return f"{kept}…"

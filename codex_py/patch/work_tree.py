@@ -1,0 +1,71 @@
+"""What a work tree has that its last commit has not, new files included.
+
+Files are compared as the bytes they are: git's own comparison would run the filters that a repository
+names. See `codex_py.patch.git`.
+"""
+
+import os
+from pathlib import Path
+
+from codex_py.errors import CodexError
+from codex_py.patch.apply import FileChangePlan
+from codex_py.patch.diff import git_diff
+from codex_py.patch.git import Git
+
+MAX_FILES = 500
+_MAX_BYTES = 1_000_000
+"""Of a file; a larger one is only named."""
+
+
+def work_tree_diff(git: Git, root: Path) -> str:
+    """The difference, in git's format; empty where there is none.
+
+    Args:
+        root: the top of the work tree, absolute.
+
+    Raises:
+        CodexError: it is no work tree, or more than `MAX_FILES` files differ.
+    """
+    has_commit = git.run(root, "rev-parse", "--verify", "-q", "HEAD").returncode == 0
+    changed = _names(git, root, "diff-index", "-z", "--name-only", "HEAD") if has_commit else []
+    if not has_commit:
+        changed = _names(git, root, "ls-files", "-z")
+    new = _names(git, root, "ls-files", "-z", "--others", "--exclude-standard")
+    names = sorted({*changed, *new})
+    if len(names) > MAX_FILES:
+        raise CodexError(f"{len(names)} files differ from the last commit", code="too_many_files")
+    changes: list[FileChangePlan] = []
+    for name in names:
+        old = _committed(git, root, name) if has_commit else None
+        new_bytes = _present(root / name)
+        # A checkout may have other line endings than what was committed.
+        if old != new_bytes and (old or b"") != (new_bytes or b"").replace(b"\r\n", b"\n"):
+            kind = "add" if old is None else "delete" if new_bytes is None else "update"
+            changes.append(FileChangePlan(root / name, kind, None, old, new_bytes))
+    return git_diff(changes, root)
+
+
+def _names(git: Git, root: Path, *words: str) -> list[str]:
+    done = git.run(root, *words)
+    if done.returncode:
+        reason = done.stderr.decode(errors="replace").strip()
+        raise CodexError(f"git can not compare {root}: {reason}", code="git")
+    return [os.fsdecode(name) for name in done.stdout.split(b"\0") if name]
+
+
+def _committed(git: Git, root: Path, name: str) -> bytes | None:
+    done = git.run(root, "cat-file", "blob", f"HEAD:{name}")
+    return done.stdout if done.returncode == 0 else None
+
+
+def _present(path: Path) -> bytes | None:
+    try:
+        if path.is_symlink():
+            return os.fsencode(path.readlink())
+        if not path.is_file():
+            return None
+        if (size := path.stat().st_size) > _MAX_BYTES:
+            return f"({size} bytes)\n".encode()
+        return path.read_bytes()
+    except OSError:
+        return None
