@@ -84,7 +84,8 @@ class Rules:
 
         `resolve_paths`: a rule for a bare name, `git`, also holds for paths that end in it where no rule
         covers the path as written: for those in `host_executables`, or if the name is not there,
-        for any, save that `allow` then asks for one in a folder of the system.
+        for any, save that `allow` then asks for one in a folder of the system. For
+        `allow` a path has to be written without detours.
         """
         if not self.prefix_rules:
             return None
@@ -118,15 +119,14 @@ class Rules:
         paths = self.host_executables.get(name)
         if paths is not None and path not in paths:
             return ()
+        # As written: behind a symbolic link, `..` leads elsewhere than it seems. And a model could write
+        # a program of a name that is allowed, and leave the sandbox with it.
+        certain = is_system_program(program) if paths is None else program in paths
         bare = (name, *command[1:])
         return tuple(
             MatchedRule(bare[: len(rule.pattern)], rule.decision, rule.justification, program)
             for rule in self.prefix_rules
-            if rule.covers(bare)
-            # Else a model could write a program of a name that is allowed, and leave the sandbox with it.
-            and (
-                paths is not None or rule.decision is not Decision.ALLOW or is_system_program(path)
-            )
+            if rule.covers(bare) and (certain or rule.decision is not Decision.ALLOW)
         )
 
 

@@ -16,7 +16,7 @@ Command: TypeAlias = tuple[str, ...]
 
 _PARTS = r"""
     [\w./:@%+,^=!\x80-\U0010ffff-]++  # not ~ * ? [ ] { } $ ` and the operators: a shell may expand them
-    | (?<=[A-Za-z0-9_])\#             # begins a comment elsewhere
+    | (?<=[A-Za-z0-9_])\#             # may begin a comment elsewhere
     | (?<=[A-Za-z0-9_])~              # HEAD~1; a home directory at the start and behind : and =
     | \{\}                            # as `find` and `xargs` take it
     | \\[\s\S]
@@ -26,7 +26,7 @@ _PARTS = r"""
 _WORD: Final = re.compile(f"(?:{_PARTS})++", re.VERBOSE)
 _PART: Final = re.compile(_PARTS, re.VERBOSE)
 _TOKEN: Final = re.compile(
-    rf"(?P<blank>(?:[ \t]|\\\n)++|\#[^\n]*)|(?P<operator>&&|\|\||[;|\n])|(?P<word>(?:{_PARTS})++)",
+    rf"(?P<blank>(?:[ \t]|\\\n)++)|(?P<comment>\#[^\n]*)|(?P<operator>&&|\|\||[;|\n])|(?P<word>(?:{_PARTS})++)",
     re.VERBOSE,
 )
 
@@ -49,27 +49,24 @@ def plain_script(script: str) -> tuple[Command, ...] | None:
     """
     if not script.replace("\n", "").replace("\t", "").isprintable():
         return None
+    tokens = _tokens(script)
+    if tokens is None:
+        return None
     commands: list[Command] = []
     words: list[str] = []
     command_is_due = False
-    position = 0
-    while position < len(script):
-        token = _TOKEN.match(script, position)
-        if token is None:
-            return None
-        position = token.end()
-        if token.lastgroup == "word":
+    for kind, text in tokens:
+        if kind == "word":
             # `=name` is the path of a program to zsh.
-            if token[0].startswith("=") or (not words and "=" in token[0]):
+            if text.startswith("=") or (not words and "=" in text):
                 return None
-            words.append(_unquoted(token[0]))
-        elif token.lastgroup == "operator":
-            if words:
-                commands.append(tuple(words))
-                words = []
-                command_is_due = token[0] in {"&&", "||", "|"}
-            elif token[0] != "\n":
-                return None
+            words.append(_unquoted(text))
+        elif words:
+            commands.append(tuple(words))
+            words = []
+            command_is_due = text in {"&&", "||", "|"}
+        elif text != "\n":
+            return None
     if words:
         commands.append(tuple(words))
     elif command_is_due:
@@ -77,6 +74,23 @@ def plain_script(script: str) -> tuple[Command, ...] | None:
     if any(command[0] in _NOT_NAMES for command in commands):
         return None
     return tuple(commands) or None
+
+
+def _tokens(script: str) -> list[tuple[str | None, str]] | None:
+    """The words, as they are written, and the operators; None where there is anything else."""
+    tokens: list[tuple[str | None, str]] = []
+    kind: str | None = None
+    position = 0
+    while position < len(script):
+        token = _TOKEN.match(script, position)
+        if token is None or (kind == "word" and token.lastgroup in {"comment", "word"}):
+            # The latter is a `#` within a word, behind a quote.
+            return None
+        kind = token.lastgroup
+        position = token.end()
+        if kind in {"word", "operator"}:
+            tokens.append((kind, token[0]))
+    return tokens
 
 
 def literal_word(raw: str) -> str | None:

@@ -54,6 +54,7 @@ def test_a_script_of_plain_words_gives_its_commands(
         *("if true; then ls; fi", "for x in a; do ls; done", "while true; do ls; done", "case a in"),
         *("echo 'a", 'echo "a', "echo a\\", "ls\r\npwd", "ls \0", "ls \x07", "ls \u00a0x", "ls\u2028x"),
         *("ls \u202ex", "ls \ufeffx", "ls \ud800", "noglob ls", "repeat 3 ls", "+x"),
+        *("echo 'a'# b", "echo \\ # b", "echo a\\\n# b"),
     ],
 )  # fmt: skip
 def test_anything_else_is_not_plain(script: str) -> None:

@@ -69,25 +69,26 @@ def damaged_scripts(draw: st.DrawFn) -> str:
 
 def commands_run_by(shell: str, script: str, folder: Path) -> set[tuple[str, ...]]:
     """What a shell calls, taken together from one run where all succeed and one where all fail."""
-    log = folder / "log"
-    log.write_bytes(b"")
+    log = shlex.quote(str(folder / "log"))
+    # A file for each call: those of a pipeline run at the same time.
+    record = (
+        f"set -C; n=0; until {{ true >{log}.$n; }} 2>/dev/null; do n=$((n+1)); done; set +C; "
+        f"printf '%s\\0' \"$@\" >>{log}.$n; return"
+    )
+    found: set[tuple[str, ...]] = set()
     for status in (0, 1):
-        record = f'printf \'%s\\0\' "$#" "$@" >>{shlex.quote(str(log))}; return {status};'
-        functions = "".join(f'{name}() {{ set -- {name} "$@"; {record} }}\n' for name in NAMES)
+        functions = (f'{name}() {{ set -- {name} "$@"; {record} {status}; }}\n' for name in NAMES)
         subprocess.run(
-            [shell, "-c", functions + script],
+            [shell, "-c", "".join(functions) + script],
             cwd=folder,
             env={"PATH": "/nowhere", "LC_ALL": "C.UTF-8"},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             check=False,
         )
-    fields = log.read_bytes().decode().split("\0")[:-1]
-    found: set[tuple[str, ...]] = set()
-    while fields:
-        count = int(fields.pop(0))
-        found.add(tuple(fields[:count]))
-        del fields[:count]
+        for file in folder.glob("log.*"):
+            found.add(tuple(file.read_bytes().decode().split("\0")[:-1]))
+            file.unlink()
     return found
 
 
