@@ -16,7 +16,7 @@ from codex_py.process.signals import default_keyboard_signals
 
 _STDERR_BYTES = 16 * 1024
 # What a server gets to save its state once its input is closed, and once more after SIGTERM.
-_CLOSE_GRACE_S = 0.5
+_CLOSE_GRACE_S = 0.2
 _TERM_GRACE_S = 0.2
 _KILL_WAIT_S = 1.0
 
