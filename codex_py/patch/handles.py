@@ -71,16 +71,26 @@ class Directories:
         """
         parent, name = split(path)
         folder = self.handle(parent)
-        if mode is None:
-            os.mkdir(name, dir_fd=folder)
+        # Never more open than it will be; readable, to be opened for its mode.
+        os.mkdir(name, 0o777 if mode is None else mode & 0o700 | stat.S_IRUSR, dir_fd=folder)
+        if mode is not None:
+            self.set_mode(path, mode)
+
+    def set_mode(self, path: str, mode: int) -> None:
+        """
+        Raises:
+            OSError: it is not there, or no directory, or not ours.
+        """
+        parent, name = split(path)
+        folder = self.handle(parent)
+        found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        if stat.S_IMODE(found.st_mode) == mode:
             return
-        # Never more open than it will be, and readable until it is what it will be.
-        os.mkdir(name, mode & 0o777 | stat.S_IRUSR, dir_fd=folder)
-        made = os.open(name, os.O_RDONLY | os.O_DIRECTORY | _EXISTING, dir_fd=folder)
+        fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | _EXISTING, dir_fd=folder)
         try:
-            os.fchmod(made, mode)
+            os.fchmod(fd, mode)
         finally:
-            os.close(made)
+            os.close(fd)
 
     def remove(self, path: str) -> None:
         """Remove an empty directory.

@@ -42,7 +42,11 @@ def roll_back(entry: Entry, directories: Directories) -> list[str]:
             directories.remove(folder)
     for folder in reversed(entry.obsolete):
         with suppress(OSError):
-            directories.make(folder, entry.modes.get(folder))
+            directories.make(folder)
+        if (mode := entry.modes.get(folder)) is not None:
+            # By itself, in case that making it was cut off just before.
+            with suppress(OSError):
+                directories.set_mode(folder, mode)
     for change in reversed(entry.changes):
         if change.aside is not None:
             try:

@@ -1,7 +1,9 @@
 """Links, submodules and directories, as `git apply` has them. Each expectation holds for git too."""
 
 import os
+import shutil
 import stat
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from codex_py.patch.journal import Journal
 from codex_py.patch.undo import plan_undo
 from codex_py.patch.unified_plan import plan_unified
 from tests.patch.trees import DIRECTORY, Node, Tree, entries, git, write_nodes
+from tests.support.patching import killed_at, tree
 
 END = "\\ No newline at end of file\n"
 COMMIT = "Subproject commit 1234567890123456789012345678901234567890"
@@ -341,6 +344,61 @@ def test_a_directory_that_comes_back_has_its_permissions(tmp_path: Path):
     plan_undo(journal).commit()
     modes = [stat.S_IMODE((root / name).stat().st_mode) for name in ("d", "d/e")]
     assert modes == [0o711, 0o2750]
+
+
+ALL_KINDS = (
+    updated("led", "x", "y", "120000")
+    + deleted("link", "x", "120000")
+    + added("link", "real")
+    + deleted("file", "x")
+    + link("file", "led")
+    + renamed("dir/deep/f", "dir")
+    + renamed("name", "name/f")
+    + deleted("last/f", "x")
+    + added("sub", COMMIT, "160000")
+    + deleted("was", COMMIT, "160000")
+)
+
+
+def restore(root: Path) -> None:
+    shutil.rmtree(root, ignore_errors=True)
+    write_nodes(root, {"led": a_link("x"), "link": a_link("x"), "dir/deep/f": a_file()})
+    write_nodes(root, {"file": a_file(), "name": a_file(), "last/f": a_file()})
+    (root / "was").mkdir(0o701)
+    for name in ("dir", "dir/deep", "last"):
+        (root / name).chmod(0o750)
+
+
+def test_it_is_all_done_or_not_at_all_whenever_it_is_killed(tmp_path: Path):
+    root = tmp_path / "root"
+    journal = Journal(tmp_path / "home", root)
+
+    def patch() -> None:
+        plan_unified(ALL_KINDS, root, None).commit(journal)
+
+    def undo() -> None:
+        plan_undo(journal).commit()
+
+    restore(root)
+    old = tree(root)
+    patch()
+    new = tree(root)
+    for moment in count():
+        restore(root)
+        if not killed_at(moment, patch):
+            break
+        if moment % 7 == 3:
+            killed_at(moment % 5, journal.recover)
+        journal.recover()
+        assert tree(root) in (old, new), f"killed at {moment}"
+    for moment in count():
+        if not killed_at(moment, undo):
+            break
+        journal.recover()
+        if (now := tree(root)) != new:
+            assert now == old, f"killed at {moment}"
+            patch()
+    assert tree(root) == old
 
 
 def test_what_is_left_out_leaves_its_source(tmp_path: Path):
