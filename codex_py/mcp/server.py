@@ -57,7 +57,7 @@ class McpServer:
         self._life: asyncio.Task[None] | None = None
         self._up: _Up | None = None
         self._settled = asyncio.Event()
-        self._wake = asyncio.Event()
+        self._over = asyncio.Event()
         self._is_lost = False
         self._lost_because: str | None = None
         self._is_closing = False
@@ -72,8 +72,16 @@ class McpServer:
         self._life = asyncio.create_task(self._live(failure), name=f"mcp-{self.name}")
 
     async def settled(self) -> None:
-        """Wait until it is up and its list of tools is its latest, or it is not to be had."""
+        """Wait until it is up, or not to be had; then fetch its list of tools if that has changed.
+
+        Once: a server may well announce a change whenever it is asked.
+        """
         await self._settled.wait()
+        if self._up is not None and self._list_is_old:
+            # Without an answer, the old list stays.
+            with suppress(RequestFailed, TimeoutError):
+                async with asyncio.timeout(self.settings.startup_timeout_s):
+                    await self._list_tools(self._up.connection)
 
     async def request(
         self, method: str, params: Mapping[str, Any], on_progress: OnProgress | None = None
@@ -114,7 +122,7 @@ class McpServer:
         self._is_closing = True
         if self._up is None:
             self._life.cancel()
-        self._wake.set()
+        self._over.set()
         try:
             await asyncio.wait([self._life], timeout=_CLOSE_TIMEOUT_S)
         finally:
@@ -152,6 +160,7 @@ class McpServer:
                     break
                 self._may_restart = self._is_lost = False
                 self._settled.clear()
+                self._over.clear()
                 failure = self._start_process()
             self.error = f"MCP server `{self.name}` {failure}"
             self._warn(self.error)
@@ -179,7 +188,8 @@ class McpServer:
                     )
                     await self._list_tools(connection)
                 self._up = _Up(connection)
-                await self._serve(connection)
+                self._settled.set()
+                await self._over.wait()
             end = "closed the connection"
         except TimeoutError:
             limit_s = self.settings.startup_timeout_s
@@ -213,32 +223,17 @@ class McpServer:
         if trouble is not None:
             self._warn(f"MCP server `{self.name}` {trouble}")
 
-    async def _serve(self, connection: "Connection") -> None:
-        while not (self._is_lost or self._is_closing):
-            if self._list_is_old:
-                # Without an answer, the old list stays.
-                with suppress(RequestFailed, TimeoutError):
-                    async with asyncio.timeout(self.settings.startup_timeout_s):
-                        await self._list_tools(connection)
-                continue
-            self._settled.set()
-            await self._wake.wait()
-            self._wake.clear()
-
     async def _elicit(self, elicitation: Elicitation) -> ElicitationAnswer:
         with self._deadlines.paused():
             return await self._elicitor.elicit(elicitation)
 
     def _tools_changed(self) -> None:
         self._list_is_old = True
-        if self._up is not None:
-            self._settled.clear()
-            self._wake.set()
 
     def _lost(self, because: str | None) -> None:
         self._is_lost = True
         self._lost_because = because or self._lost_because
-        self._wake.set()
+        self._over.set()
 
     def _noise(self, line: str) -> None:
         if not self._noise_is_told:

@@ -183,6 +183,16 @@ def test_a_changed_list_of_tools_is_there_for_the_next_request(tmp_path: Path) -
     asyncio.run(run())
 
 
+def test_a_server_that_always_announces_changes_holds_nothing_up(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with started(tmp_path, "nervous") as it:
+            for _ in range(2):
+                await it.servers.settled()
+            assert len(it.sent("tools/list")) <= 4
+
+    asyncio.run(run())
+
+
 def test_a_server_may_ask_and_its_clock_stands_still_meanwhile(tmp_path: Path) -> None:
     class Slow(ScriptedElicitor):
         async def elicit(self, elicitation: Elicitation) -> ElicitationAnswer:

@@ -104,6 +104,8 @@ def answer(message: Message) -> Message | None:
                 "serverInfo": {"name": "odd", "version": "1"},
             }
         case "tools/list":
+            if BEHAVIOUR == "nervous":
+                notify("notifications/tools/list_changed")
             return {"tools": tools()}
         case "tools/call":
             return call(message)
