@@ -171,6 +171,28 @@ def known_models(config: Config) -> list[str]:
     return list(dict.fromkeys([config.model, *listed_models(config.model_catalog_json)]))
 
 
+def missing_key(config: Config, environment: Mapping[str, str]) -> str | None:
+    """Which key the model's service asks for and is not there; None if all is well.
+
+    Raises:
+        ConfigError: there is no such provider, or `auth.json` can not be read.
+    """
+    provider = resolve_provider(
+        config.model_provider,
+        config.model_providers,
+        openai_base_url=config.openai_base_url,
+        environment=environment,
+    )
+    if provider.auth is not None:
+        # A program gives the key; it is run when it is needed.
+        return None
+    try:
+        find_key(provider, environment=environment, home=config.home)
+    except ModelError as error:
+        return str(error)
+    return None
+
+
 def _configured_choices(config: Config, options: SessionOptions) -> Choices:
     return Choices(
         model=config.model,

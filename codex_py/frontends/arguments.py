@@ -132,6 +132,41 @@ def exec_target(words: Sequence[str], arguments: Arguments) -> ExecTarget:
     return ExecTarget(_only(rest[1:]), resume=rest[0])
 
 
+@dataclass(frozen=True, slots=True)
+class TerminalTarget:
+    """What the interactive terminal begins with."""
+
+    prompt: str | None = None
+    resume: str | None = None
+    """Id or name of a thread."""
+    resume_last: bool = False
+    resume_all: bool = False
+    pick: bool = False
+    """Have the user choose a thread."""
+    fork: bool = False
+    """Go on with a copy."""
+
+
+def terminal_target(arguments: Arguments) -> TerminalTarget:
+    """What `[PROMPT]`, `resume [SESSION] [PROMPT]` or `fork [SESSION] [PROMPT]` asks for.
+
+    Raises:
+        UsageError: there are too many words.
+    """
+    words = arguments.words
+    if not words or words[0] not in {"resume", "fork"}:
+        if arguments.last or arguments.all:
+            raise UsageError("--last and --all belong to `resume` and `fork`")
+        return TerminalTarget(_only([*words, *arguments.literal_words]))
+    rest = [*words[1:], *arguments.literal_words]
+    fork = words[0] == "fork"
+    if arguments.last:
+        return TerminalTarget(_only(rest), resume_last=True, resume_all=arguments.all, fork=fork)
+    if not rest:
+        return TerminalTarget(pick=True, resume_all=arguments.all, fork=fork)
+    return TerminalTarget(_only(rest[1:]), resume=rest[0], fork=fork)
+
+
 def _only(words: Sequence[str]) -> str | None:
     if len(words) > 1:
         raise UsageError(f"unexpected argument {words[1]!r}; put quotes around the prompt")

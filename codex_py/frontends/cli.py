@@ -8,16 +8,34 @@ from typing import cast
 
 from codex_py import __version__
 from codex_py.errors import CodexError
-from codex_py.frontends.arguments import Arguments, UsageError, parse_arguments, suggestion
+from codex_py.frontends.arguments import (
+    Arguments,
+    TerminalTarget,
+    UsageError,
+    parse_arguments,
+    suggestion,
+    terminal_target,
+)
 from codex_py.frontends.streams import OutputStream, print_out
 from codex_py.frontends.terminal import printable
 
-_COMMANDS = ("exec", "apply", "undo", "sandbox", "execpolicy", "demo", "config", "help")
+_COMMANDS = (
+    "exec",
+    "resume",
+    "fork",
+    "apply",
+    "undo",
+    "sandbox",
+    "execpolicy",
+    "demo",
+    "config",
+    "help",
+)
 
 _CODEX_COMMANDS = {
     *("agents", "app-server", "archive", "cloud", "completion", "debug", "delete"),
-    *("doctor", "exec-server", "features", "fork", "login", "logout", "mcp", "plugin", "queue"),
-    *("remote-control", "resume", "review", "unarchive", "update"),
+    *("doctor", "exec-server", "features", "login", "logout", "mcp", "plugin", "queue"),
+    *("remote-control", "review", "unarchive", "update"),
 }
 
 
@@ -78,22 +96,21 @@ def _run(arguments: Arguments, environment: Mapping[str, str]) -> int:
             return _config(words, arguments, environment)
         case "help":
             return _help(words[0] if words else None)
+        case "resume" | "fork":
+            return _terminal(terminal_target(arguments), arguments, environment)
         case _ if len(arguments.words) < 2 and command not in _CODEX_COMMANDS:
-            return _terminal(command, arguments, environment)
+            return _terminal(terminal_target(arguments), arguments, environment)
         case _:
             raise UsageError(_no_command(command))
 
 
-def _terminal(prompt: str | None, arguments: Arguments, environment: Mapping[str, str]) -> int:
+def _terminal(target: TerminalTarget, arguments: Arguments, environment: Mapping[str, str]) -> int:
     for fd, name in ((0, "stdin"), (1, "stdout")):
         if not os.isatty(fd):
             raise CodexError(f"{name} is not a terminal", code="terminal")
-    from codex_py.app import SessionOptions  # noqa: PLC0415
     from codex_py.frontends.tui.run import run_terminal  # noqa: PLC0415
 
-    return run_terminal(
-        prompt, arguments, environment, SessionOptions(source="cli", originator="codex-tui")
-    )
+    return run_terminal(target, arguments, environment)
 
 
 def _config(words: Sequence[str], arguments: Arguments, environment: Mapping[str, str]) -> int:

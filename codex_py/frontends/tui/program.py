@@ -3,7 +3,7 @@
 import asyncio
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -23,7 +23,7 @@ from codex_py.errors import CodexError
 from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.commands.builtin import builtin_commands
 from codex_py.frontends.tui.commands.registry import Command, Commands
-from codex_py.frontends.tui.commands.sessions import go_back
+from codex_py.frontends.tui.commands.sessions import go_back, pick_session
 from codex_py.frontends.tui.composer import Composer, Submission
 from codex_py.frontends.tui.conversation import Conversation
 from codex_py.frontends.tui.panel import Panel
@@ -32,6 +32,7 @@ from codex_py.frontends.tui.screen import Screen
 from codex_py.frontends.tui.status import Status
 from codex_py.frontends.tui.theme import Theme
 from codex_py.frontends.tui.transcript import Transcript
+from codex_py.frontends.tui.welcome import explain_missing_key, settle_trust
 from codex_py.frontends.tui.writer import TerminalWriter
 from codex_py.protocol.events import Event, ItemCompleted, UsageReported, UserMessage
 
@@ -43,6 +44,9 @@ _TWICE_WITHIN_S = 2.0
 
 class Terminal:
     """The program from its first frame to its last. There is one per process.
+
+    Args:
+        reload: reads the configuration again.
 
     Attributes:
         config: what the next session is opened with.
@@ -56,6 +60,7 @@ class Terminal:
         options: SessionOptions,
         environment: Mapping[str, str],
         *,
+        reload: Callable[[], Config],
         theme: Theme,
         writer: TerminalWriter,
         keyboard: Input,
@@ -63,6 +68,7 @@ class Terminal:
         self.config = config
         self.options = options
         self.environment = environment
+        self._reload = reload
         self.theme = theme
         self.status = Status()
         self.commands = Commands(builtin_commands())
@@ -94,8 +100,12 @@ class Terminal:
         )
         self._tasks = asyncio.TaskGroup()
 
-    async def run(self, prompt: str | None) -> int:
-        """Show the program until the user leaves; the exit code."""
+    async def run(self, prompt: str | None, *, pick: bool = False) -> int:
+        """Show the program until the user leaves; the exit code.
+
+        Args:
+            pick: have the user choose a session to go on with first.
+        """
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self.leave, 128 + number)
@@ -103,7 +113,7 @@ class Terminal:
             self._waiting.append(Submission(prompt))
         self.transcript.notice(f"codex-py {__version__} in {self.config.cwd}")
         async with self._tasks:
-            opening = self._tasks.create_task(self.open(self.options))
+            opening = self._tasks.create_task(self._begin(pick))
             clock = self._tasks.create_task(self._tick())
             try:
                 await self.screen.run()
@@ -116,6 +126,23 @@ class Terminal:
                 self._farewell = self._how_to_resume()
                 await self.conversation.close()
         return self._code
+
+    async def _begin(self, pick: bool) -> None:
+        try:
+            if await settle_trust(self):
+                self.config = self._reload()
+            explain_missing_key(self)
+        except CodexError as error:
+            self.transcript.error(str(error))
+            return
+        options = self.options
+        if pick:
+            picked = await pick_session(self)
+            if picked is None:
+                self.leave()
+                return
+            options = replace(options, resume=picked)
+        await self.open(options)
 
     @property
     def farewell(self) -> str:

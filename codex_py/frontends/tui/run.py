@@ -2,14 +2,14 @@
 
 import asyncio
 import gc
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from prompt_toolkit.input import create_input
 
 from codex_py.app import SessionOptions
 from codex_py.config.config import Config
-from codex_py.frontends.arguments import Arguments
-from codex_py.frontends.exec_config import load_terminal_config
+from codex_py.frontends.arguments import Arguments, TerminalTarget
+from codex_py.frontends.exec_config import load_terminal_config, working_directory
 from codex_py.frontends.streams import OutputStream
 from codex_py.frontends.tui.program import Terminal
 from codex_py.frontends.tui.theme import terminal_theme
@@ -17,34 +17,48 @@ from codex_py.frontends.tui.writer import TerminalWriter
 
 
 def run_terminal(
-    prompt: str | None,
-    arguments: Arguments,
-    environment: Mapping[str, str],
-    options: SessionOptions,
+    target: TerminalTarget, arguments: Arguments, environment: Mapping[str, str]
 ) -> int:
-    """
+    """Run the terminal to its end; the exit code.
+
     Raises:
         CodexError: before anything is drawn.
     """
-    config = load_terminal_config(arguments, environment)
-    return asyncio.run(_run(config, options, prompt, environment))
+
+    def load() -> Config:
+        return load_terminal_config(arguments, environment)
+
+    options = SessionOptions(
+        source="cli",
+        originator="codex-tui",
+        resume=target.resume,
+        resume_last=target.resume_last,
+        resume_all=target.resume_all,
+        fork=target.fork,
+        add_dirs=tuple(working_directory(arguments) / name for name in arguments.add_dir),
+    )
+    return asyncio.run(_run(load, options, target, environment))
 
 
 async def _run(
-    config: Config, options: SessionOptions, prompt: str | None, environment: Mapping[str, str]
+    load: Callable[[], Config],
+    options: SessionOptions,
+    target: TerminalTarget,
+    environment: Mapping[str, str],
 ) -> int:
+    config = load()
     writer = TerminalWriter(1)
-    keyboard = create_input()
     terminal = Terminal(
         config,
         options,
         environment,
+        reload=load,
         theme=terminal_theme(environment),
         writer=writer,
-        keyboard=keyboard,
+        keyboard=create_input(),
     )
     gc.enable()
-    code = await terminal.run(prompt)
+    code = await terminal.run(target.prompt, pick=target.pick)
     writer.drain(1.0)
     if code == 0 and terminal.farewell:
         OutputStream(1).write_text(terminal.farewell)

@@ -1,0 +1,63 @@
+"""What comes before the first prompt: whether the folder is trusted, and whether there is a model to talk to."""
+
+from typing import TYPE_CHECKING
+
+from codex_py.app import missing_key
+from codex_py.config.paths import folders_between
+from codex_py.config.project_trust import Changed, Unknown, trust_project
+from codex_py.frontends.terminal import printable
+from codex_py.frontends.tui.panel import Choice, Option
+from codex_py.frontends.tui.render import Fragments
+
+if TYPE_CHECKING:
+    from codex_py.frontends.tui.program import Terminal
+
+_NO_KEY = """\
+{problem}
+
+ - With a key of OpenAI: leave with Ctrl-C, then  export OPENAI_API_KEY=sk-…
+ - With a model on this machine:  codex-py --oss --local-provider ollama   (or lmstudio)
+ - With another service: a [model_providers.NAME] table in {config}
+ - Without any of them, to see how it works:  codex-py demo"""
+
+
+async def settle_trust(terminal: "Terminal") -> bool:
+    """Ask whether this folder is trusted, if that is open; whether the answer was a new yes.
+
+    Raises:
+        ConfigError: the answer can not be written down.
+    """
+    config = terminal.config
+    trust = config.project_trust
+    if not isinstance(trust, Unknown | Changed):
+        return False
+    question: Fragments = [("bold", f"Do you trust what is in {printable(str(config.cwd))}?")]
+    if isinstance(trust, Changed):
+        question.append(("", "\n\nYou did, and these files have changed since:"))
+    elif trust.files:
+        question.append(("", "\n\nThese files in it name programs to run, or say what is allowed:"))
+    else:
+        question.append(("", "\n\nIf so, the agent may change files in it without asking."))
+    question += [("", f"\n  {printable(str(path))}") for path in trust.files]
+    is_trusted = await terminal.show(
+        Choice(
+            question,
+            [
+                Option("Yes, trust it", True, "y"),
+                Option("No, go on without: read only, and none of its settings", False, "n"),
+            ],
+            cancelled=False,
+            default=1,
+        )
+    )
+    if is_trusted:
+        trust_project(config.home, folders_between(config.project_root, config.cwd))
+    return is_trusted
+
+
+def explain_missing_key(terminal: "Terminal") -> None:
+    """Say in a few lines what to do, if no model can be reached without a key that is not there."""
+    problem = missing_key(terminal.config, terminal.environment)
+    if problem is not None:
+        config = terminal.config.home / "config.toml"
+        terminal.transcript.notice(_NO_KEY.format(problem=problem, config=config))
