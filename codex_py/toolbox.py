@@ -4,19 +4,23 @@ Part of the composition root: it hands `Session` what it does with the items of 
 this module is cheap; `Toolbox.handlers` loads pydantic and the tools, some 90 ms.
 """
 
-from collections.abc import Collection, Mapping
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from codex_py.config.config import Config
 from codex_py.config.environment import child_environment
+from codex_py.config.layers import SYSTEM_CONFIG
+from codex_py.config.project_trust import Trusted
 from codex_py.core.context import user_shell
 from codex_py.core.session import Session
 from codex_py.core.turn import ItemHandlers
 from codex_py.errors import CodexError, ExitCode
-from codex_py.protocol.approval import ApprovalRequest, Review, ReviewDecision
+from codex_py.protocol.approval import ApprovalRequest, Approver, Review, ReviewDecision
 from codex_py.protocol.tools import ToolCall, ToolOutput
 
 if TYPE_CHECKING:
+    from codex_py.execpolicy.decision import Rules
     from codex_py.mcp_servers import SessionServers
     from codex_py.process.sessions import ProcessSessions
     from codex_py.protocol.items import CustomToolCallOutput, FunctionCallOutput
@@ -35,6 +39,8 @@ class Toolbox:
         image_detail: str,
         output_token_limit: int,
         keep_processes: bool,
+        rules: "Rules | None" = None,
+        approver: Approver | None = None,
         servers: "SessionServers | None" = None,
     ) -> None:
         """
@@ -45,6 +51,8 @@ class Toolbox:
             output_token_limit: of one result, for the model.
             keep_processes: whether commands go on between turns. Where a turn is all there is, they
                 end with it, so that their items are complete before its last event.
+            rules: about commands, see `command_rules`.
+            approver: decides what a policy leaves to the user; None where there is nobody to ask.
             servers: the MCP servers; their owner ends them.
         """
         self._config = config
@@ -54,6 +62,8 @@ class Toolbox:
         self._image_detail = image_detail
         self._output_token_limit = output_token_limit
         self._keep_processes = keep_processes
+        self._rules = rules
+        self._approver = approver or _NobodyToAsk()
         self._servers = servers
         self._handlers: ItemHandlers | None = None
         self._processes: ProcessSessions | None = None
@@ -89,6 +99,7 @@ class Toolbox:
         from codex_py.sandbox.ladder import LadderSandbox  # noqa: PLC0415
         from codex_py.tools.base import ToolContext  # noqa: PLC0415
         from codex_py.tools.builtin import builtin_tools  # noqa: PLC0415
+        from codex_py.tools.orchestrator import Orchestrator  # noqa: PLC0415
         from codex_py.tools.router import ToolRouter, output_item  # noqa: PLC0415
         from codex_py.tools.update_plan import UpdatePlan  # noqa: PLC0415
 
@@ -108,7 +119,11 @@ class Toolbox:
         tools = builtin_tools(
             self._processes,
             self._plan,
-            sandbox,
+            Orchestrator(
+                sandbox,
+                rules=self._rules,
+                write_rule=lambda words: self._write_rule(words, session),
+            ),
             home=self._config.home,
             shell=user_shell(self._environment),
             structured_shell=self._structured_shell,
@@ -120,6 +135,7 @@ class Toolbox:
         else:
             find = self._servers.tool_finder(self._image_detail)
             router = ToolRouter([*tools, *self._servers.tools()], find_mcp_tool=find)
+        approver = _SessionApprover(self._approver, session)
 
         def context(call_id: str) -> ToolContext:
             # They may have changed since the last turn.
@@ -130,7 +146,7 @@ class Toolbox:
                 environment={**environment, "CODEX_TOOL_CALL_ID": call_id},
                 approval_policy=settings.approval_policy,
                 sandbox_policy=settings.sandbox_policy,
-                approver=_NobodyToAsk(),
+                approver=approver,
                 emit=session.emit,
                 next_item_id=session.next_item_id,
                 output_token_limit=self._output_token_limit,
@@ -156,9 +172,62 @@ class Toolbox:
             item_events=lambda item: item_events(item, session.next_item_id),
         )
 
+    def _write_rule(self, prefix: Sequence[str], session: Session) -> None:
+        from codex_py.execpolicy.rules import allow_prefix  # noqa: PLC0415 (loaded by few sessions)
+
+        folder = self._config.home / "rules"
+        try:
+            allow_prefix(folder, prefix)
+        except (OSError, ValueError) as error:
+            session.warn(
+                f"The rule could not be written to {folder}: {error}. It holds for this session."
+            )
+
+
+def command_rules(config: Config) -> "Rules | None":
+    """The rules of the system, of the user and of a trusted project; None where there are none.
+
+    Nothing is loaded for those who have none.
+
+    Raises:
+        ConfigError: a file of rules can not be read, or is wrong.
+    """
+    folders = [SYSTEM_CONFIG.parent / "rules", config.home / "rules"]
+    trust = config.project_trust
+    project = {
+        path: text
+        for path, text in (trust.files.items() if isinstance(trust, Trusted) else ())
+        if path.suffix == ".rules"
+    }
+    if not project and not any(next(folder.glob("*.rules"), None) for folder in folders):
+        return None
+    from codex_py.execpolicy.rules import load_rules, parse_rules  # noqa: PLC0415
+
+    rules = load_rules(folders)
+    for path, text in project.items():
+        # This text was compared with what is trusted; the file may have changed since.
+        rules = parse_rules(text, str(path), rules)
+    return rules
+
+
+class _SessionApprover:
+    """Puts one question at a time, and ends the turn where the answer says so."""
+
+    def __init__(self, approver: Approver, session: Session) -> None:
+        self._approver = approver
+        self._session = session
+        self._asking = asyncio.Lock()
+
+    async def review(self, request: ApprovalRequest) -> Review:
+        async with self._asking:
+            review = await self._approver.review(request)
+        if review.decision is ReviewDecision.ABORT:
+            self._session.abort()
+        return review
+
 
 class _NobodyToAsk:
     """An approver for sessions without a user."""
 
     async def review(self, request: ApprovalRequest) -> Review:  # noqa: ARG002
-        return Review(ReviewDecision.DENIED)
+        return Review(ReviewDecision.DENIED, "there is nobody to ask")

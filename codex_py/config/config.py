@@ -15,7 +15,13 @@ from codex_py.config.project_trust import ProjectTrust
 from codex_py.config.schema import DEFAULTS
 from codex_py.config.trust import Trust
 from codex_py.errors import ConfigError
-from codex_py.protocol.approval import ApprovalPolicy, SandboxMode, SandboxPolicy
+from codex_py.protocol.approval import (
+    ApprovalPolicy,
+    AskForApproval,
+    GranularPolicy,
+    SandboxMode,
+    SandboxPolicy,
+)
 
 WebSearchMode: TypeAlias = Literal["disabled", "cached", "indexed", "live"]
 
@@ -76,10 +82,7 @@ class Config:
     project_doc_fallback_filenames: tuple[str, ...]
     project_root_markers: tuple[str, ...]
 
-    approval_policy: ApprovalPolicy | None
-    """`on-request` where the user wrote a `granular` table."""
-    approval_granular: Mapping[str, bool] | None
-    """Kinds of request that are rejected unasked where false."""
+    approval_policy: AskForApproval | None
     sandbox_mode: SandboxMode | None
     """None leaves it to the rule of `sandbox_policy`."""
     sandbox_workspace_write: SandboxWorkspaceWrite
@@ -171,7 +174,6 @@ def load_config(
         return None if path is None else read_required_text(Path(path), key)
 
     servers, server_warnings = mcp_servers(values.get("mcp_servers", {}))
-    approval_policy, approval_granular = _approval(get("approval_policy"))
     sandbox_mode, sandbox_warnings = _sandbox_mode(values)
     web_search_tool = cast("dict[str, Any] | bool | None", get("tools.web_search"))
     base_instructions = text_of("model_instructions_file")
@@ -205,8 +207,7 @@ def load_config(
         project_doc_max_bytes=get("project_doc_max_bytes"),
         project_doc_fallback_filenames=tuple(get("project_doc_fallback_filenames")),
         project_root_markers=tuple(get("project_root_markers")),
-        approval_policy=approval_policy,
-        approval_granular=approval_granular,
+        approval_policy=_approval(get("approval_policy")),
         sandbox_mode=sandbox_mode,
         sandbox_workspace_write=SandboxWorkspaceWrite(
             writable_roots=tuple(map(Path, get("sandbox_workspace_write.writable_roots"))),
@@ -241,14 +242,21 @@ def load_config(
     )
 
 
-def _approval(value: Any) -> tuple[ApprovalPolicy | None, Mapping[str, bool] | None]:
+def _approval(value: Any) -> AskForApproval | None:
     match value:
         case None:
-            return None, None
+            return None
         case str():
-            return ApprovalPolicy(value), None
+            return ApprovalPolicy(value)
         case _:
-            return ApprovalPolicy.ON_REQUEST, value.get("granular", {})
+            granular = value.get("granular", {})
+            for key in ("sandbox_approval", "rules", "mcp_elicitations"):
+                if key not in granular:
+                    # Left out, it would be the user's guess what it means.
+                    raise ConfigError(f"`approval_policy.granular` needs `{key}`: true or false")
+            kinds = GranularPolicy.__dataclass_fields__
+            # One that is not known has been warned about.
+            return GranularPolicy(**{key: granular[key] for key in kinds if key in granular})
 
 
 def _sandbox_mode(values: Mapping[str, Any]) -> tuple[SandboxMode | None, tuple[str, ...]]:

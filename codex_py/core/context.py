@@ -9,11 +9,26 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from codex_py.instructions import instruction_text
-from codex_py.protocol.approval import PROTECTED_NAMES, ApprovalPolicy, SandboxPolicy
+from codex_py.protocol.approval import (
+    PROTECTED_NAMES,
+    ApprovalKind,
+    ApprovalPolicy,
+    AskForApproval,
+    GranularPolicy,
+    SandboxPolicy,
+    may_ask,
+)
 from codex_py.protocol.messages import EncodedItem, input_text, message
 
 _SHELLS: Final = frozenset({"bash", "zsh", "sh", "dash", "ksh", "ash"})
 """Shells that understand what models write. Others, such as fish, are left to the user's terminal."""
+
+_KINDS: Final[dict[ApprovalKind, str]] = {
+    "sandbox_approval": "what wants to leave the sandbox, and dangerous commands",
+    "rules": "commands for which a rule of the user asks",
+    "mcp_elicitations": "what tools of MCP servers need a yes or an answer for",
+}
+"""What a model is told of the kinds of question that there can be here."""
 
 
 class ContextSettings(Protocol):
@@ -71,7 +86,7 @@ def environment_context(
 
 
 def permissions_instructions(
-    sandbox_policy: SandboxPolicy, approval_policy: ApprovalPolicy, cwd: Path
+    sandbox_policy: SandboxPolicy, approval_policy: AskForApproval, cwd: Path
 ) -> str:
     """The `<permissions instructions>` block: what commands may touch, and when to ask."""
     free = sandbox_policy.network_access or sandbox_policy.mode == "danger-full-access"
@@ -83,8 +98,26 @@ def permissions_instructions(
     if sandbox_policy.mode == "workspace-write":
         roots = ", ".join(f"`{root}`" for root in _roots(cwd, sandbox_policy))
         parts.append(f"Writable folders: {roots}.")
-    parts.append(instruction_text(f"permissions/{approval_policy.value}.md"))
+    parts.append(instruction_text(f"permissions/{approval_policy}.md"))
+    if isinstance(approval_policy, GranularPolicy):
+        parts += _granular(approval_policy)
+    if approval_policy is not ApprovalPolicy.NEVER:
+        if may_ask(approval_policy, "sandbox_approval"):
+            parts.append(instruction_text("permissions/escalation.md"))
+        parts.append(instruction_text("permissions/rules.md"))
     return "\n".join(("<permissions instructions>", *parts, "</permissions instructions>"))
+
+
+def _granular(policy: GranularPolicy) -> list[str]:
+    lines: list[str] = []
+    for allowed, title in (
+        (True, "The user is asked about"),
+        (False, "Refused without a question is"),
+    ):
+        kinds = [words for kind, words in _KINDS.items() if may_ask(policy, kind) is allowed]
+        if kinds:
+            lines.append(f"- {title}: {'; '.join(kinds)}.")
+    return lines
 
 
 def user_shell(environment: Mapping[str, str]) -> str:

@@ -107,6 +107,8 @@ class Session:
         self._next_item = 0
         self._next_live_item = 0
         self._is_running = False
+        self._turn: asyncio.Task[Any] | None = None
+        self._is_aborted = False
         self._takes_steering = False
         self._steered: list[UserPrompt] = []
         self._made_room = False
@@ -212,6 +214,15 @@ class Session:
             self._steered.append(UserPrompt(text, tuple(map(str, images))))
         return self._takes_steering
 
+    def abort(self) -> None:
+        """End the running turn, if there is one, as if it was cancelled; `run_turn` returns and says so.
+
+        For what runs within the turn, which can not cancel it without cancelling who waits for it too.
+        """
+        if self._turn is not None and not self._is_aborted:
+            self._is_aborted = True
+            self._turn.cancel()
+
     def take_unsent(self) -> list[UserPrompt]:
         """What was steered into a turn that ended too early, by a failure or cancelled; forgotten here."""
         unsent, self._steered = self._steered, []
@@ -304,6 +315,8 @@ class Session:
     async def _run(self, work: Callable[[], Awaitable[None]]) -> TurnResult:
         self._must_be_idle()
         self._is_running = True
+        self._turn = asyncio.current_task()
+        self._is_aborted = False
         self._made_room = False
         self._last_message = None
         self._denied = False
@@ -315,7 +328,10 @@ class Session:
                 await self._fail(error)
                 return self._result(error)
             except asyncio.CancelledError:
-                await self._fail(TurnAborted("the turn was interrupted"))
+                aborted = TurnAborted("the turn was interrupted")
+                await self._fail(aborted)
+                if self._is_only_aborted():
+                    return self._result(aborted)
                 raise
             except BaseException as error:
                 # A mistake of ours. Whoever reads the events still gets an end; the traceback goes on.
@@ -325,6 +341,11 @@ class Session:
             return self._result()
         finally:
             self._is_running = self._takes_steering = False
+            self._turn = None
+
+    def _is_only_aborted(self) -> bool:
+        """Whether the cancellation of the turn was all ours, which ends here."""
+        return self._is_aborted and self._turn is not None and self._turn.uncancel() == 0
 
     def _must_be_idle(self) -> None:
         if self._is_running:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from codex_py.protocol.approval import ApprovalPolicy, SandboxPolicy
+from codex_py.protocol.approval import AskForApproval, SandboxPolicy, approval_data
 from codex_py.protocol.tools import ToolSpec
 
 
@@ -17,7 +17,7 @@ class Choices:
     reasoning_effort: str | None
     """None where the model's default holds."""
     reasoning_summary: str | None
-    approval_policy: ApprovalPolicy
+    approval_policy: AskForApproval
     sandbox_policy: SandboxPolicy
 
 
@@ -29,7 +29,7 @@ class TurnSettings:
     provider: str
     """Its name for people."""
     cwd: Path
-    approval_policy: ApprovalPolicy
+    approval_policy: AskForApproval
     sandbox_policy: SandboxPolicy
     context_window: int
     """Tokens that the model takes in, less what is kept free."""
@@ -72,7 +72,7 @@ def turn_context(settings: TurnSettings) -> dict[str, Any]:
         }
     return {
         "cwd": str(settings.cwd),
-        "approval_policy": str(settings.approval_policy),
+        "approval_policy": approval_data(settings.approval_policy),
         "sandbox_policy": sandbox,
         "model": settings.model,
         "effort": settings.reasoning_effort,

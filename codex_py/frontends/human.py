@@ -146,6 +146,9 @@ class HumanText:
             # Commands run side by side: say whose result this is.
             self._command_line(item)
         self._announced = ""
+        if item.status == "declined":
+            # Why, says `CallDenied`.
+            return
         took = "" if item.duration_ms is None else f" in {duration(item.duration_ms)}"
         if item.exit_code == 0:
             verdict = self._style.green(f" succeeded{took}:")

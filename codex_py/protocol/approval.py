@@ -1,16 +1,56 @@
 """Who may do what: policies, and the question put to whoever decides."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Final, Literal, Protocol, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 
 class ApprovalPolicy(StrEnum):
+    """When the user is asked. A call that needs a yes and may not ask for it is refused."""
+
     UNTRUSTED = "untrusted"
+    """About every command that is not known to only read, and every patch."""
     ON_FAILURE = "on-failure"
+    """As with `on-request`, and when a command failed in the sandbox and may do better outside."""
     ON_REQUEST = "on-request"
+    """When the model wants to leave the sandbox, a rule says so, or a command is dangerous."""
     NEVER = "never"
+
+
+ApprovalKind: TypeAlias = Literal[
+    "sandbox_approval", "rules", "mcp_elicitations", "request_permissions", "skill_approval"
+]
+"""What a question is about: leaving the sandbox and what is dangerous, what a rule says, and so on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GranularPolicy:
+    """As `on-request`, for some kinds of question; those that are False are answered with a no, unasked."""
+
+    sandbox_approval: bool
+    rules: bool
+    mcp_elicitations: bool
+    request_permissions: bool = False
+    skill_approval: bool = False
+
+    def __str__(self) -> str:
+        return "granular"
+
+
+AskForApproval: TypeAlias = ApprovalPolicy | GranularPolicy
+
+
+def may_ask(policy: AskForApproval, kind: ApprovalKind) -> bool:
+    """Whether the user may be asked about things of this kind."""
+    if isinstance(policy, GranularPolicy):
+        return bool(getattr(policy, kind))
+    return policy is not ApprovalPolicy.NEVER
+
+
+def approval_data(policy: AskForApproval) -> str | dict[str, Any]:
+    """The policy as session files and `config.toml` have it."""
+    return {"granular": asdict(policy)} if isinstance(policy, GranularPolicy) else policy.value
 
 
 SandboxMode: TypeAlias = Literal["read-only", "workspace-write", "danger-full-access"]

@@ -16,7 +16,7 @@ from codex_py.patch.apply import PatchPlan, plan_patch, writable_under
 from codex_py.patch.commit import Committed
 from codex_py.patch.diff import git_diff
 from codex_py.patch.journal import Journal
-from codex_py.protocol.approval import ApprovalPolicy, ApprovalRequest, ReviewDecision
+from codex_py.protocol.approval import ApprovalPolicy, ApprovalRequest, ReviewDecision, may_ask
 from codex_py.protocol.events import (
     Change,
     FileChange,
@@ -27,6 +27,7 @@ from codex_py.protocol.events import (
 )
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.base import ToolContext, ToolParams
+from codex_py.tools.review import approved
 
 _OUTSIDE = "patch rejected: writing outside of the project; rejected by user approval settings"
 _READ_ONLY = (
@@ -63,7 +64,7 @@ class ApplyPatch:
         all of the patch on disk or nothing.
 
         Raises:
-            ToolError: the user was asked and said no.
+            ToolError: it may not be written, which shows an item with the status `declined`.
         """
         started = time.monotonic()
         journal = None if self._home is None else Journal(self._home, cwd)
@@ -71,50 +72,80 @@ class ApplyPatch:
             plan, diff, recovered = await asyncio.to_thread(_plan, patch, cwd, journal)
         except PatchError as error:
             return ToolOutput(_verification_failure(error), success=False, error_code="PatchFailed")
-        refusal = await self._refusal(plan, diff, context)
-        if refusal is not None:
-            return ToolOutput(refusal, success=False, error_code="SandboxDenied")
+        try:
+            await self._admit(plan, diff, context)
+        except ToolError:
+            item = _begun(plan, diff, context)
+            context.emit(ItemCompleted(replace(item, status="declined")))
+            raise
 
-        item = FileChange(
-            id=context.next_item_id(),
-            changes=sorted(
-                [Change(path=str(change.path), kind=change.kind) for change in plan.changes],
-                key=lambda change: change.path,
-            ),
-            diff=diff,
-        )
-        context.emit(ItemStarted(item))
+        item = _begun(plan, diff, context)
         outcome = await _commit(plan, journal, item, context)
         if isinstance(outcome, PatchError):
             return ToolOutput(_report(1, started, f"{outcome}\n"), success=False)
         notes = "".join([f"Note: {note}\n" for note in (*recovered, *plan.notes, *outcome.notes)])
         return ToolOutput(_report(0, started, plan.summary() + notes))
 
-    async def _refusal(self, plan: PatchPlan, diff: str, context: ToolContext) -> str | None:
-        """Why the plan may not be carried out, or None if it may."""
+    async def _admit(self, plan: PatchPlan, diff: str, context: ToolContext) -> None:
+        """Come back if the plan may be carried out.
+
+        Raises:
+            ToolError: it may not, by the policy or because the user said no.
+        """
         policy = context.approval_policy
-        writable = _writable(context)
+        writable = self._writable(context)
         outside = [] if writable is None else plan.refused(writable)
-        asks_always = policy == ApprovalPolicy.UNTRUSTED
+        asks_always = policy is ApprovalPolicy.UNTRUSTED
         if not outside and not asks_always:
-            return None
-        if policy == ApprovalPolicy.NEVER:
-            return _READ_ONLY if context.sandbox_policy.mode == "read-only" else _OUTSIDE
+            return
+        if not may_ask(policy, "sandbox_approval"):
+            read_only = context.sandbox_policy.mode == "read-only"
+            raise ToolError(_READ_ONLY if read_only else _OUTSIDE, code="SandboxDenied")
         concerned = {change.path for change in plan.changes}
         concerned |= {change.move_to for change in plan.changes if change.move_to is not None}
         if concerned <= self._approved:
-            return None
-        review = await context.approver.review(
-            ApprovalRequest("patch", diff, context.cwd, _reason(outside))
-        )
-        match review.decision:
-            case ReviewDecision.APPROVED | ReviewDecision.APPROVED_WITH_RULE:
+            return
+        request = ApprovalRequest("patch", diff, context.cwd, _reason(outside))
+        answer = await approved(request, context.approver, rejected="patch rejected by user")
+        if answer is ReviewDecision.APPROVED_FOR_SESSION:
+            self._approved |= concerned
+
+    def _writable(self, context: ToolContext) -> Callable[[Path], bool] | None:
+        """The files that the sandbox lets be written; None for all."""
+        policy = context.sandbox_policy
+        match policy.mode:
+            case "danger-full-access":
                 return None
-            case ReviewDecision.APPROVED_FOR_SESSION:
-                self._approved |= concerned
-                return None
-            case ReviewDecision.DENIED | ReviewDecision.ABORT:
-                raise ToolError("patch rejected by user", code="ApprovalDenied")
+            case "read-only":
+                return lambda _path: False
+            case "workspace-write":
+                roots = list(policy.writable_roots)
+                if not policy.exclude_slash_tmp:
+                    roots.append(Path("/tmp"))
+                temporary = context.environment.get("TMPDIR", "")
+                if temporary.startswith("/") and not policy.exclude_tmpdir_env_var:
+                    roots.append(Path(temporary))
+                return _outside_of(self._home, writable_under(roots))
+
+
+def _outside_of(home: Path | None, writable: Callable[[Path], bool]) -> Callable[[Path], bool]:
+    """What is writable, without the configuration, which says what may be done: wherever that lies."""
+    if home is None:
+        return writable
+    # Some file systems ignore case.
+    real = f"{home.resolve()}/".casefold()
+    return lambda path: writable(path) and not f"{path}/".casefold().startswith(real)
+
+
+def _begun(plan: PatchPlan, diff: str, context: ToolContext) -> FileChange:
+    changes = [Change(path=str(change.path), kind=change.kind) for change in plan.changes]
+    item = FileChange(
+        id=context.next_item_id(),
+        changes=sorted(changes, key=lambda change: change.path),
+        diff=diff,
+    )
+    context.emit(ItemStarted(item))
+    return item
 
 
 def _plan(patch: str, cwd: Path, journal: Journal | None) -> tuple[PatchPlan, str, list[str]]:
@@ -172,24 +203,6 @@ def _patched_files(plan: PatchPlan) -> list[PatchedFile]:
             )
         files.append(new)
     return files
-
-
-def _writable(context: ToolContext) -> Callable[[Path], bool] | None:
-    """The files that the sandbox lets be written; None for all."""
-    policy = context.sandbox_policy
-    match policy.mode:
-        case "danger-full-access":
-            return None
-        case "read-only":
-            return lambda _path: False
-        case "workspace-write":
-            roots = list(policy.writable_roots)
-            if not policy.exclude_slash_tmp:
-                roots.append(Path("/tmp"))
-            temporary = context.environment.get("TMPDIR", "")
-            if temporary.startswith("/") and not policy.exclude_tmpdir_env_var:
-                roots.append(Path(temporary))
-            return writable_under(roots)
 
 
 def _reason(outside: Sequence[Path]) -> str | None:

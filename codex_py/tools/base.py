@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from codex_py.protocol.approval import ApprovalPolicy, Approver, SandboxPolicy
+from codex_py.protocol.approval import Approver, AskForApproval, SandboxPolicy
 from codex_py.protocol.events import EventSink
 from codex_py.protocol.tools import ToolOutput
 
@@ -27,7 +27,7 @@ class ToolContext:
     """Absolute."""
     environment: dict[str, str]
     """For child processes; the policy of the configuration has been applied."""
-    approval_policy: ApprovalPolicy
+    approval_policy: AskForApproval
     sandbox_policy: SandboxPolicy
     approver: Approver
     emit: EventSink

@@ -4,10 +4,11 @@ from pathlib import Path
 from typing import Any
 
 from codex_py.process.sessions import ProcessSessions
-from codex_py.sandbox.base import Sandbox
 from codex_py.tools.apply_patch import ApplyPatch
 from codex_py.tools.base import Tool
+from codex_py.tools.command import CommandRunner
 from codex_py.tools.exec_command import ExecCommand, WriteStdin
+from codex_py.tools.orchestrator import Orchestrator
 from codex_py.tools.shell import LocalShell, Shell, ShellCommand
 from codex_py.tools.update_plan import UpdatePlan
 from codex_py.tools.view_image import ViewImage
@@ -16,7 +17,7 @@ from codex_py.tools.view_image import ViewImage
 def builtin_tools(
     processes: ProcessSessions,
     plan: UpdatePlan,
-    sandbox: Sandbox,
+    orchestrator: Orchestrator,
     *,
     home: Path | None,
     shell: str,
@@ -33,12 +34,13 @@ def builtin_tools(
         max_poll_ms: the longest that `write_stdin` waits without writing.
     """
     patch = ApplyPatch(home)
+    runner = CommandRunner(processes, orchestrator, patch)
     return [
-        ExecCommand(processes, shell, patch, sandbox),
+        ExecCommand(runner, shell),
         WriteStdin(processes, max_poll_ms=max_poll_ms),
-        Shell(processes, shell, patch, sandbox, structured=structured_shell),
-        ShellCommand(processes, shell, patch, sandbox),
-        LocalShell(processes, shell, patch, sandbox, structured=structured_shell),
+        Shell(runner, shell, structured=structured_shell),
+        ShellCommand(runner, shell),
+        LocalShell(runner, shell, structured=structured_shell),
         patch,
         plan,
         ViewImage(image_detail),

@@ -3,18 +3,23 @@
 import asyncio
 import codecs
 import errno
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from pydantic import Field, model_validator
+from pydantic import (
+    Field,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    field_validator,
+    model_validator,
+)
 
 from codex_py.errors import ToolError
 from codex_py.patch.shell import find_patch, is_bare_patch
 from codex_py.process.process import Process
 from codex_py.process.sessions import ProcessSessions
-from codex_py.protocol.approval import ApprovalPolicy, ApprovalRequest, ReviewDecision
 from codex_py.protocol.events import (
     CommandExecution,
     CommandOutputDelta,
@@ -23,9 +28,10 @@ from codex_py.protocol.events import (
     ItemStarted,
 )
 from codex_py.protocol.tools import ToolOutput
-from codex_py.sandbox.base import Sandbox
 from codex_py.tools.base import ToolContext, ToolParams
+from codex_py.tools.orchestrator import Orchestrator
 from codex_py.tools.quoting import quote_argv
+from codex_py.tools.verdict import CommandCall
 
 _SPAWN_FAILED = -1
 _LIVE_INTERVAL_S = 0.05
@@ -33,10 +39,6 @@ _LIVE_BYTES = 8 * 1024
 _BARE_PATCH = (
     "apply_patch verification failed: patch detected without explicit call to apply_patch."
     ' Rerun as ["apply_patch", "<patch>"]'
-)
-_NEVER_ESCALATES = (
-    "approval policy is Never; reject command — you cannot ask for escalated permissions"
-    " if the approval policy is Never"
 )
 
 
@@ -62,16 +64,37 @@ class CommandParams(LenientParams):
     """Relative to the directory of the turn; a name with a NUL is none."""
     sandbox_permissions: str = "use_default"
     justification: str | None = None
+    prefix_rule: tuple[str, ...] = ()
+
+    @field_validator("prefix_rule", mode="wrap")
+    @classmethod
+    def _or_none(cls, value: Any, handler: ValidatorFunctionWrapHandler) -> tuple[str, ...]:
+        # A wish, which is no reason to refuse the command.
+        try:
+            return handler(value)
+        except ValidationError:
+            return ()
 
     def cwd(self, context: ToolContext) -> Path:
         return context.cwd / (self.workdir or "")
 
+    def call(self, argv: Sequence[str], context: ToolContext) -> CommandCall:
+        return CommandCall(
+            tuple(argv),
+            self.cwd(context),
+            escalated=self.sandbox_permissions == "require_escalated",
+            justification=self.justification,
+            prefix_rule=self.prefix_rule,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class CommandRunner:
+    """One serves all commands of a session."""
+
     sessions: ProcessSessions
-    sandbox: Sandbox
-    apply_patch: PatchApplier | None
+    orchestrator: Orchestrator = field(default_factory=Orchestrator)
+    apply_patch: PatchApplier | None = None
 
     async def patch_output(
         self, argv: Sequence[str], cwd: Path, context: ToolContext
@@ -88,22 +111,54 @@ class CommandRunner:
             return None
         return await self.apply_patch.apply(found.patch, cwd / (found.workdir or ""), context)
 
-    async def start(
-        self, argv: Sequence[str], params: CommandParams, context: ToolContext, *, tty: bool = False
+    async def run(
+        self,
+        argv: Sequence[str],
+        params: CommandParams,
+        context: ToolContext,
+        wait: Callable[[Process], Awaitable[None]],
+        *,
+        tty: bool = False,
     ) -> Process:
-        """Start a command as a thread item, which is completed when the process is finished.
+        """Run a command, if it may; each attempt is a thread item, completed when its process is finished.
+
+        A command that may not run is an item too, with the status `declined`. Cancelled, it leaves
+        nothing running.
+
+        Args:
+            wait: waits for a process as long as the call does.
 
         Raises:
-            ToolError: it may not run, which leaves no item, or it can not be started.
+            ToolError: it may not run, or can not be started.
         """
-        cwd = params.cwd(context)
-        shown = quote_argv(argv)
-        escalated = await _is_escalated(shown, cwd, params, context)
-        policy = context.sandbox_policy
-        spawned = argv if escalated else self.sandbox.command(argv, policy, cwd)
+        call = params.call(argv, context)
 
-        item = CommandExecution(id=context.next_item_id(), command=shown, cwd=str(cwd))
-        context.emit(ItemStarted(item))
+        async def attempt(spawned: Sequence[str]) -> Process:
+            process = self._start(call, spawned, context, tty=tty)
+            try:
+                await wait(process)
+            except asyncio.CancelledError:
+                await process.stop()
+                raise
+            return process
+
+        try:
+            return await self.orchestrator.run(call, context, attempt)
+        except ToolError as error:
+            if error.code == "ApprovalDenied":
+                _show_declined(call, str(error), context)
+            raise
+
+    def _start(
+        self, call: CommandCall, spawned: Sequence[str], context: ToolContext, *, tty: bool
+    ) -> Process:
+        """Start what a call has come to.
+
+        Raises:
+            ToolError: it can not be started.
+        """
+        cwd = call.cwd
+        item = _begun(call, context)
         live = _LiveOutput(item.id, context.emit)
 
         def finished(process: Process) -> None:
@@ -127,7 +182,7 @@ class CommandRunner:
                 on_finished=finished,
             )
         except (OSError, ValueError) as error:
-            failure = _spawn_failure(error, argv, cwd)
+            failure = _spawn_failure(error, call.argv, cwd)
             failed = replace(
                 item,
                 aggregated_output=str(failure),
@@ -139,29 +194,16 @@ class CommandRunner:
             raise failure from error
 
 
-async def _is_escalated(
-    command: str, cwd: Path, params: CommandParams, context: ToolContext
-) -> bool:
-    """Whether the call asks to run outside the sandbox, and may.
+def _begun(call: CommandCall, context: ToolContext) -> CommandExecution:
+    shown = quote_argv(call.argv)
+    item = CommandExecution(id=context.next_item_id(), command=shown, cwd=str(call.cwd))
+    context.emit(ItemStarted(item))
+    return item
 
-    Raises:
-        ToolError: it asks, and may not.
-    """
-    if params.sandbox_permissions != "require_escalated":
-        return False
-    if context.approval_policy is ApprovalPolicy.NEVER:
-        raise ToolError(_NEVER_ESCALATES, code="ApprovalDenied")
-    request = ApprovalRequest("command", command, cwd, params.justification)
-    review = await context.approver.review(request)
-    match review.decision:
-        case (
-            ReviewDecision.APPROVED
-            | ReviewDecision.APPROVED_FOR_SESSION
-            | ReviewDecision.APPROVED_WITH_RULE
-        ):
-            return True
-        case ReviewDecision.DENIED | ReviewDecision.ABORT:
-            raise ToolError("exec command rejected by user", code="ApprovalDenied")
+
+def _show_declined(call: CommandCall, reason: str, context: ToolContext) -> None:
+    item = _begun(call, context)
+    context.emit(ItemCompleted(replace(item, aggregated_output=reason, status="declined")))
 
 
 def _spawn_failure(error: OSError | ValueError, argv: Sequence[str], cwd: Path) -> ToolError:

@@ -1,6 +1,5 @@
 """`exec_command` and `write_stdin`: commands that may go on after the call that started them."""
 
-import asyncio
 import secrets
 import shutil
 import time
@@ -12,9 +11,8 @@ from codex_py.errors import ToolError
 from codex_py.process.process import Process
 from codex_py.process.sessions import ProcessSessions
 from codex_py.protocol.tools import ToolOutput
-from codex_py.sandbox.base import NO_SANDBOX, Sandbox
 from codex_py.tools.base import ToolContext
-from codex_py.tools.command import CommandParams, CommandRunner, LenientParams, PatchApplier
+from codex_py.tools.command import CommandParams, CommandRunner, LenientParams
 from codex_py.tools.truncate import token_count, truncate_output
 
 _MIN_YIELD_MS = 250
@@ -41,17 +39,10 @@ class ExecCommand:
     params: type[Any] = ExecCommandParams
     parallel = True
 
-    def __init__(
-        self,
-        sessions: ProcessSessions,
-        shell: str,
-        apply_patch: PatchApplier | None,
-        sandbox: Sandbox = NO_SANDBOX,
-    ) -> None:
+    def __init__(self, runner: CommandRunner, shell: str) -> None:
         """`shell`: path of the user's shell."""
-        self._sessions = sessions
+        self._runner = runner
         self._shell = shell
-        self._runner = CommandRunner(sessions, sandbox, apply_patch)
 
     async def run(self, params: ExecCommandParams, context: ToolContext) -> ToolOutput:
         started = time.monotonic()
@@ -65,14 +56,14 @@ class ExecCommand:
             text = f"Wall time: {wall_s:.4f} seconds\nOutput:\n{patched.text}"
             return replace(patched, text=text)
 
-        process = await self._runner.start(argv, params, context, tty=params.tty)
-        yield_ms = min(max(params.yield_time_ms, _MIN_YIELD_MS), _MAX_YIELD_MS)
-        try:
-            await process.wait(yield_ms / 1000)
-        except asyncio.CancelledError:
-            await process.stop()
-            raise
-        session_id = None if process.finished.is_set() else self._sessions.keep(process)
+        yield_s = min(max(params.yield_time_ms, _MIN_YIELD_MS), _MAX_YIELD_MS) / 1000
+
+        async def wait(process: Process) -> None:
+            await process.wait(yield_s)
+
+        process = await self._runner.run(argv, params, context, wait, tty=params.tty)
+        is_over = process.finished.is_set()
+        session_id = None if is_over else self._runner.sessions.keep(process)
         return _report(process, session_id, started, params.max_output_tokens, context)
 
 

@@ -2,13 +2,13 @@
 
 from codex_py.config.mcp import ApprovalMode
 from codex_py.mcp.tools import ServerTool
-from codex_py.protocol.approval import ApprovalPolicy, SandboxPolicy
+from codex_py.protocol.approval import ApprovalPolicy, AskForApproval, GranularPolicy, SandboxPolicy
 
 NEVER_ASKS = "MCP tool call requires approval, but approval policy is never"
 
 
 def needs_approval(
-    tool: ServerTool, mode: ApprovalMode, policy: ApprovalPolicy, sandbox: SandboxPolicy
+    tool: ServerTool, mode: ApprovalMode, policy: AskForApproval, sandbox: SandboxPolicy
 ) -> bool:
     """Whether somebody has to agree to the call first.
 
@@ -28,5 +28,6 @@ def needs_approval(
         case "auto":
             if tool.is_read_only or unrestricted:
                 return False
-            asks = policy in {ApprovalPolicy.ON_REQUEST, ApprovalPolicy.ON_FAILURE}
+            on_request = {ApprovalPolicy.ON_REQUEST, ApprovalPolicy.ON_FAILURE}
+            asks = policy in on_request or isinstance(policy, GranularPolicy)
             return not (tool.is_harmless and asks and sandbox.mode == "workspace-write")

@@ -14,12 +14,13 @@ from codex_py.mcp.request import RequestFailed
 from codex_py.mcp.server import McpServer
 from codex_py.mcp.servers import McpServers
 from codex_py.mcp.tools import ServerTool
-from codex_py.protocol.approval import ApprovalPolicy, ApprovalRequest, ReviewDecision
+from codex_py.protocol.approval import ApprovalRequest, ReviewDecision, may_ask
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.base import ToolContext
 from codex_py.tools.mcp_approval import NEVER_ASKS, needs_approval
 from codex_py.tools.mcp_item import mcp_item
 from codex_py.tools.mcp_output import call_output, is_error, item_result
+from codex_py.tools.review import approved
 from codex_py.tools.truncate import truncate_middle
 
 _SUMMARY_BYTES = 10_000
@@ -108,7 +109,7 @@ class McpTool:
             self._tool, mode, context.approval_policy, context.sandbox_policy
         ):
             return
-        if context.approval_policy is ApprovalPolicy.NEVER:
+        if not may_ask(context.approval_policy, "mcp_elicitations"):
             raise ToolError(NEVER_ASKS, code="ApprovalDenied")
         shown = truncate_middle(json.dumps(arguments, ensure_ascii=False), _SUMMARY_BYTES, "bytes")
         request = ApprovalRequest(
@@ -117,15 +118,10 @@ class McpTool:
             context.cwd,
             f"Allow the MCP server `{self._server.name}` to run the tool `{self._tool.name}`?",
         )
-        review = await context.approver.review(request)
-        match review.decision:
-            case ReviewDecision.APPROVED | ReviewDecision.APPROVED_WITH_RULE:
-                return
-            case ReviewDecision.APPROVED_FOR_SESSION:
-                self._approved.add(tool_id)
-            case ReviewDecision.DENIED | ReviewDecision.ABORT:
-                said = f": {review.feedback}" if review.feedback else ""
-                raise ToolError(f"user rejected MCP tool call{said}", code="ApprovalDenied")
+        rejected = "user rejected MCP tool call"
+        answer = await approved(request, context.approver, rejected=rejected)
+        if answer is ReviewDecision.APPROVED_FOR_SESSION:
+            self._approved.add(tool_id)
 
 
 def _call_failed(call: str, error: RequestFailed) -> ToolError:

@@ -1,6 +1,5 @@
 """`shell`, `shell_command` and `local_shell`: commands that end within the call that started them."""
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -8,12 +7,11 @@ from typing import Any
 from pydantic import AliasChoices, Field
 
 from codex_py.errors import ToolError
-from codex_py.process.sessions import ProcessSessions
+from codex_py.process.process import Process
 from codex_py.protocol.messages import encode_json
 from codex_py.protocol.tools import ToolOutput
-from codex_py.sandbox.base import NO_SANDBOX, Sandbox
 from codex_py.tools.base import ToolContext
-from codex_py.tools.command import CommandParams, CommandRunner, PatchApplier
+from codex_py.tools.command import CommandParams, CommandRunner
 from codex_py.tools.truncate import truncate_middle, truncate_output
 
 # What `timeout(1)` exits with.
@@ -69,24 +67,16 @@ class CommandResult:
 class _TimedCommand:
     parallel = True
 
-    def __init__(
-        self,
-        sessions: ProcessSessions,
-        shell: str,
-        apply_patch: PatchApplier | None,
-        sandbox: Sandbox = NO_SANDBOX,
-        *,
-        structured: bool = False,
-    ) -> None:
+    def __init__(self, runner: CommandRunner, shell: str, *, structured: bool = False) -> None:
         """Make one that answers with text, or structured.
 
         Args:
             shell: path of the user's shell.
             structured: answer with JSON, as models without a freeform `apply_patch` were taught.
         """
+        self._runner = runner
         self._shell = shell
         self._structured = structured
-        self._runner = CommandRunner(sessions, sandbox, apply_patch)
 
     async def _run(
         self, argv: Sequence[str], params: TimedCommandParams, context: ToolContext
@@ -97,14 +87,15 @@ class _TimedCommand:
         if patched is not None:
             return patched
 
-        process = await self._runner.start(argv, params, context)
-        try:
+        in_time = True
+
+        async def wait(process: Process) -> None:
+            nonlocal in_time
             in_time = await process.wait(min(params.timeout_ms, _MAX_TIMEOUT_MS) / 1000)
             if not in_time:
                 await process.stop(exit_code=_TIMED_OUT)
-        except asyncio.CancelledError:
-            await process.stop()
-            raise
+
+        process = await self._runner.run(argv, params, context, wait)
         output = process.take_output()
         result = CommandResult(output.text(), output.lines, process.exit_code, process.duration_s)
         if not in_time:

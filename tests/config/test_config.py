@@ -6,7 +6,7 @@ from codex_py.config.config import Config, SandboxWorkspaceWrite
 from codex_py.config.environment import ShellEnvironmentPolicy
 from codex_py.config.project_trust import Unknown
 from codex_py.errors import ConfigError
-from codex_py.protocol.approval import ApprovalPolicy, SandboxPolicy
+from codex_py.protocol.approval import ApprovalPolicy, GranularPolicy, SandboxPolicy
 from tests.config.conftest import Place
 
 
@@ -40,7 +40,6 @@ def test_without_any_file_everything_has_its_default(place: Place):
         project_doc_fallback_filenames=(),
         project_root_markers=(".git",),
         approval_policy=None,
-        approval_granular=None,
         sandbox_mode=None,
         sandbox_workspace_write=SandboxWorkspaceWrite(),
         shell_environment=ShellEnvironmentPolicy(),
@@ -123,9 +122,32 @@ def test_permission_profiles_stand_for_sandbox_modes(place: Place):
 def test_every_approval_policy_is_accepted(place: Place):
     for policy in ApprovalPolicy:
         assert place.load(overrides=[f"approval_policy={policy}"]).approval_policy is policy
-    config = place.load(overrides=["approval_policy={granular={rules=false}}"])
-    assert config.approval_policy is ApprovalPolicy.ON_REQUEST
-    assert config.approval_granular == {"rules": False}
+
+
+def test_a_granular_policy_says_what_may_be_asked_about(place: Place):
+    place.user(
+        """
+        [approval_policy.granular]
+        sandbox_approval = true
+        rules = false
+        mcp_elicitations = true
+        surprises = true
+        """
+    )
+    config = place.load()
+    assert config.approval_policy == GranularPolicy(
+        sandbox_approval=True, rules=False, mcp_elicitations=True
+    )
+    assert "approval_policy.granular.surprises" in config.warnings[0]
+    # A flag, such as the `never` of a run without a user, takes the place of the whole table.
+    flags = {"approval_policy": "never"}
+    assert place.load(flags=flags).approval_policy is ApprovalPolicy.NEVER
+
+
+@pytest.mark.parametrize("value", ["{}", "{granular={rules=false}}"])
+def test_a_granular_policy_is_not_left_to_guess(place: Place, value: str):
+    with pytest.raises(ConfigError, match=r"`approval_policy\.granular` needs `sandbox_approval`"):
+        place.load(overrides=[f"approval_policy={value}"])
 
 
 def test_web_search_has_a_mode_and_options(place: Place):

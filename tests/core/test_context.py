@@ -14,7 +14,13 @@ from codex_py.core.context import (
     user_shell,
 )
 from codex_py.instructions import instruction_text
-from codex_py.protocol.approval import ApprovalPolicy, SandboxMode, SandboxPolicy
+from codex_py.protocol.approval import (
+    ApprovalPolicy,
+    AskForApproval,
+    GranularPolicy,
+    SandboxMode,
+    SandboxPolicy,
+)
 
 CWD = Path("/repo")
 
@@ -105,12 +111,38 @@ def test_full_access_has_no_restrictions_and_a_path_no_markup():
 
 
 @pytest.mark.parametrize("mode", get_args(SandboxMode))
-@pytest.mark.parametrize("approval", list(ApprovalPolicy))
-def test_permissions_are_told_for_every_policy(mode: SandboxMode, approval: ApprovalPolicy):
+@pytest.mark.parametrize(
+    "approval",
+    [
+        *ApprovalPolicy,
+        GranularPolicy(sandbox_approval=True, rules=True, mcp_elicitations=True),
+        GranularPolicy(sandbox_approval=False, rules=False, mcp_elicitations=False),
+    ],
+)
+def test_permissions_are_told_for_every_policy(mode: SandboxMode, approval: AskForApproval):
     text = permissions_instructions(SandboxPolicy(mode=mode), approval, CWD)
     assert text.startswith(f"<permissions instructions>\nThe sandbox mode is `{mode}`")
     assert f"The approval policy is `{approval}`" in text
     assert text.endswith("\n</permissions instructions>")
+
+
+def test_how_to_ask_is_told_where_it_may_be_done():
+    def told(policy: AskForApproval) -> str:
+        return permissions_instructions(SandboxPolicy(), policy, CWD)
+
+    how = instruction_text("permissions/escalation.md")
+    asks = GranularPolicy(sandbox_approval=True, rules=False, mcp_elicitations=True)
+    refuses = GranularPolicy(sandbox_approval=False, rules=True, mcp_elicitations=False)
+    policies = [*ApprovalPolicy, asks, refuses]
+    assert [policy for policy in policies if how not in told(policy)] == [
+        ApprovalPolicy.NEVER,
+        refuses,
+    ]
+    assert (
+        "\n- The user is asked about: commands for which a rule of the user asks.\n"
+        "- Refused without a question is: what wants to leave the sandbox, and dangerous commands;"
+        " what tools of MCP servers need a yes or an answer for.\n"
+    ) in told(refuses)
 
 
 def test_permissions_name_the_network_and_the_writable_folders():

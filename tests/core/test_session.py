@@ -5,9 +5,10 @@ import pytest
 
 from codex_py.core.past import PastPrompt
 from codex_py.core.session import Session
-from codex_py.errors import CodexError, ModelError
+from codex_py.errors import CodexError, ModelError, TurnAborted
 from codex_py.protocol.approval import ApprovalPolicy
 from codex_py.protocol.events import (
+    Error,
     Event,
     ItemCompleted,
     TurnCompleted,
@@ -146,6 +147,53 @@ def test_an_interrupted_turn_ends_at_once_and_another_can_follow() -> None:
     assert output["output"].endswith("aborted by user")
     assert note["content"][0]["text"].startswith("<turn_aborted>")
     assert prompt == user("again")
+
+
+def test_what_runs_within_a_turn_can_end_it() -> None:
+    async def run() -> ScriptedModel:
+        session: Session
+
+        async def tool(call: ToolCall) -> str:
+            if call.call_id == "c1":
+                await asyncio.sleep(0)
+                session.abort()
+                session.abort()
+                return "no"
+            return await asyncio.get_running_loop().create_future()
+
+        events: list[Event] = []
+        first = [calls("c1"), calls("c2", index=1), completed()]
+        model = ScriptedModel(first, [says("hi"), completed()])
+        session = make_session(model, tool=tool, sink=events.append)
+        result = await asyncio.wait_for(session.run_turn("go"), 5)
+        assert isinstance(result.error, TurnAborted)
+        assert [type(event) for event in events[-2:]] == [Error, TurnFailed]
+        session.abort()
+        assert (await session.run_turn("again")).error is None
+        return model
+
+    *_, denied, other, note, prompt = asyncio.run(run()).inputs[1]
+    assert denied["output"] == "no"
+    assert other["output"].endswith("aborted by user")
+    assert note["content"][0]["text"].startswith("<turn_aborted>")
+    assert prompt == user("again")
+
+
+def test_who_waits_for_an_aborted_turn_can_still_be_cancelled() -> None:
+    async def run() -> None:
+        session: Session
+
+        async def tool(_: ToolCall) -> str:
+            session.abort()
+            turn.cancel()
+            return "no"
+
+        session = make_session(ScriptedModel([calls("c1"), completed()]), tool=tool)
+        turn = asyncio.create_task(session.run_turn("go"))
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(turn, 5)
+
+    asyncio.run(run())
 
 
 def test_the_model_is_told_of_other_settings_with_the_next_prompt() -> None:

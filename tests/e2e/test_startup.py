@@ -4,7 +4,7 @@ import socket
 from collections.abc import Iterable
 from pathlib import Path
 
-from codex_py.testing import ScriptedServer, ev_completed, ev_message
+from codex_py.testing import ScriptedServer, ev_completed, ev_function_call, ev_message
 from tests.support.program import Workplace
 
 SHOW_IMPORTS = {"PYTHONPROFILEIMPORTTIME": "1"}
@@ -14,6 +14,7 @@ NOT_IN_A_PLAIN_TURN = {
     *(
         "codex_py.mcp",
         "codex_py.mcp_servers",
+        "codex_py.execpolicy",
         "codex_py.rollout.reader",
         "jsonschema",
         "markdown_it",
@@ -74,6 +75,19 @@ def test_the_first_request_waits_for_no_heavy_import(place: Workplace, tmp_path:
     loaded = imports_before_the_request(place, tmp_path)
     assert {"httpx", "codex_py.app"} <= loaded
     assert among(NOT_BEFORE_THE_REQUEST, loaded) == set()
+
+
+def test_plain_commands_need_no_parser(place: Workplace) -> None:
+    command = {"cmd": "ls && echo done"}
+    with ScriptedServer(
+        [
+            [*ev_function_call("c", "exec_command", command), ev_completed()],
+            [*ev_message("done"), ev_completed()],
+        ]
+    ) as server:
+        loaded = imports(place.run(server, env=SHOW_IMPORTS).err)
+    assert "codex_py.execpolicy.safety" in loaded
+    assert among({"tree_sitter", "tree_sitter_bash"}, loaded) == set()
 
 
 def test_a_plain_turn_loads_nothing_that_only_other_frontends_need(place: Workplace) -> None:

@@ -516,7 +516,10 @@ def test_the_sandbox_policy_holds_for_patches(place: Workplace, mode: str, refus
     outcome, output = answered(place, call, args=("-s", mode, *exempt))
     assert output.endswith(refusal)
     assert not (place.cwd / outside).exists()
-    assert [item["type"] for item in outcome.items] == ["agent_message"]
+    assert [(item["type"], item.get("status")) for item in outcome.items] == [
+        ("file_change", "declined"),
+        ("agent_message", None),
+    ]
 
 
 def test_the_workspace_may_be_patched(place: Workplace) -> None:
@@ -611,7 +614,14 @@ def test_a_command_can_not_ask_for_more_than_it_may(place: Workplace) -> None:
     arguments = {"cmd": "echo hi", "sandbox_permissions": "require_escalated"}
     outcome, output = run(place, "exec_command", arguments)
     assert output.startswith("[ERROR:ApprovalDenied] approval policy is Never; reject command")
-    assert commands(outcome) == []
+    assert outcome.items[0] == {
+        "id": "item_0",
+        "type": "command_execution",
+        "command": "/bin/bash -lc 'echo hi'",
+        "aggregated_output": output.removeprefix("[ERROR:ApprovalDenied] "),
+        "exit_code": None,
+        "status": "declined",
+    }
 
 
 def test_a_command_sees_neither_our_key_nor_our_interpreter(place: Workplace) -> None:

@@ -1,5 +1,6 @@
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -211,6 +212,17 @@ def test_a_denied_call_is_shown_with_the_reason() -> None:
         shown([CallDenied("apply_patch", "blocked by \x1b[1mread-only sandbox")])
         == "denied: apply_patch: blocked by ␛[1mread-only sandbox\n"
     )
+
+
+def test_a_declined_command_is_named_and_its_reason_told_once() -> None:
+    item = CommandExecution(id="item_0", command="rm -f x", cwd="/repo")
+    declined = replace(item, aggregated_output="too dangerous", status="declined")
+    events = [
+        ItemStarted(item),
+        ItemCompleted(declined),
+        CallDenied("exec_command", "too dangerous"),
+    ]
+    assert shown(events) == "exec\nrm -f x in /repo\ndenied: exec_command: too dangerous\n"
 
 
 def test_an_interrupted_turn_says_so() -> None:

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,23 +12,40 @@ from codex_py.process.sessions import ProcessSessions
 from codex_py.protocol.approval import (
     ApprovalPolicy,
     ApprovalRequest,
+    AskForApproval,
     Review,
     ReviewDecision,
     SandboxPolicy,
 )
 from codex_py.protocol.events import CommandExecution, Event, ItemCompleted, ItemStarted
 from codex_py.protocol.tools import ToolOutput
+from codex_py.sandbox.base import NO_SANDBOX, Sandbox
 from codex_py.tools.base import Tool, ToolContext
+from codex_py.tools.command import CommandRunner, PatchApplier
+from codex_py.tools.orchestrator import Orchestrator
 
 
 @dataclass
 class ScriptedApprover:
     decision: ReviewDecision = ReviewDecision.DENIED
+    feedback: str | None = None
     asked: list[ApprovalRequest] = field(default_factory=list[ApprovalRequest])
 
     async def review(self, request: ApprovalRequest) -> Review:
         self.asked.append(request)
-        return Review(self.decision)
+        return Review(self.decision, self.feedback)
+
+
+class EchoSandbox:
+    """Shows what a command would have been."""
+
+    unavailable: str | None = None
+
+    def command(self, argv: Sequence[str], policy: SandboxPolicy, cwd: Path) -> Sequence[str]:
+        return ["echo", policy.mode, str(cwd), *argv]
+
+    def release(self) -> None:
+        pass
 
 
 @dataclass
@@ -37,7 +54,8 @@ class ToolCalls:
 
     sessions: ProcessSessions
     cwd: Path
-    approval_policy: ApprovalPolicy = ApprovalPolicy.NEVER
+    approval_policy: AskForApproval = ApprovalPolicy.NEVER
+    sandbox_policy: SandboxPolicy = field(default_factory=SandboxPolicy)
     approver: ScriptedApprover = field(default_factory=ScriptedApprover)
     output_token_limit: int = 10_000
     on_event: Callable[[Event], None] | None = None
@@ -48,6 +66,11 @@ class ToolCalls:
         params = tool.params.model_validate_json(json.dumps(arguments))
         return await tool.run(params, self.context())
 
+    def runner(
+        self, sandbox: Sandbox = NO_SANDBOX, *, apply_patch: PatchApplier | None = None
+    ) -> CommandRunner:
+        return CommandRunner(self.sessions, Orchestrator(sandbox), apply_patch)
+
     def context(self) -> ToolContext:
         return ToolContext(
             call_id="call_1",
@@ -55,7 +78,7 @@ class ToolCalls:
             # Start-up files of whoever runs the tests are none of their business.
             environment={"PATH": os.environ["PATH"], "HOME": str(self.cwd)},
             approval_policy=self.approval_policy,
-            sandbox_policy=SandboxPolicy(),
+            sandbox_policy=self.sandbox_policy,
             approver=self.approver,
             emit=self._emit,
             next_item_id=self._next_item_id,

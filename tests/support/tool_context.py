@@ -4,7 +4,7 @@ from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
-from codex_py.protocol.approval import ApprovalPolicy, SandboxPolicy
+from codex_py.protocol.approval import ApprovalPolicy, AskForApproval, SandboxPolicy
 from codex_py.protocol.events import EventSink
 from codex_py.tools.base import ToolContext
 from tests.support.tool_calls import ScriptedApprover
@@ -14,7 +14,7 @@ def tool_context(
     cwd: Path,
     emit: EventSink,
     *,
-    policy: ApprovalPolicy = ApprovalPolicy.NEVER,
+    policy: AskForApproval = ApprovalPolicy.NEVER,
     sandbox: SandboxPolicy | None = None,
     approver: ScriptedApprover | None = None,
 ) -> ToolContext:

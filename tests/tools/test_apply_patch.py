@@ -2,6 +2,7 @@ import asyncio
 import os
 import re
 import stat
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from codex_py.patch.undo import plan_undo
 from codex_py.protocol.approval import (
     ApprovalPolicy,
     ApprovalRequest,
+    AskForApproval,
+    GranularPolicy,
     ReviewDecision,
     SandboxPolicy,
 )
@@ -159,30 +162,55 @@ def test_a_patch_that_does_not_fit_is_answered_in_plain_words(
     assert events == []
 
 
-def test_writing_outside_of_the_sandbox_is_refused(tmp_path: Path):
+def refusal(tool: ApplyPatch, patch: str, context: ToolContext) -> tuple[str, str]:
+    with pytest.raises(ToolError) as caught:
+        run(tool, patch, context)
+    return caught.value.code, str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        ApprovalPolicy.NEVER,
+        GranularPolicy(sandbox_approval=False, rules=True, mcp_elicitations=True),
+    ],
+)
+def test_writing_outside_of_the_sandbox_is_refused(tmp_path: Path, policy: AskForApproval):
     root = tmp_path / "root"
     root.mkdir()
     outside = enveloped("*** Add File: in", "*** Add File: ../out")
-    events: list[Event] = []
-    refused = run(ApplyPatch(), outside, tool_context(root, events.append, sandbox=workspace(root)))
-    read_only = run(
-        ApplyPatch(), outside, tool_context(root, events.append, sandbox=SandboxPolicy("read-only"))
-    )
-    assert (refused, read_only) == (
-        ToolOutput(
+    for sandbox, text in [
+        (
+            workspace(root),
             "patch rejected: writing outside of the project; rejected by user approval settings",
-            success=False,
-            error_code="SandboxDenied",
         ),
-        ToolOutput(
+        (
+            SandboxPolicy("read-only"),
             "patch rejected: writing is blocked by read-only sandbox; rejected by user approval "
             "settings",
-            success=False,
-            error_code="SandboxDenied",
         ),
-    )
-    assert events == []
+    ]:
+        events: list[Event] = []
+        turn = tool_context(root, events.append, policy=policy, sandbox=sandbox)
+        assert refusal(ApplyPatch(), outside, turn) == ("SandboxDenied", text)
+        begun, ended = events
+        assert isinstance(begun, ItemStarted)
+        assert isinstance(begun.item, FileChange)
+        assert [Path(change.path).name for change in begun.item.changes] == ["out", "in"]
+        assert ended == ItemCompleted(replace(begun.item, status="declined"))
     assert [path.name for path in tmp_path.rglob("*")] == ["root"]
+
+
+def test_the_configuration_is_not_for_patches_to_change(tmp_path: Path):
+    home = tmp_path / "home"
+    home.mkdir()
+    (tmp_path / "link").symlink_to(home)
+    turn = tool_context(tmp_path, ignored, sandbox=workspace(tmp_path))
+    for path in ("home/rules/default.rules", "link/config.toml"):
+        code, _ = refusal(ApplyPatch(tmp_path / "link"), enveloped(f"*** Add File: {path}"), turn)
+        assert code == "SandboxDenied"
+    assert list(home.iterdir()) == []
+    assert run(ApplyPatch(home), enveloped("*** Add File: homely"), turn).success
 
 
 def test_temporary_directories_are_writable_unless_excluded(tmp_path: Path):
@@ -195,21 +223,22 @@ def test_temporary_directories_are_writable_unless_excluded(tmp_path: Path):
         )
         turn = tool_context(root, ignored, sandbox=sandbox)
         turn.environment["TMPDIR"] = str(temporary)
-        assert run(ApplyPatch(), patch, turn).success is not excluded
+        if excluded:
+            assert refusal(ApplyPatch(), patch, turn)[0] == "SandboxDenied"
+        else:
+            assert run(ApplyPatch(), patch, turn).success
 
 
 def test_the_user_is_asked_about_what_the_sandbox_forbids(tmp_path: Path):
     root = tmp_path / "root"
     root.mkdir()
     tool = ApplyPatch()
-    approver = ScriptedApprover(ReviewDecision.DENIED)
+    approver = ScriptedApprover(ReviewDecision.DENIED, "not there")
     turn = tool_context(
         root, ignored, policy=ApprovalPolicy.ON_REQUEST, sandbox=workspace(root), approver=approver
     )
     patch = enveloped("*** Add File: ../out", "+x")
-    with pytest.raises(ToolError, match=r"^patch rejected by user$") as caught:
-        run(tool, patch, turn)
-    assert caught.value.code == "ApprovalDenied"
+    assert refusal(tool, patch, turn) == ("ApprovalDenied", "patch rejected by user: not there")
     assert not (tmp_path / "out").exists()
     approver.decision = ReviewDecision.APPROVED
     assert run(tool, patch, turn).success

@@ -2,7 +2,6 @@ import asyncio
 import json
 import os
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -10,12 +9,6 @@ from typing import Any
 import pytest
 
 from codex_py.errors import ToolError
-from codex_py.protocol.approval import (
-    ApprovalPolicy,
-    ApprovalRequest,
-    ReviewDecision,
-    SandboxPolicy,
-)
 from codex_py.protocol.events import (
     CommandExecution,
     CommandOutputDelta,
@@ -27,7 +20,7 @@ from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.base import ToolContext
 from codex_py.tools.exec_command import ExecCommand, WriteStdin
 from tests.support.lifeline import Lifeline
-from tests.support.tool_calls import ScriptedApprover, ToolCalls, tool_calls
+from tests.support.tool_calls import EchoSandbox, ToolCalls, tool_calls
 
 _BASH = "/bin/bash"
 _SESSION = re.compile(r"Process running with session ID (\d+)\n")
@@ -42,22 +35,10 @@ class FakePatch:
         return ToolOutput("Exit code: 1", success=False)
 
 
-class EchoSandbox:
-    """Shows what a command would have been."""
-
-    unavailable: str | None = None
-
-    def command(self, argv: Sequence[str], policy: SandboxPolicy, cwd: Path) -> Sequence[str]:
-        return ["echo", policy.mode, str(cwd), *argv]
-
-    def release(self) -> None:
-        pass
-
-
 def _call(cwd: Path, **arguments: Any) -> tuple[ToolOutput, ToolCalls]:
     async def main() -> tuple[ToolOutput, ToolCalls]:
         async with tool_calls(cwd) as calls:
-            return await calls.call(ExecCommand(calls.sessions, _BASH, None), **arguments), calls
+            return await calls.call(ExecCommand(calls.runner(), _BASH), **arguments), calls
 
     return asyncio.run(main())
 
@@ -66,7 +47,7 @@ def _failure(cwd: Path, **arguments: Any) -> tuple[ToolError, ToolCalls]:
     async def main() -> tuple[ToolError, ToolCalls]:
         async with tool_calls(cwd) as calls:
             with pytest.raises(ToolError) as failure:
-                await calls.call(ExecCommand(calls.sessions, _BASH, None), **arguments)
+                await calls.call(ExecCommand(calls.runner(), _BASH), **arguments)
             return failure.value, calls
 
     return asyncio.run(main())
@@ -171,7 +152,7 @@ def test_a_command_that_goes_on_is_polled_until_its_end(tmp_path: Path) -> None:
 
     async def main() -> None:
         async with tool_calls(tmp_path) as calls:
-            tool, stdin = ExecCommand(calls.sessions, _BASH, None), WriteStdin(calls.sessions)
+            tool, stdin = ExecCommand(calls.runner(), _BASH), WriteStdin(calls.sessions)
             first = await calls.call(tool, cmd="echo one; read x <go; echo two", yield_time_ms=1)
             assert (first.success, calls.completed()) == (True, [])
             go.write_text("\n", encoding="utf-8")
@@ -198,7 +179,7 @@ def test_output_is_shown_live_while_the_command_runs(tmp_path: Path) -> None:
             calls.on_event = lambda event: (
                 shown.set() if isinstance(event, CommandOutputDelta) else None
             )
-            tool = ExecCommand(calls.sessions, _BASH, None)
+            tool = ExecCommand(calls.runner(), _BASH)
             call = asyncio.ensure_future(calls.call(tool, cmd="echo early; read x <go"))
             await asyncio.wait_for(shown.wait(), 20)
             go.write_text("\n", encoding="utf-8")
@@ -214,7 +195,7 @@ def test_output_is_shown_live_while_the_command_runs(tmp_path: Path) -> None:
 def test_text_can_not_be_written_without_a_terminal(tmp_path: Path) -> None:
     async def main() -> str:
         async with tool_calls(tmp_path) as calls:
-            tool, stdin = ExecCommand(calls.sessions, _BASH, None), WriteStdin(calls.sessions)
+            tool, stdin = ExecCommand(calls.runner(), _BASH), WriteStdin(calls.sessions)
             output = await calls.call(tool, cmd="sleep 1000", yield_time_ms=1)
             with pytest.raises(ToolError) as failure:
                 await calls.call(stdin, session_id=_session_id(output), chars="x\n")
@@ -229,7 +210,7 @@ def test_text_can_not_be_written_without_a_terminal(tmp_path: Path) -> None:
 def test_a_dialogue_with_python(tmp_path: Path) -> None:
     async def main() -> None:
         async with tool_calls(tmp_path) as calls:
-            tool, stdin = ExecCommand(calls.sessions, _BASH, None), WriteStdin(calls.sessions)
+            tool, stdin = ExecCommand(calls.runner(), _BASH), WriteStdin(calls.sessions)
             output = await calls.call(tool, cmd="exec python3 -q", tty=True, yield_time_ms=1)
             session_id = _session_id(output)
             printed = _body(output)
@@ -250,7 +231,7 @@ def test_a_dialogue_with_python(tmp_path: Path) -> None:
 def test_a_terminal_echoes_and_interrupts(tmp_path: Path) -> None:
     async def main() -> None:
         async with tool_calls(tmp_path) as calls:
-            tool, stdin = ExecCommand(calls.sessions, _BASH, None), WriteStdin(calls.sessions)
+            tool, stdin = ExecCommand(calls.runner(), _BASH), WriteStdin(calls.sessions)
             output = await calls.call(tool, cmd="exec cat", tty=True, yield_time_ms=1)
             session_id = _session_id(output)
             printed = _body(output)
@@ -279,7 +260,7 @@ def test_how_long_a_call_waits_is_bounded(
 ) -> None:
     async def main() -> float:
         async with tool_calls(tmp_path) as calls:
-            tool = ExecCommand(calls.sessions, _BASH, None)
+            tool = ExecCommand(calls.runner(), _BASH)
             stdin = WriteStdin(calls.sessions, max_poll_ms=max_poll_ms)
             output = await calls.call(tool, cmd="exec sleep 1000", tty=True, yield_time_ms=-5)
             output = await calls.call(
@@ -295,7 +276,7 @@ def test_how_long_a_call_waits_is_bounded(
 def test_a_cancelled_call_leaves_nothing_running(tmp_path: Path) -> None:
     async def main(lifeline: Lifeline) -> ToolCalls:
         async with tool_calls(tmp_path) as calls:
-            tool = ExecCommand(calls.sessions, _BASH, None)
+            tool = ExecCommand(calls.runner(), _BASH)
             script = f"{lifeline.hold} sleep 1000 & sleep 1000"
             call = asyncio.ensure_future(calls.call(tool, cmd=script))
             await asyncio.to_thread(lifeline.wait_until_up)
@@ -314,7 +295,7 @@ def test_a_cancelled_call_leaves_nothing_running(tmp_path: Path) -> None:
 def test_items_of_commands_that_outlive_their_call_are_completed(tmp_path: Path) -> None:
     async def main(lifeline: Lifeline) -> ToolCalls:
         async with tool_calls(tmp_path) as calls:
-            tool = ExecCommand(calls.sessions, _BASH, None)
+            tool = ExecCommand(calls.runner(), _BASH)
             script = f"echo up; {lifeline.hold} exec sleep 1000"
             output = await calls.call(tool, cmd=script, yield_time_ms=1)
             assert _session_id(output)
@@ -368,7 +349,7 @@ def test_a_patch_is_applied_and_not_run(tmp_path: Path) -> None:
     async def main() -> None:
         async with tool_calls(tmp_path) as calls:
             patch = FakePatch()
-            tool = ExecCommand(calls.sessions, _BASH, patch)
+            tool = ExecCommand(calls.runner(apply_patch=patch), _BASH)
             text = "*** Begin Patch\n*** Add File: x\n+x\n*** End Patch\n"
             output = await calls.call(
                 tool, cmd=f"cd sub && apply_patch <<'EOF'\n{text}EOF\n", workdir="deep"
@@ -382,55 +363,10 @@ def test_a_patch_is_applied_and_not_run(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-def test_escalation_is_refused_where_no_one_is_asked(tmp_path: Path) -> None:
-    failure, calls = _failure(tmp_path, cmd="true", sandbox_permissions="require_escalated")
-    assert failure.code == "ApprovalDenied"
-    assert str(failure) == (
-        "approval policy is Never; reject command — you cannot ask for escalated permissions"
-        " if the approval policy is Never"
-    )
-    assert calls.events == []
-
-
-@pytest.mark.parametrize(
-    ("decision", "result"),
-    [
-        (ReviewDecision.APPROVED, "free\n"),
-        (ReviewDecision.APPROVED_FOR_SESSION, "free\n"),
-        (ReviewDecision.DENIED, "exec command rejected by user"),
-        (ReviewDecision.ABORT, "exec command rejected by user"),
-    ],
-)
-def test_escalation_is_put_to_the_user(
-    decision: ReviewDecision, result: str, tmp_path: Path
-) -> None:
-    async def main() -> None:
-        async with tool_calls(tmp_path) as calls:
-            calls.approval_policy = ApprovalPolicy.ON_REQUEST
-            calls.approver = ScriptedApprover(decision)
-            tool = ExecCommand(calls.sessions, _BASH, None, EchoSandbox())
-            try:
-                output = await calls.call(
-                    tool,
-                    cmd="echo free",
-                    sandbox_permissions="require_escalated",
-                    justification="May I?",
-                )
-                assert _body(output) == result
-            except ToolError as error:
-                assert str(error) == result  # noqa: PT017
-                assert calls.events == []
-            assert calls.approver.asked == [
-                ApprovalRequest("command", "/bin/bash -lc 'echo free'", tmp_path, "May I?")
-            ]
-
-    asyncio.run(main())
-
-
 def test_commands_run_in_the_sandbox_and_are_shown_without_it(tmp_path: Path) -> None:
     async def main() -> None:
         async with tool_calls(tmp_path) as calls:
-            tool = ExecCommand(calls.sessions, _BASH, None, EchoSandbox())
+            tool = ExecCommand(calls.runner(EchoSandbox()), _BASH)
             output = await calls.call(tool, cmd="pwd")
             assert _body(output) == f"read-only {tmp_path} /bin/bash -lc pwd\n"
             assert calls.started()[0].command == "/bin/bash -lc pwd"

@@ -27,7 +27,7 @@ def _call(
 ) -> tuple[ToolOutput, ToolCalls]:
     async def main() -> tuple[ToolOutput, ToolCalls]:
         async with tool_calls(cwd) as calls:
-            tool = kind(calls.sessions, _BASH, None, structured=structured)
+            tool = kind(calls.runner(), _BASH, structured=structured)
             return await calls.call(tool, **arguments), calls
 
     return asyncio.run(main())
@@ -137,7 +137,7 @@ def test_a_missing_program_is_named(tmp_path: Path) -> None:
 def test_a_cancelled_call_leaves_nothing_running(tmp_path: Path) -> None:
     async def main(lifeline: Lifeline) -> None:
         async with tool_calls(tmp_path) as calls:
-            tool = ShellCommand(calls.sessions, _BASH, None)
+            tool = ShellCommand(calls.runner(), _BASH)
             script = f"{lifeline.hold} sleep 1000 & sleep 1000"
             call = asyncio.ensure_future(calls.call(tool, command=script))
             await asyncio.to_thread(lifeline.wait_until_up)

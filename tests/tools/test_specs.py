@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from codex_py.process.sessions import ProcessSessions
-from codex_py.sandbox.base import NO_SANDBOX
 from codex_py.tools.base import Tool
 from codex_py.tools.builtin import builtin_tools
+from codex_py.tools.orchestrator import Orchestrator
 from codex_py.tools.specs import ShellTool, tool_specs
 from codex_py.tools.update_plan import UpdatePlan
 
@@ -18,7 +18,7 @@ def tools() -> dict[str, Tool[Any]]:
     every = builtin_tools(
         ProcessSessions(),
         UpdatePlan(),
-        NO_SANDBOX,
+        Orchestrator(),
         home=None,
         shell="/bin/sh",
         structured_shell=False,

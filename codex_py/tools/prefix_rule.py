@@ -1,0 +1,64 @@
+"""Rules that are made of a model's wish: the first words of commands that the user is asked to allow for good."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from codex_py.execpolicy.decision import Decision, PrefixRule, Rules
+from codex_py.execpolicy.wrappers import SHELLS, program_name, wrapped_commands
+
+_NAMES_LITTLE: Final = frozenset(
+    (
+        *SHELLS,
+        *("csh", "fish", "tcsh", "pwsh", "powershell"),
+        *("awk", "gawk", "bun", "deno", "lua", "node", "nodejs", "osascript", "perl", "php"),
+        *("py", "pypy", "python", "ruby", "tclsh"),
+        # So much in one word that nobody means all of it.
+        *("apt", "apt-get", "aws", "brew", "bunx", "cargo", "docker", "gcloud", "gh", "git", "go"),
+        *("kubectl", "make", "npm", "npx", "pip", "pipx", "pnpm", "podman", "rm", "ssh"),
+        *("systemctl", "terraform", "uv", "uvx", "yarn"),
+    )
+)
+"""Programs that do as their arguments say: the name is not enough, nor are options, which may hold anything."""
+
+_WRAPPERS: Final = frozenset(
+    (
+        *("builtin", "busybox", "chroot", "command", "doas", "env", "eval", "exec", "find"),
+        *("ionice", "nice", "nohup", "parallel", "script", "setsid", "source", "stdbuf", "su"),
+        *("sudo", "time", "timeout", "unshare", "watch", "xargs"),
+    )
+)
+"""Programs that run another one: what counts is that one, where it can be told."""
+
+
+def offered_prefix(
+    argv: Sequence[str], words: tuple[str, ...], rules: Rules
+) -> tuple[str, ...] | None:
+    """The words, where a rule of them may be offered to the user: it would let this very call run, and is narrow.
+
+    So every command of the script has to be allowed by it, or by a rule that is there already.
+    """
+    if not words or not all(word.isprintable() for word in words) or _is_broad(words):
+        return None
+    match = allowing(rules, words).decide(argv)
+    if match is None or match.decision is not Decision.ALLOW:
+        return None
+    return words if any(rule.prefix == words for rule in match.matched) else None
+
+
+def allowing(rules: Rules, prefix: Sequence[str]) -> Rules:
+    """The rules, and one more that allows commands which begin with these words (at least one)."""
+    rule = PrefixRule(tuple((word,) for word in prefix))
+    return replace(rules, prefix_rules=(*rules.prefix_rules, rule))
+
+
+def _is_broad(words: tuple[str, ...]) -> bool:
+    """Whether the words say little more than which program may do as it likes: `python -c`, `sudo -u x bash`."""
+    name = program_name(words)
+    if name in _WRAPPERS:
+        wrapped = wrapped_commands(words) if name != "find" else []
+        return not wrapped or any(_is_broad(inner) for inner in wrapped)
+    if {name, name.rstrip("0123456789.")} & _NAMES_LITTLE:
+        first = words[2:3] if words[1:2] == ("-m",) else words[1:2]
+        return not first or first[0].startswith("-")
+    return not name

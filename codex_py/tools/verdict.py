@@ -1,0 +1,49 @@
+"""A command that the model wants to run, and what can be decided about it: plain data."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from codex_py.protocol.approval import ApprovalRequest
+
+
+@dataclass(frozen=True, slots=True)
+class CommandCall:
+    argv: tuple[str, ...]
+    cwd: Path
+    """Absolute."""
+    escalated: bool = False
+    """The model asks for it to run outside of the sandbox."""
+    justification: str | None = None
+    """The model's question to the user."""
+    prefix_rule: tuple[str, ...] = ()
+    """First words that the model would like to see allowed from now on."""
+
+    @property
+    def approval(self) -> "Approval":
+        return self.argv, self.cwd, self.escalated
+
+
+Approval: TypeAlias = tuple[tuple[str, ...], Path, bool]
+"""What a yes for the whole session covers: this argv, here, and outside of the sandbox or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    sandboxed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    request: ApprovalRequest
+    sandboxed: bool
+    """How it runs after a yes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    text: str
+    """For the model."""
+
+
+Verdict: TypeAlias = Run | Ask | Refuse
