@@ -15,7 +15,13 @@ IDLE = "gpt-5.5"
 
 class Start(Protocol):
     def __call__(
-        self, server: ScriptedServer, *args: str, columns: int = 80, rows: int = 24, **env: str
+        self,
+        server: ScriptedServer,
+        *args: str,
+        columns: int = 80,
+        rows: int = 24,
+        trusted: bool = True,
+        **env: str,
     ) -> PtyProgram:
         """Start `codex-py ARGS` in the place's folder, with the server as its provider."""
         ...
@@ -26,9 +32,17 @@ def starting(place: Workplace) -> Generator[Start]:
     with ExitStack() as stack:
 
         def start(
-            server: ScriptedServer, *args: str, columns: int = 80, rows: int = 24, **env: str
+            server: ScriptedServer,
+            *args: str,
+            columns: int = 80,
+            rows: int = 24,
+            trusted: bool = True,
+            **env: str,
         ) -> PtyProgram:
             place.configure(server)
+            if trusted:
+                with (place.home / "config.toml").open("a", encoding="utf-8") as config:
+                    config.write(f'[projects."{place.cwd}"]\ntrust_level = "trusted"\n')
             variables = {"TERM": "xterm-256color", "LANG": "C.UTF-8", **env}
             program = PtyProgram(
                 [sys.executable, "-m", "codex_py", *args],

@@ -1,0 +1,46 @@
+import tomllib
+
+from codex_py.testing import ScriptedServer, ev_completed, ev_message
+from tests.frontends.tui.terminals import IDLE, Start
+from tests.support.program import Workplace
+
+ANSWER = [[*ev_message("Hello."), ev_completed()]]
+
+
+def test_a_new_folder_is_asked_about_and_enter_alone_does_not_trust_it(
+    start: Start, place: Workplace
+) -> None:
+    with ScriptedServer(ANSWER) as server:
+        program = start(server, trusted=False)
+        program.wait_for("Do you trust what is in")
+        program.press("enter")
+        program.wait_for("read-only")
+        program.press("c-d")
+        assert program.wait() == 0
+    config = tomllib.loads((place.home / "config.toml").read_text(encoding="utf-8"))
+    assert "projects" not in config
+
+
+def test_a_folder_that_is_trusted_can_be_written_and_is_not_asked_about_again(
+    start: Start, place: Workplace
+) -> None:
+    with ScriptedServer(ANSWER) as server:
+        program = start(server, trusted=False)
+        program.wait_for("Do you trust what is in")
+        program.type("y")
+        program.wait_for("workspace-write")
+        program.press("c-d")
+        assert program.wait() == 0
+        config = tomllib.loads((place.home / "config.toml").read_text(encoding="utf-8"))
+        assert config["projects"] == {str(place.cwd): {"trust_level": "trusted"}}
+
+
+def test_without_a_key_the_first_run_says_what_can_be_done(start: Start) -> None:
+    with ScriptedServer(ANSWER) as server:
+        program = start(server, MOCK_KEY="")
+        program.wait_for("Missing environment variable: `MOCK_KEY`.")
+        program.wait_for("codex-py demo")
+        assert "--oss --local-provider" in program.text
+        program.wait_for(IDLE)
+        program.press("c-d")
+        assert program.wait() == 0
