@@ -1,6 +1,5 @@
 """Policies hold for what a model runs, in the real program."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -104,45 +103,6 @@ def test_what_every_rung_holds_is_printed(place: Workplace) -> None:
     assert done.returncode == 0, text
     for rung in RUNGS:
         assert f"{rung.name}: works here" in text
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="system calls of Linux are taken away")
-def test_without_any_way_to_hold_it_no_command_runs(place: Workplace, tmp_path: Path) -> None:
-    # A machine whose kernel offers nothing: a filter, as a container has one, in front of the program.
-    with calls("echo ran >ran") as server:
-        place.configure(server)
-        done = subprocess.run(
-            [
-                *(sys.executable, "-c", _DENYING, sys.executable, "-m", "codex_py", "exec"),
-                *("--json", "--skip-git-repo-check", "-s", "workspace-write", "go"),
-            ],
-            cwd=place.cwd,
-            env={**environment(place.home), "PYTHONPATH": os.pathsep.join(sys.path)},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=40,
-            check=False,
-        )
-    text = done.stdout.decode()
-    assert done.returncode == 6, done.stderr.decode()
-    assert "commands can not be confined on this machine (" in text
-    assert "[ERROR:SandboxUnavailable]" in str(server.requests[-1].body)
-    assert "turn.completed" in text
-    assert list(place.cwd.iterdir()) == []
-
-
-_DENYING = """
-import os, struct, sys
-from codex_py.sandbox import kernel
-from codex_py.sandbox.seccomp import filter_program
-program = filter_program(os.uname().machine, offline=False)
-at = len(program) - 8
-numbers = [444, 445, 446, 272 if os.uname().machine == "x86_64" else 97]
-extra = b"".join(struct.pack("=HBBI", 0x15, 0, 1, n) + struct.pack("=HBBI", 6, 0, 0, 0x50001) for n in numbers)
-kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
-kernel.set_filter(program[:at] + extra + program[at:])
-os.execv(sys.argv[1], sys.argv[1:])
-"""
 
 
 def _no_temporary_folders() -> list[str]:
