@@ -35,7 +35,8 @@ class PrefixRule:
 
     def covers(self, command: Command) -> bool:
         """Whether the command begins as the pattern says."""
-        if len(command) < len(self.pattern):
+        # Most rules are about other programs.
+        if len(command) < len(self.pattern) or command[0] not in self.pattern[0]:
             return False
         return all(word in words for word, words in zip(command, self.pattern, strict=False))
 
