@@ -22,7 +22,7 @@ from codex_py.model.responses import ResponsesWire
 from codex_py.model.retry import Retries
 from codex_py.model.tape import RecordingTransport, ReplayTransport
 from codex_py.model.transport import http_client, http_transport
-from codex_py.protocol.approval import ApprovalPolicy
+from codex_py.protocol.approval import ApprovalPolicy, Approver
 from codex_py.protocol.elicitation import Elicitor, NobodyToAsk
 from codex_py.protocol.events import Event, EventSink
 from codex_py.protocol.stream import ModelClient
@@ -34,7 +34,7 @@ from codex_py.thread import (
     session_to_resume,
     thread_context,
 )
-from codex_py.toolbox import Toolbox
+from codex_py.toolbox import Toolbox, command_rules
 from codex_py.tools.specs import tool_specs
 
 if TYPE_CHECKING:
@@ -66,6 +66,8 @@ class SessionOptions:
     """Write the exchange with the model to this tape."""
     replay: Path | None = None
     """Answer from this tape instead of the model's service."""
+    ignore_rules: bool = False
+    """Leave out the files of command rules."""
 
 
 @asynccontextmanager
@@ -75,6 +77,7 @@ async def open_session(
     sink: EventSink,
     *,
     environment: Mapping[str, str],
+    approver: Approver | None = None,
     elicitor: Elicitor | None = None,
 ) -> AsyncGenerator[Session]:
     """A session that is ready for its first turn.
@@ -83,6 +86,7 @@ async def open_session(
     closes its file and its connections.
 
     Args:
+        approver: decides what the approval policy leaves to a user; None refuses it.
         elicitor: answers what MCP servers ask the user; None declines.
 
     Raises:
@@ -104,6 +108,9 @@ async def open_session(
             warnings(warning)
         return _settings(config, provider, info, choices)
 
+    rules = None if options.ignore_rules else command_rules(config)
+    for warning in () if rules is None else rules.warnings:
+        warnings(warning)
     settings = settings_for(_configured_choices(config, options))
     origin = ThreadOrigin(config, options.originator, options.source, options.ephemeral, warnings)
     path = session_to_resume(
@@ -139,6 +146,8 @@ async def open_session(
             output_token_limit=config.tool_output_token_limit or info.truncation_limit_tokens,
             environment=environment,
             keep_processes=options.source == "cli",
+            rules=rules,
+            approver=approver,
             servers=servers,
         )
         stack.push_async_callback(tools.aclose)

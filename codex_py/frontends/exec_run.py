@@ -160,6 +160,7 @@ class _Run:
             add_dirs=tuple(self.config.cwd / name for name in arguments.add_dir),
             record=Path(arguments.record).absolute() if arguments.record else None,
             replay=Path(arguments.replay).absolute() if arguments.replay else None,
+            ignore_rules=arguments.ignore_rules,
         )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from codex_py.app import SessionOptions, open_session
 from codex_py.config.config import load_config
 from codex_py.core.session import Session
+from codex_py.protocol.approval import Approver
 from codex_py.protocol.events import EventSink
 from codex_py.testing import ScriptedServer
 from tests.support.program import Workplace, environment
@@ -21,6 +22,7 @@ def talk(
     *,
     sink: EventSink = lambda _: None,
     sandbox_mode: str = "danger-full-access",
+    approver: Approver | None = None,
     **options: Any,
 ) -> str:
     """Open a session, do something in it, and close it; its id. `options` are those of `SessionOptions`."""
@@ -29,7 +31,9 @@ def talk(
         env = environment(place.home)
         config = load_config(cwd=place.cwd, environment=env, flags={"sandbox_mode": sandbox_mode})
         session_options = SessionOptions(source="cli", originator="codex-tui", **options)
-        async with open_session(config, session_options, sink, environment=env) as session:
+        async with open_session(
+            config, session_options, sink, environment=env, approver=approver
+        ) as session:
             await work(session)
             return session.thread_id
 
