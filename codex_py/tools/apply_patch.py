@@ -205,6 +205,27 @@ def _patched_files(plan: PatchPlan) -> list[PatchedFile]:
     return files
 
 
+<<<<<<< Updated upstream
+=======
+def _writable(context: ToolContext) -> Callable[[str], bool] | None:
+    """The files that the sandbox lets be written; None for all."""
+    policy = context.sandbox_policy
+    match policy.mode:
+        case "danger-full-access":
+            return None
+        case "read-only":
+            return lambda _path: False
+        case "workspace-write":
+            roots = list(policy.writable_roots)
+            if not policy.exclude_slash_tmp:
+                roots.append(Path("/tmp"))
+            temporary = context.environment.get("TMPDIR", "")
+            if temporary.startswith("/") and not policy.exclude_tmpdir_env_var:
+                roots.append(Path(temporary))
+            return writable_under(roots)
+
+
+>>>>>>> Stashed changes
 def _reason(outside: Sequence[Path]) -> str | None:
     if not outside:
         return None
