@@ -18,7 +18,7 @@ LAYERS = [
 
 CORE_MAY_IMPORT = {"errors", "protocol", "instructions", "core"}
 FRONTENDS_MAY_IMPORT = {
-    *("app", "patching", "core", "protocol", "config", "errors", "frontends"),
+    *("app", "patching", "core", "protocol", "config", "errors", "instructions", "frontends"),
     *("patch", "sandbox", "execpolicy", "rollout"),
 }
 """The last four, because they are used without a session too."""
