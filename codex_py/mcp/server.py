@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, suppress
-from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
 
 from codex_py.mcp.deadlines import Deadlines
+from codex_py.mcp.life import Life
 from codex_py.mcp.process import ServerProcess, Spawn
 from codex_py.mcp.request import OnProgress, RequestFailed
 from codex_py.mcp.settings import ServerSettings, StdioTransport
@@ -54,22 +54,19 @@ class McpServer:
         self._deadlines = Deadlines()
         self._process: ServerProcess | None = None
         self._deadline = 0.0
-        self._life: asyncio.Task[None] | None = None
-        self._up: _Up | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._up: Life | None = None
+        """The one that answers."""
         self._settled = asyncio.Event()
-        self._over = asyncio.Event()
-        self._is_lost = False
-        self._lost_because: str | None = None
         self._is_closing = False
         self._list_is_old = False
         self._may_restart = True
         self._noise_is_told = False
-        self._http_status: int | None = None
 
     def start(self) -> None:
         """Start its process, and the task that does the rest; the SDK is loaded when that first runs."""
         failure = self._start_process()
-        self._life = asyncio.create_task(self._live(failure), name=f"mcp-{self.name}")
+        self._task = asyncio.create_task(self._live(failure), name=f"mcp-{self.name}")
 
     async def settled(self) -> None:
         """Wait until it is up, or not to be had; then fetch its list of tools if that has changed.
@@ -77,7 +74,7 @@ class McpServer:
         Once: a server may well announce a change whenever it is asked.
         """
         await self._settled.wait()
-        if self._up is not None and self._list_is_old:
+        if self._list_is_old and self._up is not None and self._up.connection is not None:
             # Without an answer, the old list stays.
             with suppress(RequestFailed, TimeoutError):
                 async with asyncio.timeout(self.settings.startup_timeout_s):
@@ -97,17 +94,9 @@ class McpServer:
         try:
             async with self._deadlines.limit(limit_s):
                 await self._settled.wait()
-                if (up := self._up) is None:
+                if self._up is None:
                     raise RequestFailed(self.error or "the server has ended", "ConnectionLost")
-                try:
-                    result = await up.connection.request(method, params, on_progress)
-                except RequestFailed as error:
-                    if error.code == "ConnectionLost":
-                        raise RequestFailed(await up.epitaph, "ConnectionLost") from error
-                    if (status := self._http_status) is None:
-                        raise
-                    self._http_status = None
-                    raise RequestFailed(_http_text(status)) from error
+                result = await self._up.request(method, params, on_progress)
         except TimeoutError as error:
             raise RequestFailed(
                 f"timed out awaiting {method} after {limit_s:g}s", "Timeout"
@@ -117,18 +106,19 @@ class McpServer:
 
     async def aclose(self) -> None:
         """End it and its process, at any time."""
-        if self._life is None:
+        if self._task is None:
             return
         self._is_closing = True
         if self._up is None:
-            self._life.cancel()
-        self._over.set()
+            self._task.cancel()
+        else:
+            self._up.over.set()
         try:
-            await asyncio.wait([self._life], timeout=_CLOSE_TIMEOUT_S)
+            await asyncio.wait([self._task], timeout=_CLOSE_TIMEOUT_S)
         finally:
-            self._life.cancel()
+            self._task.cancel()
             with suppress(asyncio.CancelledError):
-                await self._life
+                await self._task
 
     def _start_process(self) -> str | None:
         """Why it can not be started, or None."""
@@ -146,40 +136,42 @@ class McpServer:
         return None
 
     async def _live(self, failure: str | None) -> None:
+        life = Life()
         try:
             while failure is None:
-                end = await self._one_life()
+                end = await self._one_life(life)
                 if self._is_closing:
                     return
-                was_up, self._up = self._up, None
-                comes_back = was_up is not None and self._may_restart
-                if was_up is not None:
-                    was_up.epitaph.set_result(_epitaph(self.name, end, comes_back=comes_back))
+                comes_back = self._up is not None and self._may_restart
+                life.bury(_epitaph(self.name, end, comes_back=comes_back))
+                self._up = None
                 if not comes_back:
                     failure = end
                     break
-                self._may_restart = self._is_lost = False
+                self._may_restart = False
                 self._settled.clear()
-                self._over.clear()
+                life = Life()
                 failure = self._start_process()
             self.error = f"MCP server `{self.name}` {failure}"
             self._warn(self.error)
         finally:
-            if self._up is not None:
-                self._up.epitaph.set_result(f"MCP server `{self.name}` was shut down")
-                self._up = None
+            life.bury(f"MCP server `{self.name}` was shut down")
+            self._up = None
             self._settled.set()
 
-    async def _one_life(self) -> str:
+    async def _one_life(self, life: "Life") -> str:
         """Connect, and serve until it ends; how it did."""
         # Some 500 ms, which the server needs as well to come up.
         from codex_py.mcp.connection import Listener, connect  # noqa: PLC0415
 
-        listener = Listener(
-            self._elicit, self._tools_changed, self._lost, self._noise, self._refused
-        )
+        def lost(because: str | None) -> None:
+            life.lose(because)
+            if self._up is life:
+                # Whoever calls from now on waits for what becomes of it.
+                self._settled.clear()
+
+        listener = Listener(self._elicit, self._tools_changed, lost, self._noise, life.refused)
         process, has_exited = self._process, False
-        self._http_status = self._lost_because = None
         try:
             async with AsyncExitStack() as stack:
                 async with asyncio.timeout_at(self._deadline):
@@ -187,30 +179,40 @@ class McpServer:
                         connect(self.name, self.settings.transport, process, listener)
                     )
                     await self._list_tools(connection)
-                self._up = _Up(connection)
+                life.connection = connection
+                self._up = life
                 self._settled.set()
-                await self._over.wait()
+                await life.over.wait()
             end = "closed the connection"
-        except TimeoutError:
-            limit_s = self.settings.startup_timeout_s
-            end = f"did not come up within {limit_s:g} s (`startup_timeout_sec`)"
-        except RequestFailed as error:
-            end = str(error)
         except Exception as error:  # noqa: BLE001
             # Whatever a server, or the SDK because of it, comes up with is no reason for us to end.
-            end = f"{'failed' if process else 'could not be reached'}: {_innermost(error)}"
+            end = self._failure(error)
         finally:
             if process is not None:
                 has_exited = process.exited.is_set()
                 await process.stop()
         if process is None:
-            return end if self._http_status is None else _http_text(self._http_status)
-        if self._lost_because is not None:
-            return self._lost_because
-        if has_exited or self._is_lost:
+            return end if life.http_status is None else f"answered with {life.http_status}"
+        if life.because is not None:
+            return life.because
+        if has_exited or life.is_lost:
             end = f"exited with {_exit_text(process.exit_code)}"
         tail = process.stderr_tail().strip()[-_QUOTED_CHARS:]
         return f"{end}; the end of its stderr:\n{tail}" if tail else end
+
+    def _failure(self, error: Exception) -> str:
+        # The task groups of the SDK wrap what passes through them.
+        while isinstance(error, ExceptionGroup):
+            error = cast("ExceptionGroup[Exception]", error).exceptions[0]
+        match error:
+            case TimeoutError():
+                limit_s = self.settings.startup_timeout_s
+                return f"did not come up within {limit_s:g} s (`startup_timeout_sec`)"
+            case RequestFailed():
+                return str(error)
+            case _:
+                verb = "failed" if self._process else "could not be reached"
+                return f"{verb}: {error or type(error).__name__}"
 
     async def _list_tools(self, connection: "Connection") -> None:
         self._list_is_old = False
@@ -230,11 +232,6 @@ class McpServer:
     def _tools_changed(self) -> None:
         self._list_is_old = True
 
-    def _lost(self, because: str | None) -> None:
-        self._is_lost = True
-        self._lost_because = because or self._lost_because
-        self._over.set()
-
     def _noise(self, line: str) -> None:
         if not self._noise_is_told:
             self._noise_is_told = True
@@ -242,17 +239,6 @@ class McpServer:
                 f"MCP server `{self.name}` prints to stdout what is no message, which is skipped:"
                 f" {line!r}"
             )
-
-    def _refused(self, status: int) -> None:
-        self._http_status = status
-
-
-class _Up:
-    """A connection that answers, and why it does not any more once that is known."""
-
-    def __init__(self, connection: "Connection") -> None:
-        self.connection = connection
-        self.epitaph: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
 
 def _epitaph(name: str, end: str, *, comes_back: bool) -> str:
@@ -265,17 +251,3 @@ def _epitaph(name: str, end: str, *, comes_back: bool) -> str:
 
 def _exit_text(code: int | None) -> str:
     return f"signal {-code}" if code is not None and code < 0 else f"code {code}"
-
-
-def _http_text(status: int) -> str:
-    try:
-        phrase = f" {HTTPStatus(status).phrase}"
-    except ValueError:
-        phrase = ""
-    return f"answered with HTTP {status}{phrase}"
-
-
-def _innermost(error: Exception) -> str:
-    while isinstance(error, ExceptionGroup):
-        error = cast("ExceptionGroup[Exception]", error).exceptions[0]
-    return str(error) or type(error).__name__

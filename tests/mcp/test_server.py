@@ -54,7 +54,13 @@ def test_those_that_fail_say_why_and_the_others_work(tmp_path: Path) -> None:
             name="lost", transport=StdioTransport(("sh",), tmp_path / "gone", dict(os.environ))
         )
         async with started(
-            tmp_path, "dies-at-start", "mute", "fine", others=[absent, lost], startup_timeout_s=2
+            tmp_path,
+            "dies-at-start",
+            "mute",
+            "unlisted",
+            "fine",
+            others=[absent, lost],
+            startup_timeout_s=2,
         ) as it:
             assert await it.call("fine", "echo") == text("{}")
             assert sorted(it.warnings) == [
@@ -64,6 +70,7 @@ def test_those_that_fail_say_why_and_the_others_work(tmp_path: Path) -> None:
                 f"MCP server `lost` could not be started: {str(tmp_path / 'gone')!r}: No such file"
                 " or directory",
                 "MCP server `mute` did not come up within 2 s (`startup_timeout_sec`)",
+                "MCP server `unlisted` did not come up within 2 s (`startup_timeout_sec`)",
             ]
             with pytest.raises(RequestFailed, match="did not come up within"):
                 await it.call("mute", "echo")
@@ -120,6 +127,21 @@ def test_a_server_that_dies_comes_back_once_and_no_call_is_repeated(tmp_path: Pa
             ]
             assert [tool.name for tool in it.get("dies").tools] == ["echo", "dies"]
             assert len(it.warnings) == 1
+
+    asyncio.run(run())
+
+
+def test_all_calls_that_ran_are_told_and_later_ones_wait(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with started(tmp_path, "dies") as it:
+            names = ["silent", "silent", "dies"]
+            silent, cancelled, dies = [asyncio.create_task(it.call("dies", n)) for n in names]
+            with pytest.raises(RequestFailed):
+                await asyncio.wait_for(dies, 5)
+            cancelled.cancel()
+            with pytest.raises(RequestFailed, match="exited with code 3"):
+                await silent
+            assert await it.call("dies", "echo") == text("{}")
 
     asyncio.run(run())
 

@@ -106,7 +106,7 @@ def answer(message: Message) -> Message | None:
         case "tools/list":
             if BEHAVIOUR == "nervous":
                 notify("notifications/tools/list_changed")
-            return {"tools": tools()}
+            return None if BEHAVIOUR == "unlisted" else {"tools": tools()}
         case "tools/call":
             return call(message)
         case "resources/list":
