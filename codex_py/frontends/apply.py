@@ -67,7 +67,7 @@ def _apply(options: ApplyOptions, environment: Mapping[str, str], report: Report
         _refuse_outside(plan, cwd)
         if options.check:
             return report.fitting(plan, cwd, None, [])
-        report.progress(f"Writing {len(plan.changes)} files …")
+        report.progress("Writing the files …")
         is_written = True
         committed = plan.commit(journal)
         report.committed(committed)

@@ -124,7 +124,7 @@ class Report:
         ]
         hunks = [
             {
-                "path": str(hunk.path),
+                "path": hunk.path,
                 "hunk": hunk.hunk,
                 "line": hunk.line,
                 "placed": hunk.placed,

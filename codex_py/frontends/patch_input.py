@@ -16,6 +16,8 @@ _PIECE = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class PatchInput:
+    """A patch as it was handed in."""
+
     data: bytes | str
     source: str
     """In words: `standard input`."""

@@ -23,7 +23,7 @@ from codex_py.patch.report import HunkReport
 __all__ = ["FileChangePlan", "PatchPlan", "plan_patch", "writable_under"]
 
 
-def plan_patch(text: str, cwd: Path, writable: Callable[[Path], bool] | None) -> PatchPlan:
+def plan_patch(text: str, cwd: Path, writable: Callable[[str], bool] | None) -> PatchPlan:
     """Read a patch and check all of it against the files. Nothing is written.
 
     Args:

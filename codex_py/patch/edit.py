@@ -8,7 +8,6 @@ is taken for a hint where the file has no such line.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from codex_py.errors import PatchError
 from codex_py.patch.envelope import Hunk
@@ -140,7 +139,6 @@ class _Editor:
         self._index = LineIndex(lines, _searched(hunks))
         self._lines = lines
         self._path = path
-        self._reported = Path(path)
         self._in_blocks = in_blocks
         self._cursor = 0
         self.changes: list[_Change] = []
@@ -229,9 +227,7 @@ class _Editor:
         self, hunk: Hunk, number: int, start: int, level: Level, others: Sequence[int] = ()
     ) -> None:
         also_at = tuple([at + 1 for at in others])
-        report = HunkReport(
-            self._reported, number, hunk.line, start + 1, level=level, also_at=also_at
-        )
+        report = HunkReport(self._path, number, hunk.line, start + 1, level=level, also_at=also_at)
         self.reports.append(report)
 
     def _note(self, number: int, match: Match, others: Sequence[int]) -> None:

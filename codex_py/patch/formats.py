@@ -21,6 +21,8 @@ _FENCE = re.compile(r"^([ \t]*)(`{3,}|~{3,})([^\n]*)\n?", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Detected:
+    """A patch that was found."""
+
     kind: Literal["envelope", "unified"]
     patch: str | bytes
     """An envelope is text. A diff is bytes if it was given as bytes with nothing around it."""

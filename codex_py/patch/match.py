@@ -45,6 +45,8 @@ _OTHER = "\0"
 
 @dataclass(frozen=True, slots=True)
 class Match:
+    """Where a block of lines is."""
+
     start: int
     """Index of the first line."""
     length: int

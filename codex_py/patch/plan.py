@@ -73,11 +73,11 @@ class PatchPlan:
         """In the order of the patch."""
         return _changes(self._files)
 
-    def refused(self, writable: Callable[[Path], bool]) -> list[Path]:
+    def refused(self, writable: Callable[[str], bool]) -> list[Path]:
         """The files that may not be touched. `writable` is asked about real, absolute paths."""
-        return [Path(file.path) for file in self._files if not writable(Path(file.location))]
+        return [Path(file.path) for file in self._files if not writable(file.location)]
 
-    def checked(self, writable: Callable[[Path], bool] | None) -> Self:
+    def checked(self, writable: Callable[[str], bool] | None) -> Self:
         """The plan itself, if it keeps to what may be written; None allows everything.
 
         Raises:
@@ -113,7 +113,7 @@ class PatchPlan:
         return "\n".join(lines) + "\n"
 
 
-def writable_under(roots: Iterable[Path]) -> Callable[[Path], bool]:
+def writable_under(roots: Iterable[Path]) -> Callable[[str], bool]:
     """A rule for one patch: what is under one of these directories, but for the protected names.
 
     `.git` is protected however deep it lies: git runs what the hooks and the configuration of any
@@ -131,7 +131,7 @@ def writable_under(roots: Iterable[Path]) -> Callable[[Path], bool]:
         # Some file systems ignore case, or know an entry by a second, shorter name.
         return name.casefold() in PROTECTED_NAMES or _identity(join(root, name)) in protected
 
-    def writable(path: Path) -> bool:
+    def writable(path: str) -> bool:
         location = f"{path}/"
         below = [root for root in real_roots if location.startswith(join(root, ""))]
         if not below or "/.git/" in location[len(min(below, key=len)) :].casefold():

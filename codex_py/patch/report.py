@@ -9,7 +9,9 @@ from codex_py.patch.match import Level
 
 @dataclass(frozen=True, slots=True)
 class HunkReport:
-    path: Path
+    """Where one hunk went."""
+
+    path: str
     """Absolute; of the file as it was called before the patch."""
     hunk: int
     """From 1, in each section of the patch anew."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from codex_py.patch.unified import FileDiff
 from codex_py.patch.unified_apply import apply_hunks
@@ -17,7 +16,7 @@ class ThreeWay:
     merge: Callable[[bytes, bytes, bytes], tuple[bytes, bool]]
     """Ours, base and theirs to the merged contents, and whether conflicts are marked in them."""
 
-    def merged(self, diff: FileDiff, ours: bytes, path: Path) -> tuple[bytes, bool] | None:
+    def merged(self, diff: FileDiff, ours: bytes, path: str) -> tuple[bytes, bool] | None:
         """The file merged with what the diff makes of its blob, and whether that has conflicts.
 
         None where the diff names no blob, or the blob is not there, or does not fit it.

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from io import BytesIO
 from itertools import chain
-from pathlib import Path
 
 from codex_py.patch.explain import before, nearest
 from codex_py.patch.match import Level, LineIndex
@@ -25,6 +24,8 @@ _MAX_PLACES = 5
 
 @dataclass(slots=True)
 class Applied:
+    """What became of the hunks of one file."""
+
     data: bytes = b""
     """The file after the hunks that fit."""
     reports: list[HunkReport] = field(default_factory=list[HunkReport])
@@ -35,6 +36,8 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
+    """Where a hunk fits, and how well."""
+
     start: int
     """Line index of the first line that the hunk stands for, those not heeded left out."""
     skipped: int = 0
@@ -47,7 +50,7 @@ class _Place:
     """Indices of other places."""
 
 
-def apply_hunks(data: bytes, hunks: Sequence[DiffHunk], path: Path, *, strict: bool) -> Applied:
+def apply_hunks(data: bytes, hunks: Sequence[DiffHunk], path: str, *, strict: bool) -> Applied:
     """Apply the hunks, in order and without overlap, leaving out those that do not fit.
 
     Args:
@@ -60,7 +63,7 @@ def apply_hunks(data: bytes, hunks: Sequence[DiffHunk], path: Path, *, strict: b
     return applied or _Applier(list(BytesIO(data)), hunks, path, strict).run()
 
 
-def _applied_as_written(data: bytes, hunks: Sequence[DiffHunk], path: Path) -> Applied | None:
+def _applied_as_written(data: bytes, hunks: Sequence[DiffHunk], path: str) -> Applied | None:
     """The outcome where every hunk fits the very lines that it names; else None.
 
     Most diffs are like that, and then the file need not be cut into lines.
@@ -86,7 +89,7 @@ def _applied_as_written(data: bytes, hunks: Sequence[DiffHunk], path: Path) -> A
 
 class _Applier:
     def __init__(
-        self, lines: list[bytes], hunks: Sequence[DiffHunk], path: Path, strict: bool
+        self, lines: list[bytes], hunks: Sequence[DiffHunk], path: str, strict: bool
     ) -> None:
         self._lines = lines
         self._hunks = hunks

@@ -82,9 +82,9 @@ class Patcher:
             raise PatchError(
                 f"{target.old}: the patch is for an empty file, which it is not", kind="match"
             )
-        applied = apply_hunks(old.data, diff.hunks, Path(target.old), strict=self._strict)
+        applied = apply_hunks(old.data, diff.hunks, target.old, strict=self._strict)
         if self._three_way and old.kind == "file" and _is_inexact(applied):
-            merged = self._three_way.merged(diff, old.data, Path(target.old))
+            merged = self._three_way.merged(diff, old.data, target.old)
             if merged is not None:
                 data, has_conflicts = merged
                 self._note_merge(target, has_conflicts=has_conflicts)

@@ -8,7 +8,6 @@ are taken one after the other all the same, as far as files are changed in place
 import stat
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Literal
 
 from codex_py.errors import PatchError
@@ -104,7 +103,7 @@ class DiffPlanner:
             file.added = True
         self._put(file, new, target)
         self._findings.reports += [
-            HunkReport(Path(target.new), 1, hunk.line, 1, 0) for hunk in target.diff.hunks
+            HunkReport(target.new, 1, hunk.line, 1, 0) for hunk in target.diff.hunks
         ]
         return True
 

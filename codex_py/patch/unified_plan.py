@@ -18,7 +18,7 @@ from codex_py.patch.unified_reader import read_diff
 from codex_py.patch.unified_target import targets_of, vacated
 from codex_py.patch.unified_tree import DiffTree
 
-Writable: TypeAlias = Callable[[Path], bool]
+Writable: TypeAlias = Callable[[str], bool]
 
 
 def plan_unified(

@@ -12,6 +12,9 @@ from codex_py.patch.unified import FileDiff
 REMOVING = frozenset({"delete", "uncopy"})
 """Operations after which there is nothing at the new name."""
 
+_MAX_LOOKED_FOR = 100
+"""Files by which the number of leading directories is guessed; more would say the same."""
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -32,7 +35,8 @@ def targets_of(files: Sequence[FileDiff], root: Path, strip: int | None) -> list
     Args:
         root: absolute; names are relative to it.
         strip: how many leading directories to leave out of names. None guesses for the whole
-            diff: 1 where names begin with `a/` and `b/`, else 0, unless more files exist the other way.
+            diff: 1 where names begin with `a/` and `b/`, else 0, unless more of the first
+            files exist the other way.
 
     Raises:
         PatchError: a name is too short for that, or leads out of `root`.
@@ -56,11 +60,11 @@ def _names(file: FileDiff, count: int) -> tuple[str | None, str | None]:
 def _guessed_strip(files: Sequence[FileDiff], root: Path) -> int:
     prefixed = sum(_has_git_prefix(file) for file in files) * 2 >= len(files)
     guesses = (1, 0) if prefixed else (0, 1)
-    changed = sum(file.operation != "add" for file in files)
+    changed = [file for file in files if file.operation != "add"][:_MAX_LOOKED_FOR]
     found: dict[int, int] = {}
     for count in guesses:
-        found[count] = sum(_exists(file, root, count) for file in files)
-        if found[count] == changed:
+        found[count] = sum(_exists(file, root, count) for file in changed)
+        if found[count] == len(changed):
             return count
     return max(guesses, key=lambda count: found[count])
 
@@ -73,8 +77,6 @@ def _has_git_prefix(file: FileDiff) -> bool:
 
 
 def _exists(file: FileDiff, root: Path, count: int) -> bool:
-    if file.operation == "add":
-        return False
     return any(
         name and _is_inside(name) and os.path.lexists(f"{root}/{name}")
         for name in _names(file, count)

@@ -110,7 +110,7 @@ class ApplyPatch:
         if answer is ReviewDecision.APPROVED_FOR_SESSION:
             self._approved |= concerned
 
-    def _writable(self, context: ToolContext) -> Callable[[Path], bool] | None:
+    def _writable(self, context: ToolContext) -> Callable[[str], bool] | None:
         """The files that the sandbox lets be written; None for all."""
         policy = context.sandbox_policy
         match policy.mode:
@@ -128,7 +128,7 @@ class ApplyPatch:
                 return _outside_of(self._home, writable_under(roots))
 
 
-def _outside_of(home: Path | None, writable: Callable[[Path], bool]) -> Callable[[Path], bool]:
+def _outside_of(home: Path | None, writable: Callable[[str], bool]) -> Callable[[str], bool]:
     """What is writable, without the configuration, which says what may be done: wherever that lies."""
     if home is None:
         return writable
@@ -205,27 +205,6 @@ def _patched_files(plan: PatchPlan) -> list[PatchedFile]:
     return files
 
 
-<<<<<<< Updated upstream
-=======
-def _writable(context: ToolContext) -> Callable[[str], bool] | None:
-    """The files that the sandbox lets be written; None for all."""
-    policy = context.sandbox_policy
-    match policy.mode:
-        case "danger-full-access":
-            return None
-        case "read-only":
-            return lambda _path: False
-        case "workspace-write":
-            roots = list(policy.writable_roots)
-            if not policy.exclude_slash_tmp:
-                roots.append(Path("/tmp"))
-            temporary = context.environment.get("TMPDIR", "")
-            if temporary.startswith("/") and not policy.exclude_tmpdir_env_var:
-                roots.append(Path(temporary))
-            return writable_under(roots)
-
-
->>>>>>> Stashed changes
 def _reason(outside: Sequence[Path]) -> str | None:
     if not outside:
         return None

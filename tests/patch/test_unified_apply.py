@@ -1,7 +1,5 @@
 """Places as `git apply` and `patch` choose them, unless a test says otherwise."""
 
-from pathlib import Path
-
 import pytest
 
 from codex_py.patch.match import Level
@@ -9,7 +7,7 @@ from codex_py.patch.report import HunkReport
 from codex_py.patch.unified_apply import Applied, apply_hunks
 from codex_py.patch.unified_reader import read_diff
 
-PATH = Path("/p/f")
+PATH = "/p/f"
 
 
 def apply(data: str, *hunks: str, strict: bool = False) -> Applied:

@@ -244,9 +244,9 @@ def test_what_fits_can_be_applied_alone(tmp_path: Path):
         (tmp_path / "g", b"--- a/g\n+++ b/g\n@@ -1,1 +1,1 @@\n-p\n+q\n"),
     ]
     assert planned.hunks == (
-        HunkReport(tmp_path / "f", 1, 3, 1, 0),
-        HunkReport(tmp_path / "f", 2, 6, None),
-        HunkReport(tmp_path / "g", 1, 11, None),
+        HunkReport(f"{tmp_path}/f", 1, 3, 1, 0),
+        HunkReport(f"{tmp_path}/f", 2, 6, None),
+        HunkReport(f"{tmp_path}/g", 1, 11, None),
     )
     assert isinstance(planned.rejects[0], Reject)
 
