@@ -9,6 +9,7 @@ from codex_py.app import SessionOptions, open_session
 from codex_py.config.config import Config
 from codex_py.core.session import Session, TurnResult
 from codex_py.frontends.tui.composer import Submission
+from codex_py.protocol.approval import Approver
 from codex_py.protocol.events import EventSink
 
 
@@ -24,10 +25,12 @@ class Conversation:
         environment: Mapping[str, str],
         sink: EventSink,
         *,
+        approver: Approver,
         ended: Callable[[bool], None],
     ) -> None:
         self._environment = environment
         self._sink = sink
+        self._approver = approver
         self._ended = ended
         self._open = AsyncExitStack()
         self._turn: asyncio.Task[None] | None = None
@@ -49,7 +52,13 @@ class Conversation:
         """
         await self.close()
         self.session = await self._open.enter_async_context(
-            open_session(config, options, self._sink, environment=self._environment)
+            open_session(
+                config,
+                options,
+                self._sink,
+                environment=self._environment,
+                approver=self._approver,
+            )
         )
         return self.session
 

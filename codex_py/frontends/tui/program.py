@@ -21,6 +21,7 @@ from codex_py.config.config import Config
 from codex_py.core.settings import Choices
 from codex_py.errors import CodexError
 from codex_py.frontends.terminal import printable
+from codex_py.frontends.tui.approval import TerminalApprover
 from codex_py.frontends.tui.commands.builtin import builtin_commands
 from codex_py.frontends.tui.commands.registry import Command, Commands
 from codex_py.frontends.tui.commands.sessions import go_back, pick_session
@@ -74,7 +75,9 @@ class Terminal:
         self.commands = Commands(builtin_commands())
         self.renderer = Renderer(theme)
         self.composer = Composer(theme, self._submitted)
-        self.conversation = Conversation(environment, self._event, ended=self._turn_ended)
+        self.conversation = Conversation(
+            environment, self._event, approver=TerminalApprover(self), ended=self._turn_ended
+        )
         self._panels: list[AnyContainer] = []
         """The last one is shown."""
         self._hint = ""
