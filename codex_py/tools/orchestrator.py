@@ -133,7 +133,7 @@ class Orchestrator:
             self._add_rule(request.prefix)
 
     def _decide(self, call: CommandCall, context: ToolContext) -> Verdict:
-        # 5 ms, which a turn without commands does not have to spend.
+        # 10 ms, which a turn without commands does not have to spend.
         from codex_py.execpolicy.decision import Rules  # noqa: PLC0415
         from codex_py.tools.permission import decide  # noqa: PLC0415
 
