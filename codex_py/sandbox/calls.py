@@ -3,7 +3,6 @@
 The layout of what the kernel gives and takes: `struct seccomp_notif` and its kin in `linux/seccomp.h`.
 """
 
-import ctypes
 import errno
 import os
 
@@ -98,12 +97,13 @@ class Asked:
 
     def next(self) -> Call | None:
         """Wait for a call; None if its thread was killed meanwhile."""
-        data = ctypes.create_string_buffer(_CALL_BYTES)
+        memory = kernel.memory(bytes(_CALL_BYTES))
         try:
-            kernel.control(self.descriptor, _RECEIVE, data)
+            kernel.control(self.descriptor, _RECEIVE, memory)
         except OSError:
             return None
-        return Call(data.raw, self._names.get(int.from_bytes(data.raw[16:20], "little"), ""))
+        data = bytes(memory)
+        return Call(data, self._names.get(int.from_bytes(data[16:20], "little"), ""))
 
     def require_waiting(self, call: Call) -> None:
         """

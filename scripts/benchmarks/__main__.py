@@ -13,6 +13,7 @@ from scripts.benchmarks import patches, samples
 from scripts.benchmarks.agent import Agent
 from scripts.benchmarks.figures import HEADING, rows
 from scripts.benchmarks.samples import Benchmark, Sample
+from scripts.benchmarks.sandbox import sandbox
 from scripts.benchmarks.server import BenchmarkServer
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -27,6 +28,7 @@ _BENCHMARKS: dict[str, tuple[Benchmark, int]] = {
     "output": (samples.output, 5),
     "resume": (samples.resume, 5),
     "many": (samples.many, 5),
+    "sandbox": (sandbox, 20),
     "patch": (patches.patch, 5),
     "patch-worst": (patches.worst, 5),
 }
@@ -50,7 +52,9 @@ def main() -> None:
 
 
 def _compared(name: str, agents: Sequence[Agent]) -> Sequence[Agent]:
-    """Who takes part: Codex has no `apply` of files, but git has."""
+    """Who takes part: Codex has no `apply` of files, but git has; ways to hold a command are ours alone."""
+    if name == "sandbox":
+        return agents[:1]
     if not name.startswith("patch"):
         return agents
     git = shutil.which("git") if name == "patch" else None

@@ -48,6 +48,10 @@ FIGURES = {
         Figure(name="resume", what="20 MB session to first request", unit="ms", of_peer=1.0),
         Figure(name="many", what="20 `exec` at once", unit="s", of_peer=0.75),
         Figure(name="version", what="--version", unit="ms", at_most=40),
+        *(
+            Figure(name=f"sandbox, {rung}", what="`true`, more than without", unit="ms", at_most=15)
+            for rung in ("namespaces", "bwrap", "views", "supervised", "landlock", "seatbelt")
+        ),
         # Of these, git is the peer.
         Figure(name="patch, diff", what="880 files, 3,600 hunks", unit="ms", of_peer=1.5),
         Figure(name="patch, envelope", what="the same, as an envelope", unit="ms", of_peer=1.5),
@@ -55,7 +59,7 @@ FIGURES = {
     )
 }
 
-_ROW = "{:<18} {:<31} {:>9} {:>9} {:>6}  {:<11} {}"
+_ROW = "{:<19} {:<31} {:>9} {:>9} {:>6}  {:<11} {}"
 HEADING = _ROW.format("figure", "", "ours", "peer", "ratio", "budget", "").rstrip()
 
 

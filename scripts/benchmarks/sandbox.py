@@ -1,0 +1,47 @@
+"""What it costs to hold a command: one that does nothing, run in each way that works here, and as it is."""
+
+import os
+import subprocess
+import time
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from codex_py.protocol.approval import SandboxPolicy
+from codex_py.sandbox.ladder import LadderSandbox
+from codex_py.sandbox.rungs import Rung, platform_rungs, problem
+from scripts.benchmarks.agent import Agent, fresh_place
+from scripts.benchmarks.samples import Sample
+from scripts.benchmarks.server import BenchmarkServer
+
+_MS = 1_000
+
+
+def sandbox(server: BenchmarkServer, agent: Agent) -> Sample:  # noqa: ARG001
+    """Of the checkout, without an agent around it. They take turns within a sample."""
+    with fresh_place("") as place:
+        plain = _wall_ms(["true"], place.repository)
+        return {f"sandbox, {r.name}": _held_ms(r, place.repository) - plain for r in _rungs()}
+
+
+@cache
+def _rungs() -> list[Rung]:
+    return [rung for rung in platform_rungs(os.environ["PATH"]) if problem(rung) is None]
+
+
+def _held_ms(rung: Rung, folder: Path) -> float:
+    confined = LadderSandbox(dict(os.environ), rungs=[rung])
+    # Whatever else lies in the machine's temporary folder is no part of it.
+    policy = SandboxPolicy(
+        "workspace-write", (folder,), exclude_slash_tmp=True, exclude_tmpdir_env_var=True
+    )
+    try:
+        return _wall_ms(confined.command(["true"], policy, folder), folder)
+    finally:
+        confined.release()
+
+
+def _wall_ms(command: Sequence[str], folder: Path) -> float:
+    started_s = time.monotonic()
+    subprocess.run(command, cwd=folder, check=True)
+    return (time.monotonic() - started_s) * _MS
