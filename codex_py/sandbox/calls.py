@@ -27,7 +27,8 @@ class Call:
         self.name = name
         self.words = [int.from_bytes(data[at : at + 8], "little") for at in range(32, 80, 8)]
         """The arguments, as they are in registers."""
-        self.is_answered = False
+        self.is_taken = False
+        """It has its answer, or gets it from elsewhere."""
         self._proc = f"/proc/{int.from_bytes(data[8:12], 'little')}"
 
     def path(self, address: int) -> str:
@@ -129,11 +130,8 @@ class Asked:
         """
         words = b"".join(word.to_bytes(4, "little") for word in (_AND_ANSWER, file, 0, flags))
         kernel.control(self.descriptor, _GIVE, call.id + words)
-        call.is_answered = True
 
     def _answer(self, call: Call, *, error: int = 0, flags: int = 0) -> None:
-        if call.is_answered:
-            return
         words = bytes(8) + error.to_bytes(4, "little", signed=True) + flags.to_bytes(4, "little")
         try:
             kernel.control(self.descriptor, _ANSWER, call.id + words)

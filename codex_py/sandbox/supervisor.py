@@ -8,6 +8,7 @@ changing a name while we look at it. Attributes, of which Landlock does not know
 the kernel. https://man7.org/linux/man-pages/man2/seccomp_unotify.2.html
 """
 
+import _thread
 import errno
 import os
 import stat
@@ -45,10 +46,10 @@ class Supervisor:
         try:
             do, places = CALLS[call.name]
             words = (*call.words, *_CONSTANTS)
-            if do(self, call, *(words[place] for place in places)):
-                self._asked.succeed(call)
-            else:
+            if not do(self, call, *(words[place] for place in places)):
                 self._asked.leave_to_kernel(call)
+            elif not call.is_taken:
+                self._asked.succeed(call)
         except OSError as error:
             self._asked.fail(call, error.errno or errno.EPERM)
         finally:
@@ -67,14 +68,32 @@ class Supervisor:
         if entry and kind == stat.S_IFLNK and not flags & (os.O_NOFOLLOW | os.O_EXCL):
             entry = self._places.linked(entry)
             kind = entry and _kind(entry)
-        # Nor a device, a link that must not be followed, or a pipe, whose other end may be long in coming.
-        if entry is None or kind not in {None, stat.S_IFREG}:
+        if entry is None or kind not in {None, stat.S_IFREG, stat.S_IFIFO}:
             return False
+        if kind == stat.S_IFIFO:
+            # Its other end may be long in coming, and until then others are answered.
+            entry = Entry(os.dup(entry.folder), entry.path)
+            call.is_taken = True
+            _thread.start_new_thread(self._open_pipe, (call, entry, flags))
+            return True
         if flags & os.O_CREAT:
             os.umask(call.umask())
         file = os.open(entry.name, flags | os.O_NOFOLLOW, mode & _MODE, dir_fd=entry.folder)
         self._asked.give(call, self._places.hold(file), flags & os.O_CLOEXEC)
+        call.is_taken = True
         return True
+
+    def _open_pipe(self, call: Call, entry: Entry, flags: int) -> None:
+        try:
+            file = os.open(entry.name, flags & ~os.O_CREAT | os.O_NOFOLLOW, dir_fd=entry.folder)
+            try:
+                self._asked.give(call, file, flags & os.O_CLOEXEC)
+            finally:
+                os.close(file)
+        except OSError as error:
+            self._asked.fail(call, error.errno or errno.EPERM)
+        finally:
+            os.close(entry.folder)
 
     def make_folder(self, call: Call, folder: int, path: int, mode: int) -> bool:
         entry = self._places.entry(call, folder, path, is_folder=True)

@@ -198,6 +198,14 @@ def test_folders_with_something_protected_stay_where_they_are(tmp_path: Path) ->
     ]
 
 
+def test_a_pipe_waits_for_its_other_end_alone(repository: Path) -> None:
+    script = "mkfifo p; (touch before; echo through >p; touch after) & touch other; cat p; wait; ls"
+    output = "through\nafter\nbefore\nother\np\nsrc\n"
+    assert sh(script, repository) == (0, output)
+    # One that nobody opens ends with the command.
+    assert sh("(echo lost >p) & echo done", repository) == (0, "done\n")
+
+
 def test_what_is_left_behind_ends_with_the_command(tmp_path: Path) -> None:
     script = "setsid sh -c 'echo $$ >pid; exec sleep 60' & while ! test -s pid; do :; done"
     assert sh(script, tmp_path)[0] == 0
