@@ -45,6 +45,7 @@ PR_SET_NO_NEW_PRIVS = 38
 PR_CAP_AMBIENT = 47
 PR_CAP_AMBIENT_CLEAR_ALL = 4
 PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 22, 2
 _SET_MODE_FILTER = 1
 _NEW_LISTENER, _WAIT_KILLABLE = 1 << 3, 1 << 5
 
@@ -126,9 +127,21 @@ def drop_capabilities() -> None:
     system_call(_NUMBERS["capset"], header, _words(kept, kept, 0, 0, 0, 0))
 
 
+class _Program:
+    """`struct sock_fprog`: how many instructions there are, and where."""
+
+    def __init__(self, instructions: bytes) -> None:
+        # Kept until the kernel has copied it.
+        self._memory = memory(instructions)
+        words = len(instructions) // 8, _ctypes.addressof(self._memory)
+        self.pointer = b"".join(word.to_bytes(8, "little") for word in words)
+
+
 def set_filter(instructions: bytes) -> None:
     """Have a program for Berkeley packet filters, instructions of 8 bytes, judge every system call."""
-    _set_filter(instructions, 0)
+    # An older call, which fewer containers refuse.
+    number, program = _NUMBERS["prctl"], _Program(instructions)
+    system_call(number, _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, program.pointer, 0, 0)
 
 
 def set_filter_that_asks(instructions: bytes) -> int:
@@ -137,11 +150,13 @@ def set_filter_that_asks(instructions: bytes) -> int:
     Raises:
         OSError: this kernel can not, or somebody is asked already.
     """
+    number, program = _NUMBERS["seccomp"], _Program(instructions)
     try:
         # Since Linux 5.19: a signal does not have a call that is being answered begin anew.
-        return _set_filter(instructions, _NEW_LISTENER | _WAIT_KILLABLE)
+        flags = _NEW_LISTENER | _WAIT_KILLABLE
+        return system_call(number, _SET_MODE_FILTER, flags, program.pointer)
     except OSError:
-        return _set_filter(instructions, _NEW_LISTENER)
+        return system_call(number, _SET_MODE_FILTER, _NEW_LISTENER, program.pointer)
 
 
 def control(descriptor: int, request: int, argument: "bytes | Memory") -> int:
@@ -151,14 +166,6 @@ def control(descriptor: int, request: int, argument: "bytes | Memory") -> int:
         OSError: the kernel says no.
     """
     return system_call(_NUMBERS["ioctl"], descriptor, request, argument)
-
-
-def _set_filter(instructions: bytes, flags: int) -> int:
-    # Both are held by names until the kernel has copied them.
-    program = memory(instructions)
-    length = len(instructions) // 8
-    pointer = length.to_bytes(8, "little") + _ctypes.addressof(program).to_bytes(8, "little")
-    return system_call(_NUMBERS["seccomp"], _SET_MODE_FILTER, flags, pointer)
 
 
 def _may_keep() -> bool:
