@@ -5,11 +5,16 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 _FENCE = re.compile(r"(`{3,}|~{3,})[ \t]*([^`\s]*)[^`]*$")
+_ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]")
+_TABLE_RULE = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$")
 _MAX_PROSE = 4_000
 """Characters that may wait for the end of a block. Every frame draws them anew."""
-_MAX_CODE_LINES = 60
-_CODE_PIECE_LINES = 40
-"""More than is lost where highlighting starts anew in the middle of a block."""
+_MAX_TABLE = 20_000
+"""A table gets its columns when it is whole."""
+_MAX_CODE_LINES = 40
+_CODE_PIECE_LINES = 24
+_MAX_MARKDOWN = 150_000
+"""Characters of one answer. What comes behind them is shown as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,17 +29,26 @@ class Code:
     language: str
     """As the fence names it; empty where it does not."""
     text: str
-    """Whole lines."""
+    """Whole lines, but for endless ones."""
     is_first: bool = True
 
 
-Block: TypeAlias = Prose | Code
+@dataclass(frozen=True, slots=True)
+class Verbatim:
+    """Lines of an answer that is too long to be read as Markdown."""
+
+    text: str
+    is_first: bool = False
+
+
+Block: TypeAlias = Prose | Code | Verbatim
 
 
 class Blocks:
     """Splits Markdown at the ends of its blocks: time is linear in the length of the answer.
 
-    Only fences at the margin are told apart; one inside of a list stays with the list.
+    The items of a list are blocks of their own where they are at the margin. Only fences at the margin are
+    told apart; one inside of a list stays with the list.
     """
 
     def __init__(self) -> None:
@@ -43,21 +57,19 @@ class Blocks:
         self._lines: list[str] = []
         """Of the unfinished block, newlines included."""
         self._size = 0
+        self._taken = 0
         self._fence: str | None = None
         self._language = ""
         self._is_first = True
+        self._is_verbatim = False
         self._finished: list[Block] = []
 
     def feed(self, delta: str) -> None:
-        *lines, self._partial = (self._partial + delta).split("\n")
-        for line in lines:
-            self._take_line(f"{line}\n")
-        if self._fence is None and len(self._partial) > _MAX_PROSE:
-            # One endless line.
-            cut = self._partial.rfind(" ", 0, _MAX_PROSE) + 1 or _MAX_PROSE
-            self._lines.append(self._partial[:cut])
-            self._partial = self._partial[cut:]
-            self._end(goes_on=True)
+        room = max(0, _MAX_MARKDOWN - self._taken)
+        self._taken += len(delta)
+        self._feed_markdown(delta[:room])
+        if len(delta) > room:
+            self._feed_verbatim(delta[room:])
 
     def take(self) -> list[Block]:
         """What has been finished since it was last asked for."""
@@ -68,6 +80,8 @@ class Blocks:
     @property
     def rest(self) -> Block | None:
         """What may still change."""
+        if self._is_verbatim:
+            return Verbatim(self._partial) if self._partial else None
         text = "".join(self._lines) + self._partial
         if self._fence is not None:
             return Code(self._language, text, self._is_first)
@@ -75,12 +89,21 @@ class Blocks:
 
     def finish(self) -> list[Block]:
         """The answer is whole: all that has not been taken."""
-        if self._partial:
-            partial, self._partial = self._partial, ""
+        partial, self._partial = self._partial, ""
+        if partial and self._is_verbatim:
+            self._finished.append(Verbatim(partial))
+        elif partial:
             self._take_line(partial)
         self._end()
         self._fence = None
         return self.take()
+
+    def _feed_markdown(self, delta: str) -> None:
+        *lines, self._partial = (self._partial + delta).split("\n")
+        for line in lines:
+            self._take_line(f"{line}\n")
+        if len(self._partial) > _MAX_PROSE:
+            self._cut_partial()
 
     def _take_line(self, line: str) -> None:
         fence = _FENCE.match(line.rstrip())
@@ -88,26 +111,57 @@ class Blocks:
             if fence and not fence[2] and fence[1].startswith(self._fence):
                 self._end()
                 self._fence = None
-                return
-            self._lines.append(line)
-            if len(self._lines) > _MAX_CODE_LINES:
-                rest = self._lines[_CODE_PIECE_LINES:]
-                del self._lines[_CODE_PIECE_LINES:]
-                self._end(goes_on=True)
-                self._lines = rest
+            else:
+                self._take_code(line)
             return
         if fence:
             self._end()
             self._fence, self._language = fence[1], fence[2]
             return
-        after_blank = bool(self._lines) and not self._lines[-1].strip()
-        # An indented line belongs to the list before it.
-        if after_blank and line.strip() and not line[0].isspace():
-            self._end()
+        if self._lines and line.strip() and not line[0].isspace():
+            if not self._lines[-1].strip():
+                # An indented line belongs to the list before it.
+                self._end()
+            elif _ITEM.match(line) and _ITEM.match(self._lines[0]):
+                self._end(goes_on=True)
         self._lines.append(line)
         self._size += len(line)
-        if self._size > _MAX_PROSE:
+        is_table = len(self._lines) > 1 and "|" in self._lines[1] and _is_rule(self._lines[1])
+        if self._size > (_MAX_TABLE if is_table else _MAX_PROSE):
+            header = self._lines[:2] if is_table else []
             self._end(goes_on=True)
+            self._lines = header
+
+    def _take_code(self, line: str) -> None:
+        self._lines.append(line)
+        self._size += len(line)
+        if len(self._lines) > _MAX_CODE_LINES or self._size > 2 * _MAX_PROSE:
+            # Colouring starts anew in the next piece: best where an empty line says that something ends.
+            piece = max(1, min(_CODE_PIECE_LINES, len(self._lines) - 1))
+            empty = [n for n in range(piece // 2, piece) if not self._lines[n].strip()]
+            piece = empty[-1] + 1 if empty else piece
+            rest = self._lines[piece:]
+            del self._lines[piece:]
+            self._end(goes_on=True)
+            self._lines = rest
+            self._size = sum(map(len, rest))
+
+    def _cut_partial(self) -> None:
+        """One endless line."""
+        while len(self._partial) > _MAX_PROSE:
+            cut = self._partial.rfind(" ", _MAX_PROSE // 2, _MAX_PROSE) + 1 or _MAX_PROSE
+            self._lines.append(self._partial[:cut])
+            self._partial = self._partial[cut:]
+            self._end(goes_on=True)
+
+    def _feed_verbatim(self, delta: str) -> None:
+        if not self._is_verbatim:
+            self._finished = self.finish()
+            self._is_verbatim = True
+        lines, newline, self._partial = (self._partial + delta).rpartition("\n")
+        if newline or len(self._partial) > _MAX_PROSE:
+            self._finished.append(Verbatim(lines + newline or self._partial))
+            self._partial = self._partial if newline else ""
 
     def _end(self, *, goes_on: bool = False) -> None:
         text = "".join(self._lines)
@@ -119,3 +173,7 @@ class Blocks:
         elif text.strip():
             self._finished.append(Prose(text, self._is_first))
         self._is_first = not goes_on
+
+
+def _is_rule(line: str) -> bool:
+    return _TABLE_RULE.match(line.rstrip()) is not None

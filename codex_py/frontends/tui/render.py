@@ -1,61 +1,127 @@
 """From rich objects to what the terminal is sent, and to what prompt-toolkit draws."""
 
 import io
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import TypeAlias
+from unicodedata import normalize
 
 from prompt_toolkit.formatted_text import StyleAndTextTuples
-from rich.color import ColorType
+from prompt_toolkit.utils import get_cwidth
+from rich.color import ColorSystem, ColorType
 from rich.console import Console, RenderableType
+from rich.segment import Segment
 from rich.style import Style
 
+from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.theme import Theme
 
 Fragments: TypeAlias = StyleAndTextTuples
 """Formatted text of prompt-toolkit: `(style, text)`."""
 
+_Row: TypeAlias = list[Segment]
+
+_COLOR_SYSTEMS = {
+    "standard": ColorSystem.STANDARD,
+    "256": ColorSystem.EIGHT_BIT,
+    "truecolor": ColorSystem.TRUECOLOR,
+}
+
 
 class Renderer:
+    """Whatever it is given, no row that it makes is wider than it may be, or holds a control character."""
+
     def __init__(self, theme: Theme) -> None:
         self.theme = theme
-        self._consoles: dict[int, Console] = {}
+        # Everything is said outright: rich would look at the environment otherwise.
+        self._console = Console(
+            file=io.StringIO(),
+            width=80,
+            height=1000,
+            force_terminal=not theme.dumb,
+            force_interactive=False,
+            color_system=theme.color_system,
+            no_color=not theme.color,
+            legacy_windows=False,
+            markup=False,
+            highlight=False,
+            emoji=False,
+            safe_box=True,
+            _environ={},
+        )
 
     def text(self, renderable: RenderableType, width: int) -> str:
         """Lines for a terminal of so many columns, each with its newline."""
-        console = self._console(width)
-        with console.capture() as capture:
-            console.print(renderable)
-        return capture.get()
+        return "".join(f"{self._ansi(row)}\n" for row in self._rows(renderable, width))
 
     def fragments(self, renderable: RenderableType, width: int) -> list[Fragments]:
         """The same as lines for prompt-toolkit, without newlines."""
-        console = self._console(width)
-        lines = console.render_lines(renderable, console.options.update(width=width), pad=False)
         return [
-            [(_style(segment.style), segment.text) for segment in line if not segment.control]
-            for line in lines
+            [(_style(segment.style), segment.text) for segment in row]
+            for row in self._rows(renderable, width)
         ]
 
-    def _console(self, width: int) -> Console:
-        if (console := self._consoles.get(width)) is None:
-            theme = self.theme
-            # Everything is said outright: rich would look at the environment otherwise.
-            console = Console(
-                file=io.StringIO(),
-                width=width,
-                height=1000,
-                force_terminal=not theme.dumb,
-                force_interactive=False,
-                color_system=theme.color_system if theme.color else None,
-                no_color=not theme.color,
-                legacy_windows=False,
-                markup=False,
-                highlight=False,
-                emoji=False,
-                _environ={},
-            )
-            self._consoles = {width: console}
-        return console
+    def _rows(self, renderable: RenderableType, width: int) -> Iterable[_Row]:
+        options = self._console.options.update(width=width, height=None)
+        for row in self._console.render_lines(renderable, options, pad=False):
+            if all(segment.text.isascii() and segment.text.isprintable() for segment in row):
+                yield row
+            else:
+                safe = [Segment(self._safe(s.text), s.style) for s in row if not s.control]
+                yield from _fitting(safe, width)
+
+    def _safe(self, text: str) -> str:
+        if not text.isprintable():
+            # Entities of Markdown, for one, are decoded late.
+            text = printable(text).replace("\n", " ").replace("\t", " ")
+        if not self.theme.unicode and not text.isascii():
+            # Bytes of UTF-8 are control characters to a terminal that knows Latin 1 alone.
+            text = "".join(map(_ascii, text))
+        return text
+
+    def _ansi(self, row: _Row) -> str:
+        if self.theme.dumb:
+            return "".join(segment.text for segment in row).rstrip(" ")
+        system = _COLOR_SYSTEMS[self.theme.color_system]
+        parts = [
+            segment.style.render(segment.text, color_system=system)
+            if segment.style
+            else segment.text
+            for segment in row
+        ]
+        return "".join(parts).rstrip(" ")
+
+
+def _fitting(row: _Row, width: int) -> Iterable[_Row]:
+    """The row as several, if terminals that join no emoji show it wider than rich thinks.
+
+    How wide sequences of emoji, flags and the like are, terminals do not agree. Taken as the sum of its
+    characters a row is never narrower than on the screen.
+    """
+    fitting: _Row = []
+    used = 0
+    for segment in row:
+        text = segment.text
+        start = 0
+        for index, char in enumerate(text):
+            size = get_cwidth(char)
+            if used + size > width:
+                if index > start:
+                    fitting.append(Segment(text[start:index], segment.style))
+                yield fitting
+                fitting, used, start = [], 0, index
+            used += size
+        fitting.append(Segment(text[start:], segment.style))
+    yield fitting
+
+
+@lru_cache(maxsize=1000)
+def _ascii(char: str) -> str:
+    """Something like it; marks for what there is nothing for, as many as it has columns."""
+    if char.isascii():
+        return char
+    plain = _ASCII.get(char) or normalize("NFKD", char).encode("ascii", "ignore").decode()
+    return plain if plain.isprintable() and plain else "?" * max(get_cwidth(char), 0)
 
 
 @lru_cache(maxsize=1000)
@@ -83,3 +149,15 @@ _PALETTE = (
     *("ansibrightblack", "ansibrightred", "ansibrightgreen", "ansibrightyellow"),
     *("ansibrightblue", "ansibrightmagenta", "ansibrightcyan", "ansiwhite"),
 )
+
+_ASCII = {
+    **dict.fromkeys("\u2018\u2019\u201a\u2032", "'"),
+    **dict.fromkeys("\u201c\u201d\u201e\u2033", '"'),
+    **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212\u2500", "-"),
+    "\u2022": "*",
+    "\u2192": "->",
+    "\u2190": "<-",
+    "\u2713": "x",
+    "\u2714": "x",
+    "\u2502": "|",
+}

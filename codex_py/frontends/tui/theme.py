@@ -11,8 +11,14 @@ _STYLES = {
     "user": "bold",
     "accent": "cyan",
     "heading": "bold",
+    "title": "bold underline",
+    "strong": "bold",
+    "emphasis": "italic",
+    "struck": "strike",
     "quiet": "dim",
-    "command": "bold",
+    "thought": "dim italic",
+    "action": "bold",
+    "command": "",
     "code": "cyan",
     "link": "underline",
     "ok": "green",
@@ -21,6 +27,29 @@ _STYLES = {
     "added": "green",
     "removed": "red",
     "plan": "magenta",
+    "step": "bold cyan",
+    "step done": "dim strike",
+    # The parts of a program, in an answer.
+    "syntax comment": "dim",
+    "syntax keyword": "magenta",
+    "syntax name": "bright_blue",
+    "syntax type": "yellow",
+    "syntax string": "green",
+    "syntax number": "cyan",
+    "syntax markup": "bold",
+}
+
+_ON_LIGHT = {
+    # The bright half of most palettes, and their yellow, can not be read on white.
+    "warning": "magenta",
+    "syntax name": "blue",
+    "syntax type": "blue",
+}
+
+_COLORS = {
+    *("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"),
+    *("bright_black", "bright_red", "bright_green", "bright_yellow"),
+    *("bright_blue", "bright_magenta", "bright_cyan", "bright_white"),
 }
 
 _GLYPHS = {
@@ -30,13 +59,16 @@ _GLYPHS = {
     "prompt": ("\u203a", ">"),
     "done": ("✔", "x"),
     "open": ("□", "-"),
+    "now": ("▸", ">"),
     "no": ("✗", "x"),
     "stop": ("■", "#"),
+    "warn": ("⚠", "!"),
     "more": ("…", "..."),
     "line": ("─", "-"),
     "dot": ("·", "-"),
+    "to": ("→", "->"),
 }
-"""A sign and its ASCII form, each one column wide but for `more`."""
+"""A sign and its ASCII form, each one column wide but for `more` and `to`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,21 +83,18 @@ class Theme:
 
     def style(self, name: str) -> str:
         """What a part of the text looks like, for rich; empty where nothing can be shown."""
-        style = _STYLES[name]
         if self.dumb:
             return ""
-        if not self.color and style in {"red", "green", "yellow", "magenta", "cyan"}:
-            return ""
+        style = _STYLES[name]
+        if self.background == "light":
+            style = _ON_LIGHT.get(name, style)
+        if not self.color:
+            style = " ".join(word for word in style.split() if word not in _COLORS)
         return style
 
     def glyph(self, name: str) -> str:
         """A sign, or its ASCII form where the terminal has no Unicode."""
         return _GLYPHS[name][not self.unicode]
-
-    @property
-    def syntax(self) -> str:
-        """The highlighting of code: rich's themes made of the terminal's own colours."""
-        return "ansi_light" if self.background == "light" else "ansi_dark"
 
 
 def terminal_theme(environment: Mapping[str, str]) -> Theme:

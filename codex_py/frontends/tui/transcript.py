@@ -1,38 +1,64 @@
 """A conversation as it is shown: finished cells go to the scrollback, the rest is drawn live."""
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Literal, TypeAlias
 
 from rich.console import RenderableType
 
 from codex_py.frontends.tui.blocks import Block, Blocks
-from codex_py.frontends.tui.cells import (
-    block_cell,
+from codex_py.frontends.tui.cells.command import explored, explored_cell
+from codex_py.frontends.tui.cells.item import item_cell, live_cell
+from codex_py.frontends.tui.cells.message import block_cell, reasoning_cell, user_cell
+from codex_py.frontends.tui.cells.notice import (
+    denied_cell,
     error_cell,
-    item_cell,
-    live_cell,
+    interrupted_cell,
     notice_cell,
-    user_cell,
+    reason_cell,
+    warning_cell,
+    worked_cell,
 )
+from codex_py.frontends.tui.cells.patch import diff_cell
 from codex_py.frontends.tui.render import Fragments, Renderer
 from codex_py.protocol.events import (
     AgentMessage,
+    CallDenied,
+    CommandExecution,
     CommandOutputDelta,
     Error,
     Event,
+    FileChange,
     ItemCompleted,
     ItemStarted,
     ItemUpdated,
+    McpToolCall,
+    McpToolCallProgress,
     MessageDelta,
     ReasoningSummary,
     ReasoningSummaryDelta,
     ThreadItem,
+    TodoList,
+    TurnCompleted,
     TurnFailed,
     TurnStarted,
-    UserMessage,
 )
 
 _OUTPUT_KEPT = 4_000
 """Characters of the output of a running command."""
+_THOUGHT_KEPT = 2_000
+_THOUGHT_ROWS = 4
+"""Of what the model is thinking, while it does."""
+_TAIL_ROWS = 5
+"""Of the output of one running command; several at once share them."""
+_SHORT_TURN_S = 2.0
+"""It needs no line that says how long it took."""
+_REPLAYED_ITEMS = 300
+_REPLAYED_CHARACTERS = 200_000
+"""Of an earlier conversation, this much is shown of its end."""
+
+_Printed: TypeAlias = Literal["explored", "declined", "message", "other"]
 
 
 class Transcript:
@@ -42,6 +68,7 @@ class Transcript:
         print_lines: takes lines for good.
         changed: is told that `live` gives something else now.
         width: columns.
+        clock: seconds; what is under way is shown with its age.
     """
 
     def __init__(
@@ -52,6 +79,7 @@ class Transcript:
         changed: Callable[[], None],
         width: Callable[[], int],
         show_reasoning: bool = True,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._renderer = renderer
         self._theme = renderer.theme
@@ -59,100 +87,182 @@ class Transcript:
         self._changed = changed
         self._width = width
         self._show_reasoning = show_reasoning
+        self._clock = clock
         self._blocks = Blocks()
+        self._streamed: list[str] = []
+        """The deltas of the answer that is arriving."""
         self._has_begun = False
-        """Something of the answer that is arriving has been printed."""
+        """Something of it has been printed."""
+        self._last: _Printed = "other"
         self._reasoning = ""
-        self._running: dict[str, ThreadItem] = {}
+        self._running: dict[str, tuple[ThreadItem, float]] = {}
+        """With the time of its start."""
         self._output: dict[str, str] = {}
+        """The end of what each has printed, or said last."""
         self._reconnecting: str | None = None
-        self._drawn: tuple[object, list[Fragments]] | None = None
+        self._turn_began: float | None = None
+        self._drawn: tuple[tuple[int, int, int], list[Fragments]] | None = None
+        """The rows of the last frame, with what they depend on: width, height and the second."""
 
     def __call__(self, event: Event) -> None:
         match event:
             case MessageDelta(delta):
+                self._streamed.append(delta)
                 self._blocks.feed(delta)
                 self._print_blocks(self._blocks.take())
             case ReasoningSummaryDelta(delta):
-                self._reasoning += delta
+                self._reasoning = (self._reasoning + delta)[-_THOUGHT_KEPT:]
             case CommandOutputDelta(item_id, delta):
                 self._output[item_id] = (self._output.get(item_id, "") + delta)[-_OUTPUT_KEPT:]
+            case McpToolCallProgress(item_id, message):
+                self._output[item_id] = message[:_OUTPUT_KEPT]
             case ItemStarted(item) | ItemUpdated(item):
-                self._running[item.id] = item
+                self._start(item)
             case ItemCompleted(item):
                 self._complete(item)
-            case TurnStarted():
-                self._reconnecting = None
+            case CallDenied(tool, reason):
+                self._deny(tool, reason)
             case Error(message, retryable=True):
+                # What has come of the answer comes again.
+                self._end_message()
+                self._reasoning = ""
                 self._reconnecting = message
-            case TurnFailed(error):
-                self._end_turn()
-                self.print(error_cell(error.message, self._theme))
+            case TurnStarted() | TurnCompleted() | TurnFailed():
+                self._turn(event)
             case _:
-                if event.type == "turn.completed":
-                    self._end_turn()
-        self._changed()
+                return
+        self._redraw()
 
-    def user(self, text: str) -> None:
-        self.print(user_cell(text, self._theme))
+    def user(self, text: str, images: Sequence[str] = ()) -> None:
+        self.print(user_cell(text, self._theme, images=images))
 
     def notice(self, text: str) -> None:
         self.print(notice_cell(text, self._theme))
+
+    def warning(self, text: str) -> None:
+        self.print(warning_cell(text, self._theme))
 
     def error(self, text: str) -> None:
         self.print(error_cell(text, self._theme))
 
     def diff(self, diff: str) -> None:
-        self.print(notice_cell(diff, self._theme))
+        """Show a whole diff, git style."""
+        self.print(diff_cell(diff, self._theme, fold=False))
+
+    def replay(self, items: Sequence[ThreadItem]) -> None:
+        """Show an earlier conversation: its end, if it is long."""
+        size = 0
+        first = len(items)
+        while first > max(0, len(items) - _REPLAYED_ITEMS) and size < _REPLAYED_CHARACTERS:
+            first -= 1
+            item = items[first]
+            size += len(item.text) if isinstance(item, AgentMessage) else 1_000
+        if first:
+            self.notice(f"{first} earlier items are not shown")
+        for item in items[first:]:
+            if isinstance(item, TodoList):
+                self._show(item)
+            else:
+                self._complete(item)
+        self._redraw()
 
     def print(self, cell: RenderableType, *, space: bool = True) -> None:
         """Show something for good, with an empty line before it if `space`."""
+        self._last = "other"
         text = self._renderer.text(cell, self._width())
         self._print_lines(f"\n{text}" if space else text)
 
     def live(self, width: int, max_rows: int) -> list[Fragments]:
-        """The last rows of what may still change."""
-        lines: list[Fragments] = []
-        for cell in self._live_cells():
-            lines.append([])
-            lines += self._renderer.fragments(cell, width)
-        return lines[-max_rows:]
+        """The rows of what may still change; of what is too tall, the ones that matter."""
+        # The age of what runs is shown in seconds, so that a frame holds for one.
+        key = (width, max_rows, int(self._clock()) if self._running else 0)
+        if self._drawn is None or self._drawn[0] != key:
+            self._drawn = key, self._live_rows(width, max_rows)
+        return self._drawn[1]
 
-    def _live_cells(self) -> list[RenderableType]:
-        cells: list[RenderableType] = []
-        if self._show_reasoning and self._reasoning:
-            cells.append(notice_cell(self._reasoning, self._theme))
+    def _live_rows(self, width: int, max_rows: int) -> list[Fragments]:
+        running = self._running_rows(width, max_rows)
+        room = max_rows - len(running)
+        rows: list[Fragments] = []
+        if self._show_reasoning and self._reasoning.strip():
+            thought = self._renderer.fragments(reasoning_cell(self._reasoning, self._theme), width)
+            rows += [[], *thought[-_THOUGHT_ROWS:]]
         if (rest := self._blocks.rest) is not None:
-            cells.append(block_cell(rest, self._theme, is_start=not self._has_begun))
-        for item in self._running.values():
-            cell = live_cell(item, self._output.get(item.id, ""), self._theme)
-            if cell is not None:
-                cells.append(cell)
+            cell = block_cell(rest, self._theme, is_start=not self._has_begun)
+            # The line before it is what will stand between it and what is above.
+            rows += [[]] if rest.is_first else []
+            rows += self._renderer.fragments(cell, width)
         if self._reconnecting is not None:
-            cells.append(notice_cell(self._reconnecting, self._theme))
-        return cells
+            notice = warning_cell(self._reconnecting, self._theme)
+            rows += [[], *self._renderer.fragments(notice, width)]
+        return [*(rows[-room:] if room > 0 else []), *running]
+
+    def _running_rows(self, width: int, max_rows: int) -> list[Fragments]:
+        tail = _TAIL_ROWS // max(1, len(self._running))
+        rows: list[Fragments] = []
+        heads: list[Fragments] = []
+        for item, began in self._running.values():
+            output = self._output.get(item.id, "")
+            age = self._clock() - began
+            cell = live_cell(item, output, age, self._theme, tail=tail)
+            if cell is not None:
+                cell_rows = self._renderer.fragments(cell, width)
+                rows += [[], *cell_rows]
+                heads.append(cell_rows[0])
+        if len(rows) <= max_rows:
+            return rows
+        # One row for each, and if that is too much as well, how many there are besides.
+        room = max(max_rows - 2, 0)
+        hidden = len(heads) - room
+        more: Fragments = [("class:quiet", f"  {self._theme.glyph('more')} +{hidden} running")]
+        return ([[], *heads] if hidden <= 1 else [[], *heads[:room], more])[:max_rows]
+
+    def _start(self, item: ThreadItem) -> None:
+        self._reconnecting = None
+        if isinstance(item, TodoList):
+            # Each state of the plan is news; its completion is not.
+            self._show(item)
+        else:
+            began = self._running[item.id][1] if item.id in self._running else self._clock()
+            self._running[item.id] = item, began
 
     def _complete(self, item: ThreadItem) -> None:
         self._running.pop(item.id, None)
         self._output.pop(item.id, None)
         self._reconnecting = None
         match item:
-            case UserMessage(text=text):
-                self.user(text)
             case AgentMessage(text=text):
-                if not self._has_begun and self._blocks.rest is None:
-                    # It came whole, without having been streamed.
-                    self._blocks.feed(text)
+                streamed = "".join(self._streamed)
+                if text.startswith(streamed):
+                    # It came whole, or its end did, without having been streamed.
+                    self._blocks.feed(text[len(streamed) :])
                 self._end_message()
             case ReasoningSummary():
                 self._reasoning = ""
-                if self._show_reasoning and (cell := item_cell(item, self._theme)) is not None:
-                    self.print(cell)
+                if self._show_reasoning:
+                    self._show(item)
+            case TodoList():
+                pass
             case _:
-                if (cell := item_cell(item, self._theme)) is not None:
-                    self.print(cell)
+                self._show(item)
 
-    def _print_blocks(self, blocks: list[Block]) -> None:
+    def _show(self, item: ThreadItem) -> None:
+        if isinstance(item, CommandExecution) and (looks := explored(item)):
+            goes_on = self._last == "explored"
+            self.print(explored_cell(looks, self._theme, is_start=not goes_on), space=not goes_on)
+            self._last = "explored"
+        elif (cell := item_cell(item, self._theme)) is not None:
+            self.print(cell)
+            if getattr(item, "status", "") == "declined":
+                self._last = "declined"
+
+    def _deny(self, tool: str, reason: str) -> None:
+        if self._last == "declined":
+            self.print(reason_cell(reason, self._theme), space=False)
+        else:
+            self.print(denied_cell(tool, reason, self._theme))
+
+    def _print_blocks(self, blocks: Sequence[Block]) -> None:
         for block in blocks:
             cell = block_cell(block, self._theme, is_start=not self._has_begun)
             self.print(cell, space=block.is_first)
@@ -161,12 +271,43 @@ class Transcript:
     def _end_message(self) -> None:
         self._print_blocks(self._blocks.finish())
         self._blocks = Blocks()
+        self._streamed.clear()
         self._has_begun = False
 
-    def _end_turn(self) -> None:
-        """Print what was cut off."""
+    def _turn(self, event: TurnStarted | TurnCompleted | TurnFailed) -> None:
+        self._reconnecting = None
+        if isinstance(event, TurnStarted):
+            self._turn_began = self._clock()
+            return
         self._end_message()
+        self._show_unfinished()
+        worked_s = 0.0 if self._turn_began is None else self._clock() - self._turn_began
+        self._turn_began = None
+        if isinstance(event, TurnFailed):
+            aborted = event.error.code == "aborted"
+            message = event.error.message
+            cell = interrupted_cell(self._theme) if aborted else error_cell(message, self._theme)
+            self.print(cell)
+        elif worked_s >= _SHORT_TURN_S:
+            self.print(worked_cell(int(worked_s) * 1000, self._theme))
+
+    def _show_unfinished(self) -> None:
+        """What the end of the turn has cut off is not lost."""
+        if self._show_reasoning and self._reasoning.strip():
+            self.print(reasoning_cell(self._reasoning, self._theme))
         self._reasoning = ""
+        for item, _ in self._running.values():
+            match item:
+                case CommandExecution():
+                    output = self._output.get(item.id, "")
+                    self._show(replace(item, status="failed", aggregated_output=output))
+                case FileChange() | McpToolCall():
+                    self._show(replace(item, status="failed"))
+                case _:
+                    pass
         self._running.clear()
         self._output.clear()
-        self._reconnecting = None
+
+    def _redraw(self) -> None:
+        self._drawn = None
+        self._changed()

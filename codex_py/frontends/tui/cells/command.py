@@ -1,0 +1,158 @@
+"""Commands: what was run, what came of it, and how it looks while it runs."""
+
+import re
+from collections.abc import Sequence
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from codex_py.execpolicy.words import Command, plain_script
+from codex_py.frontends.tui.cells.layout import Hanging, below, folded, marked, stacked
+from codex_py.frontends.tui.plain import command_output, cut, one_line
+from codex_py.frontends.tui.theme import Theme
+from codex_py.protocol.events import CommandExecution
+
+_COMMAND_HEAD, _COMMAND_TAIL = 4, 1
+_OUTPUT_HEAD, _OUTPUT_TAIL = 2, 3
+_FAILED_TAIL = 10
+"""What went wrong is said at the end."""
+_MOST_READ = 4_000
+"""Characters of a command that are looked at to see what it does."""
+
+_SILENT = {"cd", "pwd", "true", "wc", "sort", "uniq"}
+"""They say nothing of files, or only of what others have read."""
+_FILTERS = {"head", "tail"}
+_SHELL = re.compile(r"(?:\S*/)?(?:bash|zsh|sh|dash) -l?c (?=.)", re.DOTALL)
+_QUOTED = re.compile(r"""'([^']*)'|"((?:[^"\\]|\\.)*)"|([^\s'"\\]+)""", re.DOTALL)
+_LONGEST_QUOTED = 100_000
+
+
+def script_of(command: str) -> str:
+    """What a command line runs, without the shell that it is given to: `bash -lc 'ls -l'` is `ls -l`."""
+    wrapper = _SHELL.match(command)
+    if wrapper is None or len(command) > _LONGEST_QUOTED:
+        return command
+    script: list[str] = []
+    position = wrapper.end()
+    while position < len(command):
+        part = _QUOTED.match(command, position)
+        if part is None:
+            # Several words: the script has arguments, which say what it does.
+            return command
+        single, double, bare = part.groups()
+        script.append(re.sub(r"\\(.)", r"\1", double) if double else single or bare or "")
+        position = part.end()
+    return "".join(script)
+
+
+def command_cell(item: CommandExecution, theme: Theme) -> RenderableType:
+    """A command that is over."""
+    failed = item.status != "completed" or item.exit_code not in {0, None}
+    if item.status == "declined":
+        return marked(_head("Declined", item, theme), theme, glyph="no", style="error")
+    head = _head("Ran", item, theme)
+    head.append_text(_verdict(item, theme, failed=failed))
+    parts: list[RenderableType] = [head]
+    output = item.aggregated_output.strip("\n")
+    if output:
+        tail = _FAILED_TAIL if failed else _OUTPUT_TAIL
+        body = folded(output, theme, head=_OUTPUT_HEAD, tail=tail, clean=command_output)
+        parts.append(below(body, theme))
+    return marked(stacked(parts), theme, style="error" if failed else "ok")
+
+
+def running_cell(
+    item: CommandExecution, output: str, elapsed_s: float, theme: Theme, *, tail: int
+) -> RenderableType:
+    """A command that runs, with the last so many lines of what it has printed."""
+    head = _head("Running", item, theme)
+    if elapsed_s >= 1:
+        head.append(f" {theme.glyph('dot')} {took(int(elapsed_s) * 1000)}", theme.style("quiet"))
+    parts: list[RenderableType] = [head]
+    lines = command_output(output.rstrip("\n")).split("\n")[-tail:] if tail else []
+    if any(lines):
+        shown = Text("\n".join(lines), theme.style("quiet"), no_wrap=True, overflow="ellipsis")
+        parts.append(below(shown, theme))
+    return marked(stacked(parts), theme, style="accent")
+
+
+def explored(item: CommandExecution) -> list[tuple[str, str]]:
+    """What a command that has only looked at files was after: `("Read", "setup.py")`. Empty for any other."""
+    script = script_of(item.command)
+    if item.status != "completed" or item.exit_code != 0 or len(script) > _MOST_READ:
+        return []
+    looks: list[tuple[str, str]] = []
+    for command in plain_script(script) or ():
+        if command[0] in _SILENT or (command[0] in _FILTERS and not _files(command)):
+            continue
+        look = _look(command)
+        if look is None:
+            return []
+        looks.append(look)
+    return looks
+
+
+def explored_cell(
+    looks: Sequence[tuple[str, str]], theme: Theme, *, is_start: bool
+) -> RenderableType:
+    """`is_start`: it gets the heading; otherwise its rows go on with those of another one."""
+    rows = Text("\n").join(
+        Text.assemble((verb, theme.style("accent")), " ", one_line(what, 200, theme.glyph("more")))
+        for verb, what in looks
+    )
+    if not is_start:
+        return Hanging("    ", rows)
+    return marked(stacked([Text("Explored", theme.style("action")), below(rows, theme)]), theme)
+
+
+def took(milliseconds: int) -> str:
+    """`40ms`, `1.2s`, `42s`, `3m 05s`."""
+    if milliseconds < 1000:
+        return f"{milliseconds}ms"
+    if milliseconds < 10_000 and milliseconds % 1000:
+        return f"{milliseconds / 1000:.1f}s"
+    minutes, seconds = divmod(milliseconds // 1000, 60)
+    return f"{minutes}m {seconds:02}s" if minutes else f"{seconds}s"
+
+
+def _head(verb: str, item: CommandExecution, theme: Theme) -> Text:
+    script = script_of(cut(item.command, _LONGEST_QUOTED, "")).strip()
+    head = Text(f"{verb} ", theme.style("action"))
+    shown = folded(script, theme, head=_COMMAND_HEAD, tail=_COMMAND_TAIL, style="command")
+    return Text.assemble(head, shown)
+
+
+def _verdict(item: CommandExecution, theme: Theme, *, failed: bool) -> Text:
+    """` · exit 1 · 2.5s`, as far as it is known and worth saying."""
+    dot = f" {theme.glyph('dot')} "
+    text = Text()
+    if failed:
+        what = item.status if item.exit_code is None else f"exit {item.exit_code}"
+        text.append(dot, theme.style("quiet")).append(what, theme.style("error"))
+    if item.duration_ms is not None:
+        text.append(f"{dot}{took(item.duration_ms)}", theme.style("quiet"))
+    return text
+
+
+def _files(command: Command) -> list[str]:
+    """The words of a command that are neither options nor, as far as `head` and `tail` go, their values."""
+    words = [word for word in command[1:] if not word.startswith("-")]
+    return words[1:] if command[0] in _FILTERS and words and words[0].isdigit() else words
+
+
+def _look(command: Command) -> tuple[str, str] | None:
+    name, files = command[0], _files(command)
+    match name:
+        case "cat" | "head" | "tail" | "nl" | "less" | "bat" if files:
+            return "Read", ", ".join(files)
+        case "sed" if command[1:2] == ("-n",) and len(files) > 1:
+            return "Read", ", ".join(files[1:])
+        case "ls" | "tree" | "fd":
+            return "List", " ".join(files) or "."
+        case "rg" if "--files" in command:
+            return "List", " ".join(files) or "."
+        case "rg" | "grep" if files:
+            where = f" in {', '.join(files[1:])}" if files[1:] else ""
+            return "Search", files[0] + where
+        case _:
+            return None

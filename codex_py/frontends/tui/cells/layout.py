@@ -1,0 +1,101 @@
+"""How a cell is laid out: a sign and a body beside it, long text folded to its ends."""
+
+from collections.abc import Callable, Sequence
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.segment import Segment
+from rich.style import Style
+from rich.text import Text
+
+from codex_py.frontends.tui.plain import cut, plain
+from codex_py.frontends.tui.theme import Theme
+
+_NARROWEST_BODY = 8
+_LONGEST_LINE = 240
+"""Characters of one line of output; a handful of rows."""
+_READ = 50_000
+"""Characters from each end of a folded text that are looked at."""
+
+
+class Hanging:
+    """A body with a sign before its first row, and something as wide before the others.
+
+    Args:
+        rest: of the width of `sign`; blanks unless given.
+    """
+
+    def __init__(
+        self, sign: str, body: RenderableType, *, style: str = "", rest: str | None = None
+    ) -> None:
+        self._sign = sign
+        self._rest = " " * len(sign) if rest is None else rest
+        self._style = style
+        self._body = body
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        width = options.max_width - len(self._sign)
+        newline = Segment.line()
+        style = Style.parse(self._style) if self._style else None
+        if width < _NARROWEST_BODY:
+            # A column of two letters helps nobody.
+            yield Segment(self._sign.rstrip() + "\n", style)
+            yield from console.render(self._body, options)
+            return
+        lines = console.render_lines(
+            self._body, options.update(width=width, height=None), pad=False
+        )
+        sign, rest = Segment(self._sign, style), Segment(self._rest, style)
+        for n, line in enumerate(lines):
+            if line or n == 0 or self._rest.strip():
+                yield rest if n else sign
+                yield from line
+            yield newline
+
+
+def marked(
+    body: RenderableType, theme: Theme, *, glyph: str = "bullet", style: str = "quiet"
+) -> Hanging:
+    """What happened, behind the sign of what it is. `style` names one of the theme's, for the sign."""
+    return Hanging(f"{theme.glyph(glyph)} ", body, style=theme.style(style))
+
+
+def below(body: RenderableType, theme: Theme) -> Hanging:
+    """What came of it, hung under what happened."""
+    return Hanging(f"{theme.glyph('branch')} ", body, style=theme.style("quiet"))
+
+
+def stacked(parts: Sequence[RenderableType]) -> RenderableType:
+    return parts[0] if len(parts) == 1 else Group(*parts)
+
+
+def folded(
+    text: str,
+    theme: Theme,
+    *,
+    head: int,
+    tail: int,
+    style: str = "quiet",
+    clean: Callable[[str], str] = plain,
+) -> Text:
+    """The first and the last lines of a text, and how many there are between them.
+
+    The text is as it came, and made fit here by `clean`: its ends alone, so that the time does not depend
+    on how long it is.
+    """
+    text = text.rstrip("\n")
+    hidden = 0
+    if len(text) > 2 * _READ:
+        hidden = text.count("\n", _READ, len(text) - _READ)
+        lines = clean(text[:_READ]).split("\n")
+        last = clean(text[-_READ:]).split("\n")
+        if not hidden:
+            # Two pieces of one line.
+            lines[-1] += last.pop(0)
+        lines += last
+    else:
+        lines = clean(text).split("\n")
+    hidden += len(lines) - head - tail
+    if hidden > 1:
+        lines = [*lines[:head], f"{theme.glyph('more')} +{hidden} lines", *lines[-tail:]]
+    more = theme.glyph("more")
+    return Text("\n".join(cut(line, _LONGEST_LINE, more) for line in lines), theme.style(style))

@@ -1,0 +1,76 @@
+"""What is said: prompts, answers and what the model says of its thoughts."""
+
+from collections.abc import Sequence
+
+from rich.cells import chop_cells
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.segment import Segment
+
+from codex_py.frontends.tui.blocks import Block, Code, Prose, Verbatim
+from codex_py.frontends.tui.cells.layout import Hanging, folded, marked
+from codex_py.frontends.tui.highlight import highlighted
+from codex_py.frontends.tui.markdown import markdown
+from codex_py.frontends.tui.plain import cut, plain
+from codex_py.frontends.tui.theme import Theme
+
+_PROMPT_HEAD, _PROMPT_TAIL = 30, 10
+"""Lines. Of a prompt that holds a whole log, its ends are enough to know it by."""
+_MOST_THOUGHT = 8_000
+
+
+def user_cell(text: str, theme: Theme, *, images: Sequence[str] = ()) -> RenderableType:
+    pictures = "".join(f"\n[image: {path}]" for path in images)
+    body = folded(
+        (text + pictures).strip("\n"), theme, head=_PROMPT_HEAD, tail=_PROMPT_TAIL, style="user"
+    )
+    return marked(body, theme, glyph="prompt", style="accent")
+
+
+def block_cell(block: Block, theme: Theme, *, is_start: bool) -> RenderableType:
+    """A part of an answer. `is_start`: it gets the answer's mark."""
+    body: RenderableType
+    match block:
+        case Code():
+            body = highlighted(plain(block.text, tab=4), block.language, theme)
+        case Prose():
+            body = markdown(block.markdown, theme)
+        case Verbatim():
+            body = _Verbatim(plain(block.text))
+    sign = f"{theme.glyph('bullet')} " if is_start else "  "
+    return Hanging(sign, body, style=theme.style("quiet"))
+
+
+def reasoning_cell(text: str, theme: Theme) -> RenderableType:
+    source = cut(text.strip(), _MOST_THOUGHT, theme.glyph("more"))
+    return marked(_Dressed(markdown(source, theme), theme.style("thought")), theme)
+
+
+class _Dressed:
+    """Something with a style below its own."""
+
+    def __init__(self, body: RenderableType, style: str) -> None:
+        self._body = body
+        self._style = style
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        style = console.get_style(self._style) if self._style else None
+        yield from Segment.apply_style(console.render(self._body, options), style)
+
+
+class _Verbatim:
+    """Plain lines, folded where they are too long. Quick, for there may be very many of them."""
+
+    def __init__(self, text: str) -> None:
+        self._lines = text.removesuffix("\n").split("\n")
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        width = options.max_width
+        for line in self._lines:
+            if len(line) <= width and line.isascii():
+                yield Segment(f"{line}\n")
+            elif line.isascii():
+                for start in range(0, len(line), width):
+                    yield Segment(f"{line[start : start + width]}\n")
+            else:
+                for row in chop_cells(line, width):
+                    yield Segment(f"{row}\n")

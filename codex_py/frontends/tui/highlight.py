@@ -1,0 +1,80 @@
+"""Programs in an answer, coloured with pygments in the colours of the terminal."""
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from codex_py.frontends.tui.theme import Theme
+
+if TYPE_CHECKING:
+    from pygments.lexer import Lexer
+    from pygments.token import _TokenType  # pyright: ignore[reportPrivateUsage]  # its only name
+
+_MOST = 20_000
+"""Characters. Lexers take their time, and some of them far more than others."""
+_LONGEST_LINE = 2_000
+
+_STYLES = {
+    "Comment": "syntax comment",
+    "Keyword": "syntax keyword",
+    "Keyword.Type": "syntax type",
+    "Operator.Word": "syntax keyword",
+    "Name.Function": "syntax name",
+    "Name.Class": "syntax type",
+    "Name.Namespace": "syntax name",
+    "Name.Decorator": "syntax keyword",
+    "Name.Exception": "syntax type",
+    "Name.Tag": "syntax keyword",
+    "Name.Attribute": "syntax name",
+    "Literal.String": "syntax string",
+    "Literal.Number": "syntax number",
+    "Generic.Deleted": "removed",
+    "Generic.Inserted": "added",
+    "Generic.Heading": "syntax markup",
+    "Generic.Subheading": "syntax markup",
+    "Generic.Strong": "syntax markup",
+}
+
+
+def highlighted(code: str, language: str, theme: Theme) -> Text:
+    """The code without its last newline, coloured where the language is known. It is `plain` already."""
+    code = code.removesuffix("\n")
+    text = Text(code)
+    if theme.dumb or not language or len(code) > _MOST:
+        return text
+    if max(map(len, code.split("\n"))) > _LONGEST_LINE:
+        return text
+    lexer = _lexer(language.lower())
+    if lexer is None:
+        return text
+    start = 0
+    for kind, part in lexer.get_tokens(code):
+        end = start + len(part)
+        if style := _style(kind, theme):
+            text.stylize(style, start, end)
+        start = end
+    return text
+
+
+@lru_cache(maxsize=20)
+def _lexer(language: str) -> "Lexer | None":
+    # Some 30 ms for the first language, which most conversations do not need.
+    from pygments.lexers import (  # noqa: PLC0415
+        get_lexer_by_name,  # pyright: ignore[reportUnknownVariableType]  # its options have no types
+    )
+    from pygments.util import ClassNotFound  # noqa: PLC0415
+
+    try:
+        return get_lexer_by_name(language, stripnl=False, ensurenl=False)
+    except ClassNotFound:
+        return None
+
+
+@lru_cache(maxsize=500)
+def _style(kind: "_TokenType", theme: Theme) -> str:
+    names = str(kind).removeprefix("Token.").split(".")
+    for count in range(len(names), 0, -1):
+        if name := _STYLES.get(".".join(names[:count])):
+            return theme.style(name)
+    return ""
