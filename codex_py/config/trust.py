@@ -2,12 +2,12 @@
 
 import os
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
 from codex_py.config.check import dotted
-from codex_py.config.files import locked, parse_toml, read_text, replace_text
+from codex_py.config.edit import Edit, appended, edit_config, edited_values, first_that_fits
+from codex_py.config.files import parse_toml
 from codex_py.errors import ConfigError
 
 Trust: TypeAlias = Literal["trusted", "untrusted"]
@@ -44,25 +44,11 @@ def trust_level(projects: Mapping[str, Any], cwd: Path, root: Path | None) -> Tr
 def write_trust(home: Path, root: Path) -> None:
     """Mark a project as trusted in the user's `config.toml` and leave all else in it as it is.
 
-    The file is replaced as a whole or not at all, keeps its mode, and stays a link if it is one;
-    programs that do this at the same time take turns.
-
     Raises:
         ConfigError: the file does not parse, can not be written, or spells the entry in a way that
             can not be changed safely; it is then unchanged.
     """
-    try:
-        home.mkdir(parents=True, exist_ok=True)
-        with locked(home):
-            path = Path(os.path.realpath(home / "config.toml"))
-            text = read_text(path) or ""
-            changed = _with_trust(text, path, root)
-            if changed != text:
-                # A byte order mark was taken off in reading and is not missed.
-                replace_text(path, changed)
-    except (OSError, UnicodeEncodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "the path is not UTF-8"
-        raise ConfigError(f"{home / 'config.toml'} can not be written: {reason}") from error
+    edit_config(home, lambda text, path: _with_trust(text, path, root))
 
 
 def _with_trust(text: str, path: Path, root: Path) -> str:
@@ -76,41 +62,21 @@ def _with_trust(text: str, path: Path, root: Path) -> str:
             pass
     if aim == before:
         return text
-    # A table at the end is what a person would add, and what fits nearly every file.
-    for with_trust in (_appended, _edited) if aim else ():
-        # Not every spelling of TOML survives a change, so the result is held against the aim.
-        with suppress(ConfigError):
-            changed = with_trust(text, root)
-            if parse_toml(changed, path) == aim:
-                return changed
     entry = dotted(("projects", str(root)))
-    raise ConfigError(
-        f"{path} can not be changed automatically; set `{entry}.trust_level` in it by hand"
-    )
 
+    def add(document: Any) -> None:
+        document["projects"].setdefault(str(root), {})["trust_level"] = "trusted"
 
-def _appended(text: str, root: Path) -> str:
-    newline = "\r\n" if "\r\n" in text else "\n"
-    gap = ("" if text.endswith("\n") else newline) + newline if text else ""
-    return (
-        f'{text}{gap}[{dotted(("projects", str(root)))}]{newline}trust_level = "trusted"{newline}'
-    )
-
-
-def _edited(text: str, root: Path) -> str:
-    # 75 ms, for the rare file that has an entry already, or one that no table can be added to.
-    import tomlkit  # noqa: PLC0415
-    from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415
-
-    try:
-        document: Any = tomlkit.parse(text)
-        entry = document["projects"].setdefault(str(root), {})
-        entry["trust_level"] = "trusted"
-        changed = tomlkit.dumps(document)
-    except TOMLKitError as error:
-        raise ConfigError(str(error)) from error
-    if text.count("\r\n") == text.count("\n"):
-        changed = changed.replace("\r\n", "\n").replace("\n", "\r\n")
+    # A table at the end is what a person would add, and what fits nearly every file.
+    edits: list[Edit] = [
+        lambda text: appended(text, f'[{entry}]\ntrust_level = "trusted"\n'),
+        lambda text: edited_values(text, add),
+    ]
+    changed = first_that_fits(text, path, aim, edits) if aim else None
+    if changed is None:
+        raise ConfigError(
+            f"{path} can not be changed automatically; set `{entry}.trust_level` in it by hand"
+        )
     return changed
 
 
