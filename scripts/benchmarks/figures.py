@@ -19,7 +19,7 @@ class Figure:
     def budget(self) -> str:
         if self.of_peer is not None:
             return f"{self.of_peer:g} x peer"
-        return f"{self.at_most:g} {self.unit}".strip()
+        return "" if self.at_most is None else f"{self.at_most:g} {self.unit}".strip()
 
     def verdict(self, ours: float, peer: float | None) -> str:
         """`ok` or `over`; empty where that can not be said."""
@@ -54,12 +54,14 @@ FIGURES = {
         ),
         # Of these, git is the peer.
         Figure(name="patch, diff", what="880 files, 3,600 hunks", unit="ms", of_peer=1.5),
+        Figure(name="patch, diff, CPU", what="processor time of it", unit="ms"),
         Figure(name="patch, envelope", what="the same, as an envelope", unit="ms", of_peer=1.5),
+        Figure(name="patch, envelope, CPU", what="processor time of it", unit="ms"),
         Figure(name="patch, worst", what="2,000 lines that fit nearly", unit="ms", at_most=300),
     )
 }
 
-_ROW = "{:<19} {:<31} {:>9} {:>9} {:>6}  {:<11} {}"
+_ROW = "{:<20} {:<31} {:>9} {:>9} {:>6}  {:<11} {}"
 HEADING = _ROW.format("figure", "", "ours", "peer", "ratio", "budget", "").rstrip()
 
 
