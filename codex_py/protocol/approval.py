@@ -61,6 +61,8 @@ PROTECTED_NAMES: Final = (".git", ".agents", ".codex", ".aws")
 
 @dataclass(frozen=True, slots=True)
 class SandboxPolicy:
+    """What a command may write and reach."""
+
     mode: SandboxMode = "read-only"
     writable_roots: tuple[Path, ...] = ()
     """Absolute; used by `workspace-write` alone, where they include the working directory."""
@@ -71,6 +73,8 @@ class SandboxPolicy:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRequest:
+    """What is asked of an `Approver`."""
+
     kind: Literal["command", "patch", "mcp"]
     summary: str
     """The whole command, or the diff."""
