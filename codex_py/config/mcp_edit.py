@@ -115,7 +115,8 @@ def _with_sections(text: str, key: KeyPath, own: str) -> str:
         while kept and not kept[-1].strip():
             kept.pop()
     if own:
-        kept[place:place] = [own.replace("\n", newline_of(text)), *gap]
+        follows = "".join(kept[place : place + 1]).strip()
+        kept[place:place] = [own.replace("\n", newline_of(text)), *(gap if follows else ())]
     return "".join(kept)
 
 

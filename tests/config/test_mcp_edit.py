@@ -30,7 +30,7 @@ WITH_ENV_TEXT = '[mcp_servers.docs]\ncommand = "npx"\n\n[mcp_servers.docs.env]\n
         (
             "[mcp_servers.docs]\ncommand = 'x'\n[tui]\n[mcp_servers.docs.tools.t]\n\n",
             DOCS,
-            f"{DOCS_TEXT}[tui]\n\n",
+            f"{DOCS_TEXT}[tui]\n",
         ),
         (
             '[mcp_servers]\na = {command = "y"} # mine\ndocs = {command = "x"}\n',
