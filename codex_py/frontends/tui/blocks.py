@@ -15,6 +15,10 @@ _MAX_CODE_LINES = 40
 _CODE_PIECE_LINES = 24
 _MAX_MARKDOWN = 150_000
 """Characters of one answer. What comes behind them is shown as it is."""
+_MAX_AT_ONCE = 50_000
+"""The same for an answer that comes in one piece, for whose sake the program must not stand still."""
+_MAX_VERBATIM = 500_000
+"""Characters of one answer. What comes behind them is not shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +69,17 @@ class Blocks:
         self._finished: list[Block] = []
 
     def feed(self, delta: str) -> None:
-        room = max(0, _MAX_MARKDOWN - self._taken)
-        self._taken += len(delta)
+        room = min(max(0, _MAX_MARKDOWN - self._taken), _MAX_AT_ONCE)
+        room = 0 if self._is_verbatim else room
         self._feed_markdown(delta[:room])
         if len(delta) > room:
-            self._feed_verbatim(delta[room:])
+            self._feed_verbatim(delta[room : max(0, _MAX_VERBATIM - self._taken)])
+        self._taken += len(delta)
+
+    @property
+    def hidden(self) -> int:
+        """How many characters of the answer are in no block."""
+        return max(0, self._taken - _MAX_VERBATIM)
 
     def take(self) -> list[Block]:
         """What has been finished since it was last asked for."""

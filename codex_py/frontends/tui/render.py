@@ -73,7 +73,7 @@ class Renderer:
     def _safe(self, text: str) -> str:
         if not text.isprintable():
             # Entities of Markdown, for one, are decoded late.
-            text = printable(text).replace("\n", " ").replace("\t", " ")
+            text = printable(text).translate(_BLANKS)
         if not self.theme.unicode and not text.isascii():
             # Bytes of UTF-8 are control characters to a terminal that knows Latin 1 alone.
             text = "".join(map(_ascii, text))
@@ -149,6 +149,8 @@ _PALETTE = (
     *("ansibrightblack", "ansibrightred", "ansibrightgreen", "ansibrightyellow"),
     *("ansibrightblue", "ansibrightmagenta", "ansibrightcyan", "ansiwhite"),
 )
+
+_BLANKS = dict.fromkeys(map(ord, "\n\t\u2028\u2029"), " ")
 
 _ASCII = {
     **dict.fromkeys("\u2018\u2019\u201a\u2032", "'"),

@@ -270,6 +270,8 @@ class Transcript:
 
     def _end_message(self) -> None:
         self._print_blocks(self._blocks.finish())
+        if self._blocks.hidden:
+            self.warning(f"The last {self._blocks.hidden:,} characters of the answer are not shown")
         self._blocks = Blocks()
         self._streamed.clear()
         self._has_begun = False

@@ -11,7 +11,7 @@ from codex_py.frontends.tui.plain import cut, one_line, plain
 from codex_py.frontends.tui.theme import Theme
 from codex_py.protocol.events import Change, FileChange
 
-_MOST_READ = 400_000
+_MOST_READ = 200_000
 """Characters of a diff that are looked at."""
 _MOST_LINES = 60
 """Of one file, before the rest is folded."""
@@ -48,12 +48,16 @@ def diff_cell(
 ) -> RenderableType:
     """A diff by files. `changes` are named where the diff names none."""
     files = read_diff(cut(diff, _MOST_READ, ""))
+    unread: list[RenderableType] = []
+    if len(diff) > _MOST_READ:
+        rest = f"  {theme.glyph('more')} +{len(diff) - _MOST_READ:,} characters"
+        unread.append(Text(rest, theme.style("quiet")))
     if not files:
         files = [ShownFile(change.path, _KINDS[change.kind]) for change in changes]
     most = _MOST_LINES if fold else _MOST_LINES_IN_ALL
     if len(files) == 1:
         head = _head(files[0], theme)
-        return marked(stacked([head, *_body(files[0], theme, most)]), theme, style="ok")
+        return marked(stacked([head, *_body(files[0], theme, most), *unread]), theme, style="ok")
     added, removed = sum(f.added for f in files), sum(f.removed for f in files)
     head = Text(f"Edited {len(files)} files", theme.style("action")).append_text(
         _count(added, removed, theme)
@@ -67,7 +71,7 @@ def diff_cell(
     if len(files) > _MOST_FILES:
         rest = f"{theme.glyph('more')} +{len(files) - _MOST_FILES} files"
         parts.append(Text(f"  {rest}", theme.style("quiet")))
-    return marked(stacked(parts), theme, style="ok")
+    return marked(stacked([*parts, *unread]), theme, style="ok")
 
 
 def _head(file: ShownFile, theme: Theme) -> Text:
