@@ -10,7 +10,6 @@ from typing import Final, Protocol
 
 from codex_py.instructions import instruction_text
 from codex_py.protocol.approval import (
-    PROTECTED_NAMES,
     ApprovalKind,
     ApprovalPolicy,
     AskForApproval,
@@ -19,6 +18,7 @@ from codex_py.protocol.approval import (
     may_ask,
 )
 from codex_py.protocol.messages import EncodedItem, input_text, message
+from codex_py.protocol.protected import PROTECTED_NAMES
 
 _SHELLS: Final = frozenset({"bash", "zsh", "sh", "dash", "ksh", "ash"})
 """Shells that understand what models write. Others, such as fish, are left to the user's terminal."""

@@ -15,7 +15,7 @@ from codex_py.patch.journal import Journal
 from codex_py.patch.kind import SUBMODULE
 from codex_py.patch.overlay import PlannedFile
 from codex_py.patch.report import HunkReport, Reject
-from codex_py.protocol.approval import PROTECTED_NAMES
+from codex_py.protocol.protected import PROTECTED_NAMES
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,9 +55,6 @@ def approval_data(policy: AskForApproval) -> str | dict[str, Any]:
 
 SandboxMode: TypeAlias = Literal["read-only", "workspace-write", "danger-full-access"]
 
-PROTECTED_NAMES: Final = (".git", ".agents", ".codex", ".aws")
-"""Entries of a writable root that stay read-only."""
-
 
 @dataclass(frozen=True, slots=True)
 class SandboxPolicy:

@@ -6,7 +6,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from codex_py.protocol.approval import PROTECTED_NAMES, SandboxPolicy
+from codex_py.protocol.approval import SandboxPolicy
+from codex_py.protocol.protected import PROTECTED_NAMES
 
 _MAX_POINTER_BYTES = 4096
 

@@ -6,7 +6,7 @@ The language of profiles is documented by those that come with the system, in `/
 from collections.abc import Sequence
 from pathlib import Path
 
-from codex_py.protocol.approval import PROTECTED_NAMES
+from codex_py.protocol.protected import PROTECTED_NAMES
 from codex_py.sandbox.layout import Layout, Roots
 
 SANDBOX_EXEC = "/usr/bin/sandbox-exec"
