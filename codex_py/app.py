@@ -163,6 +163,7 @@ async def open_session(
             retries=lambda: Retries(provider.request_max_retries, provider.stream_max_retries),
             end_turn=tools.end_turn,
             sink=_both(RolloutEvents(thread.file), sink),
+            told_with=lambda text: _skills_in(text, config, environment, warnings),
         )
         session.start()
         for warning in thread.warnings:
@@ -339,6 +340,21 @@ def _mcp_servers(
     servers = SessionServers(config, environment, elicitor=elicitor, warn=warn)
     servers.start()
     return servers
+
+
+def _skills_in(
+    prompt: str, config: Config, environment: Mapping[str, str], warn: Callable[[str], None]
+) -> list[str]:
+    """What the skills say that a prompt mentions."""
+    if "$" not in prompt:
+        return []
+    # Few prompts mention one.
+    from codex_py.config.skills import find_skills, skill_message  # noqa: PLC0415
+
+    skills = find_skills(config, environment)
+    for warning in skills.warnings:
+        warn(warning)
+    return [skill_message(skill) for skill in skills.mentioned(prompt)]
 
 
 def _transport(

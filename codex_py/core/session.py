@@ -67,6 +67,7 @@ class Session:
         settings_for: what turns run with when a user chooses so.
         context: what a new thread is told first, base prompt aside.
         compact_prompt: what the model is asked for a summary with, in place of our own words.
+        told_with: what else the model is told after a prompt, given its text; each a message.
         load_handlers: see `Turn`.
         retries: gives each turn its budget.
         end_turn: awaited at the end of every turn, before its last event; again if it was
@@ -87,6 +88,7 @@ class Session:
         retries: Callable[[], RetryBudget],
         end_turn: Callable[["Session"], Awaitable[None]],
         sink: EventSink,
+        told_with: Callable[[str], Sequence[str]] = lambda _: (),
     ) -> None:
         self.thread_id = thread.id
         self.name = thread.name
@@ -104,6 +106,7 @@ class Session:
         self._load_handlers = load_handlers
         self._retries = retries
         self._end_turn = end_turn
+        self._told_with = told_with
         self._next_item = 0
         self._next_live_item = 0
         self._is_running = False
@@ -111,6 +114,7 @@ class Session:
         self._is_aborted = False
         self._takes_steering = False
         self._steered: list[UserPrompt] = []
+        self._untold: list[str] = []
         self._made_room = False
         self._output_schema: Any = None
         self._last_message: str | None = None
@@ -228,6 +232,15 @@ class Session:
         unsent, self._steered = self._steered, []
         return unsent
 
+    def tell(self, text: str) -> None:
+        """Add what the model is to know, as a message of the user's that no answer is wanted to.
+
+        It goes out with the next request, be it of the running turn.
+        """
+        self._untold.append(text)
+        if not self._is_running:
+            self._log_untold()
+
     def change(self, choices: Choices) -> None:
         """Run the next turns with other settings: `session.change(replace(session.settings.choices, …))`.
 
@@ -275,6 +288,7 @@ class Session:
     # What a `Turn` asks for.
 
     def prompt(self) -> Prompt:
+        self._log_untold()
         while self._steered:
             prompt = self._steered.pop(0)
             self._log_prompt(prompt)
@@ -342,6 +356,7 @@ class Session:
         finally:
             self._is_running = self._takes_steering = False
             self._turn = None
+            self._log_untold()
 
     def _is_only_aborted(self) -> bool:
         """Whether the cancellation of the turn was all ours, which ends here."""
@@ -416,6 +431,12 @@ class Session:
 
     def _log_prompt(self, prompt: UserPrompt) -> None:
         self._log.prompt(prompt, self.settings.image_detail)
+        for text in self._told_with(prompt.text):
+            self._log.tell(text)
+
+    def _log_untold(self) -> None:
+        while self._untold:
+            self._log.tell(self._untold.pop(0))
 
     def _live_item_id(self) -> str:
         # Not counted with the others: `--json` shows no gaps for what it does not show.

@@ -116,6 +116,10 @@ class ThreadLog:
             {"type": "user_message", "message": prompt.text, "images": list(prompt.images)}
         )
 
+    def tell(self, text: str) -> None:
+        """Add a message of the user's that a program wrote; see `is_context`."""
+        self._add(message("user", [input_text(text)]))
+
     def item(self, item: "ResponseItem") -> None:
         self._recorder.response_item(self._history.add(item))
 

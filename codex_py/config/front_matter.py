@@ -1,0 +1,73 @@
+"""The few fields at the head of a Markdown file, between lines of `---`. LIGHT.
+
+As much of YAML as such heads are written in: names with a plain, a quoted or a block text behind them.
+It is more lenient than YAML where people are: a plain text may have a colon in it. What is
+nested below a name is passed over.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+
+_FIELD = re.compile(r"([A-Za-z_][\w-]*)[ \t]*:(?:[ \t]+(.*?))?[ \t]*")
+_BLOCK = re.compile(r"[|>][+-]?\d?")
+_COMMENT = re.compile(r"[ \t]#.*")
+
+
+def front_matter(text: str) -> tuple[Mapping[str, str], str]:
+    """The fields, and what stands below them; no fields where the text does not open with them.
+
+    Raises:
+        ValueError: they have no end, or a line among them can not be read.
+    """
+    lines = text.removeprefix("\ufeff").splitlines(keepends=True)
+    if not lines or lines[0].rstrip() != "---":
+        return {}, text
+    end = next((n for n, line in enumerate(lines[1:], 1) if line.rstrip() == "---"), None)
+    if end is None:
+        raise ValueError("the front matter has no end")
+    return _fields([line.rstrip("\r\n") for line in lines[1:end]]), "".join(lines[end + 1 :])
+
+
+def _fields(lines: list[str]) -> dict[str, str]:
+    fields: dict[str, str] = {}
+    place = 0
+    while place < len(lines):
+        line = lines[place]
+        place += 1
+        if not line.strip() or line.startswith("#"):
+            continue
+        field = _FIELD.fullmatch(line)
+        if field is None:
+            raise ValueError(f"the front matter has a line that is no field: {line[:80]!r}")
+        below: list[str] = []
+        while place < len(lines) and (not lines[place].strip() or lines[place][0] in " \t"):
+            below.append(lines[place].strip())
+            place += 1
+        fields[field[1]] = _value(field[2] or "", below)
+    return fields
+
+
+def _value(value: str, below: list[str]) -> str:
+    if _BLOCK.fullmatch(value):
+        return ("\n" if value[0] == "|" else " ").join(below).strip()
+    if value[:1] == '"':
+        return _quoted(value, below)
+    if value[:1] == "'":
+        whole = " ".join((value, *below))
+        end = re.match(r"'((?:[^']|'')*)'", whole)
+        if end is None:
+            raise ValueError(f"the front matter has a quote without an end: {value[:80]!r}")
+        return end[1].replace("''", "'")
+    plain = _COMMENT.sub("", value)
+    # Without a text of its own, what is below is a table or a list, which nothing here asks for.
+    return " ".join(filter(None, (plain, *below))) if plain else ""
+
+
+def _quoted(value: str, below: list[str]) -> str:
+    whole = " ".join((value, *below))
+    try:
+        text, _ = json.JSONDecoder(strict=False).raw_decode(whole)
+    except ValueError as error:
+        raise ValueError(f"the front matter has a bad quoted text: {value[:80]!r}") from error
+    return str(text)

@@ -1,0 +1,145 @@
+"""Skills: folders with a `SKILL.md` that says how something is done. LIGHT.
+
+Where they are looked for, and how one is told to the model, is as in Codex 0.169.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from stat import S_ISREG
+from typing import Any, Final
+
+from codex_py.config.config import Config
+from codex_py.config.front_matter import front_matter
+from codex_py.config.layers import SYSTEM_CONFIG
+from codex_py.config.paths import folders_between, user_home
+
+_FILE: Final = "SKILL.md"
+_MAX_DEPTH: Final = 6
+_MAX_FOLDERS: Final = 2_000
+"""Below one root; a link to the whole disk must not have it searched."""
+_MAX_BYTES: Final = 256 * 1024
+_NAME: Final = re.compile(r"[\w:.-]{1,64}")
+_MENTION: Final = re.compile(r"(?<![\w$])\$([\w:.-]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    name: str
+    """Letters, digits, `_`, `-`, `.` and `:` alone."""
+    description: str
+    path: Path
+    """Of its `SKILL.md`, absolute."""
+    text: str
+    """The whole file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skills:
+    found: tuple[Skill, ...] = ()
+    """By name, each name once: the skill that is nearest to the working directory."""
+    warnings: tuple[str, ...] = ()
+    """One sentence for each file that can not be used."""
+
+    def mentioned(self, prompt: str) -> list[Skill]:
+        """Those that the prompt names as `$name`, in its order."""
+        by_name = {skill.name: skill for skill in self.found}
+        # A name may end where a sentence does.
+        names = (name for match in _MENTION.finditer(prompt) for name in _readings(match[1]))
+        return list(dict.fromkeys(by_name[name] for name in names if name in by_name))
+
+
+def skill_message(skill: Skill) -> str:
+    """What the model is told of a skill that a prompt mentions, as a message of the user's."""
+    return f"<skill>\n<name>{skill.name}</name>\n<path>{skill.path}</path>\n{skill.text}\n</skill>"
+
+
+def find_skills(config: Config, environment: Mapping[str, str]) -> Skills:
+    """All skills that can be used here; those of a project only where it is trusted."""
+    found: dict[str, Skill] = {}
+    warnings: list[str] = []
+    disabled = _disabled(config.values)
+    for root in _roots(config, environment):
+        for path in _files(root):
+            try:
+                skill = _read(path)
+            except (OSError, ValueError) as error:
+                reason = error.strerror if isinstance(error, OSError) else error
+                warnings.append(f"The skill {path} can not be used: {reason}.")
+                continue
+            if skill is not None and not {skill.name, str(path)} & disabled:
+                found.setdefault(skill.name, skill)
+    return Skills(tuple(found[name] for name in sorted(found)), tuple(warnings))
+
+
+def _roots(config: Config, environment: Mapping[str, str]) -> Iterator[Path]:
+    if config.trust == "trusted":
+        for folder in reversed(folders_between(config.project_root, config.cwd)):
+            yield folder / ".codex" / "skills"
+            yield folder / ".agents" / "skills"
+    yield config.home / "skills"
+    yield user_home(environment) / ".agents" / "skills"
+    yield config.home / "skills" / ".system"
+    yield SYSTEM_CONFIG.parent / "skills"
+
+
+def _disabled(values: Mapping[str, Any]) -> set[str]:
+    """Names and paths of skills that `[[skills.config]]` turns off."""
+    entries = values.get("skills", {}).get("config", [])
+    off = (entry for entry in entries if entry.get("enabled") is False)
+    return {str(entry[key]) for entry in off for key in ("path", "name") if key in entry}
+
+
+def _files(root: Path) -> list[Path]:
+    """Every `SKILL.md` below the root, sorted. What lies within a skill is the skill's own."""
+    files: list[Path] = []
+    level, seen, count = [str(root)], set[str](), 0
+    for _ in range(_MAX_DEPTH):
+        below: list[str] = []
+        for folder in level:
+            real = os.path.realpath(folder)
+            count += 1
+            if real in seen or count > _MAX_FOLDERS:
+                continue
+            seen.add(real)
+            try:
+                with os.scandir(folder) as entries:
+                    names = sorted(
+                        entry.name for entry in entries if entry.is_dir() or entry.name == _FILE
+                    )
+            except OSError:
+                continue
+            if _FILE in names:
+                files.append(Path(folder, _FILE))
+            else:
+                below += [f"{folder}/{name}" for name in names if not name.startswith(".")]
+        level = below
+    return sorted(files)
+
+
+def _read(path: Path) -> Skill | None:
+    """
+    Raises:
+        OSError, ValueError: it is no file of a skill.
+    """
+    if not S_ISREG(path.stat().st_mode):
+        raise ValueError("it is not a file")
+    with path.open("rb") as file:
+        data = file.read(_MAX_BYTES + 1)
+    if len(data) > _MAX_BYTES:
+        raise ValueError(f"it is larger than {_MAX_BYTES // 1024} KiB")
+    text = data.decode()
+    fields, _ = front_matter(text)
+    name = fields.get("name") or path.parent.name
+    description = " ".join(fields.get("description", "").split())
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"{name[:80]!r} is no name for a skill")
+    if not description:
+        raise ValueError("it has no description")
+    return Skill(name, description, path, text)
+
+
+def _readings(name: str) -> Sequence[str]:
+    return (name, name.rstrip(":.-"))
