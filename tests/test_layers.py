@@ -19,9 +19,9 @@ LAYERS = [
 CORE_MAY_IMPORT = {"errors", "protocol", "instructions", "core"}
 FRONTENDS_MAY_IMPORT = {
     *("app", "patching", "core", "protocol", "config", "errors", "instructions", "frontends"),
-    *("patch", "sandbox", "execpolicy", "rollout"),
+    *("patch", "sandbox", "execpolicy", "rollout", "process", "programs"),
 }
-"""The last four, because they are used without a session too."""
+"""The last six, because they are used without a session too."""
 
 
 def imports() -> Iterator[tuple[str, str, str]]:

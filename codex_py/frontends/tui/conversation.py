@@ -89,6 +89,11 @@ class Conversation:
         if self.steered:
             del self.steered[0]
 
+    def take_unsent(self) -> list[Submission]:
+        """What was to be told and was not, when a turn ended too early; forgotten here."""
+        unsent, self.queue = self.queue, []
+        return unsent
+
     async def interrupt(self) -> bool:
         """End the running turn; whether there was one."""
         turn = self._turn

@@ -152,6 +152,7 @@ class Picker(Generic[T]):
             self._move(-1)
 
         @keys.add("down")
+        @keys.add("c-r")
         @keys.add("c-n")
         def _(_event: KeyPressEvent) -> None:
             self._move(1)

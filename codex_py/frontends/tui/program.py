@@ -3,10 +3,10 @@
 import asyncio
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.input import Input
@@ -19,17 +19,21 @@ from codex_py import __version__
 from codex_py.app import SessionOptions
 from codex_py.config.config import Config
 from codex_py.core.settings import Choices
+from codex_py.core.transcript import thread_items
 from codex_py.errors import CodexError
 from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.approval import TerminalApprover
 from codex_py.frontends.tui.commands.builtin import builtin_commands
+from codex_py.frontends.tui.commands.custom import custom_commands
 from codex_py.frontends.tui.commands.registry import Command, Commands
 from codex_py.frontends.tui.commands.sessions import go_back, pick_session
+from codex_py.frontends.tui.compose.actions import writing_keys
 from codex_py.frontends.tui.composer import Composer, Submission
 from codex_py.frontends.tui.conversation import Conversation
 from codex_py.frontends.tui.panel import Panel
 from codex_py.frontends.tui.render import Fragments, Renderer
 from codex_py.frontends.tui.screen import Screen
+from codex_py.frontends.tui.shell import UserShell
 from codex_py.frontends.tui.status import Status
 from codex_py.frontends.tui.theme import Theme
 from codex_py.frontends.tui.transcript import Transcript
@@ -72,9 +76,18 @@ class Terminal:
         self._reload = reload
         self.theme = theme
         self.status = Status()
-        self.commands = Commands(builtin_commands())
+        self.commands = Commands([*builtin_commands(), *custom_commands(config.home)])
         self.renderer = Renderer(theme)
-        self.composer = Composer(theme, self._submitted)
+        self.composer = Composer(
+            theme,
+            self._submitted,
+            config=config,
+            environment=environment,
+            commands=self.commands,
+            changed=lambda: self.screen.changed(),
+            size=lambda: (self.screen.width, self.screen.height),
+        )
+        self.shell = UserShell(config.cwd, environment, self._event)
         self.conversation = Conversation(
             environment, self._event, approver=TerminalApprover(self), ended=self._turn_ended
         )
@@ -88,12 +101,14 @@ class Terminal:
         self._last_escape = 0.0
         self.screen = Screen(
             self._layout(),
-            keys=merge_key_bindings([self._keys()]),
+            keys=merge_key_bindings([self._keys(), writing_keys(self)]),
             style=_style(theme),
             theme=theme,
             writer=writer,
             terminal=keyboard,
+            vi=config.values.get("tui", {}).get("vim_mode_default", False),
         )
+        self.screen.app.key_processor.before_key_press += self._key_pressed
         self.transcript = Transcript(
             self.renderer,
             print_lines=self.screen.print,
@@ -127,7 +142,9 @@ class Terminal:
                 clock.cancel()
                 opening.cancel()
                 self._farewell = self._how_to_resume()
+                await self.shell.aclose()
                 await self.conversation.close()
+                self.composer.history.close()
         return self._code
 
     async def _begin(self, pick: bool) -> None:
@@ -160,7 +177,9 @@ class Terminal:
             self.transcript.error(str(error))
             return
         self.status.settings = session.settings
+        self.transcript.replay(thread_items(session.earlier))
         self.screen.changed()
+        self.start(self.composer.begin(self.config))
         waiting, self._waiting = self._waiting, []
         for submission in waiting:
             self.send(submission)
@@ -199,6 +218,22 @@ class Terminal:
             self.status.working_since = time.monotonic()
             self.conversation.compact(self._tasks)
 
+    @property
+    def is_composing(self) -> bool:
+        """Whether the composer is what is typed into."""
+        return not self._panels
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Have something done beside all else; the user is told why if it can not be."""
+
+        async def run() -> None:
+            try:
+                await work
+            except CodexError as error:
+                self.hint(printable(str(error)))
+
+        self._tasks.create_task(run())
+
     def leave(self, code: int = 0) -> None:
         self._code = code
         self.screen.exit()
@@ -225,7 +260,11 @@ class Terminal:
     def _submitted(self, submission: Submission) -> None:
         """The user has sent off what the composer held."""
         line = submission.text
-        if not line.startswith("/"):
+        session = self.conversation.session
+        self.composer.history.add(line, "" if session is None else session.thread_id)
+        if line.startswith("!"):
+            self._run_shell(submission)
+        elif not line.startswith("/"):
             self.send(submission)
         elif (found := self.commands.find(line)) is not None:
             self._run_command(*found)
@@ -248,6 +287,18 @@ class Terminal:
 
         self._tasks.create_task(work())
 
+    def _run_shell(self, submission: Submission) -> None:
+        session, command = self.conversation.session, submission.text[1:].strip()
+        if session is None or not command or self.shell.is_running:
+            self.composer.restore([submission])
+            self.hint(
+                "a command is running; Esc stops it"
+                if self.shell.is_running
+                else "! runs a command of yours in your shell: !git status"
+            )
+        else:
+            self.start(self.shell.run(command, session.tell))
+
     def _how_to_resume(self) -> str:
         session = self.conversation.session
         if session is None or self.status.usage is None:
@@ -266,6 +317,8 @@ class Terminal:
 
     def _turn_ended(self, is_whole: bool) -> None:
         self.status.working_since = None
+        if not is_whole:
+            self.composer.restore(self.conversation.take_unsent())
         if is_whole and self.conversation.queue:
             self._show_prompt(self.conversation.queue[0])
         self.screen.changed()
@@ -293,7 +346,7 @@ class Terminal:
     def _live(self) -> Fragments:
         """What is under way, the line that says so, and an empty line above the composer."""
         room = max(3, self.screen.height - 8)
-        lines = self.transcript.live(self.screen.width, room)
+        lines = list(self.transcript.live(self.screen.width, room))
         if working := self.status.working(self.theme):
             lines += [[], working]
         for waiting in (*self.conversation.steered, *self.conversation.queue):
@@ -305,13 +358,13 @@ class Terminal:
     def _below(self) -> Fragments:
         if self._hint:
             return [("class:quiet", self._hint)]
-        return self.status.line(self.theme, Path.home())
+        return [*self.composer.mode(), *self.status.line(self.theme, Path.home())]
 
     def _keys(self) -> KeyBindings:
         keys = KeyBindings()
-        composing = Condition(lambda: not self._panels)
+        composing = Condition(lambda: self.is_composing)
 
-        @keys.add("escape", filter=composing)
+        @keys.add("escape", filter=composing & Condition(lambda: not self.composer.holds_escape))
         def _(_event: KeyPressEvent) -> None:
             self._escape()
 
@@ -322,7 +375,7 @@ class Terminal:
             if self._hint == _TO_LEAVE:
                 self.leave()
             elif self.composer.text:
-                self.composer.set_text("")
+                self.composer.clear()
             else:
                 self._offer_to_leave()
 
@@ -336,7 +389,13 @@ class Terminal:
 
         return keys
 
+    def _key_pressed(self, _processor: object) -> None:
+        if self._hint and self._hint != _TO_LEAVE:
+            self.hint("")
+
     def _interrupt(self) -> bool:
+        if self.shell.stop():
+            return True
         if not self.conversation.is_working:
             return False
         self._tasks.create_task(self.conversation.interrupt())

@@ -1,9 +1,11 @@
 """The terminal's main screen: finished lines that are never touched again, and below them what is live."""
 
 import asyncio
+import signal
 from collections.abc import Callable
+from typing import TypeVar
 
-from prompt_toolkit.application import Application
+from prompt_toolkit.application import Application, in_terminal
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.input import Input
@@ -16,6 +18,9 @@ from prompt_toolkit.styles import BaseStyle
 from codex_py.frontends.tui.theme import Theme, terminal_size
 from codex_py.frontends.tui.writer import TerminalWriter
 
+T = TypeVar("T")
+
+_DRAIN_S = 1.0
 _FRAME_S = 0.05
 """Between two looks at what the session has done; what is typed is shown at once."""
 _MAX_BACKLOG = 32 * 1024
@@ -48,6 +53,7 @@ class Screen:
         self._writer = writer
         self._finished: list[str] = []
         self._timer: asyncio.TimerHandle | None = None
+        self._is_paused = False
         self._output = Vt100_Output(
             writer,  # pyright: ignore[reportArgumentType]  # all of TextIO that is used
             self._size,
@@ -125,17 +131,26 @@ class Screen:
         self._output.write_raw("\x1b[3J")
         self.changed()
 
-    def pause(self, work: Callable[[], None]) -> "asyncio.Future[None]":
+    async def pause(self, work: Callable[[], T]) -> T:
         """Give the terminal to another program for as long as `work` takes, in a thread."""
-        from prompt_toolkit.application import run_in_terminal  # noqa: PLC0415
-
-        return asyncio.ensure_future(run_in_terminal(work, in_executor=True))
+        self._is_paused = True
+        # Ctrl-C is the other program's, unless that is one that leaves the terminal's modes alone.
+        handler = signal.signal(signal.SIGINT, _ignore)
+        try:
+            async with in_terminal():
+                self._output.flush()
+                await asyncio.to_thread(self._writer.drain, _DRAIN_S)
+                return await asyncio.to_thread(work)
+        finally:
+            signal.signal(signal.SIGINT, handler)
+            self._is_paused = False
+            self.changed()
 
     def _frame(self) -> None:
         self._timer = None
         if not self.app.is_running:
             return
-        if self._writer.backlog > _MAX_BACKLOG:
+        if self._is_paused or self._writer.backlog > _MAX_BACKLOG:
             self.changed()
         elif self._finished:
             renderer = self.app.renderer
@@ -168,6 +183,10 @@ class Screen:
     def _size(self) -> Size:
         columns, rows = terminal_size(self._writer.fileno())
         return Size(rows=rows, columns=columns)
+
+
+def _ignore(_number: int, _frame: object) -> None:
+    """As a handler, which the other program does not inherit."""
 
 
 def _depth(theme: Theme) -> ColorDepth:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codex_py.core.session import Session
@@ -114,7 +115,7 @@ async def go_back(terminal: "Terminal", _: str = "") -> None:
         return
     prompt = session.rollback(turns)
     terminal.transcript.notice(f"Went back {turns} prompt{'s' if turns > 1 else ''}.")
-    terminal.composer.set_text(prompt.text)
+    terminal.composer.set_text(prompt.text, [Path(image) for image in prompt.images])
 
 
 def _session(terminal: "Terminal") -> Session:

@@ -1,0 +1,199 @@
+"""What is offered below the composer for the word at the cursor: commands, files, skills."""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.document import Document
+from prompt_toolkit.utils import get_cwidth
+
+from codex_py.frontends.terminal import printable
+from codex_py.frontends.tui.picker import cut
+from codex_py.frontends.tui.render import Fragments
+
+ROWS = 8
+_SLOW_S = 0.2
+"""After which it is said that something is looked for."""
+_MAX_NAME = 0.6
+"""Of the width, where there is a note behind the name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    name: str
+    """As it is shown, once it is made safe for a terminal."""
+    text: str
+    """Takes the word's place."""
+    note: str = ""
+    sends: bool = False
+    """Nothing is missing then: Enter sends it off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    start: int
+    """Place of its first character in the text, which is the sign that asks for suggestions."""
+    text: str
+    """What stands behind the sign, up to the cursor."""
+
+
+class Source(Protocol):
+    def word(self, document: Document) -> Word | None:
+        """The word at the cursor that can be completed; None if this is none for this source."""
+        ...
+
+    def suggestions(
+        self, word: str
+    ) -> Sequence[Suggestion] | Callable[[], Awaitable[Sequence[Suggestion]]]:
+        """What the word may become, the best first; or, where that takes a while, what looks for it.
+
+        That is cancelled when more is typed.
+        """
+        ...
+
+
+class Completion:
+    """Watches a buffer, and has suggestions for it.
+
+    Args:
+        changed: is told to draw.
+    """
+
+    def __init__(
+        self, buffer: Buffer, sources: Sequence[Source], changed: Callable[[], None]
+    ) -> None:
+        self._buffer = buffer
+        self._sources = sources
+        self._changed = changed
+        self._word: Word | None = None
+        self._closed: Word | None = None
+        self._found: Sequence[Suggestion] = ()
+        self._selected = 0
+        self._task: asyncio.Task[None] | None = None
+        self._then: Callable[[], None] | None = None
+        self._is_slow = False
+
+    @property
+    def is_open(self) -> bool:
+        return bool(self._found) or self._is_slow
+
+    def wait_with(self, work: Callable[[], None]) -> bool:
+        """Whether suggestions are being looked for. The work is then done after, if nothing is typed before."""
+        if self._task is None:
+            return False
+        self._then = work
+        return True
+
+    def update(self) -> None:
+        """The text or the cursor has changed."""
+        document = self._buffer.document
+        found = next(
+            ((word, source) for source in self._sources if (word := source.word(document))), None
+        )
+        word = None if found is None else found[0]
+        if word == self._word:
+            return
+        self._stop()
+        # Closed once, it stays so while this word is written.
+        if word is None or (self._closed is not None and self._closed.start != word.start):
+            self._closed = None
+        self._word = word
+        if found is None or self._closed is not None:
+            self._found = ()
+            return
+        suggestions = found[1].suggestions(found[0].text)
+        if callable(suggestions):
+            self._task = asyncio.ensure_future(self._wait(suggestions))
+        else:
+            self._show(suggestions)
+
+    def close(self) -> None:
+        self._stop()
+        self._closed = self._word
+        self._found = ()
+
+    def move(self, rows: int) -> None:
+        if self._found:
+            self._selected = (self._selected + rows) % len(self._found)
+
+    def take(self) -> bool:
+        """Put the selected suggestion in the word's place; whether that is all there is to say.
+
+        It must be open, and nothing being looked for.
+        """
+        word, suggestion = self._word, self._found[self._selected]
+        assert word is not None
+        self._buffer.cursor_position = word.start + 1 + len(word.text)
+        self._buffer.delete_before_cursor(1 + len(word.text))
+        rest = self._buffer.document.text_after_cursor
+        space = "" if suggestion.sends or rest[:1].isspace() else " "
+        self._buffer.insert_text(suggestion.text + space)
+        self.close()
+        return suggestion.sends
+
+    def rows(self, width: int) -> Fragments:
+        """What is drawn."""
+        if not self._found:
+            return [("class:quiet", "  looking for files")]
+        first = max(0, min(self._selected - ROWS // 2, len(self._found) - ROWS))
+        shown = self._found[first : first + ROWS]
+        names = [
+            cut(printable(each.name), int((width - 4) * (_MAX_NAME if each.note else 1)))
+            for each in shown
+        ]
+        room = max(map(get_cwidth, names), default=0) + 2
+        text: Fragments = []
+        for index, (name, each) in enumerate(zip(names, shown, strict=True), first):
+            is_selected = index == self._selected
+            note = cut(printable(each.note), width - room - 3) if each.note else ""
+            padding = " " * (room - get_cwidth(name)) if note else ""
+            text += [
+                ("", "" if index == first else "\n"),
+                (
+                    "class:accent bold" if is_selected else "",
+                    ("> " if is_selected else "  ") + name,
+                ),
+                ("class:quiet", padding + note),
+            ]
+        return text
+
+    async def _wait(self, find: Callable[[], Awaitable[Sequence[Suggestion]]]) -> None:
+        slow = asyncio.get_running_loop().call_later(_SLOW_S, self._say_slow)
+        try:
+            found = await find()
+        finally:
+            slow.cancel()
+            self._is_slow = False
+        self._task = None
+        self._show(found)
+        then, self._then = self._then, None
+        if then is not None:
+            then()
+        self._changed()
+
+    def _show(self, found: Sequence[Suggestion]) -> None:
+        # The same may be offered again, and be selected still.
+        if found != self._found:
+            self._found, self._selected = found, 0
+
+    def _say_slow(self) -> None:
+        self._is_slow = not self._found
+        self._changed()
+
+    def _stop(self) -> None:
+        self._then = None
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+
+
+def word_after(sign: str, document: Document) -> Word | None:
+    """The word at the cursor, if it begins with the sign and stands at the start of the text or after a blank."""
+    before = document.current_line_before_cursor
+    match = re.search(r"(?:^|(?<=[\s(\"'`]))" + re.escape(sign) + r"([^\s]*)\Z", before)
+    if match is None:
+        return None
+    return Word(document.cursor_position - len(match[0]), match[1])

@@ -1,0 +1,188 @@
+"""The files of the work tree, found by a few letters of their names."""
+
+import asyncio
+import heapq
+import os
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Final, TypeVar
+
+from codex_py.errors import CodexError
+from codex_py.patch.git import find_git
+
+_T = TypeVar("_T")
+
+_BLOCK: Final = 64 * 1024
+"""Characters that are searched at once, some 0.3 ms: between two, others get their turn."""
+_FRESH_S: Final = 5.0
+_MAX_WALKED: Final = 100_000
+_WALK_S: Final = 3.0
+_MAX_QUERY: Final = 64
+_PASSED_OVER: Final = frozenset({"node_modules", "__pycache__"})
+
+
+class FileIndex:
+    """The names are listed when they are first asked for, and again when they are some seconds old.
+
+    Listing and searching are done in threads. Paths are relative to `cwd`, with slashes.
+
+    Args:
+        use_git: list what git would track. Without git all files that are not hidden are listed.
+    """
+
+    def __init__(self, cwd: Path, environment: Mapping[str, str], *, use_git: bool) -> None:
+        self._cwd = cwd
+        self._environment = environment
+        self._use_git = use_git
+        self._blocks: list[tuple[str, str]] = []
+        self._listed_at = float("-inf")
+        self._listing: asyncio.Future[list[tuple[str, str]]] | None = None
+        self._question = 0
+
+    async def search(self, query: str, limit: int) -> Sequence[str]:
+        """The best of the paths that the letters of the query are in, the best first.
+
+        A question that is asked while another is answered ends that one.
+        """
+        self._question += 1
+        question = self._question
+        if time.monotonic() - self._listed_at > _FRESH_S:
+            await self._list()
+        if question != self._question:
+            return ()
+        blocks = self._blocks
+
+        def rank() -> list[str]:
+            return _ranked(query, limit, blocks, lambda: question != self._question)
+
+        return await asyncio.to_thread(rank)
+
+    async def _list(self) -> None:
+        """Wait for the names; for newer ones nobody waits."""
+        if self._listing is None:
+            self._listing = asyncio.wrap_future(_beside(self._names))
+            self._listing.add_done_callback(self._listed)
+        if self._listed_at < 0:
+            await asyncio.shield(self._listing)
+
+    def _listed(self, listing: "asyncio.Future[list[tuple[str, str]]]") -> None:
+        self._listing = None
+        if not listing.cancelled():
+            # An error of ours is raised here.
+            self._blocks = listing.result()
+            self._listed_at = time.monotonic()
+
+    def _names(self) -> list[tuple[str, str]]:
+        return list(_blocks(self._tracked() or b"\0".join(_walked(self._cwd))))
+
+    def _tracked(self) -> bytes | None:
+        """What git lists, each name with a NUL behind it; None where there is no git to ask."""
+        if not self._use_git or (git := find_git(self._cwd, self._environment)) is None:
+            return None
+        try:
+            done = git.run(self._cwd, "ls-files", "-co", "--exclude-standard", "-z")
+        except CodexError:
+            return None
+        return done.stdout if done.returncode == 0 else None
+
+
+def _beside(work: Callable[[], _T]) -> "Future[_T]":
+    """Have it done in a thread that the end of the program does not wait for."""
+    future: Future[_T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - raised where the result is asked for
+            future.set_exception(error)
+
+    future.set_running_or_notify_cancel()
+    threading.Thread(target=run, name="file names", daemon=True).start()
+    return future
+
+
+def _blocks(names: bytes) -> Iterator[tuple[str, str]]:
+    """The names between NULs, cut into pieces: as they are, and in small letters.
+
+    They are not made into a list of strings, which would take longer than to search them.
+    """
+    data = b"\0" + names.strip(b"\0") + b"\0"
+    start = 0
+    while start < len(data) - 1:
+        # Only ASCII changes its case here, so that places are the same in both.
+        end = data.find(b"\0", min(start + _BLOCK, len(data) - 1))
+        part = data[start : end + 1]
+        yield part.decode(errors="replace"), part.lower().decode(errors="replace")
+        start = end
+
+
+def _walked(folder: Path) -> Iterator[bytes]:
+    deadline, count = time.monotonic() + _WALK_S, 0
+    folders = [b""]
+    for below in folders:
+        try:
+            with os.scandir(os.path.join(os.fsencode(folder), below)) as entries:  # noqa: PTH118 - bytes
+                for entry in entries:
+                    name = entry.name
+                    if name.startswith(b"."):
+                        continue
+                    path = below + b"/" + name if below else name
+                    if entry.is_dir(follow_symlinks=False):
+                        if os.fsdecode(name) not in _PASSED_OVER:
+                            folders.append(path)
+                    else:
+                        count += 1
+                        yield path
+        except OSError:
+            continue
+        if count > _MAX_WALKED or time.monotonic() > deadline:
+            return
+
+
+def _ranked(
+    query: str, limit: int, blocks: Sequence[tuple[str, str]], is_stale: Callable[[], bool]
+) -> list[str]:
+    best: dict[str, None] = {}
+    for pattern in _patterns(query.lower()[:_MAX_QUERY]):
+        found: list[tuple[int, str]] = []
+        for text, lowered in blocks:
+            if is_stale():
+                return []
+            spans = (match.span(1) for match in pattern.finditer(lowered))
+            paths = (text[start:end] for start, end in spans)
+            found += heapq.nsmallest(limit, ((len(path), path) for path in paths if _usable(path)))
+            # Lets go of the interpreter: a key that was pressed should not wait for it.
+            time.sleep(0)
+        best.update((path, None) for _, path in heapq.nsmallest(limit, found))
+        if len(best) >= limit:
+            break
+    return list(best)[:limit]
+
+
+def _usable(path: str) -> bool:
+    # A name that is not UTF-8 can not be written into a prompt.
+    return "\ufffd" not in path
+
+
+def _patterns(query: str) -> Iterator[re.Pattern[str]]:
+    """The best matches first: how a file's name begins, what is in it, in its path, letter by letter.
+
+    None of them goes back in the text, so that a block takes the same time whatever is in it.
+    """
+    if not query:
+        yield re.compile(r"\0([^\0/]++)(?=\0)")
+        yield re.compile(r"\0([^\0]++)")
+        return
+    literal = re.escape(query)
+    letters = "".join(f"[^\0{re.escape(x)}]*+{re.escape(x)}" for x in query)
+    if "/" not in query:
+        yield re.compile(rf"\0((?:[^\0/]*+/)*+{literal}[^\0/]*+)(?=\0)")
+        yield re.compile(rf"\0((?:[^\0/]*+/)*+[^\0/]*?{literal}[^\0/]*+)(?=\0)")
+    else:
+        yield re.compile(rf"\0({literal}[^\0]*+)")
+    yield re.compile(rf"\0([^\0]*?{literal}[^\0]*+)")
+    yield re.compile(rf"\0({letters}[^\0]*+)")

@@ -1,0 +1,159 @@
+"""What the user has sent before, in this session and in others: `$CODEX_HOME/history.jsonl`.
+
+One object a line, `{"session_id": …, "ts": seconds, "text": …}`, as Codex 0.169 writes it and reads it.
+"""
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from fcntl import LOCK_EX, LOCK_NB, flock
+from pathlib import Path
+from stat import S_ISREG
+from typing import Any, Final
+
+_MAX_READ: Final = 4 * 1024 * 1024
+"""Bytes from the end of the file; what is older is not offered any more."""
+_KEPT_PART: Final = 0.8
+"""Of the bound, when a file that is beyond it is cut. So it is not cut every time."""
+_LOCK_TRIES: Final = 20
+_LOCK_WAIT_S: Final = 0.05
+
+
+class PromptHistory:
+    """The file is read when it is first asked for, and read and written in one thread of its own.
+
+    A file that can not be used costs the history of other sessions, and no more.
+
+    Args:
+        path: None keeps nothing.
+        max_bytes: of the file; None for no bound.
+    """
+
+    def __init__(self, path: Path | None, max_bytes: int | None) -> None:
+        self._path = path
+        self._max_bytes = max_bytes
+        self._thread = ThreadPoolExecutor(1, "prompt history")
+        self._loading: Future[list[str]] | None = None
+        self._added: list[str] = []
+
+    @property
+    def entries(self) -> Sequence[str]:
+        """The texts, the newest first, each once; those of the file as soon as they are read."""
+        loading = self._loading
+        older = loading.result() if loading is not None and loading.done() else ()
+        return list(dict.fromkeys((*reversed(self._added), *older)))
+
+    async def load(self) -> None:
+        """Have `entries` whole, but for what others write from now on."""
+        if self._loading is None:
+            self._loading = self._thread.submit(_read, self._path, len(self._added))
+        # Who stops waiting does not take the history from the next.
+        await asyncio.shield(asyncio.wrap_future(self._loading))
+
+    def add(self, text: str, session_id: str) -> None:
+        """Remember a text; the file follows soon."""
+        self._added.append(text)
+        if self._path is not None:
+            entry = {"session_id": session_id, "ts": int(time.time()), "text": text}
+            line = json.dumps(entry, ensure_ascii=False, separators=(",", ":")) + "\n"
+            self._thread.submit(_append, self._path, line.encode(errors="replace"), self._max_bytes)
+
+    def close(self) -> None:
+        """Wait until all is written, a second at most."""
+        self._thread.shutdown()
+
+
+def _read(path: Path | None, added: int) -> list[str]:
+    """The texts of the file, the newest first, but for those that we have added ourselves."""
+    if path is None:
+        return []
+    try:
+        with os.fdopen(_open_regular(str(path), os.O_RDONLY), "rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - _MAX_READ))
+            lines = file.read(_MAX_READ).split(b"\n")
+    except OSError:
+        return []
+    if size > _MAX_READ:
+        del lines[0]
+    texts = [text for line in reversed(lines) if (text := _text(line)) is not None]
+    return texts[added:]
+
+
+def _text(line: bytes) -> str | None:
+    """None for a line that is damaged, or none of ours."""
+    try:
+        entry: Any = json.loads(line)
+        text = entry["text"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+    return text if isinstance(text, str) and text else None
+
+
+def _append(path: Path, line: bytes, max_bytes: int | None) -> None:
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = _open_regular(str(path), os.O_RDWR | os.O_CREAT | os.O_APPEND)
+        try:
+            if os.fstat(descriptor).st_mode & 0o077:
+                os.fchmod(descriptor, 0o600)
+            if not _locked(descriptor):
+                return
+            size = os.fstat(descriptor).st_size
+            if size and os.pread(descriptor, 1, size - 1) != b"\n":
+                # Whoever wrote the last line did not come to its end.
+                line = b"\n" + line
+            os.write(descriptor, line)
+            if max_bytes is not None and size + len(line) > max_bytes:
+                _cut(path, descriptor, size + len(line), int(max_bytes * _KEPT_PART))
+        finally:
+            os.close(descriptor)
+
+
+def _cut(path: Path, descriptor: int, size: int, kept: int) -> None:
+    """Drop the oldest lines, never the last one. The lock is held.
+
+    In place, for the lock is on this very file. Should it be cut off half-way, lines stand there twice.
+    """
+    start = max(0, size - kept)
+    tail = os.pread(descriptor, size - start, start)
+    first = tail.find(b"\n", 0, len(tail) - 1) + 1
+    if first == 0:
+        # The last line alone is longer than what is to be kept.
+        whole = os.pread(descriptor, size, 0)
+        tail, first = whole, whole.rfind(b"\n", 0, size - 1) + 1
+    # One that was opened for appending writes to its end wherever it is told to.
+    writer = _open_regular(str(path), os.O_WRONLY)
+    try:
+        if os.fstat(writer).st_ino == os.fstat(descriptor).st_ino:
+            os.pwrite(writer, tail[first:], 0)
+            os.ftruncate(writer, len(tail) - first)
+    finally:
+        os.close(writer)
+
+
+def _locked(descriptor: int) -> bool:
+    """Take the lock that Codex takes as well; False where another program does not let go of it."""
+    for attempt in range(_LOCK_TRIES):
+        if attempt:
+            time.sleep(_LOCK_WAIT_S)
+        with suppress(BlockingIOError):
+            flock(descriptor, LOCK_EX | LOCK_NB)
+            return True
+    return False
+
+
+def _open_regular(path: str, flags: int) -> int:
+    """
+    Raises:
+        OSError: it can not be opened, or is no regular file, which may never answer.
+    """
+    descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+    if not S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError("not a regular file")
+    return descriptor

@@ -1,0 +1,105 @@
+"""`!COMMAND`: what the user runs himself, as himself: in no sandbox, and without being asked.
+
+It is shown as the agent's commands are, and the model is told of it, in the words of Codex.
+"""
+
+import codecs
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from codex_py.core.context import user_shell
+from codex_py.process.process import Process
+from codex_py.process.sessions import ProcessSessions
+from codex_py.protocol.events import (
+    CommandExecution,
+    CommandOutputDelta,
+    EventSink,
+    ItemCompleted,
+    ItemStarted,
+)
+
+_TOLD: Final = 40_000
+"""Bytes of the output that the model is told, from its start and its end; some 10,000 tokens."""
+
+
+class UserShell:
+    """One command at a time. It reads nothing: the keyboard is the composer's."""
+
+    def __init__(self, cwd: Path, environment: Mapping[str, str], sink: EventSink) -> None:
+        self._cwd = cwd
+        self._environment = environment
+        self._sink = sink
+        self._processes = ProcessSessions()
+        self._running: Process | None = None
+        self._count = 0
+
+    @property
+    def is_running(self) -> bool:
+        return self._running is not None
+
+    async def run(self, command: str, tell: Callable[[str], None]) -> None:
+        """Run it to its end; `tell` gets what the model is to know of it.
+
+        Raises:
+            OSError, ValueError: it can not be started.
+        """
+        self._count += 1
+        id_ = f"shell_{self._count}"
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+        def printed(data: bytes) -> None:
+            self._sink(CommandOutputDelta(id_, decoder.decode(data)))
+
+        process = self._running = self._processes.spawn(
+            [user_shell(self._environment), "-lc", command],
+            cwd=self._cwd,
+            environment=dict(self._environment),
+            on_output=printed,
+        )
+        item = CommandExecution(id=id_, command=command, cwd=str(self._cwd))
+        self._sink(ItemStarted(item))
+        try:
+            await process.finished.wait()
+        finally:
+            await process.stop()
+            self._running = None
+            output = process.all_output().text()
+            self._sink(
+                ItemCompleted(
+                    CommandExecution(
+                        id=id_,
+                        command=command,
+                        aggregated_output=output,
+                        exit_code=process.exit_code,
+                        status="failed" if process.exit_code else "completed",
+                        cwd=str(self._cwd),
+                        duration_ms=round(process.duration_s * 1000),
+                    )
+                )
+            )
+            tell(_told(command, output, process))
+
+    def stop(self) -> bool:
+        """Kill the command that runs; whether there was one."""
+        if self._running is None:
+            return False
+        self._running.kill()
+        return True
+
+    async def aclose(self) -> None:
+        """End it, and what it has left in the background."""
+        await self._processes.aclose()
+
+
+def _told(command: str, output: str, process: Process) -> str:
+    if len(output) > _TOLD:
+        missing = len(output) - _TOLD
+        output = (
+            f"{output[: _TOLD // 2]}\n... {missing} characters omitted ...\n{output[-_TOLD // 2 :]}"
+        )
+    return (
+        f"<user_shell_command>\n<command>\n{command}\n</command>\n<result>\n"
+        f"Exit code: {process.exit_code}\nDuration: {process.duration_s:.4f} seconds\n"
+        f"Output:\n{output}\n</result>\n</user_shell_command>"
+    )
