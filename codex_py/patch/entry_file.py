@@ -107,7 +107,9 @@ def read_stored(entry: Entry) -> None:
                     change.before.size,
                     change.before.mtime_ns,
                 ):
-                    raise DamagedEntry(f"what was in {change.path} has been changed")
+                    raise DamagedEntry(
+                        f"what was in {change.path} has been changed since by who had it open"
+                    )
                 change.old = read_file(place, found)
             except OSError as error:
                 raise DamagedEntry(f"what was in {change.path} can not be read") from error
