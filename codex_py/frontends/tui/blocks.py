@@ -6,6 +6,9 @@ from typing import TypeAlias
 
 _FENCE = re.compile(r"(`{3,}|~{3,})[ \t]*([^`\s]*)[^`]*$")
 _ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]")
+_BEGINS_LIST = re.compile(r"(?:[-*+]|1[.)])[ \t]")
+"""What ends a paragraph: other numbers at the margin are part of it."""
+_HEADING = re.compile(r"#{1,6}[ \t]")
 _TABLE_RULE = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$")
 _MAX_PROSE = 4_000
 """Characters that may wait for the end of a block. Every frame draws them anew."""
@@ -128,14 +131,23 @@ class Blocks:
             self._end()
             self._fence, self._language = fence[1], fence[2]
             return
-        if self._lines and line.strip() and not line[0].isspace():
-            if not self._lines[-1].strip():
-                # An indented line belongs to the list before it.
+        if not line.strip():
+            # A list goes on behind empty lines, if what comes then is indented.
+            if self._lines and (_ITEM.match(self._lines[0]) or self._lines[0][0].isspace()):
+                self._lines.append(line)
+            else:
                 self._end()
-            elif _ITEM.match(line) and _ITEM.match(self._lines[0]):
+            return
+        if self._lines and not line[0].isspace():
+            if not self._lines[-1].strip() or _HEADING.match(line):
+                self._end()
+            elif _ITEM.match(line) if _ITEM.match(self._lines[0]) else _BEGINS_LIST.match(line):
                 self._end(goes_on=True)
         self._lines.append(line)
         self._size += len(line)
+        if _HEADING.match(line):
+            self._end()
+            return
         is_table = len(self._lines) > 1 and "|" in self._lines[1] and _is_rule(self._lines[1])
         if self._size > (_MAX_TABLE if is_table else _MAX_PROSE):
             header = self._lines[:2] if is_table else []

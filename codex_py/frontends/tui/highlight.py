@@ -3,6 +3,8 @@
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from codex_py.frontends.tui.theme import Theme
@@ -37,9 +39,35 @@ _STYLES = {
 }
 
 
-def highlighted(code: str, language: str, theme: Theme) -> Text:
-    """The code without its last newline, coloured where the language is known. It is `plain` already."""
-    code = code.removesuffix("\n")
+class Code:
+    """A program, coloured where its language is known. A line that is too long is cut anywhere.
+
+    Args:
+        code: `plain` already.
+    """
+
+    def __init__(self, code: str, language: str, theme: Theme) -> None:
+        self._text = _highlighted(code.removesuffix("\n"), language, theme)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        width = options.max_width
+        for line in self._text.split("\n", allow_blank=True):
+            if len(line) <= width and line.cell_len <= width:
+                yield from line.render(console, end="\n")
+                continue
+            ends: list[int] = []
+            used = 0
+            for index, char in enumerate(line.plain):
+                size = cell_len(char)
+                if used + size > width:
+                    ends.append(index)
+                    used = 0
+                used += size
+            for row in line.divide(ends):
+                yield from row.render(console, end="\n")
+
+
+def _highlighted(code: str, language: str, theme: Theme) -> Text:
     text = Text(code)
     if theme.dumb or not language or len(code) > _MOST:
         return text

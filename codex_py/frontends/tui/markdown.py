@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from codex_py.frontends.tui.cells.layout import Hanging
-from codex_py.frontends.tui.highlight import highlighted
+from codex_py.frontends.tui.highlight import Code
 from codex_py.frontends.tui.plain import plain
 from codex_py.frontends.tui.theme import Theme
 
@@ -67,7 +67,7 @@ class _Reader:
                 return self._heading(token)
             case "fence" | "code_block":
                 language = token.info.split(maxsplit=1)[0] if token.info.strip() else ""
-                return highlighted(token.content, language, self._theme)
+                return Code(token.content, language, self._theme)
             case "blockquote_open":
                 bar = f"{self._theme.glyph('bar')} "
                 body = self.blocks("blockquote_close")

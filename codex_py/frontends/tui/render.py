@@ -33,6 +33,7 @@ class Renderer:
 
     def __init__(self, theme: Theme) -> None:
         self.theme = theme
+        self._system = _COLOR_SYSTEMS[theme.color_system]
         # Everything is said outright: rich would look at the environment otherwise.
         self._console = Console(
             file=io.StringIO(),
@@ -80,16 +81,17 @@ class Renderer:
         return text
 
     def _ansi(self, row: _Row) -> str:
-        if self.theme.dumb:
-            return "".join(segment.text for segment in row).rstrip(" ")
-        system = _COLOR_SYSTEMS[self.theme.color_system]
-        parts = [
-            segment.style.render(segment.text, color_system=system)
-            if segment.style
-            else segment.text
-            for segment in row
-        ]
-        return "".join(parts).rstrip(" ")
+        last = len(row) - 1
+        while last >= 0 and not row[last].text.rstrip(" "):
+            last -= 1
+        parts: list[str] = []
+        for n, segment in enumerate(row[: last + 1]):
+            # Blanks at the end of a row are a nuisance to whoever copies it.
+            text = segment.text.rstrip(" ") if n == last else segment.text
+            if segment.style and not self.theme.dumb:
+                text = segment.style.render(text, color_system=self._system)
+            parts.append(text)
+        return "".join(parts)
 
 
 def _fitting(row: _Row, width: int) -> Iterable[_Row]:

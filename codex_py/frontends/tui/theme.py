@@ -18,7 +18,7 @@ _STYLES = {
     "quiet": "dim",
     "thought": "dim italic",
     "action": "bold",
-    "command": "",
+    "text": "",
     "code": "cyan",
     "link": "underline",
     "ok": "green",

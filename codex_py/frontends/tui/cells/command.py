@@ -118,7 +118,7 @@ def took(milliseconds: int) -> str:
 def _head(verb: str, item: CommandExecution, theme: Theme) -> Text:
     script = script_of(cut(item.command, _LONGEST_QUOTED, "")).strip()
     head = Text(f"{verb} ", theme.style("action"))
-    shown = folded(script, theme, head=_COMMAND_HEAD, tail=_COMMAND_TAIL, style="command")
+    shown = folded(script, theme, head=_COMMAND_HEAD, tail=_COMMAND_TAIL, style="text")
     return Text.assemble(head, shown)
 
 

@@ -44,7 +44,8 @@ class Hanging:
         lines = console.render_lines(
             self._body, options.update(width=width, height=None), pad=False
         )
-        sign, rest = Segment(self._sign, style), Segment(self._rest, style)
+        sign = Segment(self._sign, style)
+        rest = Segment(self._rest, style if self._rest.strip() else None)
         for n, line in enumerate(lines):
             if line or n == 0 or self._rest.strip():
                 yield rest if n else sign

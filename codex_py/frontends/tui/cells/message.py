@@ -6,9 +6,10 @@ from rich.cells import chop_cells
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
 
-from codex_py.frontends.tui.blocks import Block, Code, Prose, Verbatim
+from codex_py.frontends.tui import blocks
+from codex_py.frontends.tui.blocks import Block, Prose, Verbatim
 from codex_py.frontends.tui.cells.layout import Hanging, folded, marked
-from codex_py.frontends.tui.highlight import highlighted
+from codex_py.frontends.tui.highlight import Code
 from codex_py.frontends.tui.markdown import markdown
 from codex_py.frontends.tui.plain import cut, plain
 from codex_py.frontends.tui.theme import Theme
@@ -30,8 +31,8 @@ def block_cell(block: Block, theme: Theme, *, is_start: bool) -> RenderableType:
     """A part of an answer. `is_start`: it gets the answer's mark."""
     body: RenderableType
     match block:
-        case Code():
-            body = highlighted(plain(block.text, tab=4), block.language, theme)
+        case blocks.Code():
+            body = Code(plain(block.text, tab=4), block.language, theme)
         case Prose():
             body = markdown(block.markdown, theme)
         case Verbatim():

@@ -12,7 +12,7 @@ _HEAD, _TAIL = 40, 10
 
 
 def notice_cell(text: str, theme: Theme) -> RenderableType:
-    return marked(folded(text, theme, head=4 * _HEAD, tail=_TAIL), theme)
+    return marked(folded(text, theme, head=4 * _HEAD, tail=_TAIL, style="text"), theme)
 
 
 def warning_cell(text: str, theme: Theme) -> RenderableType:

@@ -1,0 +1,265 @@
+"""Every kind of cell at several widths, in files: see `tests/support/snapshots.py`."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from codex_py.frontends.tui.cells.command import script_of
+from codex_py.protocol.events import (
+    CallDenied,
+    Change,
+    CommandExecution,
+    ContextCompaction,
+    ErrorInfo,
+    ErrorItem,
+    FileChange,
+    ItemStarted,
+    McpToolCall,
+    ReasoningSummary,
+    TodoEntry,
+    TodoList,
+    TurnCompleted,
+    TurnFailed,
+    TurnStarted,
+    UserMessage,
+    WebSearch,
+)
+from codex_py.protocol.stream import Usage
+from tests.frontends.tui.shown import LOOKS, Shown
+from tests.support.snapshots import check_snapshot
+
+SNAPSHOTS = Path(__file__).parent / "snapshots"
+
+DIFF = """\
+diff --git a/app/loader.py b/app/loader.py
+index 257cc56..5716ca5 100644
+--- a/app/loader.py
++++ b/app/loader.py
+@@ -8,4 +8,5 @@ def load():
+ def load(path):
+-    return read(path)
++    with open(path) as file:  # a comment that is long enough to need a second row where it is narrow
++        return read(file)
+ #
+ \tprint("tab")
+@@ -120,2 +121,2 @@ def main():
+-    load()
++    load(sys.argv[1])
+ end
+\\ No newline at end of file
+"""
+MANY_FILES = """\
+diff --git a/new.py b/new.py
+new file mode 100644
+--- /dev/null
++++ b/new.py
+@@ -0,0 +1,2 @@
++one
++two
+diff --git a/old name.py b/new name.py
+similarity index 100%
+rename from old name.py
+rename to new name.py
+diff --git a/gone.py b/gone.py
+deleted file mode 100644
+--- a/gone.py
++++ /dev/null
+@@ -1 +0,0 @@
+-gone
+diff --git a/logo.png b/logo.png
+Binary files a/logo.png and b/logo.png differ
+"""
+ANSWER = """\
+# The loader
+
+It reads `config.toml` from the **home folder**, then from *each* folder down to the working directory; \
+~~not~~ see [the manual](https://example.com/manual#layers) or <https://example.com>.
+A line of its own, with <b>HTML</b> and `Vec<T>`, a&nbsp;blank and 漢字.
+
+## Steps
+
+1. Collect
+   ```python
+   def collect(folder: Path) -> list[Layer]:
+       return [read(p) for p in folder.parents]  # nearest last
+   ```
+2. Check:
+   - names
+   - types
+10. Merge
+
+| key | type | default |
+|-----|:----:|--------:|
+| `model` | string | `gpt-5.5` |
+| `timeout_ms` | integer, in milliseconds, of which there are a thousand in a second | 10000 |
+
+> A file that can not be read
+> is an error.
+
+```sh
+$ codex-py exec 'a command line that is quite a lot longer than a narrow terminal is wide, as they often are'
+```
+
+---
+
+![a picture](diagram.png)
+"""
+
+
+def prompts(shown: Shown) -> None:
+    shown.transcript.user("Change the loader, so that it reads each folder.\n\nAnd be quick.")
+    shown.complete(UserMessage(id="1", text="Look at this:", images=["/tmp/screen.png"]))
+    shown.transcript.user("\n".join(f"line {n} of a log" for n in range(200)))
+
+
+def answer(shown: Shown) -> None:
+    shown.answer(ANSWER)
+
+
+def reasoning(shown: Shown) -> None:
+    text = "**Looking at the loader**\n\nFirst I want to read `loader.py`, then what its tests say."
+    shown.complete(ReasoningSummary(id="1", text=text))
+
+
+def command(script: str, **facts: object) -> CommandExecution:
+    settled = {"id": "1", "status": "completed", "exit_code": 0, "duration_ms": 1240, **facts}
+    return CommandExecution(command=f"/bin/bash -lc '{script}'", **settled)  # pyright: ignore[reportArgumentType]
+
+
+def commands(shown: Shown) -> None:
+    output = "\n".join(f"line {n} \x1b[32mgreen\x1b[0m" for n in range(1, 41))
+    shown.complete(
+        command("true", duration_ms=3),
+        command("make test", aggregated_output=output, duration_ms=125_000),
+        command("make test", aggregated_output=output, exit_code=2, status="failed"),
+        command("curl x", aggregated_output="10%\r50%\r100%\r\ndone\tall\n"),
+        command("python - <<EOF\nimport os\nfor n in range(3):\n    print(n)\n\nx\ny\nEOF"),
+        command("sleep 60", exit_code=None, status="failed", duration_ms=None),
+    )
+
+
+def explored(shown: Shown) -> None:
+    shown.complete(
+        command("cat app/loader.py", aggregated_output="text"),
+        command("cd app && rg -n load . | head -20", aggregated_output="text"),
+        command("ls", aggregated_output="app"),
+        command("sed -n 1,20p setup.py; git status", aggregated_output="text"),
+        command("cat missing", aggregated_output="no such file", exit_code=1, status="failed"),
+    )
+
+
+def declined(shown: Shown) -> None:
+    shown.complete(command("rm -rf build", status="declined", exit_code=None, duration_ms=None))
+    shown.tell(CallDenied("exec_command", "rejected by the user"))
+    shown.tell(CallDenied("write_stdin", "the policy forbids it"))
+
+
+def patches(shown: Shown) -> None:
+    change = Change(path="/repo/app/loader.py", kind="update")
+    changes = [change]
+    new = "".join(f"+line {n}\n" for n in range(1, 101))
+    added = f"diff --git a/b b/b\nnew file mode 100644\n--- /dev/null\n+++ b/b\n@@ -0,0 +1,100 @@\n{new}"
+    shown.complete(
+        FileChange(id="1", changes=changes, status="completed", diff=DIFF),
+        FileChange(id="2", changes=changes, status="completed", diff=MANY_FILES),
+        FileChange(id="3", changes=changes, status="completed", diff=added),
+        FileChange(id="4", changes=changes, status="completed"),
+        FileChange(id="5", changes=changes, status="failed", diff=DIFF),
+        FileChange(id="6", changes=changes, status="declined"),
+    )
+
+
+def plan(shown: Shown) -> None:
+    items = [
+        TodoEntry(text="Read the loader", completed=True),
+        TodoEntry(
+            text="Change it, so that it reads every folder from the home folder to the working directory",
+            completed=False,
+            in_progress=True,
+        ),
+        TodoEntry(text="Run the tests", completed=False),
+    ]
+    shown.tell(ItemStarted(TodoList(id="1", items=items, explanation="The tests come last.")))
+    shown.tell(ItemStarted(TodoList(id="2", items=[])))
+
+
+def calls(shown: Shown) -> None:
+    lines = "\n".join(f"result {n}" for n in range(20))
+    content = [{"type": "text", "text": lines}, {"type": "image", "data": "…"}]
+    shown.complete(
+        McpToolCall(
+            id="1",
+            server="docs",
+            tool="search",
+            arguments={"query": "layers of a configuration", "limit": 20},
+            result={"content": content},
+            status="completed",
+        ),
+        McpToolCall(
+            id="2",
+            server="docs",
+            tool="fetch",
+            arguments={},
+            error={"message": "no such page"},
+            status="failed",
+        ),
+        WebSearch(id="3", query="toml specification"),
+        WebSearch(id="4", query="", action={"type": "open_page", "url": "https://toml.io"}),
+    )
+
+
+def notices(shown: Shown) -> None:
+    shown.transcript.notice("Model: gpt-5.5\nEffort: high")
+    shown.complete(
+        ErrorItem(
+            id="1", message="`model_colour` is no key of the configuration, and was ignored."
+        ),
+        ContextCompaction(id="2", status="completed"),
+        ContextCompaction(id="3", status="failed"),
+    )
+    shown.tell(TurnStarted())
+    shown.time_s += 125
+    shown.tell(TurnCompleted(Usage()))
+    shown.tell(TurnFailed(ErrorInfo("the turn was interrupted", "aborted")))
+    shown.tell(TurnFailed(ErrorInfo("stream disconnected before completion", "stream")))
+
+
+@pytest.mark.parametrize(
+    "show",
+    [
+        prompts,
+        answer,
+        reasoning,
+        commands,
+        explored,
+        declined,
+        patches,
+        plan,
+        calls,
+        notices,
+    ],
+)
+def test_cells_look_as_they_did(show: Callable[[Shown], None]) -> None:
+    parts: list[str] = []
+    for name, (width, theme) in LOOKS.items():
+        shown = Shown(width, theme)
+        show(shown)
+        parts.append(f"=== {name}\n{shown.text}\n")
+    check_snapshot(SNAPSHOTS / f"{show.__name__}.txt", "".join(parts))
+
+
+@pytest.mark.parametrize(
+    ("command", "script"),
+    [
+        ("/bin/bash -lc 'ls -l'", "ls -l"),
+        ("bash -lc ls", "ls"),
+        ('zsh -c "it\'s \\"here\\""', 'it\'s "here"'),
+        ("bash -lc 'a '\"'\"' b'", "a ' b"),
+        ("bash -lc 'echo $1' sh x", "bash -lc 'echo $1' sh x"),
+        ("bash -lc 'open", "bash -lc 'open"),
+        ("git status", "git status"),
+    ],
+)
+def test_the_shell_is_no_part_of_the_command(command: str, script: str) -> None:
+    assert script_of(command) == script

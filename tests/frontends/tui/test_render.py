@@ -1,0 +1,136 @@
+"""What is hostile, in every field: rows stay in their width, and nothing raw reaches the terminal."""
+
+import re
+import time
+
+import pytest
+from prompt_toolkit.utils import get_cwidth
+
+from codex_py.frontends.tui.theme import Theme, terminal_theme
+from codex_py.protocol.events import (
+    AgentMessage,
+    Change,
+    CommandExecution,
+    CommandOutputDelta,
+    ErrorItem,
+    FileChange,
+    ItemStarted,
+    McpToolCall,
+    ReasoningSummary,
+    ThreadItem,
+    TodoEntry,
+    TodoList,
+    UserMessage,
+    WebSearch,
+)
+from tests.frontends.tui.shown import Shown
+
+HOSTILE = {
+    "escapes": "\x1b[2J\x1b]0;title\x07\x1b[31mred\x1b[0m\x9b31m\x90q\x9c " * 20,
+    "unfinished escapes": "\x1b[\x1b]\x1bP\x1b" * 50,
+    "writing directions": "abc\u202edef\u2066ghi\u200fj\ufeff",
+    "an endless line": "x" * 100_000,
+    "many lines": "ab\n" * 30_000,
+    "wide": "漢字かな" * 5_000,
+    "emoji": "👨\u200d👩\u200d👧👍🏽🇩🇪❤\ufe0f1\ufe0f\u20e3" * 500,
+    "marks": "e" + "\u0301" * 100_000,
+    "tabs": "\ta\t" * 20_000,
+    "progress": "\r".join(f"{n}%" for n in range(20_000)),
+    "nul": "\0" * 50_000,
+    "separators": "a\u2028b\u2029c\x85d\x0be\x0cf",
+    "entities": "&#x202e;&#27;&#0;&zwj;&#8232;&nbsp;",
+    "brackets": "[" * 3_000 + "> " * 1_000 + "*a **b " * 500 + "_a" * 1_000,
+    "table": "|a" * 500 + "\n" + "|-" * 500 + "\n" + "|b" * 500,
+    "deep list": "\n".join(" " * (2 * n) + "- x" for n in range(200)),
+    "surrogates": "\ud800\udfff" * 50,
+}
+
+
+def items(text: str) -> list[ThreadItem]:
+    diff = "\n".join(f"+{line}" for line in text.split("\n"))
+    return [
+        UserMessage(id="1", text=text, images=[text]),
+        ReasoningSummary(id="1", text=text),
+        CommandExecution(
+            id="1", command=text, aggregated_output=text, exit_code=1, status="failed"
+        ),
+        CommandExecution(id="1", command=f"bash -lc '{text}'", status="declined"),
+        FileChange(id="1", changes=[Change(path=text, kind="add")], status="failed"),
+        FileChange(id="1", changes=[Change(path=text, kind="add")], status="completed"),
+        FileChange(
+            id="1",
+            changes=[],
+            status="completed",
+            diff=f"diff --git a/{text} b/{text}\nrename to {text}\n@@ -1,9000 +1,9000 @@\n{diff}",
+        ),
+        TodoList(id="1", explanation=text, items=[TodoEntry(text=text, completed=False)]),
+        McpToolCall(
+            id="1",
+            server=text,
+            tool=text,
+            arguments={text: [text]},
+            result={"content": [{"type": "text", "text": text}]},
+            status="completed",
+        ),
+        McpToolCall(id="1", server="a", tool="b", arguments=text, error={"message": text}),
+        WebSearch(id="1", query=text),
+        ErrorItem(id="1", message=text),
+        AgentMessage(id="1", text=text),
+        AgentMessage(id="1", text=f"- a\n  ```py\n  {text[:1000]}"),
+    ]
+
+
+def is_harmless(row: str, width: int) -> bool:
+    text = re.sub(r"\x1b\[[0-9;]*m", "", row)
+    columns = sum(get_cwidth(char) for char in text)
+    return (
+        columns <= width and re.search("[\x00-\x1f\x7f-\x9f\u202e\u2066\u200f\u2028]", text) is None
+    )
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("width", [3, 20, 60])
+def test_hostile_text_stays_in_its_rows(name: str, width: int) -> None:
+    for item in items(HOSTILE[name]):
+        shown = Shown(width, Theme())
+        shown.tell(ItemStarted(item), CommandOutputDelta("1", HOSTILE[name]))
+        live = shown.live(10)
+        assert len(live) <= 10
+        shown.complete(item)
+        wrong = [row for row in (*live, *shown.lines) if not is_harmless(row, width)]
+        assert wrong[:3] == []
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_without_unicode_all_is_ascii(name: str) -> None:
+    for item in items(HOSTILE[name][:500]):
+        shown = Shown(40, Theme(unicode=False, dumb=True, color=False))
+        shown.complete(item)
+        assert shown.text.isascii()
+        assert shown.text.replace("\n", "").isprintable()
+
+
+def test_a_megabyte_is_shown_at_once() -> None:
+    for item in items("some words, and then more of them\n" * 30_000)[:-2]:
+        shown = Shown(60, Theme())
+        before = time.process_time()
+        shown.complete(item)
+        # Far more than it takes: the machine may be slow.
+        assert time.process_time() - before < 0.5, item.type
+        assert len(shown.text) < 50_000
+
+
+def test_words_that_say_the_same_stand_for_what_ascii_lacks() -> None:
+    shown = Shown(theme=Theme(unicode=False, dumb=True, color=False))
+    shown.answer("\u201cÇa\u201d \u2013 it\u2019s → 漢字 ✔…")
+    assert shown.lines == ['* "Ca" - it\'s -> ???? x...']
+
+
+def test_a_dumb_terminal_gets_no_sequences_and_no_color_no_colours() -> None:
+    dumb = Shown(theme=terminal_theme({"TERM": "dumb", "LANG": "C.UTF-8"}))
+    gray = Shown(theme=terminal_theme({"TERM": "xterm", "LANG": "C.UTF-8", "NO_COLOR": "1"}))
+    for shown in (dumb, gray):
+        shown.answer("**bold** `code`\n\n```py\nif 1: pass\n```\n")
+    assert "\x1b" not in dumb.text
+    assert set(re.findall(r"\x1b\[[0-9;]*m", gray.text)) <= {"\x1b[0m", "\x1b[1m", "\x1b[2m"}
+    assert "\x1b[1m" in gray.text
