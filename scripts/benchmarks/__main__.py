@@ -15,6 +15,7 @@ from scripts.benchmarks.figures import HEADING, rows
 from scripts.benchmarks.samples import Benchmark, Sample
 from scripts.benchmarks.sandbox import sandbox
 from scripts.benchmarks.server import BenchmarkServer
+from scripts.benchmarks.terminal import terminal
 
 _ROOT = Path(__file__).resolve().parents[2]
 
@@ -29,6 +30,7 @@ _BENCHMARKS: dict[str, tuple[Benchmark, int]] = {
     "resume": (samples.resume, 5),
     "many": (samples.many, 5),
     "sandbox": (sandbox, 20),
+    "terminal": (terminal, 3),
     "patch": (patches.patch, 5),
     "patch-worst": (patches.worst, 5),
 }

@@ -88,19 +88,23 @@ class Place:
     home: Path
     repository: Path
 
-    def start(self, agent: Agent, *words: str) -> Running:
-        """`AGENT words…`, in an environment that has nothing of ours but the PATH."""
-        environment = {
+    def environment(self, **more: str) -> dict[str, str]:
+        """It has nothing of ours but the PATH."""
+        return {
             "PATH": os.environ["PATH"],
             "LANG": "C.UTF-8",
             "HOME": str(self.home),
             "CODEX_HOME": str(self.home),
             "MOCK_KEY": "none",
+            **more,
         }
+
+    def start(self, agent: Agent, *words: str) -> Running:
+        """`AGENT words…`"""
         return Running(
             [str(agent.program), *words],
             cwd=self.repository,
-            environment=environment,
+            environment=self.environment(),
             errors=self.home.with_name("errors"),
         )
 

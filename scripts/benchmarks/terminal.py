@@ -1,0 +1,177 @@
+"""A conversation in a terminal: a prompt is typed, and a long answer streams in."""
+
+import os
+import select
+import signal
+import struct
+import subprocess
+import termios
+import threading
+import time
+from fcntl import ioctl
+
+from codex_py.testing import (
+    Pause,
+    RecordedRequest,
+    Reply,
+    ev_completed,
+    ev_created,
+    ev_message,
+)
+from codex_py.testing.reply import Part
+from scripts.benchmarks.agent import PROMPT, Agent, Place, fresh_place
+from scripts.benchmarks.samples import Sample
+from scripts.benchmarks.server import BenchmarkServer
+
+_ANSWER_BYTES = 100_000
+_DELTAS = 5_000
+_DELTA_S = 0.002
+_END = "Worked"
+"""Begins the line that says how long the turn took."""
+_MODEL = "mock-model"
+"""Stands in the last line as soon as something can be typed. Of one that Codex knows it would say first that
+there is a better one."""
+_ROWS, _COLUMNS = 40, 120
+_QUIET_S = 0.7
+_DEADLINE_S = 90.0
+
+# What a terminal is asked when a program starts, and what it says.
+_QUESTIONS = {
+    b"\x1b[6n": b"\x1b[1;1R",
+    b"\x1b[c": b"\x1b[?62;c",
+    b"\x1b[?u": b"\x1b[?0u",
+    b"\x1b]10;?": b"\x1b]10;rgb:cccc/cccc/cccc\x1b\\",
+    b"\x1b]11;?": b"\x1b]11;rgb:0000/0000/0000\x1b\\",
+}
+
+_SECTION = """\
+## What the loader does
+
+It reads `config.toml` from the **home folder** and then from each folder between the root of the repository
+and the working directory. A value that is set in a closer file wins; see [the manual](https://example.com).
+
+- first, `load_layers()` collects what there is
+- then each layer is checked by *itself*, so that the message names the file
+
+```python
+def merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    result = dict(base)
+    for key, value in over.items():
+        old = result.get(key)
+        result[key] = merge(old, value) if isinstance(old, dict) else value
+    return result
+```
+
+| key | type | default |
+|-----|------|---------|
+| `model` | string | `gpt-5.5` |
+| `timeout_ms` | integer | 10000 |
+
+"""
+
+
+def terminal(server: BenchmarkServer, agent: Agent) -> Sample:
+    with fresh_place(server.play(_conversation)) as place:
+        config = place.home / "config.toml"
+        text = config.read_text(encoding="utf-8").replace("gpt-5.5", _MODEL)
+        text += f'[projects."{place.repository}"]\ntrust_level = "trusted"\n'
+        config.write_text(text, encoding="utf-8")
+        return {"terminal": _cpu_s(agent, place)}
+
+
+def _conversation() -> list[Reply]:
+    # Codex asks for a title of the thread as well.
+    return [_answer] * 3  # pyright: ignore[reportReturnType]  # a reply may be a function
+
+
+def _answer(request: RecordedRequest) -> Reply:
+    if "format" in request.body.get("text", {}):
+        return Reply(events=[ev_created(), *ev_message('{"title": "Done"}'), ev_completed()])
+    text = (_SECTION * (_ANSWER_BYTES // len(_SECTION) + 1))[:_ANSWER_BYTES]
+    parts: list[Part] = []
+    pauses: list[Pause] = []
+    for event in [ev_created(), *ev_message(text, pieces=_DELTAS), ev_completed()]:
+        parts.append(event)
+        if event["type"] == "response.output_text.delta":
+            pauses.append(Pause())
+            parts.append(pauses[-1])
+    threading.Thread(target=_release, args=(pauses,), daemon=True).start()
+    return Reply(events=parts)
+
+
+def _release(pauses: list[Pause]) -> None:
+    """Let one delta go out after the other, at an even pace however long each takes."""
+    due = time.monotonic()
+    for pause in pauses:
+        pause.reached.wait()
+        due += _DELTA_S
+        time.sleep(max(0, due - time.monotonic()))
+        pause.until.set()
+
+
+def _cpu_s(agent: Agent, place: Place) -> float:
+    """Processor time of the whole program, with that of its children."""
+    options = ["-s", "danger-full-access"]
+    if agent.name == "peer":
+        # Its work would be done by a process that is not its child.
+        options += ["--no-daemon", "-c", "check_for_update_on_startup=false"]
+    master, slave = os.openpty()
+    ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", _ROWS, _COLUMNS, 0, 0))
+    process = subprocess.Popen(
+        [str(agent.program), *options],
+        cwd=place.repository,
+        env=place.environment(TERM="xterm-256color"),
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        start_new_session=True,
+    )
+    os.close(slave)
+    deadline = time.monotonic() + _DEADLINE_S
+    try:
+        _read_until(master, _MODEL.encode(), deadline)
+        os.write(master, PROMPT.encode())
+        _read_until(master, PROMPT.split()[-1].encode(), deadline)
+        os.write(master, b"\r")
+        _read_until(master, _END.encode(), deadline)
+        os.write(master, b"\x04")
+        while process.returncode is None:
+            _read(master, 0.05)
+            pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+            if pid:
+                process.returncode = os.waitstatus_to_exitcode(status)
+                return usage.ru_utime + usage.ru_stime
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"{agent.program} does not end")
+        raise RuntimeError(f"{agent.program} ended at once")
+    finally:
+        if process.returncode is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        os.close(master)
+
+
+def _read_until(master: int, text: bytes, deadline: float) -> None:
+    """Until the text has been written, and nothing is any more."""
+    seen = b""
+    while True:
+        data = _read(master, _QUIET_S)
+        if not data and text in seen:
+            return
+        seen = (seen[-100:] if text not in seen else text) + data
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"waited for {text!r} in vain; last was {seen[-300:]!r}")
+
+
+def _read(master: int, timeout_s: float) -> bytes:
+    ready, _, _ = select.select([master], [], [], timeout_s)
+    if not ready:
+        return b""
+    try:
+        data = os.read(master, 65536)
+    except OSError:
+        return b""
+    for question, answer in _QUESTIONS.items():
+        if question in data:
+            os.write(master, answer)
+    return data
