@@ -15,14 +15,14 @@ from codex_py.config.mcp import McpServerConfig
 from codex_py.mcp.server import McpServer
 from codex_py.mcp.servers import McpServers
 from codex_py.mcp.settings import HttpTransport, ServerSettings, StdioTransport, Transport
+from codex_py.mcp_login import session_auth
 from codex_py.process.piped import PipedProcess, PipedProcesses
 from codex_py.protocol.elicitation import Elicitor
 from codex_py.protocol.stream import ModelClient, Prompt, ResponseEvent
 from codex_py.tools.mcp_catalogue import McpCatalogue
 
 if TYPE_CHECKING:
-    import httpx2
-
+    from codex_py.mcp.settings import MakeAuth
     from codex_py.tools.base import Tool
 
 _INHERITED: Final = frozenset(
@@ -30,12 +30,8 @@ _INHERITED: Final = frozenset(
 )
 """Of our own variables, beside the `LC_` ones, what a server gets unasked: no keys, as in Codex."""
 
-Authorize: TypeAlias = "Callable[[str, McpServerConfig], httpx2.Auth | None]"
-"""Whoever logs in to the server of a name, or None where nobody needs to."""
-
-
-def _nobody(_name: str, _config: McpServerConfig) -> None:
-    return None
+Authorize: TypeAlias = "Callable[[Config, str], MakeAuth | None]"
+"""What signs the requests to the server of a name, or None where they need no login."""
 
 
 class SessionServers:
@@ -48,22 +44,22 @@ class SessionServers:
         *,
         elicitor: Elicitor,
         warn: Callable[[str], None],
-        authorize: Authorize = _nobody,
+        authorize: Authorize = session_auth,
     ) -> None:
         self._configs = {name: c for name, c in config.mcp_servers.items() if c.enabled}
         self._processes = PipedProcesses()
         settings = (
-            _settings(name, server, config.cwd, environment, authorize, warn)
+            _settings(name, server, config.cwd, environment, authorize(config, name), warn)
             for name, server in self._configs.items()
         )
-        self._servers = McpServers(
+        self.servers = McpServers(
             [McpServer(s, spawn=self._spawn, elicitor=elicitor, warn=warn) for s in settings]
         )
-        self._catalogue = McpCatalogue(self._servers)
+        self._catalogue = McpCatalogue(self.servers)
 
     def start(self) -> None:
         """Start all, in the running loop, and return at once."""
-        self._servers.start()
+        self.servers.start()
 
     async def require(self) -> None:
         """Wait for those without which there is no session.
@@ -71,11 +67,11 @@ class SessionServers:
         Raises:
             CodexError: one of them is not to be had.
         """
-        await self._servers.require()
+        await self.servers.require()
 
     def offered_by(self, model: ModelClient) -> ModelClient:
         """The model's client, whose requests wait for the servers and offer their tools."""
-        return _OfferingClient(model, self._servers, self._catalogue)
+        return _OfferingClient(model, self.servers, self._catalogue)
 
     def tools(self) -> "Sequence[Tool[Any]]":
         """Tools of our own that concern all servers."""
@@ -83,18 +79,18 @@ class SessionServers:
         from codex_py.tools.mcp_resources import resource_tools  # noqa: PLC0415
         from codex_py.tools.mcp_search import ToolSearch  # noqa: PLC0415
 
-        return [*resource_tools(self._servers), ToolSearch(self._catalogue)]
+        return [*resource_tools(self.servers), ToolSearch(self._catalogue)]
 
     def tool_finder(self, image_detail: str) -> "Callable[[str], Tool[Any] | None]":
         """Finds the tool of a server by the name that a model writes."""
         from codex_py.tools.mcp_tool import McpTools  # noqa: PLC0415
 
-        return McpTools(self._servers, self._configs, image_detail=image_detail).find
+        return McpTools(self.servers, self._configs, image_detail=image_detail).find
 
     async def aclose(self) -> None:
         """End all servers, and every process of theirs."""
         try:
-            await self._servers.aclose()
+            await self.servers.aclose()
         finally:
             self._processes.close()
 
@@ -128,7 +124,7 @@ def _settings(
     config: McpServerConfig,
     cwd: Path,
     environment: Mapping[str, str],
-    authorize: Authorize,
+    make_auth: "MakeAuth | None",
     warn: Callable[[str], None],
 ) -> ServerSettings:
     transport: Transport
@@ -140,8 +136,8 @@ def _settings(
         )
     else:
         assert config.url is not None
-        headers = _headers(name, config, environment, warn)
-        transport = HttpTransport(config.url, headers, authorize(name, config))
+        headers = server_headers(name, config, environment, warn)
+        transport = HttpTransport(config.url, headers, make_auth)
     return ServerSettings(
         name=name,
         transport=transport,
@@ -163,12 +159,13 @@ def _server_environment(config: McpServerConfig, environment: Mapping[str, str])
     return {**inherited, **config.env}
 
 
-def _headers(
+def server_headers(
     name: str,
     config: McpServerConfig,
     environment: Mapping[str, str],
     warn: Callable[[str], None],
 ) -> dict[str, str]:
+    """What goes with every request to a server at an address; `warn` is told of a token that is not there."""
     headers = dict(config.http_headers)
     for header, variable in config.env_http_headers.items():
         if value := environment.get(variable):

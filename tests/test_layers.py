@@ -11,7 +11,7 @@ LAYERS = [
     {"model", "patch", "process", "sandbox", "rollout", "config", "execpolicy", "mcp"},
     {"tools"},
     {"core"},
-    {"app", "mcp_servers", "patching", "thread", "toolbox"},
+    {"app", "mcp_login", "mcp_servers", "patching", "thread", "toolbox"},
     {"frontends", "testing", "__main__"},
 ]
 """Each imports what is before it, and no sibling but those of the first and the last two layers."""
@@ -19,9 +19,10 @@ LAYERS = [
 CORE_MAY_IMPORT = {"errors", "protocol", "instructions", "core"}
 FRONTENDS_MAY_IMPORT = {
     *("app", "patching", "core", "protocol", "config", "errors", "instructions", "frontends"),
+    *("mcp_login", "mcp_servers"),
     *("patch", "sandbox", "execpolicy", "rollout", "process", "programs"),
 }
-"""The last six, because they are used without a session too."""
+"""The last eight, because they are used without a session too."""
 
 
 def imports() -> Iterator[tuple[str, str, str]]:

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 from codex_py.config.environment import ShellEnvironmentPolicy
 from codex_py.config.files import read_required_text
 from codex_py.config.layers import SYSTEM_CONFIG, read_layers
-from codex_py.config.mcp import McpServerConfig, mcp_servers
+from codex_py.config.mcp import McpServerConfig, StoreKind, mcp_servers
 from codex_py.config.paths import inside_git
 from codex_py.config.project_trust import ProjectTrust
 from codex_py.config.schema import DEFAULTS
@@ -96,6 +96,11 @@ class Config:
     """`[tools.web_search]`: `context_size`, `allowed_domains`, `location`."""
     update_plan_enabled: bool | None
     mcp_servers: Mapping[str, McpServerConfig]
+    mcp_oauth_credentials_store: StoreKind
+    mcp_oauth_callback_port: int | None
+    """At which a browser comes back from a login; None for any that is free."""
+    mcp_oauth_callback_url: str | None
+    """Where a browser is sent instead, if that is what leads to this machine."""
 
     notify: tuple[str, ...] | None
     history_persistence: Literal["save-all", "none"]
@@ -232,6 +237,9 @@ def load_config(
         web_search_options=web_search_tool if isinstance(web_search_tool, dict) else {},
         update_plan_enabled=get("tools.update_plan.enabled"),
         mcp_servers=servers,
+        mcp_oauth_credentials_store=values.get("mcp_oauth_credentials_store", "auto"),
+        mcp_oauth_callback_port=get("mcp_oauth_callback_port"),
+        mcp_oauth_callback_url=get("mcp_oauth_callback_url"),
         notify=None if notify is None else tuple(notify),
         history_persistence=get("history.persistence"),
         hide_agent_reasoning=get("hide_agent_reasoning"),

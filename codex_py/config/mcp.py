@@ -13,6 +13,10 @@ ApprovalMode: TypeAlias = Literal["auto", "prompt", "writes", "approve"]
 """When a call is asked about: as the policies and the tool's own hints say, always, unless the tool only
 reads, never."""
 
+StoreKind: TypeAlias = Literal["auto", "file", "keyring"]
+"""Where logins are kept. `auto` is the keyring of the system where the Python package `keyring` is installed
+and works, and a file elsewhere."""
+
 DEFAULT_STARTUP_TIMEOUT_S: Final = 10.0
 DEFAULT_TOOL_TIMEOUT_S: Final = 300.0
 

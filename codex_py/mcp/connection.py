@@ -5,7 +5,6 @@ list for one odd tool, and the result of a call, which may have changed somethin
 is not what the server's own schema promises. So results are the server's own JSON.
 """
 
-import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -22,17 +21,13 @@ from codex_py import __version__
 from codex_py.mcp.http import http_streams
 from codex_py.mcp.process import ServerProcess
 from codex_py.mcp.request import OnProgress, RequestFailed
+from codex_py.mcp.sdk_log import keep_sdk_quiet
 from codex_py.mcp.settings import HttpTransport, Transport
 from codex_py.mcp.stdio import stdio_streams
 from codex_py.mcp.tools import ServerTool, server_tool
 from codex_py.protocol.elicitation import Elicitation, ElicitationAnswer
 
 MAX_TOOLS = 20_000
-
-# The SDK tells by logging what it also raises, and without a handler that ends on our stderr.
-for _name in ("client", "mcp"):
-    logging.getLogger(_name).addHandler(logging.NullHandler())
-    logging.getLogger(_name).propagate = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +40,10 @@ class Listener:
     """The connection has ended, and why, where that is not for the process to say. Called at least once."""
     noise: Callable[[str], None]
     """Something on stdout that is no message."""
-    refused: Callable[[int], None]
+    answered: Callable[[int], None]
     """A request came back with this HTTP status."""
+    login_problem: Callable[[str | None], None]
+    """Why the server turns us away, or None: it does not any more."""
 
 
 class Connection:
@@ -121,8 +118,9 @@ async def connect(
         RequestFailed: the server does not want to, or speaks another protocol.
         ExceptionGroup: an HTTP exchange failed, then or later.
     """
+    keep_sdk_quiet()
     if isinstance(transport, HttpTransport):
-        opened = http_streams(transport, listener.refused)
+        opened = http_streams(transport, listener.answered, listener.login_problem)
     else:
         assert process is not None
         opened = stdio_streams(process, on_noise=listener.noise, on_end=listener.lost)

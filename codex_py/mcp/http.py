@@ -17,21 +17,23 @@ _READ_TIMEOUT_S = 3600.0
 
 @asynccontextmanager
 async def http_streams(
-    transport: HttpTransport, on_refusal: Callable[[int], None]
+    transport: HttpTransport,
+    on_status: Callable[[int], None],
+    on_login_problem: Callable[[str | None], None],
 ) -> AsyncGenerator[TransportStreams]:
-    """Open the transport of the SDK. `on_refusal` is told the status of every POST that is refused.
+    """Open the transport of the SDK. `on_status` is told the status of every answer to a POST.
 
     Where an exchange fails, leaving the context raises why, in an exception group.
     """
 
     async def note_status(response: httpx2.Response) -> None:
-        if response.request.method == "POST" and response.status_code >= 400:
-            on_refusal(response.status_code)
+        if response.request.method == "POST":
+            on_status(response.status_code)
 
     client = httpx2.AsyncClient(
         headers=dict(transport.headers),
         timeout=httpx2.Timeout(_CONNECT_TIMEOUT_S, read=_READ_TIMEOUT_S),
-        auth=transport.auth,
+        auth=transport.make_auth and transport.make_auth(on_login_problem),
         event_hooks={"response": [note_status, _bound]},
     )
     async with (

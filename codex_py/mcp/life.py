@@ -22,8 +22,9 @@ class Life:
         self.is_lost = False
         self.because: str | None = None
         """Why it was lost, where that is not for the process to say."""
-        self.http_status: str | None = None
-        """Of the latest request that was refused, as `HTTP 404 Not Found`."""
+        self.login_problem: str | None = None
+        """Why the server turns us away."""
+        self._http_status: str | None = None
         self._epitaph = ""
         self._buried = asyncio.Event()
 
@@ -31,28 +32,42 @@ class Life:
         self, method: str, params: Mapping[str, Any], on_progress: OnProgress | None
     ) -> dict[str, Any]:
         assert self.connection is not None
-        self.http_status = None
+        self._http_status = None
         try:
             return await self.connection.request(method, params, on_progress)
         except RequestFailed as error:
             if error.code == "ConnectionLost":
                 await self._buried.wait()
                 raise RequestFailed(self._epitaph, "ConnectionLost") from error
-            if self.http_status is None:
+            if self.refusal is None:
                 raise
-            raise RequestFailed(f"{error} ({self.http_status})") from error
+            raise RequestFailed(f"{error} ({self.refusal})") from error
+
+    @property
+    def refusal(self) -> str | None:
+        """How the latest request that was refused came back: `HTTP 404 Not Found`."""
+        if self._http_status is None or self.login_problem is None:
+            return self._http_status
+        return f"{self._http_status}; {self.login_problem}"
 
     def lose(self, because: str | None) -> None:
         self.is_lost = True
         self.because = because or self.because
         self.over.set()
 
-    def refused(self, status: int) -> None:
+    def answered(self, status: int) -> None:
+        if status < HTTPStatus.BAD_REQUEST:
+            # What was refused before has been signed anew.
+            self._http_status = None
+            return
         try:
             phrase = f" {HTTPStatus(status).phrase}"
         except ValueError:
             phrase = ""
-        self.http_status = f"HTTP {status}{phrase}"
+        self._http_status = f"HTTP {status}{phrase}"
+
+    def has_login_problem(self, problem: str | None) -> None:
+        self.login_problem = problem
 
     def bury(self, epitaph: str) -> None:
         """Tell those whose requests it took along."""

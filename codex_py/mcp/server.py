@@ -170,7 +170,14 @@ class McpServer:
                 # Whoever calls from now on waits for what becomes of it.
                 self._settled.clear()
 
-        listener = Listener(self._elicit, self._tools_changed, lost, self._noise, life.refused)
+        listener = Listener(
+            elicit=self._elicit,
+            tools_changed=self._tools_changed,
+            lost=lost,
+            noise=self._noise,
+            answered=life.answered,
+            login_problem=life.has_login_problem,
+        )
         process, has_exited = self._process, False
         try:
             async with AsyncExitStack() as stack:
@@ -192,7 +199,7 @@ class McpServer:
                 has_exited = process.exited.is_set()
                 await process.stop()
         if process is None:
-            return end if life.http_status is None else f"answered with {life.http_status}"
+            return end if life.refusal is None else f"answered with {life.refusal}"
         if life.because is not None:
             return life.because
         if has_exited or life.is_lost:

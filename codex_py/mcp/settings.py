@@ -1,6 +1,6 @@
 """What it takes to reach an MCP server, with every name looked up. LIGHT."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -19,14 +19,19 @@ class StdioTransport:
     """All that it gets."""
 
 
+MakeAuth: TypeAlias = "Callable[[Callable[[str | None], None]], httpx2.Auth]"
+"""Makes what signs every request to a server. It tells the callable why the server turns us away, and with
+None that it does not any more."""
+
+
 @dataclass(frozen=True, slots=True)
 class HttpTransport:
     """A server at an address: Streamable HTTP."""
 
     url: str
     headers: Mapping[str, str]
-    auth: "httpx2.Auth | None" = None
-    """Signs every request and may log in on the way, as `mcp.client.auth.OAuthClientProvider` does."""
+    make_auth: "MakeAuth | None" = None
+    """Called once for each connection, when the SDK is loaded."""
 
 
 Transport: TypeAlias = StdioTransport | HttpTransport

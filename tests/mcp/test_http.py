@@ -100,9 +100,13 @@ class Signed(httpx2.Auth):
         yield request
 
 
+def signed(_: object) -> Signed:
+    return Signed()
+
+
 def test_whoever_logs_in_signs_every_request(tmp_path: Path) -> None:
     async def run(url: str) -> None:
-        async with started(tmp_path, others=[server(url, auth=Signed())]) as it:
+        async with started(tmp_path, others=[server(url, make_auth=signed)]) as it:
             await it.call("web", "echo")
 
     with http_mcp_server() as http:

@@ -50,7 +50,7 @@ def http_mcp_server(**settings: Any) -> Generator[HttpMcpServer]:
             elif "id" not in body:
                 self._send(202, b"", "text/plain")
             else:
-                answer = {"jsonrpc": "2.0", "id": body["id"], "result": _result(state, body)}
+                answer = {"jsonrpc": "2.0", "id": body["id"], "result": result(state, body)}
                 data = json.dumps(answer).encode()
                 if state.stream:
                     data = b"event: message\ndata: " + data + b"\n\n"
@@ -91,7 +91,7 @@ def http_mcp_server(**settings: Any) -> Generator[HttpMcpServer]:
             thread.join()
 
 
-def _result(state: HttpMcpServer, message: dict[str, Any]) -> dict[str, Any]:
+def result(state: HttpMcpServer, message: dict[str, Any]) -> dict[str, Any]:
     match message["method"]:
         case "initialize":
             return {
@@ -99,6 +99,8 @@ def _result(state: HttpMcpServer, message: dict[str, Any]) -> dict[str, Any]:
                 "capabilities": {"tools": {}},
                 "serverInfo": {"name": "http", "version": "1"},
             }
+        case "ping":
+            return {}
         case "tools/list":
             return {"tools": [{"name": "echo", "inputSchema": {"type": "object"}}]}
         case _:

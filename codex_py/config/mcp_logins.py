@@ -1,0 +1,121 @@
+"""Where logins to MCP servers are kept: a file of the user's alone, or the keyring of the system. LIGHT.
+
+Each login has a folder below `$CODEX_HOME/codex-py/mcp-logins`, which programs lock while they renew it.
+"""
+
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager, suppress
+from hashlib import sha256
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from codex_py.config.files import locked, read_text, replace_text
+from codex_py.config.mcp import StoreKind
+from codex_py.errors import ConfigError
+
+_SERVICE = "codex-py MCP login"
+
+
+class StoredLogins:
+    """The login to the server of one name at one address. Implements `LoginStore` of `codex_py.mcp`."""
+
+    def __init__(self, home: Path, kind: StoreKind, name: str, url: str) -> None:
+        # The address too: tokens are never sent to another server that has the name by then.
+        self._key = f"{name}|{sha256(url.encode()).hexdigest()[:16]}"
+        self._folder = home / "codex-py" / "mcp-logins" / sha256(self._key.encode()).hexdigest()
+        self._kind: StoreKind = kind
+
+    def read(self) -> str | None:
+        """
+        Raises:
+            ConfigError: it can not be looked at.
+        """
+        if (ring := self._keyring()) is not None:
+            with self._tolerating():
+                if (text := ring.get_password(_SERVICE, self._key)) is not None:
+                    return text
+        return None if self._kind == "keyring" else read_text(self._file)
+
+    def write(self, text: str) -> None:
+        """
+        Raises:
+            ConfigError: it can not be kept.
+        """
+        if (ring := self._keyring()) is not None:
+            with self._tolerating():
+                ring.set_password(_SERVICE, self._key, text)
+                self._file.unlink(missing_ok=True)
+                return
+        try:
+            self._make_folder()
+            replace_text(self._file, text)
+        except OSError as error:
+            raise ConfigError(f"{self._file} can not be written: {error.strerror}") from error
+
+    def remove(self) -> bool:
+        """
+        Raises:
+            ConfigError: it can not be removed.
+        """
+        found = False
+        if (ring := self._keyring()) is not None:
+            with self._tolerating():
+                if ring.get_password(_SERVICE, self._key) is not None:
+                    ring.delete_password(_SERVICE, self._key)
+                    found = True
+        try:
+            self._file.unlink()
+            found = True
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise ConfigError(f"{self._file} can not be removed: {error.strerror}") from error
+        return found
+
+    @contextmanager
+    def locked(self) -> Generator[None]:
+        """
+        Raises:
+            ConfigError: there is no place for the lock.
+        """
+        with ExitStack() as stack:
+            try:
+                self._make_folder()
+                stack.enter_context(locked(self._folder))
+            except OSError as error:
+                raise ConfigError(f"{self._folder} can not be used: {error.strerror}") from error
+            yield
+
+    @property
+    def _file(self) -> Path:
+        return self._folder / "login.json"
+
+    def _make_folder(self) -> None:
+        self._folder.parent.parent.mkdir(parents=True, exist_ok=True)
+        for folder in (self._folder.parent, self._folder):
+            with suppress(FileExistsError):
+                folder.mkdir(mode=0o700)
+
+    def _keyring(self) -> Any:
+        """The module of the package; None where it is not to be used."""
+        if self._kind == "file":
+            return None
+        if find_spec("keyring") is not None:
+            return import_module("keyring")
+        if self._kind == "keyring":
+            raise ConfigError(
+                '`mcp_oauth_credentials_store = "keyring"` needs the Python package `keyring`'
+            )
+        return None
+
+    @contextmanager
+    def _tolerating(self) -> Generator[None]:
+        """With `auto`, the file does what the keyring can not: many machines have one that is locked."""
+        try:
+            yield
+        except Exception as error:
+            # The package has backends of others, which raise what they like.
+            if self._kind == "keyring":
+                raise ConfigError(f"the keyring can not be used: {error}") from error

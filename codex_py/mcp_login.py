@@ -1,0 +1,219 @@
+"""Logins to MCP servers: made, used by sessions, told of, and forgotten. Part of the composition root. LIGHT."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+
+from codex_py.config.config import Config
+from codex_py.config.mcp import McpServerConfig
+from codex_py.config.mcp_logins import StoredLogins
+from codex_py.errors import CodexError
+from codex_py.mcp.callback import PATH, callback_server
+
+if TYPE_CHECKING:
+    import httpx2
+
+    from codex_py.mcp.settings import MakeAuth
+
+AuthStatus: TypeAlias = Literal["unsupported", "not_logged_in", "bearer_token", "o_auth", "unknown"]
+"""As `mcp list --json` of Codex 0.169 has them. `unsupported` is also a server that asks for no login."""
+
+_PROBE_TIMEOUT_S = 5.0
+
+
+def how_to_log_in(name: str) -> str:
+    return f"log in with `codex-py mcp login {name}`"
+
+
+def stored_login(config: Config, name: str) -> StoredLogins | None:
+    """Where the login to a server is kept; None for one that no login of ours is for."""
+    server = config.mcp_servers[name]
+    if server.url is None or server.auth not in {None, "oauth"} or _has_token(server):
+        return None
+    return StoredLogins(config.home, config.mcp_oauth_credentials_store, name, server.url)
+
+
+def session_auth(config: Config, name: str) -> "MakeAuth | None":
+    """What signs the requests of a session to a server; None for one that no login of ours is for."""
+    store = stored_login(config, name)
+    if store is None:
+        return None
+
+    def make(on_problem: Callable[[str | None], None]) -> "httpx2.Auth":
+        # Loaded when the SDK is, which it is made of.
+        from codex_py.mcp.session_auth import StoredLogin  # noqa: PLC0415
+
+        return StoredLogin(store, how_to_log_in(name), on_problem)
+
+    return make
+
+
+class LoginScreen(Protocol):
+    """Stands between a login and the user."""
+
+    def visit(self, address: str) -> None:
+        """Have the user go to an address."""
+        ...
+
+    async def pasted(self) -> str:
+        """The next line that the user gives, for where no browser reaches this machine. Waits for ever
+        where there will be none."""
+        ...
+
+    def refuse(self, reason: str) -> None:
+        """What came in last is not what is waited for."""
+        ...
+
+
+async def log_in(
+    config: Config,
+    name: str,
+    screen: LoginScreen,
+    *,
+    headers: Mapping[str, str],
+    scopes: Sequence[str] = (),
+    timeout_s: float = 300.0,
+) -> None:
+    """Have the user log in to a server, and keep the login.
+
+    Args:
+        headers: of requests to the server.
+        scopes: in place of the configured ones.
+
+    Raises:
+        CodexError: there is no login.
+    """
+    server, store = config.mcp_servers[name], stored_login(config, name)
+    if server.url is None:
+        raise CodexError("OAuth login is only supported for streamable HTTP servers.")
+    if store is None:
+        raise CodexError(
+            f"MCP server `{name}` has a token in its configuration, and needs no login"
+        )
+    # Some 500 ms, which no other command needs to spend.
+    from codex_py.mcp.oauth import LoginRequest  # noqa: PLC0415
+    from codex_py.mcp.oauth import log_in as oauth_log_in  # noqa: PLC0415
+
+    answers = _Answers(screen)
+    try:
+        async with (
+            asyncio.timeout(timeout_s),
+            callback_server(config.mcp_oauth_callback_port or 0, answers.take) as port,
+        ):
+            request = LoginRequest(
+                server=name,
+                url=server.url,
+                headers=headers,
+                redirect_uri=config.mcp_oauth_callback_url or f"http://127.0.0.1:{port}{PATH}",
+                client_id=server.oauth_client_id,
+                scopes=tuple(scopes) or server.scopes,
+                resource=server.oauth_resource,
+            )
+            login = await oauth_log_in(request, answers.wait)
+    except TimeoutError as error:
+        raise CodexError(f"nobody logged in to `{name}` within {timeout_s:g} s") from error
+    except OSError as error:
+        raise CodexError(
+            f"can not listen on port {config.mcp_oauth_callback_port} of 127.0.0.1"
+            f" (`mcp_oauth_callback_port`): {error.strerror}"
+        ) from error
+    with store.locked():
+        store.write(login.model_dump_json())
+
+
+class _Answers:
+    """Waits for where the user is sent back to, by a browser or by hand."""
+
+    def __init__(self, screen: LoginScreen) -> None:
+        self._screen = screen
+        self._state = ""
+        self._answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    def take(self, address: str) -> bool:
+        """Whether this is the answer to this login."""
+        answer = parse_qs(urlsplit(address).query)
+        if "code" not in answer and "error" not in answer:
+            self._screen.refuse("that is not an address that ends a login")
+            return False
+        if not self._state or answer.get("state") != [self._state]:
+            self._screen.refuse("that is the answer to another login")
+            return False
+        if not self._answer.done():
+            self._answer.set_result(address)
+        return True
+
+    async def wait(self, address: str) -> str:
+        (self._state,) = parse_qs(urlsplit(address).query)["state"]
+        self._screen.visit(address)
+        typing = asyncio.create_task(self._typed())
+        try:
+            return await self._answer
+        finally:
+            typing.cancel()
+
+    async def _typed(self) -> None:
+        while not self.take(await self._screen.pasted()):
+            pass
+
+
+@dataclass(frozen=True, slots=True)
+class _Probe:
+    name: str
+    url: str
+    headers: Mapping[str, str]
+
+
+async def auth_statuses(
+    config: Config, headers: Callable[[str], Mapping[str, str]]
+) -> dict[str, AuthStatus]:
+    """How we stand with each server. Those that may want a login are asked, for up to 5 s, side by side.
+
+    Args:
+        headers: of requests to the server of a name.
+
+    Raises:
+        ConfigError: what is kept can not be looked at.
+    """
+    statuses: dict[str, AuthStatus] = {}
+    probes: list[_Probe] = []
+    for name, server in config.mcp_servers.items():
+        statuses[name] = "unsupported"
+        store = stored_login(config, name)
+        if server.url is None or not server.enabled:
+            continue
+        if store is None:
+            statuses[name] = "bearer_token" if _has_token(server) else "unsupported"
+        elif store.read() is not None:
+            statuses[name] = "o_auth"
+        else:
+            probes.append(_Probe(name, server.url, headers(name)))
+    if probes:
+        async with httpx.AsyncClient(timeout=_PROBE_TIMEOUT_S) as client:
+            found = await asyncio.gather(*(_probed(client, probe) for probe in probes))
+        statuses.update({p.name: s for p, s in zip(probes, found, strict=True)})
+    return statuses
+
+
+async def _probed(client: httpx.AsyncClient, probe: _Probe) -> AuthStatus:
+    # Begins no session, and changes nothing.
+    ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    accept = {"accept": "application/json, text/event-stream"}
+    try:
+        async with (
+            asyncio.timeout(_PROBE_TIMEOUT_S),
+            client.stream("POST", probe.url, json=ping, headers={**accept, **probe.headers}) as got,
+        ):
+            asks = got.status_code == HTTPStatus.UNAUTHORIZED
+    except (httpx.HTTPError, httpx.InvalidURL, TimeoutError):
+        return "unknown"
+    return "not_logged_in" if asks else "unsupported"
+
+
+def _has_token(server: McpServerConfig) -> bool:
+    headers = {*server.http_headers, *server.env_http_headers}
+    return server.bearer_token_env_var is not None or "authorization" in map(str.lower, headers)
