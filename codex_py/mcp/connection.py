@@ -1,4 +1,4 @@
-"""One connection to a server, over the official SDK. Importing this loads the SDK, some 500 ms.
+"""One connection to a server, over the official SDK. Loaded by `codex_py.mcp.sdk`.
 
 Requests go through the SDK's dispatcher, not through the typed methods of its session: those lose a whole
 list for one odd tool, and the result of a call, which may have changed something, where its structured part
@@ -18,7 +18,6 @@ from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from pydantic import ValidationError
 
 from codex_py import __version__
-from codex_py.mcp.http import http_streams
 from codex_py.mcp.process import ServerProcess
 from codex_py.mcp.request import OnProgress, RequestFailed
 from codex_py.mcp.sdk_log import keep_sdk_quiet
@@ -120,6 +119,9 @@ async def connect(
     """
     keep_sdk_quiet()
     if isinstance(transport, HttpTransport):
+        # 15 ms, which a server that is a process does not need.
+        from codex_py.mcp.http import http_streams  # noqa: PLC0415
+
         opened = http_streams(transport, listener.answered, listener.login_problem)
     else:
         assert process is not None

@@ -9,6 +9,7 @@ from codex_py.mcp.deadlines import Deadlines
 from codex_py.mcp.life import Life
 from codex_py.mcp.process import ServerProcess, Spawn
 from codex_py.mcp.request import OnProgress, RequestFailed
+from codex_py.mcp.sdk import load_client
 from codex_py.mcp.settings import ServerSettings, StdioTransport
 from codex_py.mcp.tools import ServerTool
 from codex_py.protocol.elicitation import Elicitation, ElicitationAnswer, Elicitor
@@ -161,7 +162,8 @@ class McpServer:
 
     async def _one_life(self, life: "Life") -> str:
         """Connect, and serve until it ends; how it did."""
-        # Some 500 ms, which the server needs as well to come up.
+        # Some 250 ms, which the server needs as well to come up.
+        await load_client()
         from codex_py.mcp.connection import Listener, connect  # noqa: PLC0415
 
         def lost(because: str | None) -> None:
