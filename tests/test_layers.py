@@ -11,7 +11,10 @@ LAYERS = [
     {"model", "patch", "process", "sandbox", "rollout", "config", "execpolicy", "mcp"},
     {"tools"},
     {"core"},
-    {"app", "mcp_login", "mcp_servers", "patching", "thread", "toolbox"},
+    {
+        *("app", "mcp_login", "mcp_servers", "model_access", "patching", "thread", "toolbox"),
+        "turn_settings",
+    },
     {"frontends", "testing", "__main__"},
 ]
 """Each imports what is before it, and no sibling but those of the first and the last two layers."""
@@ -19,7 +22,7 @@ LAYERS = [
 CORE_MAY_IMPORT = {"errors", "protocol", "instructions", "core"}
 FRONTENDS_MAY_IMPORT = {
     *("app", "patching", "core", "protocol", "config", "errors", "instructions", "frontends"),
-    *("mcp_login", "mcp_servers"),
+    *("mcp_login", "mcp_servers", "model_access", "turn_settings"),
     *("patch", "sandbox", "execpolicy", "rollout", "process", "programs"),
 }
 """The last eight, because they are used without a session too."""

@@ -3,13 +3,13 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from codex_py.app import known_models
 from codex_py.errors import CodexError
 from codex_py.frontends.human import sandbox_summary
 from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.commands.registry import Command
 from codex_py.frontends.tui.picker import Picker, Row, rows_with
 from codex_py.protocol.approval import ApprovalPolicy, SandboxMode
+from codex_py.turn_settings import known_models
 
 if TYPE_CHECKING:
     from codex_py.frontends.tui.program import Terminal

@@ -1,0 +1,95 @@
+"""What turns run with, from the configuration and what is known of the model.
+
+Part of the composition root.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from codex_py.config.config import Config
+from codex_py.core.settings import Choices, TurnSettings
+from codex_py.model.catalog import ModelInfo, listed_models
+from codex_py.protocol.approval import ApprovalPolicy
+from codex_py.tools.specs import tool_specs
+
+_COMPACT_AT_PERCENT = 90
+"""Of the model's window, as in Codex: a limit of the user's own only counts below."""
+
+
+def known_models(config: Config) -> list[str]:
+    """The models that a user may choose from, the configured one first.
+
+    Raises:
+        ConfigError: the configured catalogue can not be read.
+    """
+    return list(dict.fromkeys([config.model, *listed_models(config.model_catalog_json)]))
+
+
+def configured_choices(config: Config, add_dirs: Sequence[Path]) -> Choices:
+    """What a user has chosen in the configuration. `add_dirs`: writable folders beside those in it."""
+    return Choices(
+        model=config.model,
+        reasoning_effort=config.model_reasoning_effort,
+        reasoning_summary=config.model_reasoning_summary,
+        approval_policy=config.approval_policy or ApprovalPolicy.ON_REQUEST,
+        sandbox_policy=config.sandbox_policy(add_dirs),
+    )
+
+
+def turn_settings(
+    config: Config, provider_id: str, info: ModelInfo, choices: Choices
+) -> TurnSettings:
+    """The settings that follow from a user's choices."""
+    effort = choices.reasoning_effort or info.default_reasoning_effort
+    summary = choices.reasoning_summary or (None if info.known else "auto")
+    reasoning = {
+        "effort": info.ultra_effort if effort == "ultra" else effort,
+        "summary": summary,
+    }
+    reasoning = {
+        k: v for k, v in reasoning.items() if v is not None and (k, v) != ("summary", "none")
+    }
+    window = config.model_context_window or info.context_window
+    return TurnSettings(
+        model=info.slug,
+        provider=provider_id,
+        cwd=config.cwd,
+        approval_policy=choices.approval_policy,
+        sandbox_policy=choices.sandbox_policy,
+        context_window=window * info.effective_context_window_percent // 100,
+        reasoning_effort=choices.reasoning_effort,
+        reasoning_summary=choices.reasoning_summary,
+        reasoning=reasoning or None,
+        verbosity=info.default_verbosity and (config.model_verbosity or info.default_verbosity),
+        service_tier=config.service_tier,
+        image_detail=info.image_detail,
+        tools=tool_specs(
+            shell="disabled" if config.features.get("shell_tool") is False else info.shell_tool,
+            freeform_patch=info.freeform_apply_patch,
+            update_plan=config.update_plan_enabled is not False,
+            view_image=config.features.get("view_image") is not False,
+            web_search=_web_search(config, info),
+        ),
+        parallel_tool_calls=info.parallel_tool_calls,
+        auto_compact_token_limit=min(
+            window * _COMPACT_AT_PERCENT // 100,
+            config.model_auto_compact_token_limit or window,
+        ),
+    )
+
+
+def _web_search(config: Config, info: ModelInfo) -> dict[str, Any] | None:
+    if config.web_search == "disabled":
+        return None
+    search: dict[str, Any] = {"external_web_access": config.web_search == "live"}
+    if info.known:
+        search["search_content_types"] = ["text", "image"]
+    configured = config.web_search_options
+    if domains := configured.get("allowed_domains"):
+        search["filters"] = {"allowed_domains": domains}
+    if location := configured.get("location"):
+        search["user_location"] = {"type": "approximate", **location}
+    if size := configured.get("context_size"):
+        search["search_context_size"] = size
+    return search
