@@ -24,6 +24,8 @@ def test_a_new_folder_is_asked_about_and_enter_alone_does_not_trust_it(
 def test_a_folder_that_is_trusted_can_be_written_and_is_not_asked_about_again(
     start: Start, place: Workplace
 ) -> None:
+    # Whatever lies above it is no repository of this folder's.
+    (place.cwd / ".git").mkdir()
     with ScriptedServer(ANSWER) as server:
         program = start(server, trusted=False)
         program.wait_for("Do you trust what is in")
