@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 _FIELD = re.compile(r"([A-Za-z_][\w-]*)[ \t]*:(?:[ \t]+(.*?))?[ \t]*")
 _BLOCK = re.compile(r"[|>][+-]?\d?")
-_COMMENT = re.compile(r"[ \t]#.*")
+_COMMENT = re.compile(r"[ \t]+#.*")
 
 
 def front_matter(text: str) -> tuple[Mapping[str, str], str]:

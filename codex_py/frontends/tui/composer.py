@@ -82,6 +82,8 @@ class Composer:
         self._recalled = -1
         """Place in the history of what is shown; -1 for what is being written."""
         self._draft = ""
+        self.folds_bursts = not config.values.get("disable_paste_burst", False)
+        """Whether Enter with characters right behind it is part of a paste."""
         self.skills = Skills()
         self.history = _history(config)
         self.buffer = Buffer(

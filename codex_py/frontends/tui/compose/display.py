@@ -16,7 +16,6 @@ from codex_py.frontends.tui.render import Fragments
 _SPECIAL = re.compile(
     "[\t\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff\U00100000-\U0010ffff]"
 )
-_TAB = "    "
 
 
 class Display(Processor):
@@ -48,7 +47,7 @@ class Display(Processor):
             )
             if label is not None:
                 style += " class:accent"
-            text = label or (_TAB if character == "\t" else printable(character))
+            text = label or _plain(character)
             shown.append((style, text))
             places.append(places[-1] + len(text))
         last = len(places) - 1
@@ -57,3 +56,9 @@ class Display(Processor):
             lambda place: places[min(place, last)] + max(0, place - last),
             lambda column: min(bisect_right(places, column) - 1, last),
         )
+
+
+def _plain(character: str) -> str:
+    if character == "\t":
+        return "    "
+    return printable(character) if _SPECIAL.match(character) else character

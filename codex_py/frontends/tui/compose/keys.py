@@ -27,7 +27,8 @@ def composer_keys(composer: "Composer") -> KeyBindings:
     def _(event: KeyPressEvent) -> None:
         # Characters behind it that came at the same time were not typed: a terminal that does not mark
         # what is pasted sends it like this, and its first line alone should not go off.
-        if any(not isinstance(press.key, Keys) for press in event.key_processor.input_queue):
+        behind = event.key_processor.input_queue
+        if composer.folds_bursts and any(not isinstance(press.key, Keys) for press in behind):
             buffer.insert_text("\n")
         else:
             composer.enter()

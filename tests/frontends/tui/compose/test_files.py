@@ -1,0 +1,73 @@
+import asyncio
+import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from codex_py.frontends.tui.compose.files import FileIndex
+from codex_py.frontends.tui.compose.sources import quoted
+
+
+def search(folder: Path, *queries: str, use_git: bool = False) -> list[Sequence[str]]:
+    async def ask() -> list[Sequence[str]]:
+        index = FileIndex(folder, os.environ, use_git=use_git)
+        return [await index.search(query, 5) for query in queries]
+
+    return asyncio.run(ask())
+
+
+def make(folder: Path, *names: str) -> None:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch()
+
+
+def test_the_best_matches_come_first(tmp_path: Path) -> None:
+    names = ("test/main_case.py", "src/main.py", "src/domain.py", "main/x.py", "m/a/i/n.py", "z.md")
+    make(tmp_path, *names)
+    assert search(tmp_path, "main", "MAIN/", "src/d", "zz", "") == [
+        ["src/main.py", "test/main_case.py", "src/domain.py", "main/x.py", "m/a/i/n.py"],
+        ["main/x.py", "src/main.py", "test/main_case.py"][:1],
+        ["src/domain.py"],
+        [],
+        ["z.md", "main/x.py", "m/a/i/n.py", "src/main.py", "src/domain.py"],
+    ]
+
+
+def test_what_git_ignores_is_not_found(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    (tmp_path / ".gitignore").write_text("*.log\nout/\n", encoding="utf-8")
+    make(tmp_path, "a.py", "a.log", "out/a.py", ".hidden/a.py")
+    assert search(tmp_path, "a", use_git=True) == [["a.py", ".hidden/a.py"]]
+    # Without git, hidden folders are what is left out.
+    assert search(tmp_path, "a.py", use_git=False) == [["a.py", "out/a.py"]]
+
+
+def test_names_may_hold_anything(tmp_path: Path) -> None:
+    make(tmp_path, "new\nline.py", "\u00c4rger.py", "(.*)+$")
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/bad\xff.py")).touch()
+    assert search(tmp_path, "line", "rger", "(.*)+", "bad") == [
+        ["new\nline.py"],
+        ["\u00c4rger.py"],
+        ["(.*)+$"],
+        [],
+    ]
+
+
+def test_a_question_that_is_overtaken_ends(tmp_path: Path) -> None:
+    make(tmp_path, "a.py", "b.py")
+
+    async def ask() -> list[Sequence[str]]:
+        index = FileIndex(tmp_path, os.environ, use_git=False)
+        return list(await asyncio.gather(index.search("a.py", 5), index.search("b", 5)))
+
+    assert asyncio.run(ask()) == [(), ["b.py"]]
+
+
+def test_paths_are_quoted_where_they_would_not_be_told_apart() -> None:
+    assert [quoted(path) for path in ("src/a-b.py", "my file.md", 'a"b\n\x1b.md', "\u00fc.md")] == [
+        "src/a-b.py",
+        '"my file.md"',
+        '"a\\"b\\n\\u001b.md"',
+        "\u00fc.md",
+    ]
