@@ -145,6 +145,8 @@ def explored(shown: Shown) -> None:
         command("cd app && rg -n load . | head -20", aggregated_output="text"),
         command("ls", aggregated_output="app"),
         command("sed -n 1,20p setup.py; git status", aggregated_output="text"),
+        command("find . -delete"),
+        command("sed -n 1w/tmp/x setup.py"),
         command("cat missing", aggregated_output="no such file", exit_code=1, status="failed"),
     )
 

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
+from codex_py.execpolicy.safety import is_known_safe
 from codex_py.execpolicy.words import Command, plain_script
 from codex_py.frontends.tui.cells.layout import Hanging, below, folded, marked, stacked
 from codex_py.frontends.tui.plain import command_output, cut, one_line
+from codex_py.frontends.tui.status import duration
 from codex_py.frontends.tui.theme import Theme
 from codex_py.protocol.events import CommandExecution
 
@@ -19,7 +21,7 @@ _FAILED_TAIL = 10
 _MOST_READ = 4_000
 """Characters of a command that are looked at to see what it does."""
 
-_SILENT = {"cd", "pwd", "true", "wc", "sort", "uniq"}
+_SILENT = {"cd", "pwd", "true", "wc", "uniq"}
 """They say nothing of files, or only of what others have read."""
 _FILTERS = {"head", "tail"}
 _SHELL = re.compile(r"(?:\S*/)?(?:bash|zsh|sh|dash) -l?c (?=.)", re.DOTALL)
@@ -81,6 +83,9 @@ def explored(item: CommandExecution) -> list[tuple[str, str]]:
     script = script_of(item.command)
     if item.status != "completed" or item.exit_code != 0 or len(script) > _MOST_READ:
         return []
+    if not is_known_safe(("bash", "-c", script)):
+        # What it does beside looking is not to be passed over in silence.
+        return []
     looks: list[tuple[str, str]] = []
     for command in plain_script(script) or ():
         if command[0] in _SILENT or (command[0] in _FILTERS and not _files(command)):
@@ -111,8 +116,7 @@ def took(milliseconds: int) -> str:
         return f"{milliseconds}ms"
     if milliseconds < 10_000 and milliseconds % 1000:
         return f"{milliseconds / 1000:.1f}s"
-    minutes, seconds = divmod(milliseconds // 1000, 60)
-    return f"{minutes}m {seconds:02}s" if minutes else f"{seconds}s"
+    return duration(milliseconds // 1000)
 
 
 def _head(verb: str, item: CommandExecution, theme: Theme) -> Text:
@@ -143,12 +147,14 @@ def _files(command: Command) -> list[str]:
 def _look(command: Command) -> tuple[str, str] | None:
     name, files = command[0], _files(command)
     match name:
-        case "cat" | "head" | "tail" | "nl" | "less" | "bat" if files:
+        case "cat" | "head" | "tail" | "nl" if files:
             return "Read", ", ".join(files)
         case "sed" if command[1:2] == ("-n",) and len(files) > 1:
             return "Read", ", ".join(files[1:])
-        case "ls" | "tree" | "fd":
+        case "ls":
             return "List", " ".join(files) or "."
+        case "find":
+            return "List", command[1] if len(command) > 1 else "."
         case "rg" if "--files" in command:
             return "List", " ".join(files) or "."
         case "rg" | "grep" if files:

@@ -13,7 +13,7 @@ from codex_py.frontends.tui.theme import Theme
 _NARROWEST_BODY = 8
 _LONGEST_LINE = 240
 """Characters of one line of output; a handful of rows."""
-_READ = 50_000
+_READ = 20_000
 """Characters from each end of a folded text that are looked at."""
 
 
