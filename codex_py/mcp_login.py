@@ -30,7 +30,7 @@ def how_to_log_in(name: str) -> str:
     return f"log in with `codex-py mcp login {name}`"
 
 
-def stored_login(config: Config, name: str) -> StoredLogins | None:
+def login_store(config: Config, name: str) -> StoredLogins | None:
     """Where the login to a server is kept; None for one that no login of ours is for."""
     server = config.mcp_servers[name]
     if server.url is None or server.auth not in {None, "oauth"} or _has_token(server):
@@ -40,7 +40,7 @@ def stored_login(config: Config, name: str) -> StoredLogins | None:
 
 def session_auth(config: Config, name: str) -> "MakeAuth | None":
     """What signs the requests of a session to a server; None for one that no login of ours is for."""
-    store = stored_login(config, name)
+    store = login_store(config, name)
     if store is None:
         return None
 
@@ -51,6 +51,18 @@ def session_auth(config: Config, name: str) -> "MakeAuth | None":
         return StoredLogin(store, how_to_log_in(name), on_problem)
 
     return make
+
+
+def log_out(config: Config, name: str) -> bool:
+    """Forget the login to a server; whether there was one.
+
+    Raises:
+        CodexError: it can not be removed, or is none of ours.
+    """
+    if config.mcp_servers[name].url is None:
+        raise CodexError("OAuth logout is only supported for streamable_http transports.")
+    store = login_store(config, name)
+    return False if store is None else store.remove()
 
 
 class LoginScreen(Protocol):
@@ -88,7 +100,7 @@ async def log_in(
     Raises:
         CodexError: there is no login.
     """
-    server, store = config.mcp_servers[name], stored_login(config, name)
+    server, store = config.mcp_servers[name], login_store(config, name)
     if server.url is None:
         raise CodexError("OAuth login is only supported for streamable HTTP servers.")
     if store is None:
@@ -183,7 +195,7 @@ async def auth_statuses(
     probes: list[_Probe] = []
     for name, server in config.mcp_servers.items():
         statuses[name] = "unsupported"
-        store = stored_login(config, name)
+        store = login_store(config, name)
         if server.url is None or not server.enabled:
             continue
         if store is None:

@@ -18,6 +18,7 @@ from codex_py.mcp.settings import HttpTransport, ServerSettings, StdioTransport,
 from codex_py.mcp_login import session_auth
 from codex_py.process.piped import PipedProcess, PipedProcesses
 from codex_py.protocol.elicitation import Elicitor
+from codex_py.protocol.mcp import McpServerStatus
 from codex_py.protocol.stream import ModelClient, Prompt, ResponseEvent
 from codex_py.tools.mcp_catalogue import McpCatalogue
 
@@ -68,6 +69,10 @@ class SessionServers:
             CodexError: one of them is not to be had.
         """
         await self.servers.require()
+
+    def statuses(self) -> list[McpServerStatus]:
+        """By name; servers that are switched off are not among them."""
+        return [server.status() for server in self.servers.all()]
 
     def offered_by(self, model: ModelClient) -> ModelClient:
         """The model's client, whose requests wait for the servers and offer their tools."""

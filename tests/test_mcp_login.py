@@ -16,7 +16,7 @@ from codex_py.config.config import Config, load_config
 from codex_py.errors import CodexError
 from codex_py.mcp.request import RequestFailed
 from codex_py.mcp.server import McpServer
-from codex_py.mcp_login import auth_statuses, log_in, stored_login
+from codex_py.mcp_login import auth_statuses, log_in, login_store
 from codex_py.mcp_servers import SessionServers
 from codex_py.protocol.elicitation import NobodyToAsk
 from tests.mcp.servers.oauth import OAuthMcpServer, oauth_mcp_server
@@ -90,14 +90,14 @@ async def call(server: McpServer) -> str:
 
 
 def stored(config: Config) -> dict[str, Any]:
-    store = stored_login(config, "web")
+    store = login_store(config, "web")
     assert store is not None
     return json.loads(store.read() or "{}")
 
 
 def age(config: Config) -> None:
     """Let the kept access token be too old."""
-    store = stored_login(config, "web")
+    store = login_store(config, "web")
     assert store is not None
     store.write(json.dumps({**stored(config), "expires_at": 1.0}))
 
@@ -354,7 +354,7 @@ def test_the_status_of_a_login_is_known(tmp_path: Path) -> None:
         await logged_in(tmp_path, http)
         assert await auth_statuses(made, lambda _: {}) == {"web": "o_auth"}
         http.asks = False
-        store = stored_login(made, "web")
+        store = login_store(made, "web")
         assert store is not None
         assert store.remove()
         assert await auth_statuses(made, lambda _: {}) == {"web": "unsupported"}

@@ -189,9 +189,7 @@ def exec_parser() -> argparse.ArgumentParser:
     add("-h", "--help", action="store_true")
     add("-V", "--version", action="store_true")
 
-    add("-c", "--config", dest="overrides", action="append")
-    add("--enable", dest="overrides", action="append", type=_feature("true"))
-    add("--disable", dest="overrides", action="append", type=_feature("false"))
+    add_overrides(parser)
     add("--search", dest="overrides", action="append_const", const='web_search="live"')
     add("-m", "--model")
     add("-p", "--profile")
@@ -232,6 +230,14 @@ def exec_parser() -> argparse.ArgumentParser:
     add("--thread-source")
     add("--cyber-access-program", type=_one_of("standard", "daybreak_blue", "daybreak_red"))
     return parser
+
+
+def add_overrides(parser: argparse.ArgumentParser) -> None:
+    """The options of Codex that every command takes, as `overrides`: `key=value`, weakest first."""
+    add = parser.add_argument
+    add("-c", "--config", dest="overrides", action="append")
+    add("--enable", dest="overrides", action="append", type=_feature("true"))
+    add("--disable", dest="overrides", action="append", type=_feature("false"))
 
 
 class CommandParser(argparse.ArgumentParser):

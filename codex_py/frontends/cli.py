@@ -27,14 +27,17 @@ _COMMANDS = (
     "undo",
     "sandbox",
     "execpolicy",
+    "mcp",
     "demo",
     "config",
     "help",
 )
 
+_OVERRIDES = {"-c", "--config", "--enable", "--disable"}
+
 _CODEX_COMMANDS = {
     *("agents", "app-server", "archive", "cloud", "completion", "debug", "delete"),
-    *("doctor", "exec-server", "features", "login", "logout", "mcp", "plugin", "queue"),
+    *("doctor", "exec-server", "features", "login", "logout", "plugin", "queue"),
     *("remote-control", "review", "unarchive", "update"),
 }
 
@@ -65,6 +68,10 @@ def main(argv: Sequence[str]) -> int:
             from codex_py.frontends.execpolicy import run_execpolicy  # noqa: PLC0415
 
             return run_execpolicy(argv[1:])
+        if (mcp := _mcp_arguments(argv)) is not None:
+            from codex_py.frontends.mcp import run_mcp  # noqa: PLC0415
+
+            return run_mcp(mcp, environment)
         return _run(parse_arguments(argv), environment)
     except CodexError as error:
         text = printable(str(error))
@@ -72,6 +79,14 @@ def main(argv: Sequence[str]) -> int:
         label = "" if text.startswith("Error ") else "Error: "
         OutputStream(2).write_text(f"{label}{text}\n")
         return error.exit_code
+
+
+def _mcp_arguments(argv: Sequence[str]) -> list[str] | None:
+    """What follows `mcp`, and the overrides that Codex takes before it; None for other commands."""
+    start = 0
+    while start < len(argv) and argv[start] in _OVERRIDES:
+        start += 2
+    return [*argv[:start], *argv[start + 1 :]] if argv[start : start + 1] == ["mcp"] else None
 
 
 def _run(arguments: Arguments, environment: Mapping[str, str]) -> int:
@@ -132,10 +147,10 @@ def _config(words: Sequence[str], arguments: Arguments, environment: Mapping[str
 
 
 def _help(command: str | None) -> int:
-    from codex_py.frontends.help import APPLY, CONFIG, EXEC, EXECPOLICY, SANDBOX, TOP, UNDO  # noqa: PLC0415
+    from codex_py.frontends.help import APPLY, CONFIG, EXEC, EXECPOLICY, MCP, SANDBOX, TOP, UNDO  # noqa: PLC0415
 
     texts = {"exec": EXEC, "e": EXEC, "apply": APPLY, "a": APPLY, "config": CONFIG, "undo": UNDO}
-    texts |= {"sandbox": SANDBOX, "execpolicy": EXECPOLICY}
+    texts |= {"sandbox": SANDBOX, "execpolicy": EXECPOLICY, "mcp": MCP}
     return print_out(texts.get(command or "", TOP))
 
 

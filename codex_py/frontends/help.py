@@ -13,6 +13,7 @@ Commands:
   sandbox [MODE] -- CMD
                       Run a command as those of the model are run
   execpolicy check    Say what files of rules decide about a command
+  mcp COMMAND         Add, list, remove, try and log in to MCP servers
   demo                Show a session that needs no key and no network
   config explain KEY  Say what a setting is, and which file or option set it
   help [COMMAND]      Print the help of a command
@@ -204,4 +205,47 @@ out where no rule decides, and `matchedRules`. The script of `bash -lc SCRIPT`
 is read as it is in a session.
 
 Exit codes: 0 whatever the decision; 2 usage; 78 a file of rules is wrong.
+"""
+
+MCP = """\
+Add, list, remove, try and log in to MCP servers.
+
+Usage: codex-py mcp [OPTIONS] COMMAND
+
+Commands:
+  add NAME [--env KEY=VALUE]... -- COMMAND [ARGS]
+                     Add a server that is a program, or replace the one of that
+                     name
+  add NAME --url URL Add a server at an address (Streamable HTTP)
+  list               List the servers, and how we stand with each
+  get NAME           Show the settings of one
+  remove NAME        Remove one from $CODEX_HOME/config.toml
+  test NAME          Start one, list its tools, and say what is wrong if it fails
+  login NAME         Log in to one with OAuth
+  logout NAME        Forget that login
+
+Options of `add`:
+      --env KEY=VALUE           A variable for the program (repeatable)
+      --bearer-token-env-var VAR
+                                Send the token that the variable holds
+      --oauth-client-id ID      A client that is registered already
+      --oauth-resource URL      What the login is for
+
+Options of `login`:
+      --scopes A,B              Ask for these scopes
+      --no-browser              Open no browser: only print the address
+
+Options:
+      --json                    With list, get and test: print JSON
+  -c, --config KEY=VALUE        Override a setting
+      --enable, --disable FEATURE
+                                The same as -c features.FEATURE=true, =false
+  -h, --help                    Print help
+
+A login waits on 127.0.0.1 for the browser, for five minutes; if yours is on
+another machine, paste the address that it ends at. It is kept in
+$CODEX_HOME/codex-py, or in the keyring where the package `keyring` is installed.
+
+Exit codes: 0 done; 1 no such server, it is not ready, or there is no login; 2
+usage; 78 the configuration is wrong, and nothing was changed.
 """

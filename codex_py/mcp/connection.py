@@ -51,13 +51,15 @@ class Connection:
     def __init__(
         self,
         dispatcher: JSONRPCDispatcher,
-        capabilities: types.ServerCapabilities,
+        greeting: types.InitializeResult,
         lost: Callable[[str | None], None],
     ) -> None:
         self._dispatcher = dispatcher
         self._lost = lost
-        self.has_tools = capabilities.tools is not None
-        self.has_resources = capabilities.resources is not None
+        self.has_tools = greeting.capabilities.tools is not None
+        self.has_resources = greeting.capabilities.resources is not None
+        self.software = f"{greeting.server_info.name} {greeting.server_info.version}".strip()
+        self.protocol_version = greeting.protocol_version
 
     async def request(
         self, method: str, params: Mapping[str, Any], on_progress: OnProgress | None = None
@@ -138,7 +140,7 @@ async def connect(
                 ) from error
             except (ValidationError, RuntimeError) as error:
                 raise RequestFailed(f"is no MCP server that we know: {_brief(error)}") from error
-            yield Connection(dispatcher, greeting.capabilities, listener.lost)
+            yield Connection(dispatcher, greeting, listener.lost)
 
 
 def _session(server: str, dispatcher: JSONRPCDispatcher, listener: Listener) -> ClientSession:

@@ -13,6 +13,7 @@ from codex_py.mcp.sdk import load_client
 from codex_py.mcp.settings import ServerSettings, StdioTransport
 from codex_py.mcp.tools import ServerTool
 from codex_py.protocol.elicitation import Elicitation, ElicitationAnswer, Elicitor
+from codex_py.protocol.mcp import McpFailure, McpServerStatus, McpToolSummary
 
 if TYPE_CHECKING:
     from codex_py.mcp.connection import Connection
@@ -49,6 +50,11 @@ class McpServer:
         self.has_resources = False
         self.error: str | None = None
         """Why it is not to be had, as a sentence that names it."""
+        self._failure: McpFailure | None = None
+        self._software: str | None = None
+        self._protocol_version: str | None = None
+        self._connect_s: float | None = None
+        self._list_s: float | None = None
         self._spawn = spawn
         self._elicitor = elicitor
         self._warn = warn
@@ -68,6 +74,20 @@ class McpServer:
         """Start its process, and the task that does the rest; the SDK is loaded when that first runs."""
         failure = self._start_process()
         self._task = asyncio.create_task(self._live(failure), name=f"mcp-{self.name}")
+
+    def status(self) -> McpServerStatus:
+        is_ready = self._up is not None and self._settled.is_set()
+        return McpServerStatus(
+            name=self.name,
+            state="failed" if self.error is not None else "ready" if is_ready else "starting",
+            tools=tuple(McpToolSummary(tool.name, tool.description) for tool in self.tools),
+            software=self._software,
+            protocol_version=self._protocol_version,
+            connect_s=self._connect_s,
+            list_s=self._list_s,
+            failure=None if self.error is None else self._failure,
+            error=self.error,
+        )
 
     async def settled(self) -> None:
         """Wait until it is up, or not to be had; then fetch its list of tools if that has changed.
@@ -130,9 +150,11 @@ class McpServer:
         try:
             self._process = self._spawn(transport)
         except OSError as error:
+            self._failure = "not_started"
             what = error.filename if error.filename == transport.cwd else transport.argv[0]
             return f"could not be started: {str(what)!r}: {error.strerror}"
         except ValueError as error:
+            self._failure = "not_started"
             return f"could not be started: {error}"
         return None
 
@@ -181,13 +203,20 @@ class McpServer:
             login_problem=life.has_login_problem,
         )
         process, has_exited = self._process, False
+        loop = asyncio.get_running_loop()
+        began = self._deadline - self.settings.startup_timeout_s
         try:
             async with AsyncExitStack() as stack:
                 async with asyncio.timeout_at(self._deadline):
                     connection = await stack.enter_async_context(
                         connect(self.name, self.settings.transport, process, listener)
                     )
+                    self._software = connection.software
+                    self._protocol_version = connection.protocol_version
+                    connected = loop.time()
+                    self._connect_s = connected - began
                     await self._list_tools(connection)
+                    self._list_s = loop.time() - connected
                 life.connection = connection
                 self._up = life
                 self._settled.set()
@@ -195,31 +224,38 @@ class McpServer:
             end = "closed the connection"
         except Exception as error:  # noqa: BLE001
             # Whatever a server, or the SDK because of it, comes up with is no reason for us to end.
-            end = self._failure(error)
+            end = self._why(error)
         finally:
             if process is not None:
                 has_exited = process.exited.is_set()
                 await process.stop()
         if process is None:
-            return end if life.refusal is None else f"answered with {life.refusal}"
+            if life.refusal is None:
+                return end
+            self._failure = "refused"
+            return f"answered with {life.refusal}"
         if life.because is not None:
             return life.because
         if has_exited or life.is_lost:
+            self._failure = "exited"
             end = f"exited with {_exit_text(process.exit_code)}"
         tail = process.stderr_tail().strip()[-_QUOTED_CHARS:]
         return f"{end}; the end of its stderr:\n{tail}" if tail else end
 
-    def _failure(self, error: Exception) -> str:
+    def _why(self, error: Exception) -> str:
         # The task groups of the SDK wrap what passes through them.
         while isinstance(error, ExceptionGroup):
             error = cast("ExceptionGroup[Exception]", error).exceptions[0]
         match error:
             case TimeoutError():
+                self._failure = "timed_out"
                 limit_s = self.settings.startup_timeout_s
                 return f"did not come up within {limit_s:g} s (`startup_timeout_sec`)"
             case RequestFailed():
+                self._failure = "protocol"
                 return str(error)
             case _:
+                self._failure = "protocol" if self._process else "unreachable"
                 verb = "failed" if self._process else "could not be reached"
                 return f"{verb}: {error or type(error).__name__}"
 
