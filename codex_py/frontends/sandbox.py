@@ -114,7 +114,7 @@ def _test(environment: Mapping[str, str]) -> int:
         for rung, n in zip(working, columns, strict=True):
             try:
                 found = "held" if try_escape(escape, rung) else "OPEN"
-            except ToolError:
+            except (OSError, ToolError):
                 found = "?"
             known = escape.name in KNOWN_OPEN.get(rung.name, ())
             unexpected |= found == "?" or (found == "OPEN" and not known)

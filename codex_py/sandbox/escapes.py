@@ -22,12 +22,14 @@ from codex_py.sandbox.rungs import Rung
 _TIMEOUT_S = 20.0
 # What a process may take to die of a signal that it was sent already.
 _DEATH_S = 0.3
+_CONFIGURATIONS = ("work/.git/config", "work/inner/.git/config", "linked/.git/config")
 _TCP, _UDP, _STREAM, _DATAGRAM, _ABSTRACT = "TCP", "UDP", "STREAM", "DATAGRAM", "ABSTRACT"
 
 
 @dataclass(slots=True)
 class Target:
-    """A workspace with an inner root, a folder outside of it, a process, and sockets that listen."""
+    """A workspace with an inner root, one whose protected names are links, a folder outside, a process,
+    and sockets that listen."""
 
     folder: Path
     output: str = ""
@@ -37,9 +39,11 @@ class Target:
     _victim: subprocess.Popen[bytes] = field(init=False)
 
     def __enter__(self) -> Self:
-        for name in ("work/.git/hooks", "work/inner/.git", "bare", "outside"):
+        for name in ("work/.git/hooks", "work/inner/.git", "bare", "linked/a/git", "outside"):
             (self.folder / name).mkdir(parents=True)
-        for name in ("work/.git/config", "work/inner/.git/config", "outside/kept"):
+        (self.linked / ".git").symlink_to("a/git")
+        (self.linked / ".codex").symlink_to("later/codex")
+        for name in (*_CONFIGURATIONS, "outside/kept"):
             (self.folder / name).write_text("kept\n", encoding="ascii")
         (self.outside / "kept").chmod(0o600)
         self._victim = self._stack.enter_context(
@@ -68,6 +72,10 @@ class Target:
         return self.folder / "work"
 
     @property
+    def linked(self) -> Path:
+        return self.folder / "linked"
+
+    @property
     def outside(self) -> Path:
         return self.folder / "outside"
 
@@ -75,7 +83,7 @@ class Target:
     def policy(self) -> SandboxPolicy:
         return SandboxPolicy(
             "workspace-write",
-            (self.work, self.work / "inner", self.folder / "bare"),
+            (self.work, self.work / "inner", self.folder / "bare", self.linked),
             exclude_slash_tmp=True,
             exclude_tmpdir_env_var=True,
         )
@@ -96,6 +104,7 @@ class Target:
             _ABSTRACT: f"codex-py-{os.getpid()}",
             "OUT": str(self.outside),
             "BARE": str(self.folder / "bare"),
+            "LINKED": str(self.linked),
             "VICTIM": str(self._victim.pid),
             "PYTHON": os.path.realpath(sys.executable),
         }
@@ -111,12 +120,11 @@ class Target:
 
     def is_planted(self) -> bool:
         """Whether a protected name is there that was not, or holds something else."""
-        for root in (self.work, self.work / "inner"):
-            config = root / ".git/config"
+        for config in (self.folder / name for name in _CONFIGURATIONS):
             if not config.is_file() or config.read_text(encoding="ascii") != "kept\n":
                 return True
-        new = (self.work / ".git/hooks", self.work / ".codex", self.folder / "bare/.git")
-        return any(any(folder.glob("*")) for folder in new)
+        new = (".git/hooks", ".codex", "../bare/.git", "../linked/.codex")
+        return any(any((self.work / name).glob("*")) for name in new)
 
     def is_hurt(self) -> bool:
         try:
@@ -157,6 +165,7 @@ KNOWN_OPEN = {
         *("change a mode outside", "change the flags of a file outside"),
         "make .git where there is none",
     },
+    "bwrap": {"replace a .git that is a link"},
 }
 """What a rung can not hold, by its nature."""
 
@@ -167,6 +176,7 @@ def try_escape(escape: Escape, rung: Rung) -> bool:
     Raises:
         ToolError: the rung does not work here, or the script did not come to try it. That is neither
             of the two answers: a machine that is short of memory would seem to hold everything.
+        OSError: the target can not be made, as where no socket can be.
     """
     folder = Path(tempfile.mkdtemp(prefix="codex-py-escape-")).resolve()
     try:
@@ -275,6 +285,21 @@ ESCAPES = (
         _sh("mkdir $BARE/.git; echo x >$BARE/.git/config"),
         Target.is_planted,
     ),
+    Escape(
+        "replace a .git that is a link",
+        _sh("cd $LINKED; rm .git; mkdir .git; echo x >.git/config"),
+        Target.is_planted,
+    ),
+    Escape(
+        "move what .git leads to",
+        _sh("cd $LINKED; mv a b; mkdir -p a/git; echo x >a/git/config"),
+        Target.is_planted,
+    ),
+    Escape(
+        "make what .codex leads to",
+        _sh("cd $LINKED; mkdir -p later/codex; echo x >later/codex/config.toml"),
+        Target.is_planted,
+    ),
     Escape("mount over .git", _sh("mkdir m; mount --bind m .git && >.git/x"), Target.is_planted),
     Escape("unmount", _sh("umount .git; umount -l .; echo x >.git/hooks/x"), Target.is_planted),
     Escape(
@@ -313,6 +338,14 @@ ESCAPES = (
     ),
     Escape("io_uring", _system_call(425, 425, "8, buffer"), Target.has_escapee),
     Escape("kill a process outside", _sh("kill -KILL $VICTIM"), Target.is_hurt),
+    Escape(
+        "limit a process outside",
+        _python(
+            "import resource\n"
+            'resource.prlimit(int(env["VICTIM"]), resource.RLIMIT_NOFILE, (9, 9)); print("escaped")'
+        ),
+        Target.has_escapee,
+    ),
     Escape(
         "trace a process",
         _system_call(101, 117, '16, int(env["VICTIM"]), 0, 0'),

@@ -93,14 +93,13 @@ def mount(source: str, target: str, kind: str | None, flags: int, data: str = ""
     system_call(_NUMBERS["mount"], *words, flags, data.encode())
 
 
-def open_path(path: str) -> int:
-    """A descriptor that stands for a file, which no link led to.
+def open_path(path: str, flags: int = 0) -> int:
+    """A descriptor that stands for a file, which no link led to. With `O_NOFOLLOW` it may be a link itself.
 
     Whoever could put a link where a folder was would choose what is given to the command.
     """
-    how = b"".join(
-        word.to_bytes(8, "little") for word in (_O_PATH | os.O_CLOEXEC, 0, _RESOLVE_NO_SYMLINKS)
-    )
+    flags |= _O_PATH | os.O_CLOEXEC
+    how = b"".join(word.to_bytes(8, "little") for word in (flags, 0, _RESOLVE_NO_SYMLINKS))
     return system_call(_OPENAT2, -100, os.fsencode(path), how, len(how))
 
 

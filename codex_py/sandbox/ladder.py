@@ -43,9 +43,10 @@ class LadderSandbox:
         if policy not in self._roots:
             self._roots[policy] = resolve_roots(policy, self._tmpdir)
         roots = self._roots[policy]
+        absent = absent_names(roots)
         if rung.name in _COVERS_NAMES:
-            self._placeholders.hold(absent_names(roots))
-        view = layout(roots, self._own, offline=not policy.network_access)
+            self._placeholders.hold(absent)
+        view = layout(roots, (*self._own, *absent), offline=not policy.network_access)
         command = rung.command(argv, view, roots, cwd)
         if command is None:
             # It was there when it was tried.

@@ -4,8 +4,9 @@
 
 `RUNG` is `namespaces`, `views` (the same without a namespace of processes), `landlock` or `supervised`, which
 is Landlock with our help; the options are `offline`, `filter=HEX`, `write=PATH` (outermost first),
-`protect=PATH` and, for Landlock, `whole=PATH`: writable with all that is in it. Anything that fails ends it
-with a line on standard error and `FAILED`: a command never runs with less than it was to be held by.
+`protect=PATH`, for the views `link=PATH`, which is to stay the link that it is, and for Landlock `whole=PATH`,
+writable with all that is in it. Anything that fails ends it with a line on standard error and `FAILED`: a
+command never runs with less than it was to be held by.
 
 A program, rather than a thread of the agent that restricts itself: namespaces need a process without
 threads, a mistake in here can not lock the agent up, and nothing runs between fork and exec of the agent,
@@ -40,6 +41,7 @@ class Confinement:
         self.writable: list[str] = []
         self.whole: list[str] = []
         self.protected: list[str] = []
+        self.links: list[str] = []
         for word in words[1:end]:
             name, _, value = word.partition("=")
             if name == "filter":
@@ -50,6 +52,8 @@ class Confinement:
                 self.whole.append(value)
             elif name == "protect":
                 self.protected.append(value)
+            elif name == "link":
+                self.links.append(value)
         self.command = words[end + 1 :]
 
 
@@ -85,7 +89,9 @@ def _run(confinement: Confinement) -> None:
         kernel.prctl(kernel.PR_SET_PDEATHSIG, _SIGKILL)
     else:
         ours, report = [], -1
-    namespaces.restrict_writes(confinement.writable, confinement.protected, processes=processes)
+    namespaces.restrict_writes(
+        confinement.writable, confinement.protected, confinement.links, processes=processes
+    )
     # Until now it was the one below the mounts.
     os.chdir(cwd)
     if processes:
@@ -94,8 +100,8 @@ def _run(confinement: Confinement) -> None:
         command = os.fork()
         if command:
             _wait_as_first_process(command, report)
-    else:
-        landlock.restrict_signals()
+    # `kill 0` reaches the group that we were started in, also from a namespace of processes.
+    landlock.restrict_signals()
     _become_command(confinement, ours)
 
 
@@ -123,7 +129,9 @@ def _run_supervised(confinement: Confinement) -> None:
     from codex_py.sandbox.supervisor import Supervisor  # noqa: PLC0415
 
     # We can not write elsewhere either; and who is confined further may not look into us.
-    landlock.restrict_writes([], [], whole=confinement.writable, offline=False)
+    landlock.restrict_writes(
+        [], [], whole=[*confinement.writable, *confinement.whole], offline=False
+    )
     kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
     ours = _ignore_signals()
     here, there = _socket.socketpair()
@@ -206,6 +214,9 @@ def _become_command(
     command = confinement.command
     try:
         os.execvp(command[0], command)
+    except ValueError:
+        _say("cannot run '': there is no program without a name")
+        os._exit(_NOT_FOUND)
     except OSError as error:
         _say(f"cannot run {command[0]!r}: {error.strerror}")
         os._exit(_NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_EXECUTABLE)

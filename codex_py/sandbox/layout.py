@@ -33,13 +33,15 @@ class Layout:
     """How the disk looks to one command. Everything not named here is read-only."""
 
     writable: tuple[Path, ...]
-    """Outermost first. Folders between one root and another in it are named too: what is mounted on
-    can not be renamed, and so the inner root stays where its protection is looked for."""
+    """Outermost first. Folders between a root and what is protected in it, or another root, are named
+    too: what is mounted on can not be renamed, and so all that stays where it is looked for."""
     protected: tuple[Path, ...]
-    """Stays read-only although it is in something writable. It exists."""
+    """Stays read-only although it is in something writable. It exists, and is no link."""
     temporary: tuple[Path, ...]
     """Those of `writable` that are no one's work."""
     offline: bool
+    links: tuple[Path, ...] = ()
+    """Protected names that are symbolic links, and stay so. What they lead to is in `protected`."""
 
 
 def resolve_roots(policy: SandboxPolicy, tmpdir: str) -> Roots:
@@ -54,35 +56,42 @@ def resolve_roots(policy: SandboxPolicy, tmpdir: str) -> Roots:
 
 
 def absent_names(roots: Roots) -> list[Path]:
-    """What could come to be in the workspace under a name that stays read-only."""
+    """What could come to be in the workspace under a name that stays read-only, or where such a link leads.
+
+    Also an empty folder of that name: it may be here for as long as another agent keeps the name.
+    """
     paths = (root / name for root in roots.workspace for name in PROTECTED_NAMES)
-    return [path for path in paths if not os.path.lexists(path)]
+    first = dict.fromkeys(_first_missing(os.path.realpath(path), roots.workspace) for path in paths)
+    return [path for path in first if path is not None and _is_in(path, roots.workspace)]
 
 
 def layout(roots: Roots, own: Iterable[Path], *, offline: bool) -> Layout:
     """The view of a command that starts now. `own`: paths of this program, read-only wherever they are."""
     writable = [root for root in roots.all if _is_still(root)]
     named = [root / name for root in writable for name in PROTECTED_NAMES]
-    between = [
-        folder
-        for inner in writable
-        for folder in inner.parents
-        if any(folder.is_relative_to(outer) and folder != outer for outer in writable)
-        and not _is_in(folder, named)
-    ]
-    protected = dict.fromkeys(Path(os.path.realpath(path)) for path in (*named, *own))
+    links = [path for path in named if path.is_symlink()]
+    led_to = dict.fromkeys(Path(os.path.realpath(path)) for path in (*named, *own))
     for path in named:
         if path.name == ".git" and path.is_file():
-            protected |= dict.fromkeys(_git_folders(path))
+            led_to |= dict.fromkeys(_git_folders(path))
+    protected = [
+        path
+        for path in sorted(led_to, key=_depth)
+        if path.exists() and path not in writable and _is_in(path, writable)
+    ]
+    between = [
+        folder
+        for inner in (*writable, *protected)
+        for folder in inner.parents
+        if any(folder.is_relative_to(outer) and folder != outer for outer in writable)
+        and not _is_in(folder, protected)
+    ]
     return Layout(
         writable=tuple(dict.fromkeys(sorted((*writable, *between), key=_depth))),
-        protected=tuple(
-            path
-            for path in sorted(protected, key=_depth)
-            if path.exists() and path not in writable and _is_in(path, writable)
-        ),
+        protected=tuple(protected),
         temporary=roots.temporary,
         offline=offline,
+        links=tuple(links),
     )
 
 
@@ -107,6 +116,22 @@ def _led_to(pointer: Path, prefix: str = "") -> Path:
 def _real(paths: Iterable[Path]) -> tuple[Path, ...]:
     real = (Path(os.path.realpath(path)) for path in paths)
     return tuple(dict.fromkeys(path for path in real if path.is_dir()))
+
+
+def _first_missing(path: str, roots: Sequence[Path]) -> Path | None:
+    """The outermost part of a path that is not there, or an empty folder and no root; None if there is none."""
+    missing, found = None, Path(path)
+    while not os.path.lexists(found):
+        missing, found = found, found.parent
+    return found if found not in roots and _is_empty(found) else missing
+
+
+def _is_empty(folder: Path) -> bool:
+    try:
+        with os.scandir(folder) as entries:
+            return next(entries, None) is None
+    except OSError:
+        return False
 
 
 def _is_still(root: Path) -> bool:

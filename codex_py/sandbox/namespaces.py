@@ -54,8 +54,10 @@ def unshare(*, processes: bool, offline: bool) -> None:
         _write(f"/proc/self/{name}", text)
 
 
-def restrict_writes(writable: list[str], protected: list[str], *, processes: bool) -> None:
-    """Make everything read-only but `writable`, outermost first, without `protected`.
+def restrict_writes(
+    writable: list[str], protected: list[str], links: list[str], *, processes: bool
+) -> None:
+    """Make everything read-only but `writable`, outermost first, without `protected`; keep the `links`.
 
     To be called by the first process of the new namespace. Of devices, those that give and take nothing
     are left. The working directory is the old one until it is changed again.
@@ -83,6 +85,9 @@ def restrict_writes(writable: list[str], protected: list[str], *, processes: boo
         tree = _clone(path)
         _set_attributes(tree, _READ_ONLY)
         _place(tree, path)
+    for path in links:
+        # Covered by itself a link leads where it did, and can be neither removed nor replaced.
+        _place(_clone(path, os.O_NOFOLLOW), path, os.O_NOFOLLOW)
 
 
 def _make_devices(devices: list[tuple[str, int]]) -> None:
@@ -104,9 +109,9 @@ def _make_devices(devices: list[tuple[str, int]]) -> None:
 _PTS = "newinstance,ptmxmode=0666,mode=620"
 
 
-def _clone(path: str) -> int:
-    """The mounts at a path as a tree that is nowhere yet."""
-    at = kernel.open_path(path)
+def _clone(path: str, how: int = 0) -> int:
+    """The mounts at a path as a tree that is nowhere yet. `how`: flags of `open_path`."""
+    at = kernel.open_path(path, how)
     try:
         flags = _OPEN_TREE_CLONE | os.O_CLOEXEC | _AT_EMPTY_PATH | _AT_RECURSIVE
         return kernel.system_call(_OPEN_TREE, at, b"", flags)
@@ -114,8 +119,8 @@ def _clone(path: str) -> int:
         os.close(at)
 
 
-def _place(tree: int, path: str) -> None:
-    at = kernel.open_path(path)
+def _place(tree: int, path: str, how: int = 0) -> None:
+    at = kernel.open_path(path, how)
     kernel.system_call(_MOVE_MOUNT, tree, b"", at, b"", _MOVE_FROM_EMPTY_PATH | _MOVE_TO_EMPTY_PATH)
     os.close(at)
     os.close(tree)

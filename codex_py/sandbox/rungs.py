@@ -21,6 +21,9 @@ _START = (
     "sys.modules['codex_py'] = package; "
     "from codex_py.sandbox.launcher import main; main(sys.argv[1:])"
 )
+_SHARED_MEMORY = "/dev/shm"
+"""Where the locks are that processes share, as those of Python's `multiprocessing`. A view has its own;
+elsewhere it is as open as `/tmp`."""
 _PACKAGE = Path(codex_py.__file__).resolve().parent
 
 
@@ -68,7 +71,10 @@ class Launched:
             # Alone, Landlock gives a folder whole or in parts, and a temporary one is of no use in parts.
             whole = self.name == "landlock" and path in view.temporary
             words.append(f"{'whole' if whole else 'write'}={path}")
+        if is_landlock and Path("/tmp") in view.writable:
+            words.append(f"whole={_SHARED_MEMORY}")
         words += [f"protect={path}" for path in view.protected]
+        words += [f"{'protect' if is_landlock else 'link'}={path}" for path in view.links]
         if is_supervised:
             # It keeps names from coming to be, without anything in their place.
             words += [f"protect={path}" for path in absent_names(roots)]
@@ -164,7 +170,9 @@ def problem(rung: Rung) -> str | None:
 def own_paths() -> tuple[Path, ...]:
     """What we run ourselves: a command that could write there would run outside with the next one."""
     interpreter = Path(os.path.realpath(sys.executable))
-    return (_PACKAGE, interpreter, Path(os.path.realpath(sys.base_prefix)))
+    # Where we were installed, what we import lies beside us.
+    installed = (Path(os.path.realpath(prefix)) for prefix in (sys.prefix, sys.base_prefix))
+    return (_PACKAGE, interpreter, *installed)
 
 
 def _in_memory(data: bytes) -> int:

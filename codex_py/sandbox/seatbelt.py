@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from codex_py.protocol.protected import PROTECTED_NAMES
-from codex_py.sandbox.layout import Layout, Roots
+from codex_py.sandbox.layout import Layout, Roots, absent_names
 
 SANDBOX_EXEC = "/usr/bin/sandbox-exec"
 """Never looked for on the path, where the model might put another."""
@@ -56,14 +56,14 @@ def seatbelt_profile(view: Layout, roots: Roots) -> str:
     """
     rules = [_BASE]
     rules += [f"(allow file-write* (subpath {_quoted(path)}))\n" for path in view.writable]
-    rules += [f"(deny file-write* (subpath {_quoted(path)}))\n" for path in view.protected]
+    # With its folder, what is in it would leave the place where it is protected.
+    rules += [f"(deny file-write-unlink (literal {_quoted(path)}))\n" for path in view.writable]
+    closed = dict.fromkeys((*view.protected, *absent_names(roots)))
+    rules += [f"(deny file-write* (subpath {_quoted(path)}))\n" for path in closed]
     for root in roots.all:
         names = "|".join(_any_case(name) for name in PROTECTED_NAMES)
         prefix = "" if root == Path("/") else _pattern(str(root))
         rules.append(f'(deny file-write* (regex #"^{prefix}/({names})(/.*)?$"))\n')
-        if root in view.writable:
-            # With its folder, what is in it would leave the place where it is protected.
-            rules.append(f"(deny file-write-unlink (literal {_quoted(root)}))\n")
     if not view.offline:
         rules.append(_NETWORK)
     return "".join(rules)

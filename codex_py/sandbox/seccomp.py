@@ -153,6 +153,8 @@ def _never() -> Iterator[_Rule]:
     yield "clone3", _MISSING
     for name, flags in (("clone", _NEW_NAMESPACES), ("unshare", _NEW_NAMESPACES | _NEW_TIME)):
         yield name, _argument(0), _Instruction(_ANY_BIT, flags, if_false=1), _REFUSED, _ALLOWED
+    # Takes the time, the memory or the files of another process, which dies of that.
+    yield "prlimit64", _argument(0), _Instruction(_EQUAL, 0, if_true=1), _REFUSED, _ALLOWED
     # Types into the terminal of whoever started us.
     yield (
         "ioctl",
@@ -205,6 +207,8 @@ def _ask() -> Iterator[_Rule]:
             _ASKED,
             _ALLOWED,
         )
+    # As for `clone3`; who is told that it is missing uses `openat`.
+    yield "openat2", _MISSING
     for name in _EXTENDED_ATTRIBUTES:
         yield name, _UNSUPPORTED
     yield (

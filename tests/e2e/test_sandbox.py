@@ -105,6 +105,20 @@ def test_what_every_rung_holds_is_printed(place: Workplace) -> None:
         assert f"{rung.name}: works here" in text
 
 
+def test_where_nothing_can_be_tried_that_is_said(place: Workplace) -> None:
+    # In a sandbox, where no socket can be made for a command to connect to.
+    words = ["sandbox", "workspace-write", "--", sys.executable, "-m", "codex_py", "sandbox"]
+    done = subprocess.run(
+        [sys.executable, "-m", "codex_py", *words, "--test"],
+        cwd=place.cwd,
+        env=environment(place.home),
+        capture_output=True,
+        timeout=55,
+        check=False,
+    )
+    assert (done.returncode in {1, 6}, done.stderr) == (True, b"")
+
+
 def _no_temporary_folders() -> list[str]:
     return [
         *("-c", "sandbox_workspace_write.exclude_slash_tmp=true"),

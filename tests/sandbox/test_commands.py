@@ -12,10 +12,12 @@ import pytest
 from codex_py.process.sessions import ProcessSessions
 from codex_py.protocol.approval import SandboxPolicy
 from codex_py.sandbox.ladder import LadderSandbox
+from codex_py.sandbox.landlock import version
 from codex_py.sandbox.rungs import Rung
 from tests.sandbox.rungs import RUNGS, run_in, workspace
 from tests.support.lifeline import Lifeline
 
+_SCOPES_SINCE = 6
 PYTHON = os.path.realpath(sys.executable)
 GIT = ["git", "-c", "user.name=t", "-c", "user.email=t@example.invalid"]
 
@@ -215,6 +217,79 @@ def test_names_that_were_not_there_are_gone_afterwards(rung: Rung, tmp_path: Pat
     code, _ = sh(rung, "rm -rf .git .codex; touch a", workspace(tmp_path), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
     assert code in {0, 1}
+
+
+def test_names_stay_held_when_another_agent_is_done(rung: Rung, tmp_path: Path) -> None:
+    if rung.name == "landlock":
+        pytest.skip("it holds no names")
+    first, second = (LadderSandbox(dict(os.environ), rungs=[rung]) for _ in range(2))
+    policy = workspace(tmp_path)
+    try:
+        first.command(["true"], policy, tmp_path)
+        script = "read line; mkdir .codex; echo x >.codex/config.toml"
+        with subprocess.Popen(
+            second.command(["/bin/sh", "-c", f"echo; {script}"], policy, tmp_path),
+            cwd=tmp_path,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        ) as command:
+            assert command.stdout is not None
+            command.stdout.readline()
+            first.release()
+            command.communicate(b"\n")
+    finally:
+        first.release()
+        second.release()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_agent_left_is_gone_after_the_next_command(
+    rung: Rung, tmp_path: Path
+) -> None:
+    policy = workspace(tmp_path)
+    # As a killed one, it does not come to `release`.
+    code = (
+        "import os, sys\nfrom pathlib import Path\n"
+        "from codex_py.protocol.approval import SandboxPolicy\n"
+        "from codex_py.sandbox.ladder import LadderSandbox\n"
+        "from codex_py.sandbox.rungs import platform_rungs\n"
+        "[rung] = [r for r in platform_rungs(os.environ['PATH']) if r.name == sys.argv[1]]\n"
+        "policy = SandboxPolicy('workspace-write', (Path.cwd(),))\n"
+        "LadderSandbox({}, rungs=[rung]).command(['true'], policy, Path.cwd())\n"
+    )
+    subprocess.run([sys.executable, "-c", code, rung.name], cwd=tmp_path, check=True)
+    assert sh(rung, "true", policy, tmp_path)[0] == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_command_signals_nobody_in_the_group_that_it_was_started_in(
+    rung: Rung, tmp_path: Path
+) -> None:
+    if rung.name == "bwrap" or version() < _SCOPES_SINCE:
+        pytest.skip("the group is that of the command too")
+    sandbox = LadderSandbox(dict(os.environ), rungs=[rung])
+    command = sandbox.command(["/bin/sh", "-c", "kill -KILL 0"], SandboxPolicy(), tmp_path)
+    done = subprocess.run(
+        ["/bin/sh", "-c", '"$@"; echo survived', "sh", *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        check=False,
+    )
+    assert done.stdout == b"survived\n"
+
+
+def test_processes_share_locks(rung: Rung, tmp_path: Path) -> None:
+    code = "import multiprocessing as m; q = m.Queue(); q.put('shared'); print(q.get())"
+    policy = SandboxPolicy("workspace-write", (tmp_path,))
+    assert sh(rung, f'{PYTHON} -c "{code}"', policy, tmp_path) == (0, "shared\n")
+
+
+def test_a_program_without_a_name_is_not_there(rung: Rung, tmp_path: Path) -> None:
+    done = run_in(rung, [""], SandboxPolicy(), tmp_path)
+    assert done.returncode != 0
+    assert "Traceback" not in done.stdout
 
 
 def test_the_pointer_of_a_worktree_and_what_it_leads_to_are_held(

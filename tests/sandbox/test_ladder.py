@@ -1,14 +1,17 @@
 import os
+import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
+import codex_py
 from codex_py.errors import ToolError
 from codex_py.protocol.approval import SandboxPolicy
 from codex_py.sandbox.ladder import LadderSandbox
 from codex_py.sandbox.layout import Layout, Roots
+from codex_py.sandbox.rungs import own_paths
 from codex_py.sandbox.seccomp import filter_program
 from tests.sandbox.rungs import RUNGS, run_in
 
@@ -62,6 +65,12 @@ def test_full_access_asks_nothing(tmp_path: Path) -> None:
     policy = SandboxPolicy("danger-full-access")
     assert sandbox.command(["ls"], policy, tmp_path) == ["ls"]
     assert rung.asked == []
+
+
+def test_what_we_import_is_ours(tmp_path: Path) -> None:
+    for module in (pytest, codex_py, subprocess):
+        file = Path(module.__file__ or "").resolve()
+        assert any(file.is_relative_to(path) for path in own_paths())
 
 
 def test_a_machine_with_other_system_calls_has_no_filter() -> None:

@@ -54,10 +54,35 @@ def test_what_is_ours_is_protected_where_it_could_be_written(tmp_path: Path) -> 
     assert seen.protected == (tmp_path / "home",)
 
 
-def test_a_link_with_a_protected_name_protects_what_it_leads_to(tmp_path: Path) -> None:
-    (tmp_path / "store").mkdir()
-    (tmp_path / ".agents").symlink_to("store")
-    assert view(workspace(tmp_path)).protected == (tmp_path / "store",)
+def test_a_link_with_a_protected_name_stays_and_leads_to_what_is_protected(tmp_path: Path) -> None:
+    (tmp_path / "a/store").mkdir(parents=True)
+    (tmp_path / ".agents").symlink_to("a/store")
+    assert view(workspace(tmp_path)) == Layout(
+        (tmp_path, tmp_path / "a"),
+        (tmp_path / "a/store",),
+        (),
+        offline=True,
+        links=(tmp_path / ".agents",),
+    )
+
+
+def test_where_a_link_with_a_protected_name_leads_nothing_comes_to_be(tmp_path: Path) -> None:
+    for name, target in ((".git", "later/git"), (".agents", "/missing"), (".codex", ".codex")):
+        (tmp_path / name).symlink_to(target)
+    roots = resolve_roots(workspace(tmp_path), "")
+    assert absent_names(roots) == [tmp_path / "later", tmp_path / ".aws"]
+    (tmp_path / "later").mkdir()
+    assert absent_names(roots) == [tmp_path / "later", tmp_path / ".aws"]
+    links = tuple(tmp_path / name for name in (".git", ".agents", ".codex"))
+    assert layout(roots, (), offline=True).links == links
+
+
+def test_folders_around_what_is_protected_can_not_be_moved(tmp_path: Path) -> None:
+    (tmp_path / "a/b/ours").mkdir(parents=True)
+    seen = view(workspace(tmp_path), tmp_path / "a/b/ours", tmp_path / "a")
+    assert (seen.writable, seen.protected) == ((tmp_path,), (tmp_path / "a", tmp_path / "a/b/ours"))
+    seen = view(workspace(tmp_path), tmp_path / "a/b/ours")
+    assert seen.writable == (tmp_path, tmp_path / "a", tmp_path / "a/b")
 
 
 def test_a_pointer_to_a_git_folder_protects_that_too(tmp_path: Path) -> None:

@@ -49,6 +49,17 @@ def test_new_entries_beside_git_are_as_any_others(repository: Path) -> None:
     assert sh(script, repository) == (0, "640 new\n750 build\n640 pipe\nX\ny\nz\nnew\nsrc\n")
 
 
+def test_a_newer_call_that_opens_is_missing_and_not_refused(repository: Path) -> None:
+    code = """
+import ctypes, errno
+how = (ctypes.c_uint64 * 3)(0o101, 0o644, 0)
+libc = ctypes.CDLL(None, use_errno=True)
+# Who is told so falls back to `openat`.
+assert libc.syscall(437, -100, b"new", how, 24) < 0 and ctypes.get_errno() == errno.ENOSYS
+"""
+    assert python(code, repository) == (0, "")
+
+
 def test_how_a_file_is_opened_is_what_the_command_asked_for(repository: Path) -> None:
     code = """
 import os
