@@ -74,7 +74,8 @@ class Screen:
         )
         # How long Esc is waited with, for it may be the beginning of a key's sequence.
         self.app.ttimeoutlen = 0.05
-        self.app.timeoutlen = 0.3
+        # The same for keys that follow each other: Alt with a letter is one, `gg` is typed.
+        self.app.timeoutlen = 0.5 if vi else 0.03
 
     @property
     def width(self) -> int:

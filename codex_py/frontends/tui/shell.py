@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from codex_py.core.context import user_shell
+from codex_py.errors import CodexError
 from codex_py.process.process import Process
 from codex_py.process.sessions import ProcessSessions
 from codex_py.protocol.events import (
@@ -42,7 +43,7 @@ class UserShell:
         """Run it to its end; `tell` gets what the model is to know of it.
 
         Raises:
-            OSError, ValueError: it can not be started.
+            CodexError: it can not be started.
         """
         self._count += 1
         id_ = f"shell_{self._count}"
@@ -51,12 +52,16 @@ class UserShell:
         def printed(data: bytes) -> None:
             self._sink(CommandOutputDelta(id_, decoder.decode(data)))
 
-        process = self._running = self._processes.spawn(
-            [user_shell(self._environment), "-lc", command],
-            cwd=self._cwd,
-            environment=dict(self._environment),
-            on_output=printed,
-        )
+        try:
+            process = self._processes.spawn(
+                [user_shell(self._environment), "-lc", command],
+                cwd=self._cwd,
+                environment=dict(self._environment),
+                on_output=printed,
+            )
+        except (OSError, ValueError) as error:
+            raise CodexError(f"the command could not be run: {error}", code="shell") from error
+        self._running = process
         item = CommandExecution(id=id_, command=command, cwd=str(self._cwd))
         self._sink(ItemStarted(item))
         try:
