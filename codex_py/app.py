@@ -160,6 +160,7 @@ async def open_session(
             end_turn=tools.end_turn,
             sink=_both(RolloutEvents(thread.file), sink),
             told_with=lambda text: _skills_in(text, config, environment, warnings),
+            mcp_servers=tuple if servers is None else servers.statuses,
         )
         session.start()
         for warning in thread.warnings:

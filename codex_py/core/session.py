@@ -45,6 +45,7 @@ from codex_py.protocol.stream import ModelClient, Prompt, Usage
 if TYPE_CHECKING:
     # pydantic is not loaded before the first request is out.
     from codex_py.protocol.items import ResponseItem
+    from codex_py.protocol.mcp import McpServerStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,7 @@ class Session:
         context: what a new thread is told first, base prompt aside.
         compact_prompt: what the model is asked for a summary with, in place of our own words.
         told_with: what else the model is told after a prompt, given its text; each a message.
+        mcp_servers: how they are now, for people to see.
         load_handlers: see `Turn`.
         retries: gives each turn its budget.
         end_turn: awaited at the end of every turn, before its last event; again if it was
@@ -89,6 +91,7 @@ class Session:
         end_turn: Callable[["Session"], Awaitable[None]],
         sink: EventSink,
         told_with: Callable[[str], Sequence[str]] = lambda _: (),
+        mcp_servers: "Callable[[], Sequence[McpServerStatus]]" = tuple,
     ) -> None:
         self.thread_id = thread.id
         self.name = thread.name
@@ -96,6 +99,7 @@ class Session:
         self.earlier = thread.shown
         """What was said before this session, for `thread_items` to show."""
         self.settings = settings
+        self.mcp_servers = mcp_servers
         self._settings_for = settings_for
         self._compact_prompt = compact_prompt
         self._sink = sink

@@ -1,6 +1,7 @@
 """All commands of the terminal, in the order in which they are listed."""
 
 from codex_py.frontends.tui.commands.changes import CHANGES
+from codex_py.frontends.tui.commands.mcp import MCP
 from codex_py.frontends.tui.commands.program import PROGRAM
 from codex_py.frontends.tui.commands.prompts import PROMPTS
 from codex_py.frontends.tui.commands.registry import Command
@@ -9,4 +10,4 @@ from codex_py.frontends.tui.commands.settings import SETTINGS
 
 
 def builtin_commands() -> list[Command]:
-    return [*SETTINGS, *CHANGES, *SESSIONS, *PROMPTS, *PROGRAM]
+    return [*SETTINGS, *MCP, *CHANGES, *SESSIONS, *PROMPTS, *PROGRAM]

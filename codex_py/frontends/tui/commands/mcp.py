@@ -1,0 +1,44 @@
+"""The command for the MCP servers of the session."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from codex_py.errors import CodexError
+from codex_py.frontends.tui.commands.registry import Command
+from codex_py.protocol.mcp import McpServerStatus
+
+if TYPE_CHECKING:
+    from codex_py.frontends.tui.program import Terminal
+
+
+async def _mcp(terminal: "Terminal", argument: str) -> None:
+    if argument not in {"", "verbose"}:
+        raise CodexError("write /mcp or /mcp verbose", code="usage")
+    session = terminal.conversation.session
+    if session is None:
+        raise CodexError("there is no conversation yet", code="no_session")
+    lines: list[str] = []
+    for status in session.mcp_servers():
+        lines += _lines(status, verbose=argument == "verbose")
+    lines += [f"{name}: off" for name, c in terminal.config.mcp_servers.items() if not c.enabled]
+    if not lines:
+        lines = ["No MCP servers are configured. Leave, and try codex-py mcp add NAME -- COMMAND."]
+    terminal.transcript.notice("\n".join(lines))
+
+
+def _lines(status: McpServerStatus, *, verbose: bool) -> Iterator[str]:
+    software = f" ({status.software})" if status.software else ""
+    yield f"{status.name}: {status.state}{software}"
+    if status.error is not None:
+        yield from (f"  {line}" for line in status.error.splitlines())
+    if not verbose:
+        if status.tools:
+            yield f"  {', '.join(tool.name for tool in status.tools)}"
+        return
+    width = max((len(tool.name) for tool in status.tools), default=0)
+    for tool in status.tools:
+        description = tool.description.strip().partition("\n")[0]
+        yield f"  {tool.name:{width}}  {description}".rstrip()
+
+
+MCP = [Command("mcp", "show the MCP servers and their tools", _mcp, argument="[verbose]")]
