@@ -28,7 +28,7 @@ from codex_py.toolbox import Toolbox, command_rules
 from codex_py.turn_settings import configured_choices, turn_settings
 
 if TYPE_CHECKING:
-    from codex_py.mcp_servers import SessionServers
+    from codex_py.mcp_servers import Patience, SessionServers
 
 
 _UNKNOWN_MODEL = (
@@ -72,6 +72,7 @@ async def open_session(
     environment: Mapping[str, str],
     approver: Approver | None = None,
     elicitor: Elicitor | None = None,
+    patience: "Patience | None" = None,
 ) -> AsyncGenerator[Session]:
     """A session that is ready for its first turn.
 
@@ -81,6 +82,7 @@ async def open_session(
     Args:
         approver: decides what the approval policy leaves to a user; None refuses it.
         elicitor: answers what MCP servers ask the user; None declines.
+        patience: waits with a request until MCP servers have started, or less long; None waits.
 
     Raises:
         ConfigError, SessionError: before anything is emitted.
@@ -133,7 +135,7 @@ async def open_session(
             except CodexError:
                 thread.file.discard()
                 raise
-            model = servers.offered_by(model)
+            model = servers.offered_by(model, patience)
         tools = Toolbox(
             config=config,
             secret_names=secret_names(config, provider),
@@ -166,7 +168,13 @@ async def open_session(
         for warning in thread.warnings:
             warnings(warning)
         warnings.send_to(session.warn)
-        yield session
+        untouched = len(session.items)
+        try:
+            yield session
+        finally:
+            if path is None and len(session.items) == untouched and session.name is None:
+                # Nothing was said: there is nothing to come back to.
+                thread.file.discard()
 
 
 def _mcp_servers(

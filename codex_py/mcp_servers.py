@@ -4,7 +4,7 @@ Part of the composition root. It is imported, and anything of MCP is, where a se
 """
 
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -33,6 +33,15 @@ _INHERITED: Final = frozenset(
 
 Authorize: TypeAlias = "Callable[[Config, str], MakeAuth | None]"
 """What signs the requests to the server of a name, or None where they need no login."""
+
+
+Patience: TypeAlias = Callable[[Callable[[], Sequence[str]], Awaitable[None]], Awaitable[None]]
+"""Waits for servers that start, or for some time. It is given what names those that are waited for,
+and what ends when there are none."""
+
+
+async def _waits(_starting: Callable[[], Sequence[str]], settled: Awaitable[None]) -> None:
+    await settled
 
 
 class SessionServers:
@@ -74,9 +83,9 @@ class SessionServers:
         """By name; servers that are switched off are not among them."""
         return [server.status() for server in self.servers.all()]
 
-    def offered_by(self, model: ModelClient) -> ModelClient:
+    def offered_by(self, model: ModelClient, patience: Patience | None = None) -> ModelClient:
         """The model's client, whose requests wait for the servers and offer their tools."""
-        return _OfferingClient(model, self.servers, self._catalogue)
+        return _OfferingClient(model, self.servers, self._catalogue, patience or _waits)
 
     def tools(self) -> "Sequence[Tool[Any]]":
         """Tools of our own that concern all servers."""
@@ -106,8 +115,15 @@ class SessionServers:
 
 
 class _OfferingClient:
-    def __init__(self, model: ModelClient, servers: McpServers, catalogue: McpCatalogue) -> None:
+    def __init__(
+        self,
+        model: ModelClient,
+        servers: McpServers,
+        catalogue: McpCatalogue,
+        patience: Patience,
+    ) -> None:
         self._model = model
+        self._patience = patience
         self._servers = servers
         self._catalogue = catalogue
 
@@ -115,7 +131,10 @@ class _OfferingClient:
     async def stream(self, prompt: Prompt) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
         # A request without tools, as the last one of a compaction, is to stay one.
         if prompt.tools:
-            await self._servers.settled()
+            if self._servers.starting():
+                await self._patience(self._servers.starting, self._servers.settled())
+            else:
+                await self._servers.settled()
             prompt = replace(prompt, tools=(*prompt.tools, *self._catalogue.specs()))
         async with self._model.stream(prompt) as events:
             yield events

@@ -89,6 +89,11 @@ class McpServer:
             error=self.error,
         )
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether it is up, or not to be had."""
+        return self._settled.is_set()
+
     async def settled(self) -> None:
         """Wait until it is up, or not to be had; then fetch its list of tools if that has changed.
 

@@ -33,6 +33,10 @@ class McpServers:
         """Wait until each is up with its latest list of tools, or is not to be had."""
         await asyncio.gather(*(server.settled() for server in self._servers.values()))
 
+    def starting(self) -> list[str]:
+        """Names of those that `settled` waits for."""
+        return [server.name for server in self.all() if not server.is_settled]
+
     async def require(self) -> None:
         """Wait for the servers without which there is no session.
 

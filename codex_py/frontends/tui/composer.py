@@ -33,7 +33,7 @@ from codex_py.frontends.tui.compose.keys import composer_keys
 from codex_py.frontends.tui.compose.pasted_images import image_paths
 from codex_py.frontends.tui.compose.prompt_history import PromptHistory
 from codex_py.frontends.tui.compose.sources import CommandSource, FileSource, SkillSource
-from codex_py.frontends.tui.render import Fragments
+from codex_py.frontends.tui.fragments import Fragments
 from codex_py.frontends.tui.theme import Theme
 
 _MAX_ROWS = 12

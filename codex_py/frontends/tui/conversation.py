@@ -3,14 +3,19 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from codex_py.app import SessionOptions, open_session
 from codex_py.config.config import Config
-from codex_py.core.session import Session, TurnResult
 from codex_py.frontends.tui.composer import Submission
+from codex_py.frontends.tui.patience import Patience
 from codex_py.protocol.approval import Approver
+from codex_py.protocol.elicitation import Elicitor
 from codex_py.protocol.events import EventSink
+
+if TYPE_CHECKING:
+    # The first frame does not need them.
+    from codex_py.app import SessionOptions
+    from codex_py.core.session import Session, TurnResult
 
 
 class Conversation:
@@ -25,12 +30,10 @@ class Conversation:
         environment: Mapping[str, str],
         sink: EventSink,
         *,
-        approver: Approver,
         ended: Callable[[bool], None],
     ) -> None:
         self._environment = environment
         self._sink = sink
-        self._approver = approver
         self._ended = ended
         self._open = AsyncExitStack()
         self._turn: asyncio.Task[None] | None = None
@@ -44,12 +47,22 @@ class Conversation:
     def is_working(self) -> bool:
         return self._turn is not None
 
-    async def open(self, config: Config, options: SessionOptions) -> Session:
+    async def open(
+        self,
+        config: Config,
+        options: "SessionOptions",
+        *,
+        approver: Approver,
+        elicitor: Elicitor,
+        patience: Patience,
+    ) -> "Session":
         """Begin with another session; the one before is closed.
 
         Raises:
             CodexError: it can not be opened. There is no session then.
         """
+        from codex_py.app import open_session  # noqa: PLC0415
+
         await self.close()
         self.session = await self._open.enter_async_context(
             open_session(
@@ -57,7 +70,9 @@ class Conversation:
                 options,
                 self._sink,
                 environment=self._environment,
-                approver=self._approver,
+                approver=approver,
+                elicitor=elicitor,
+                patience=patience.wait,
             )
         )
         return self.session
@@ -104,12 +119,12 @@ class Conversation:
         return True
 
     def _start(
-        self, work: Callable[[], Coroutine[Any, Any, TurnResult]], tasks: asyncio.TaskGroup
+        self, work: "Callable[[], Coroutine[Any, Any, TurnResult]]", tasks: asyncio.TaskGroup
     ) -> None:
         self._turn = tasks.create_task(self._run(work, tasks))
 
     async def _run(
-        self, work: Callable[[], Coroutine[Any, Any, TurnResult]], tasks: asyncio.TaskGroup
+        self, work: "Callable[[], Coroutine[Any, Any, TurnResult]]", tasks: asyncio.TaskGroup
     ) -> None:
         is_whole = False
         try:

@@ -11,7 +11,7 @@ from prompt_toolkit.layout import AnyContainer, BufferControl, Dimension, HSplit
 from prompt_toolkit.layout.controls import FormattedTextControl
 from prompt_toolkit.utils import get_cwidth
 
-from codex_py.frontends.tui.render import Fragments
+from codex_py.frontends.tui.fragments import Fragments
 
 T = TypeVar("T")
 

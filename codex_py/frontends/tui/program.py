@@ -1,83 +1,111 @@
 """The interactive program: what is on the screen, which keys mean what, and how it ends."""
 
 import asyncio
+import gc
+import os
 import signal
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from prompt_toolkit.filters import Condition
 from prompt_toolkit.input import Input
-from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent, merge_key_bindings
+from prompt_toolkit.key_binding import merge_key_bindings
 from prompt_toolkit.layout import AnyContainer, DynamicContainer, HSplit, Window
 from prompt_toolkit.layout.controls import FormattedTextControl
 from prompt_toolkit.styles import Style
 
 from codex_py import __version__
-from codex_py.app import SessionOptions
 from codex_py.config.config import Config
-from codex_py.core.settings import Choices
-from codex_py.core.transcript import thread_items
 from codex_py.errors import CodexError
+from codex_py.frontends.arguments import TerminalTarget
 from codex_py.frontends.terminal import printable
-from codex_py.frontends.tui.approval import TerminalApprover
-from codex_py.frontends.tui.commands.builtin import builtin_commands
-from codex_py.frontends.tui.commands.custom import custom_commands
 from codex_py.frontends.tui.commands.registry import Command, Commands
-from codex_py.frontends.tui.commands.sessions import go_back, pick_session
 from codex_py.frontends.tui.compose.actions import writing_keys
 from codex_py.frontends.tui.composer import Composer, Submission
 from codex_py.frontends.tui.conversation import Conversation
+from codex_py.frontends.tui.fragments import Fragments
+from codex_py.frontends.tui.keys import TO_LEAVE, program_keys
+from codex_py.frontends.tui.notifications import Notifications
 from codex_py.frontends.tui.panel import Panel
-from codex_py.frontends.tui.render import Fragments, Renderer
+from codex_py.frontends.tui.patience import Patience
+from codex_py.frontends.tui.reflow import reflows
 from codex_py.frontends.tui.screen import Screen
 from codex_py.frontends.tui.shell import UserShell
-from codex_py.frontends.tui.status import Status
+from codex_py.frontends.tui.status import ITEMS, TITLE_ITEMS, Status
 from codex_py.frontends.tui.theme import Theme
-from codex_py.frontends.tui.transcript import Transcript
-from codex_py.frontends.tui.welcome import explain_missing_key, settle_trust
 from codex_py.frontends.tui.writer import TerminalWriter
-from codex_py.protocol.events import Event, ItemCompleted, UsageReported, UserMessage
+from codex_py.protocol.events import (
+    AgentMessage,
+    Event,
+    ItemCompleted,
+    UsageReported,
+    UserMessage,
+)
+
+if TYPE_CHECKING:
+    # The first frame does not need them.
+    from codex_py.app import SessionOptions
+    from codex_py.core.settings import Choices
+    from codex_py.frontends.tui.render import Renderer
+    from codex_py.frontends.tui.transcript import Transcript
 
 T = TypeVar("T")
 
-_TO_LEAVE = "Press Ctrl-C again to leave"
-_TWICE_WITHIN_S = 2.0
+_LATER = (
+    "codex_py.app",
+    "codex_py.frontends.tui.transcript",
+    "codex_py.frontends.tui.approval",
+    "codex_py.frontends.tui.elicitation",
+    "codex_py.frontends.tui.commands.builtin",
+    "codex_py.frontends.tui.commands.custom",
+)
 
 
 class Terminal:
     """The program from its first frame to its last. There is one per process.
 
     Args:
+        target: what it begins with.
+        add_dirs: writable roots beside those of the configuration; absolute.
         reload: reads the configuration again.
 
     Attributes:
         config: what the next session is opened with.
-        options: what the first one is.
+        typed_at: when a key was pressed last, `time.monotonic()`.
         conversation, composer, transcript, screen, status: its parts, for the commands.
     """
 
     def __init__(
         self,
         config: Config,
-        options: SessionOptions,
+        target: TerminalTarget,
         environment: Mapping[str, str],
         *,
+        add_dirs: tuple[Path, ...],
         reload: Callable[[], Config],
         theme: Theme,
         writer: TerminalWriter,
         keyboard: Input,
     ) -> None:
         self.config = config
-        self.options = options
         self.environment = environment
-        self._reload = reload
         self.theme = theme
-        self.status = Status()
-        self.commands = Commands([*builtin_commands(), *custom_commands(config.home)])
-        self.renderer = Renderer(theme)
+        self.typed_at = 0.0
+        self._target = target
+        self._add_dirs = add_dirs
+        self._reload = reload
+        self._renderer: Renderer | None = None
+        self._transcript: Transcript | None = None
+        settings = config.values.get("tui", {})
+        self.status = Status(
+            Path.home(),
+            items=settings.get("status_line", ITEMS),
+            title_items=settings.get("terminal_title", TITLE_ITEMS),
+        )
+        self.commands = Commands(self._load_commands)
         self.composer = Composer(
             theme,
             self._submitted,
@@ -88,66 +116,99 @@ class Terminal:
             size=lambda: (self.screen.width, self.screen.height),
         )
         self.shell = UserShell(config.cwd, environment, self._event)
-        self.conversation = Conversation(
-            environment, self._event, approver=TerminalApprover(self), ended=self._turn_ended
-        )
+        self.conversation = Conversation(environment, self._event, ended=self._turn_ended)
         self._panels: list[AnyContainer] = []
         """The last one is shown."""
+        self._asking = asyncio.Lock()
+        self._no_panel = asyncio.Event()
+        self._no_panel.set()
         self._hint = ""
-        self._waiting: list[Submission] = []
+        self._waiting: list[Submission] = [Submission(target.prompt)] if target.prompt else []
         """Sent off before there was a session."""
-        self._code = 0
+        self._patience = Patience(self.status, lambda: self.screen.changed())
+        self._last_answer = ""
+        self._title = ""
+        self._clock: asyncio.TimerHandle | None = None
+        self._code: int | None = None
+        """To exit with, once it is settled."""
+        self._failure: BaseException | None = None
         self._farewell = ""
-        self._last_escape = 0.0
         self.screen = Screen(
             self._layout(),
-            keys=merge_key_bindings([self._keys(), writing_keys(self)]),
+            keys=merge_key_bindings([program_keys(self), writing_keys(self)]),
             style=_style(theme),
             theme=theme,
             writer=writer,
             terminal=keyboard,
-            vi=config.values.get("tui", {}).get("vim_mode_default", False),
+            reflows=reflows(environment),
+            vi=settings.get("vim_mode_default", False),
+        )
+        self.notify = Notifications(
+            settings,
+            environment,
+            send=self.screen.send,
+            is_focused=lambda: self.screen.is_focused,
         )
         self.screen.app.key_processor.before_key_press += self._key_pressed
-        self.transcript = Transcript(
-            self.renderer,
-            print_lines=self.screen.print,
-            changed=self.screen.changed,
-            width=lambda: self.screen.width,
-            show_reasoning=not config.hide_agent_reasoning,
-        )
         self._tasks = asyncio.TaskGroup()
 
-    async def run(self, prompt: str | None, *, pick: bool = False) -> int:
-        """Show the program until the user leaves; the exit code.
+    @property
+    def renderer(self) -> "Renderer":
+        if self._renderer is None:
+            # rich takes as long to load as all of the first frame.
+            from codex_py.frontends.tui.render import Renderer  # noqa: PLC0415
 
-        Args:
-            pick: have the user choose a session to go on with first.
-        """
+            self._renderer = Renderer(self.theme)
+        return self._renderer
+
+    @property
+    def transcript(self) -> "Transcript":
+        if self._transcript is None:
+            from codex_py.frontends.tui.transcript import Transcript  # noqa: PLC0415
+
+            self._transcript = Transcript(
+                self.renderer,
+                print_lines=self.screen.print,
+                changed=self.screen.changed,
+                width=lambda: self.screen.width,
+                show_reasoning=not self.config.hide_agent_reasoning,
+            )
+        return self._transcript
+
+    async def run(self) -> int:
+        """Show the program until the user leaves; the exit code."""
         loop = asyncio.get_running_loop()
+        loop.set_exception_handler(self._went_wrong)
         for number in (signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(number, self.leave, 128 + number)
-        if prompt:
-            self._waiting.append(Submission(prompt))
-        self.transcript.notice(f"codex-py {__version__} in {self.config.cwd}")
+            # `nohup` asks to live on when the terminal goes.
+            if signal.getsignal(number) != signal.SIG_IGN:
+                loop.add_signal_handler(number, self._told_to_end, 128 + number)
+        self.screen.print(self._greeting())
         async with self._tasks:
-            opening = self._tasks.create_task(self._begin(pick))
-            clock = self._tasks.create_task(self._tick())
+            opening = self._tasks.create_task(self._begin())
             try:
                 await self.screen.run()
             except EOFError:
                 # The terminal was closed under us.
                 self._code = self._code or 128 + signal.SIGHUP
             finally:
-                clock.cancel()
                 opening.cancel()
+                if self._clock is not None:
+                    self._clock.cancel()
                 self._farewell = self._how_to_resume()
                 await self.shell.aclose()
                 await self.conversation.close()
                 self.composer.history.close()
-        return self._code
+        if self._failure is not None:
+            raise self._failure
+        return self._code or 0
 
-    async def _begin(self, pick: bool) -> None:
+    async def _begin(self) -> None:
+        # While the first frame is looked at.
+        await asyncio.to_thread(_load_the_rest)
+        gc.enable()
+        from codex_py.frontends.tui.welcome import explain_missing_key, settle_trust  # noqa: PLC0415
+
         try:
             if await settle_trust(self):
                 self.config = self._reload()
@@ -155,8 +216,17 @@ class Terminal:
         except CodexError as error:
             self.transcript.error(str(error))
             return
-        options = self.options
-        if pick:
+        target = self._target
+        options = replace(
+            self.new_session(),
+            resume=target.resume,
+            resume_last=target.resume_last,
+            resume_all=target.resume_all,
+            fork=target.fork,
+        )
+        if target.pick:
+            from codex_py.frontends.tui.commands.sessions import pick_session  # noqa: PLC0415
+
             picked = await pick_session(self)
             if picked is None:
                 self.leave()
@@ -169,39 +239,103 @@ class Terminal:
         """What is printed when the terminal is the shell's again."""
         return self._farewell
 
-    async def open(self, options: SessionOptions) -> None:
+    async def open(self, options: "SessionOptions") -> None:
         """Go on with another session. If it can not be opened, the user is told why."""
+        from codex_py.core.transcript import thread_items  # noqa: PLC0415
+        from codex_py.frontends.tui.approval import TerminalApprover  # noqa: PLC0415
+        from codex_py.frontends.tui.elicitation import TerminalElicitor  # noqa: PLC0415
+
         try:
-            session = await self.conversation.open(self.config, options)
+            session = await self.conversation.open(
+                self.config,
+                options,
+                approver=TerminalApprover(self),
+                elicitor=TerminalElicitor(self),
+                patience=self._patience,
+            )
         except CodexError as error:
             self.transcript.error(str(error))
+            if waiting := self._waiting:
+                self._waiting = []
+                self.composer.restore(waiting)
             return
-        self.status.settings = session.settings
+        self.status.usage = session.token_usage if session.earlier else None
+        self.refresh()
         self.transcript.replay(thread_items(session.earlier))
-        self.screen.changed()
-        self.start(self.composer.begin(self.config))
+        self.start(self._look_around())
         waiting, self._waiting = self._waiting, []
         for submission in waiting:
             self.send(submission)
 
+    async def _look_around(self) -> None:
+        """Read what is in the files of the user and of the project, in threads."""
+        await self._find_branch()
+        await self.composer.begin(self.config)
+
+    async def _find_branch(self) -> None:
+        from codex_py.rollout.git_info import git_info  # noqa: PLC0415
+
+        info = await asyncio.to_thread(git_info, self.config.cwd)
+        self.status.branch = info.get("branch", "")
+        self.screen.changed()
+
+    def refresh(self) -> None:
+        """The session's settings or its name have changed: show them."""
+        if (session := self.conversation.session) is not None:
+            self.status.settings = session.settings
+            self.status.thread = session.thread_id
+            self.status.name = session.name or ""
+        self._set_title()
+        self.screen.changed()
+
     async def show(self, panel: Panel[T]) -> T:
         """Put a panel in the composer's place until it has its result. Later ones come on top."""
         self._panels.append(panel.container)
+        self._no_panel.clear()
         self.screen.app.layout.focus(panel.container)
         self.screen.changed()
         try:
             return await panel.result
         finally:
             self._panels.remove(panel.container)
+            if not self._panels:
+                self._no_panel.set()
             top = self._panels[-1] if self._panels else self.composer.buffer
             self.screen.app.layout.focus(top)
             self.screen.changed()
 
-    def new_session(self) -> SessionOptions:
-        """Options for a session that begins anew."""
-        return replace(self.options, resume=None, resume_last=False, fork=False)
+    async def ask(self, panel: Callable[[], Panel[T]], *, about: str) -> T:
+        """Show a question of the agent's: one after the other, and not while a list is open.
 
-    def change(self, choices: Choices) -> None:
+        Args:
+            panel: makes it, when it is its turn.
+            about: what a user who is not here is told; empty for what goes on from another.
+        """
+        if about:
+            self.notify("approval-requested", about)
+        self.status.questions += 1
+        try:
+            async with self._asking:
+                await self._no_panel.wait()
+                self.status.questions -= 1
+                try:
+                    self.status.is_asking = True
+                    self._set_title()
+                    return await self.show(panel())
+                finally:
+                    self.status.questions += 1
+                    self.status.is_asking = False
+                    self._set_title()
+        finally:
+            self.status.questions -= 1
+
+    def new_session(self) -> "SessionOptions":
+        """Options for a session that begins anew."""
+        from codex_py.app import SessionOptions  # noqa: PLC0415
+
+        return SessionOptions(source="cli", originator="codex-tui", add_dirs=self._add_dirs)
+
+    def change(self, choices: "Choices") -> None:
         """Run the next turns with other settings.
 
         Raises:
@@ -210,12 +344,11 @@ class Terminal:
         session = self.conversation.session
         assert session is not None
         session.change(choices)
-        self.status.settings = session.settings
-        self.screen.changed()
+        self.refresh()
 
     def compact(self) -> None:
         if self.conversation.session is not None:
-            self.status.working_since = time.monotonic()
+            self._work_begins()
             self.conversation.compact(self._tasks)
 
     @property
@@ -235,13 +368,28 @@ class Terminal:
         self._tasks.create_task(run())
 
     def leave(self, code: int = 0) -> None:
-        self._code = code
+        """End in order, with this exit code."""
+        if self._code is None:
+            self._code = code
         self.screen.exit()
 
     def hint(self, text: str) -> None:
         """Say something below the composer until the next key."""
         self._hint = text
         self.screen.changed()
+
+    @property
+    def hinted(self) -> str:
+        return self._hint
+
+    def interrupt(self) -> bool:
+        """End what is under way, or wait for it no longer; whether there was something."""
+        if self.shell.stop() or self._patience.lose():
+            return True
+        if not self.conversation.is_working:
+            return False
+        self._tasks.create_task(self.conversation.interrupt())
+        return True
 
     def send(self, submission: Submission) -> None:
         """Have the model told, now or as soon as it can be."""
@@ -255,7 +403,7 @@ class Terminal:
 
     def _show_prompt(self, submission: Submission) -> None:
         self.transcript.user(submission.text)
-        self.status.working_since = time.monotonic()
+        self._work_begins()
 
     def _submitted(self, submission: Submission) -> None:
         """The user has sent off what the composer held."""
@@ -267,14 +415,14 @@ class Terminal:
         elif not line.startswith("/"):
             self.send(submission)
         elif (found := self.commands.find(line)) is not None:
-            self._run_command(*found)
+            self.run_command(*found)
         elif (problem := self.commands.unknown(line)) is not None:
             self.composer.set_text(line)
             self.hint(problem)
         else:
             self.send(submission)
 
-    def _run_command(self, command: Command, argument: str) -> None:
+    def run_command(self, command: Command, argument: str) -> None:
         if self.conversation.is_working and not command.while_working:
             self.hint(f"/{command.name} has to wait for the end of the turn; Esc interrupts it")
             return
@@ -299,11 +447,30 @@ class Terminal:
         else:
             self.start(self.shell.run(command, session.tell))
 
+    def _greeting(self) -> str:
+        """Without rich, which is not loaded yet."""
+        where = printable(str(self.config.cwd))
+        if self.theme.dumb:
+            return f"codex-py {__version__} in {where}\n"
+        return f"\x1b[1mcodex-py {__version__}\x1b[0m in {where}\n"
+
     def _how_to_resume(self) -> str:
         session = self.conversation.session
-        if session is None or self.status.usage is None:
+        if session is None or not self._has_spoken:
             return ""
-        return f"To continue this session, run: codex-py resume {session.thread_id}\n"
+        used = session.token_usage.total
+        tokens = (
+            f"Token usage: total={used.total_tokens:,} input={used.input_tokens:,}"
+            f" (+ {used.cached_input_tokens:,} cached) output={used.output_tokens:,}\n"
+            if self.status.usage is not None and used.total_tokens
+            else ""
+        )
+        return f"{tokens}To continue this session, run: codex-py resume {session.thread_id}\n"
+
+    @property
+    def _has_spoken(self) -> bool:
+        session = self.conversation.session
+        return session is not None and bool(session.past_prompts())
 
     def _event(self, event: Event) -> None:
         match event:
@@ -311,6 +478,8 @@ class Terminal:
                 self.status.usage = event
             case ItemCompleted(UserMessage()):
                 self.conversation.was_told()
+            case ItemCompleted(AgentMessage(text=text)):
+                self._last_answer = text
             case _:
                 pass
         self.transcript(event)
@@ -321,14 +490,51 @@ class Terminal:
             self.composer.restore(self.conversation.take_unsent())
         if is_whole and self.conversation.queue:
             self._show_prompt(self.conversation.queue[0])
+        elif self._code is None:
+            self.notify("agent-turn-complete", self._last_answer or "The turn is over")
+            self.start(self._find_branch())
+        self._last_answer = ""
+        self._set_title()
         self.screen.changed()
 
-    async def _tick(self) -> None:
-        """Keep the clock of a running turn going."""
-        while True:
-            await asyncio.sleep(1)
-            if self.status.working_since is not None:
-                self.screen.changed()
+    def _work_begins(self) -> None:
+        self.status.working_since = time.monotonic()
+        self._set_title()
+        if self._clock is None:
+            self._tick()
+
+    def _tick(self) -> None:
+        """Keep the clock of what is under way going; there is none else."""
+        self._clock = None
+        if self.status.working_since is not None:
+            self._clock = asyncio.get_running_loop().call_later(1, self._tick)
+            self.screen.changed()
+
+    def _set_title(self) -> None:
+        title = self.status.title(self.theme)
+        if title != self._title:
+            self._title = title
+            self.screen.title(title)
+
+    def _told_to_end(self, code: int) -> None:
+        if self._code is not None:
+            # For the second time: what we have started dies with us.
+            os._exit(code)
+        self.leave(code)
+
+    def _went_wrong(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """A mistake of ours, outside of every task: out, and with a traceback, as from inside of one."""
+        error = context.get("exception")
+        if error is None:
+            return
+        self._failure = self._failure or error
+        self.screen.exit()
+
+    def _load_commands(self) -> list[Command]:
+        from codex_py.frontends.tui.commands.builtin import builtin_commands  # noqa: PLC0415
+        from codex_py.frontends.tui.commands.custom import custom_commands  # noqa: PLC0415
+
+        return [*builtin_commands(), *custom_commands(self.config.home)]
 
     def _layout(self) -> AnyContainer:
         live = Window(FormattedTextControl(self._live), dont_extend_height=True)
@@ -346,7 +552,9 @@ class Terminal:
     def _live(self) -> Fragments:
         """What is under way, the line that says so, and an empty line above the composer."""
         room = max(3, self.screen.height - 8)
-        lines = list(self.transcript.live(self.screen.width, room))
+        lines: list[Fragments] = []
+        if self._transcript is not None:
+            lines += self._transcript.live(self.screen.width, room)
         if working := self.status.working(self.theme):
             lines += [[], working]
         for waiting in (*self.conversation.steered, *self.conversation.queue):
@@ -358,68 +566,20 @@ class Terminal:
     def _below(self) -> Fragments:
         if self._hint:
             return [("class:quiet", self._hint)]
-        return [*self.composer.mode(), *self.status.line(self.theme, Path.home())]
-
-    def _keys(self) -> KeyBindings:
-        keys = KeyBindings()
-        composing = Condition(lambda: self.is_composing)
-
-        @keys.add("escape", filter=composing & Condition(lambda: not self.composer.holds_escape))
-        def _(_event: KeyPressEvent) -> None:
-            self._escape()
-
-        @keys.add("c-c", filter=composing)
-        def _(_event: KeyPressEvent) -> None:
-            if self._interrupt():
-                return
-            if self._hint == _TO_LEAVE:
-                self.leave()
-            elif self.composer.text:
-                self.composer.clear()
-            else:
-                self._offer_to_leave()
-
-        @keys.add("c-d", filter=composing & Condition(lambda: not self.composer.text))
-        def _(_event: KeyPressEvent) -> None:
-            self.leave()
-
-        @keys.add("c-z")
-        def _(event: KeyPressEvent) -> None:
-            event.app.suspend_to_background()
-
-        return keys
+        mode = self.composer.mode()
+        room = self.screen.width - sum(len(text) for _, text, *_ in mode)
+        return [*mode, *self.status.line(self.theme, room)]
 
     def _key_pressed(self, _processor: object) -> None:
-        if self._hint and self._hint != _TO_LEAVE:
+        self.typed_at = time.monotonic()
+        if self._hint and self._hint != TO_LEAVE:
             self.hint("")
 
-    def _interrupt(self) -> bool:
-        if self.shell.stop():
-            return True
-        if not self.conversation.is_working:
-            return False
-        self._tasks.create_task(self.conversation.interrupt())
-        return True
 
-    def _escape(self) -> None:
-        """Interrupt; or, the second time in a row with nothing to interrupt, go back."""
-        if self._interrupt() or self.composer.text:
-            return
-        now = time.monotonic()
-        if now - self._last_escape < _TWICE_WITHIN_S:
-            self._last_escape = 0.0
-            self._tasks.create_task(go_back(self))
-        else:
-            self._last_escape = now
-            self.hint("Press Esc again to go back to an earlier prompt")
-
-    def _offer_to_leave(self) -> None:
-        self.hint(_TO_LEAVE)
-        asyncio.get_running_loop().call_later(_TWICE_WITHIN_S, self._forget, _TO_LEAVE)
-
-    def _forget(self, hint: str) -> None:
-        if self._hint == hint:
-            self.hint("")
+def _load_the_rest() -> None:
+    """Import what a session needs, and the first frame does not."""
+    for name in _LATER:
+        import_module(name)
 
 
 def _style(theme: Theme) -> Style:

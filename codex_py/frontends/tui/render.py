@@ -6,7 +6,6 @@ from functools import lru_cache
 from typing import TypeAlias
 from unicodedata import normalize
 
-from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.utils import get_cwidth
 from rich.color import ColorSystem, ColorType
 from rich.console import Console, RenderableType
@@ -14,10 +13,8 @@ from rich.segment import Segment
 from rich.style import Style
 
 from codex_py.frontends.terminal import printable
+from codex_py.frontends.tui.fragments import Fragments
 from codex_py.frontends.tui.theme import Theme
-
-Fragments: TypeAlias = StyleAndTextTuples
-"""Formatted text of prompt-toolkit: `(style, text)`."""
 
 _Row: TypeAlias = list[Segment]
 

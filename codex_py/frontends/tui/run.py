@@ -1,12 +1,11 @@
 """`codex-py [PROMPT]`: from the command line to the terminal, and back to the shell."""
 
 import asyncio
-import gc
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from prompt_toolkit.input import create_input
 
-from codex_py.app import SessionOptions
 from codex_py.config.config import Config
 from codex_py.frontends.arguments import Arguments, TerminalTarget
 from codex_py.frontends.exec_config import load_terminal_config, working_directory
@@ -14,6 +13,8 @@ from codex_py.frontends.streams import OutputStream
 from codex_py.frontends.tui.program import Terminal
 from codex_py.frontends.tui.theme import terminal_theme
 from codex_py.frontends.tui.writer import TerminalWriter
+
+_DRAIN_S = 1.0
 
 
 def run_terminal(
@@ -28,38 +29,34 @@ def run_terminal(
     def load() -> Config:
         return load_terminal_config(arguments, environment)
 
-    options = SessionOptions(
-        source="cli",
-        originator="codex-tui",
-        resume=target.resume,
-        resume_last=target.resume_last,
-        resume_all=target.resume_all,
-        fork=target.fork,
-        add_dirs=tuple(working_directory(arguments) / name for name in arguments.add_dir),
-    )
-    return asyncio.run(_run(load, options, target, environment))
+    config = load()
+    add_dirs = tuple(working_directory(arguments) / name for name in arguments.add_dir)
+    return asyncio.run(_run(config, load, target, environment, add_dirs))
 
 
 async def _run(
+    config: Config,
     load: Callable[[], Config],
-    options: SessionOptions,
     target: TerminalTarget,
     environment: Mapping[str, str],
+    add_dirs: tuple[Path, ...],
 ) -> int:
-    config = load()
     writer = TerminalWriter(1)
     terminal = Terminal(
         config,
-        options,
+        target,
         environment,
+        add_dirs=add_dirs,
         reload=load,
         theme=terminal_theme(environment),
         writer=writer,
         keyboard=create_input(),
     )
-    gc.enable()
-    code = await terminal.run(target.prompt, pick=target.pick)
-    writer.drain(1.0)
+    try:
+        code = await terminal.run()
+    finally:
+        # Before anything else is written, be it a traceback.
+        writer.drain(_DRAIN_S)
     if code == 0 and terminal.farewell:
         OutputStream(1).write_text(terminal.farewell)
     return code

@@ -1,20 +1,30 @@
 """The terminal's main screen: finished lines that are never touched again, and below them what is live."""
 
 import asyncio
+import os
 import signal
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
 from prompt_toolkit.application import Application, in_terminal
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.input import Input
-from prompt_toolkit.key_binding import KeyBindingsBase
+from prompt_toolkit.input.ansi_escape_sequences import ANSI_SEQUENCES
+from prompt_toolkit.key_binding import (
+    KeyBindings,
+    KeyBindingsBase,
+    KeyPressEvent,
+    merge_key_bindings,
+)
+from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout import AnyContainer, Layout
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import BaseStyle
 
+from codex_py.frontends.tui.reflow import Frame, frame_of
 from codex_py.frontends.tui.theme import Theme, terminal_size
 from codex_py.frontends.tui.writer import TerminalWriter
 
@@ -25,6 +35,19 @@ _FRAME_S = 0.05
 """Between two looks at what the session has done; what is typed is shown at once."""
 _MAX_BACKLOG = 32 * 1024
 """Bytes. A terminal that is further behind is given no more until it has caught up."""
+
+_ESCAPE_S = 0.05
+"""How long Esc is waited with, for it may be the beginning of a key's sequence."""
+_SEQUENCE_S = 1.0
+"""The same for a key that begins a sequence of several."""
+
+_FOCUSED, _UNFOCUSED = Keys.F23, Keys.F24
+"""prompt-toolkit has no names for these, and no keyboard has those keys."""
+ANSI_SEQUENCES.update({"\x1b[I": _FOCUSED, "\x1b[O": _UNFOCUSED})
+
+# Reports of the focus, and the name of the window put by, and the other way round: xterm, "Control Sequences".
+_ENTER = "\x1b[22;0t\x1b[?1004h"
+_LEAVE = "\x1b[?1004l\x1b[23;0t"
 
 # A frame is shown as a whole by terminals that know these, and ignored by the others.
 # https://gist.github.com/christianparpart/d8a62cc1ab659194337d73e399004036
@@ -48,34 +71,42 @@ class Screen:
         theme: Theme,
         writer: TerminalWriter,
         terminal: Input,
+        reflows: bool,
         vi: bool = False,
     ) -> None:
+        self.is_focused = True
+        """As the terminal has it; one that does not say counts as focused."""
         self._writer = writer
+        self._dumb = theme.dumb
+        self._reflows = reflows
+        self._drawn: Frame | None = None
         self._finished: list[str] = []
         self._timer: asyncio.TimerHandle | None = None
         self._is_paused = False
-        self._output = Vt100_Output(
+        self._output = (_DumbOutput if theme.dumb else Vt100_Output)(
             writer,  # pyright: ignore[reportArgumentType]  # all of TextIO that is used
             self._size,
             enable_cpr=False,
             default_color_depth=_depth(theme),
         )
-        self.app: Application[None] = Application(
+        self.app: Application[None] = _Application(
+            self._find_first_row,
             layout=Layout(body),
-            key_bindings=keys,
+            key_bindings=merge_key_bindings([keys, self._focus_keys()]),
             style=style,
             include_default_pygments_style=False,
             full_screen=False,
             erase_when_done=True,
             editing_mode=EditingMode.VI if vi else EditingMode.EMACS,
-            before_render=lambda _: self._shrink(),
+            before_render=self._shrink,
+            after_render=self._remember,
+            # A signal tells of a new size; looking for it would be work while there is none.
+            terminal_size_polling_interval=None,
             input=terminal,
             output=self._output,
         )
-        # How long Esc is waited with, for it may be the beginning of a key's sequence.
-        self.app.ttimeoutlen = 0.05
-        # The same for keys that follow each other: Alt with a letter is one, `gg` is typed.
-        self.app.timeoutlen = 0.5 if vi else 0.03
+        self.app.ttimeoutlen = _ESCAPE_S
+        self.app.key_processor.after_key_press += self._set_timeout
 
     @property
     def width(self) -> int:
@@ -86,21 +117,31 @@ class Screen:
         return self._size().rows
 
     async def run(self) -> None:
-        """Draw until `exit`.
+        """Draw until `exit`, and leave the terminal as it was found.
 
         Raises:
             EOFError: the terminal is gone.
+            Exception: what `fail` was given.
         """
+        self._send_modes(_ENTER)
+        self._write_finished()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTSTP, self._asked_to_stop)
         try:
             await self.app.run_async(handle_sigint=False, set_exception_handler=False)
         finally:
+            asyncio.get_running_loop().remove_signal_handler(signal.SIGTSTP)
             if self._timer is not None:
                 self._timer.cancel()
             self._write_finished()
-            self._output.flush()
+            self._send_modes(_LEAVE)
+
+    def fail(self, error: BaseException) -> None:
+        """Have `run` raise this, when the terminal is as it was."""
+        if self.app.is_running and not self.app.is_done:
+            self.app.exit(exception=error)
 
     def exit(self) -> None:
-        if self.app.is_running:
+        if self.app.is_running and not self.app.is_done:
             self.app.exit()
 
     def print(self, text: str) -> None:
@@ -114,17 +155,13 @@ class Screen:
             self._timer = asyncio.get_running_loop().call_later(_FRAME_S, self._frame)
 
     def title(self, text: str) -> None:
-        """Name the terminal's window; empty gives the name back."""
-        if text:
-            self._output.set_title(text)
-        else:
-            self._output.clear_title()
+        """Name the terminal's window, until the end; nothing in the text steers the terminal."""
+        self._output.set_title(text)
         self._output.flush()
 
     def send(self, sequence: str) -> None:
         """Give the terminal a control sequence of ours that moves nothing."""
-        self._output.write_raw(sequence)
-        self._output.flush()
+        self._send_modes(sequence)
 
     def clear(self) -> None:
         """Empty the screen and what was scrolled off it."""
@@ -132,20 +169,63 @@ class Screen:
         self._output.write_raw("\x1b[3J")
         self.changed()
 
+    def scroll_away(self) -> None:
+        """Draw at the top of an empty screen. What was on it is above, where it can be scrolled to."""
+        self.app.renderer.erase()
+        self._output.write_raw("\r\n" * self.height)
+        self._output.cursor_goto(0, 0)
+        self.changed()
+        self.app.invalidate()
+
     async def pause(self, work: Callable[[], T]) -> T:
         """Give the terminal to another program for as long as `work` takes, in a thread."""
-        self._is_paused = True
-        # Ctrl-C is the other program's, unless that is one that leaves the terminal's modes alone.
-        handler = signal.signal(signal.SIGINT, _ignore)
-        try:
+        with self._given_away():
+            # Ctrl-C is the other program's, unless that is one that leaves the terminal's modes alone.
+            handler = signal.signal(signal.SIGINT, _ignore)
+            try:
+                async with in_terminal():
+                    await self._hand_over()
+                    return await asyncio.to_thread(work)
+            finally:
+                signal.signal(signal.SIGINT, handler)
+
+    async def suspend(self) -> None:
+        """Stop, as Ctrl-Z does elsewhere, and draw again when the shell goes on with us.
+
+        What the session runs is in process groups of its own, and goes on.
+        """
+        loop = asyncio.get_running_loop()
+        with self._given_away():
             async with in_terminal():
-                self._output.flush()
-                await asyncio.to_thread(self._writer.drain, _DRAIN_S)
-                return await asyncio.to_thread(work)
+                await self._hand_over()
+                loop.remove_signal_handler(signal.SIGTSTP)
+                # From this thread: nothing is done in it until the process goes on.
+                os.kill(0, signal.SIGTSTP)
+                loop.add_signal_handler(signal.SIGTSTP, self._asked_to_stop)
+                self._send_modes(_ENTER)
+
+    @contextmanager
+    def _given_away(self) -> Generator[None]:
+        self._is_paused = True
+        try:
+            yield
         finally:
-            signal.signal(signal.SIGINT, handler)
             self._is_paused = False
             self.changed()
+
+    async def _hand_over(self) -> None:
+        self._drawn = None
+        self._send_modes(_LEAVE)
+        await asyncio.to_thread(self._writer.drain, _DRAIN_S)
+
+    def _asked_to_stop(self) -> None:
+        if self.app.is_running and not self._is_paused:
+            self.app.create_background_task(self.suspend())
+
+    def _send_modes(self, sequence: str) -> None:
+        if not self._dumb:
+            self._output.write_raw(sequence)
+        self._output.flush()
 
     def _frame(self) -> None:
         self._timer = None
@@ -155,14 +235,17 @@ class Screen:
             self.changed()
         elif self._finished:
             renderer = self.app.renderer
-            self._output.write_raw(_BEGIN_FRAME)
-            renderer.erase()
-            self._write_finished()
-            # What the controls have cached is for the frame before.
-            self.app.render_counter += 1
-            renderer.render(self.app, self.app.layout)
-            self._output.write_raw(_END_FRAME)
-            self._output.flush()
+            self._output.write_raw("" if self._dumb else _BEGIN_FRAME)
+            try:
+                renderer.erase()
+                self._write_finished()
+                # What the controls have cached is for the frame before.
+                self.app.render_counter += 1
+                renderer.render(self.app, self.app.layout)
+                self._remember(self.app)
+            finally:
+                self._output.write_raw("" if self._dumb else _END_FRAME)
+                self._output.flush()
         else:
             self.app.invalidate()
 
@@ -171,7 +254,7 @@ class Screen:
             self._output.write_raw("".join(self._finished).replace("\n", "\r\n"))
             self._finished.clear()
 
-    def _shrink(self) -> None:
+    def _shrink(self, _app: object) -> None:
         """Let go of lines that are not needed any more: prompt-toolkit keeps the height it once had."""
         last = self.app.renderer.last_rendered_screen
         if last is None:
@@ -181,9 +264,72 @@ class Screen:
         if needed < last.height:
             self.app.renderer.erase()
 
+    def _remember(self, _app: object) -> None:
+        screen = self.app.renderer.last_rendered_screen
+        if screen is not None:
+            cursor = screen.get_cursor_position(self.app.layout.current_window)
+            self._drawn = frame_of(screen, (cursor.x, cursor.y))
+
+    def _find_first_row(self) -> None:
+        """The terminal has a new size: go up the rows that prompt-toolkit does not know of.
+
+        It goes up as many as it has drawn; where long ones were laid out anew, there are more.
+        """
+        drawn, self._drawn = self._drawn, None
+        if drawn is None or not self._reflows:
+            return
+        more = drawn.rows_above(self.width) - (len(drawn.widths) - 1)
+        if more > 0:
+            self._output.write_raw("\r")
+            self._output.cursor_up(more)
+
+    def _set_timeout(self, _processor: object) -> None:
+        keys = self.app.key_processor.key_buffer
+        is_escape = bool(keys) and keys[0].key == Keys.Escape
+        self.app.timeoutlen = _ESCAPE_S if is_escape else _SEQUENCE_S
+
+    def _focus_keys(self) -> KeyBindings:
+        keys = KeyBindings()
+
+        @keys.add(_FOCUSED)
+        def _(_event: KeyPressEvent) -> None:
+            self.is_focused = True
+
+        @keys.add(_UNFOCUSED)
+        def _(_event: KeyPressEvent) -> None:
+            self.is_focused = False
+
+        return keys
+
     def _size(self) -> Size:
         columns, rows = terminal_size(self._writer.fileno())
         return Size(rows=rows, columns=columns)
+
+
+class _Application(Application[None]):
+    """Lets someone see to the cursor before all is drawn anew in another size."""
+
+    def __init__(self, before_resize: Callable[[], None], **options: Any) -> None:
+        self._before_resize = before_resize
+        super().__init__(**options)
+
+    def _on_resize(self) -> None:
+        self._before_resize()
+        super()._on_resize()
+
+
+class _DumbOutput(Vt100_Output):
+    """For a terminal that moves its cursor, and shows whatever else it is sent."""
+
+    def enable_bracketed_paste(self) -> None: ...
+    def disable_bracketed_paste(self) -> None: ...
+    def set_title(self, title: str) -> None: ...
+    def clear_title(self) -> None: ...
+    def enable_autowrap(self) -> None: ...
+    def disable_autowrap(self) -> None: ...
+    def reset_cursor_key_mode(self) -> None: ...
+    def hide_cursor(self) -> None: ...
+    def show_cursor(self) -> None: ...
 
 
 def _ignore(_number: int, _frame: object) -> None:

@@ -1,49 +1,190 @@
-"""The line below the composer, and the one above it while the agent works."""
+"""The line below the composer, the one above it while the agent works, and the window's title."""
 
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from codex_py.core.settings import TurnSettings
-from codex_py.frontends.tui.render import Fragments
+from prompt_toolkit.utils import get_cwidth
+
+from codex_py.frontends.terminal import printable
+from codex_py.frontends.tui.fragments import Fragments
 from codex_py.frontends.tui.theme import Theme
-from codex_py.protocol.events import UsageReported
+
+if TYPE_CHECKING:
+    from codex_py.core.settings import TurnSettings
+    from codex_py.protocol.events import UsageReported
+
+ITEMS: Final = (
+    "model-with-reasoning",
+    "current-dir",
+    "git-branch",
+    "permissions",
+    "context-remaining",
+    "used-tokens",
+    "thread-name",
+)
+"""In the order in which they are shown unless `tui.status_line` says otherwise; named as Codex does."""
+_LEAST_FIRST: Final = (
+    *("used-tokens", "session-id", "total-input-tokens", "total-output-tokens", "codex-version"),
+    *("thread-name", "git-branch", "context-used", "context-remaining", "permissions"),
+    "current-dir",
+)
+"""What goes first where there is no room for all. The model stays."""
+TITLE_ITEMS: Final = ("activity", "project")
 
 
 @dataclass(slots=True)
 class Status:
     """What is known of the conversation right now."""
 
-    settings: TurnSettings | None = None
-    usage: UsageReported | None = None
-    branch: str | None = None
+    home: Path
+    items: Sequence[str] = ITEMS
+    """Of the line, by name; unknown ones are left out."""
+    title_items: Sequence[str] = TITLE_ITEMS
+    settings: "TurnSettings | None" = None
+    usage: "UsageReported | None" = None
+    thread: str = ""
+    """Its id."""
+    name: str = ""
+    """What the user calls the conversation."""
+    branch: str = ""
     working_since: float | None = None
     """`time.monotonic()`; None while nothing is worked on."""
+    is_asking: bool = False
+    """The agent waits for an answer."""
+    waiting_for: Callable[[], Sequence[str]] | None = None
+    """Gives the MCP servers without which the request is not sent yet."""
+    questions: int = 0
+    """That wait for their turn to be asked."""
 
-    def line(self, theme: Theme, home: Path) -> Fragments:
-        settings = self.settings
-        if settings is None:
-            return [("", "")]
-        cwd = str(settings.cwd)
-        if settings.cwd.is_relative_to(home):
-            cwd = "~" + cwd[len(str(home)) :]
-        parts = [
-            " ".join(word for word in (settings.model, settings.reasoning_effort) if word),
-            cwd,
-            self.branch or "",
-            settings.sandbox_policy.mode,
-        ]
-        return [("class:quiet", f" {theme.glyph('dot')} ".join(part for part in parts if part))]
+    def line(self, theme: Theme, columns: int) -> Fragments:
+        """As much as there is room for, the least important left out."""
+        known = {name: self._item(name) for name in self.items}
+        parts = {name: text for name, text in known.items() if text}
+        dot = f" {theme.glyph('dot')} "
+        room = columns - 1
+
+        def text() -> str:
+            return dot.join(parts.values())
+
+        if get_cwidth(text()) > room and "current-dir" in parts and self.settings is not None:
+            parts["current-dir"] = printable(self.settings.cwd.name) or "/"
+        for name in _LEAST_FIRST:
+            if get_cwidth(text()) <= room:
+                break
+            parts.pop(name, None)
+        return [("class:quiet", text())]
 
     def working(self, theme: Theme) -> Fragments:
         """Empty while nothing is worked on."""
         if self.working_since is None:
             return []
-        seconds = int(time.monotonic() - self.working_since)
+        age = duration(int(time.monotonic() - self.working_since))
+        dot = theme.glyph("bullet")
+        if self.is_asking:
+            more = f", {self.questions} more to come" if self.questions else ""
+            return [
+                ("class:warning", f"{dot} Waiting for your answer"),
+                ("class:quiet", f"{more} ({age})"),
+            ]
+        if self.waiting_for is not None and (missing := self.waiting_for()):
+            names = printable(", ".join(missing))
+            return [
+                ("class:accent", f"{dot} Starting MCP servers: {names} "),
+                ("class:quiet", f"({age} {dot} esc to go on without)"),
+            ]
         return [
-            ("class:accent", f"{theme.glyph('bullet')} Working "),
-            ("class:quiet", f"({duration(seconds)} {theme.glyph('bullet')} esc to interrupt)"),
+            ("class:accent", f"{dot} Working "),
+            ("class:quiet", f"({age} {dot} esc to interrupt)"),
         ]
+
+    def title(self, theme: Theme) -> str:
+        """For the terminal's window; empty where the user wants none."""
+        words = [self._title_item(name, theme) for name in self.title_items]
+        return printable(" ".join(word for word in words if word))[:200]
+
+    def _title_item(self, name: str, theme: Theme) -> str:
+        match name:
+            case "activity" | "spinner" | "status" | "run-state":
+                if self.is_asking:
+                    return "[?]"
+                return theme.glyph("bullet") if self.working_since is not None else ""
+            case "project" | "project-name":
+                return "" if self.settings is None else self.settings.cwd.name
+            case "app-name":
+                return "codex-py"
+            case "thread":
+                return self.name
+            case _:
+                return self._item(name)
+
+    def _item(self, name: str) -> str:
+        find = _FIND.get(name)
+        return "" if find is None or self.settings is None else printable(find(self, self.settings))
+
+
+def _permissions(_: Status, settings: "TurnSettings") -> str:
+    mode, policy = settings.sandbox_policy.mode, str(settings.approval_policy)
+    return (
+        "full access" if mode == "danger-full-access" and policy == "never" else f"{mode}, {policy}"
+    )
+
+
+def _directory(status: Status, settings: "TurnSettings") -> str:
+    cwd = str(settings.cwd)
+    inside = settings.cwd.is_relative_to(status.home)
+    return "~" + cwd[len(str(status.home)) :] if inside else cwd
+
+
+def _model(_: Status, settings: "TurnSettings") -> str:
+    return " ".join(word for word in (settings.model, settings.reasoning_effort) if word)
+
+
+def _left(status: Status, _: "TurnSettings") -> str:
+    return "" if status.usage is None else f"{status.usage.context_left_percent}% left"
+
+
+def _used(status: Status, _: "TurnSettings") -> str:
+    return "" if status.usage is None else f"{100 - status.usage.context_left_percent}% used"
+
+
+def _tokens(count: "Callable[[UsageReported], int]", what: str) -> "_Find":
+    def find(status: Status, _: "TurnSettings") -> str:
+        return "" if status.usage is None else f"{short_count(count(status.usage))} {what}"
+
+    return find
+
+
+_Find: TypeAlias = "Callable[[Status, TurnSettings], str]"
+
+_FIND: Final[dict[str, _Find]] = {
+    "model": lambda _, settings: settings.model,
+    "model-name": lambda _, settings: settings.model,
+    "model-with-reasoning": _model,
+    "reasoning": lambda _, settings: settings.reasoning_effort or "",
+    "current-dir": _directory,
+    "project-name": lambda _, settings: settings.cwd.name,
+    "git-branch": lambda status, _: status.branch,
+    "permissions": _permissions,
+    "context-remaining": _left,
+    "context-used": _used,
+    "context-window-size": _tokens(lambda usage: usage.context_window, "window"),
+    "used-tokens": _tokens(lambda usage: usage.total.total_tokens, "tokens"),
+    "total-input-tokens": _tokens(lambda usage: usage.total.input_tokens, "in"),
+    "total-output-tokens": _tokens(lambda usage: usage.total.output_tokens, "out"),
+    "session-id": lambda status, _: status.thread,
+    "thread-name": lambda status, _: status.name,
+}
+
+
+def short_count(count: int) -> str:
+    """`950`, `12.3k`, `1.2M`."""
+    if count < 1_000:
+        return str(count)
+    number, unit = (count / 1_000, "k") if count < 999_950 else (count / 1_000_000, "M")
+    return f"{number:.1f}".removesuffix(".0") + unit
 
 
 def duration(seconds: int) -> str:

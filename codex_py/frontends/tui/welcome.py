@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from codex_py.config.paths import folders_between
 from codex_py.config.project_trust import Changed, Unknown, trust_project
 from codex_py.frontends.terminal import printable
+from codex_py.frontends.tui.fragments import Fragments
 from codex_py.frontends.tui.panel import Choice, Option
-from codex_py.frontends.tui.render import Fragments
 from codex_py.model_access import missing_key
 
 if TYPE_CHECKING:

@@ -45,7 +45,8 @@ def conversation(program: PtyProgram) -> str:
     """What has been said when the program has ended, without what depends on the time."""
     lines = program.scrollback
     start = lines.index(f"\u203a {PROMPT}")
-    end = next(n for n, line in enumerate(lines) if line.startswith("To continue this session"))
+    ends = ("Token usage:", "To continue")
+    end = next(n for n, line in enumerate(lines) if line.startswith(ends))
     kept = [line for line in lines[start:end] if not line.startswith("  Worked for")]
     return re.sub(r"\b[\d.]+m?s\b", "0s", "\n".join(kept).rstrip()) + "\n"
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from codex_py.core.transcript import thread_items
 from codex_py.errors import CodexError
 from codex_py.frontends.tui.commands.registry import Command
+from codex_py.frontends.tui.keys import SHORTCUTS
 from codex_py.protocol.events import AgentMessage, CommandExecution, FileChange, UserMessage
 
 if TYPE_CHECKING:
@@ -66,6 +67,11 @@ async def _help(terminal: "Terminal", _: str) -> None:
     terminal.transcript.notice("\n".join(lines))
 
 
+async def _keymap(terminal: "Terminal", _: str) -> None:
+    width = max(len(keys) for keys, _ in SHORTCUTS) + 2
+    terminal.transcript.notice("\n".join(f"{keys:{width}}{what}" for keys, what in SHORTCUTS))
+
+
 async def _quit(terminal: "Terminal", _: str) -> None:
     terminal.leave()
 
@@ -74,5 +80,6 @@ PROGRAM = [
     Command("copy", "copy the last answer", _copy),
     Command("export", "write the conversation to a file", _export, argument="[FILE]"),
     Command("help", "list the commands", _help),
+    Command("keymap", "list the keys (?)", _keymap),
     Command("quit", "leave", _quit, aliases=("exit",)),
 ]

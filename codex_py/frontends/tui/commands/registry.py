@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
@@ -27,13 +27,22 @@ class Command:
 
 
 class Commands:
-    """All there are, in the order in which they are listed."""
+    """All there are, in the order in which they are listed.
 
-    def __init__(self, commands: Sequence[Command]) -> None:
-        self.all = tuple(commands)
-        self._by_name: Mapping[str, Command] = {
-            name: command for command in commands for name in (command.name, *command.aliases)
-        }
+    Args:
+        load: gives them, when they are first asked for: the first frame needs none.
+    """
+
+    def __init__(self, load: Callable[[], Sequence[Command]]) -> None:
+        self._load = load
+
+    @cached_property
+    def all(self) -> Sequence[Command]:
+        return tuple(self._load())
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, Command]:
+        return {name: command for command in self.all for name in (command.name, *command.aliases)}
 
     def find(self, line: str) -> tuple[Command, str] | None:
         """The command of a line that begins with a slash, and its argument; None if it is none.
@@ -49,5 +58,8 @@ class Commands:
         name = line[1:].split(maxsplit=1)[0] if line[1:].strip() else ""
         if "/" in name or "\n" in line:
             return None
+        # Loaded on the way to an error alone.
+        from difflib import get_close_matches  # noqa: PLC0415
+
         near = get_close_matches(name, self._by_name, n=1, cutoff=0.6)
         return f"no command /{name}." + (f" Did you mean /{near[0]}?" if near else "")

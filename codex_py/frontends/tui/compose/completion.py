@@ -11,8 +11,8 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.utils import get_cwidth
 
 from codex_py.frontends.terminal import printable
+from codex_py.frontends.tui.fragments import Fragments
 from codex_py.frontends.tui.picker import cut
-from codex_py.frontends.tui.render import Fragments
 
 ROWS = 8
 _SLOW_S = 0.2

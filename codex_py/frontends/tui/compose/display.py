@@ -9,8 +9,8 @@ from prompt_toolkit.layout.utils import explode_text_fragments
 
 from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.compose.attachments import Attachments
+from codex_py.frontends.tui.fragments import Fragments
 from codex_py.frontends.tui.picker import cut
-from codex_py.frontends.tui.render import Fragments
 
 # prompt-toolkit shows the other control characters itself, as `^[`.
 _SPECIAL = re.compile(

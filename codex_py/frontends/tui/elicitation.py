@@ -1,0 +1,201 @@
+"""Questions of MCP servers: a form, field by field, or an address to visit."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from math import isfinite
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+
+from codex_py.frontends.terminal import printable
+from codex_py.frontends.tui.fragments import Fragments
+from codex_py.frontends.tui.panel import Choice, Entry, Option, Panel
+from codex_py.protocol.elicitation import Elicitation, ElicitationAnswer
+
+if TYPE_CHECKING:
+    from codex_py.frontends.tui.program import Terminal
+
+T = TypeVar("T")
+
+_Value = str | int | float | bool | list[str] | None
+_FORMATS = {
+    "email": re.compile(r"[^@\s]+@[^@\s]+"),
+    "uri": re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+"),
+    "date": re.compile(r"\d{4}-\d\d-\d\d"),
+    "date-time": re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d+)?)?([Zz]|[+-]\d\d:\d\d)?"),
+}
+
+
+_DECLINED: Final = object()
+_DONE: Final = object()
+
+
+class TerminalElicitor:
+    """An `Elicitor` that asks for each field in the composer's place. Esc declines."""
+
+    def __init__(self, terminal: "Terminal") -> None:
+        self._terminal = terminal
+
+    async def elicit(self, elicitation: Elicitation) -> ElicitationAnswer:
+        head: Fragments = [
+            ("bold", f"The MCP server {printable(elicitation.server)} asks"),
+            ("", f"\n\n{printable(elicitation.message)}"),
+        ]
+        if elicitation.url is not None:
+            head.append(("", f"\n\nVisit: {printable(elicitation.url)}"))
+        content: dict[str, _Value] = {}
+        for name, field in _fields(elicitation.schema):
+            label = printable(str(field.get("title") or name))
+            needed = name in _strings((elicitation.schema or {}).get("required"))
+            note = "" if needed else " (optional)"
+            about = printable(str(field.get("description") or ""))
+            question: Fragments = [
+                *head,
+                ("bold", f"\n\n{label}{note}"),
+                ("class:quiet", f"\n{about}" if about else ""),
+            ]
+            value = await self._field(question, field, needed=needed)
+            if value is _DECLINED:
+                return ElicitationAnswer("decline")
+            if value is not None:
+                content[name] = cast("_Value", value)
+        if not await self._confirmed(head, content, is_form=elicitation.url is None):
+            return ElicitationAnswer("decline")
+        return ElicitationAnswer("accept", content if elicitation.url is None else None)
+
+    async def _field(
+        self, question: Fragments, field: Mapping[str, Any], *, needed: bool
+    ) -> object:
+        """The value; None where the field is left open, `_DECLINED` where nothing is to be answered."""
+        options = _options(field)
+        if options is None:
+            text = await self._ask(
+                lambda: Entry(
+                    question,
+                    check=lambda text: problem(text, field, needed=needed),
+                    text=str(field.get("default", "")),
+                )
+            )
+            return _DECLINED if text is None else parsed(text, field) if text else None
+        if field.get("type") == "array":
+            return await self._several(question, options)
+        if not needed:
+            options = [*options, Option[object]("Leave it open", None)]
+        default = next((n for n, o in enumerate(options) if o.value == field.get("default")), 0)
+        return await self._ask(
+            lambda: Choice[object](question, options, cancelled=_DECLINED, default=default)
+        )
+
+    async def _several(self, question: Fragments, options: Sequence[Option[object]]) -> object:
+        chosen: list[object] = []
+        while True:
+            rows = [
+                Option[object](f"[{'x' if o.value in chosen else ' '}] {o.label}", o.value)
+                for o in options
+            ]
+            done = Option[object]("Done", _DONE)
+            picked = await self._ask(
+                lambda rows=rows, done=done: Choice[object](
+                    question, [*rows, done], cancelled=_DECLINED, default=len(rows)
+                )
+            )
+            if picked is _DONE:
+                return [value for value in (o.value for o in options) if value in chosen]
+            if picked is _DECLINED:
+                return _DECLINED
+            if picked in chosen:
+                chosen.remove(picked)
+            else:
+                chosen.append(picked)
+
+    async def _confirmed(
+        self, head: Fragments, content: Mapping[str, _Value], *, is_form: bool
+    ) -> bool:
+        filled = "".join(f"\n  {printable(k)}: {printable(str(v))}" for k, v in content.items())
+        yes = "Yes, send it" if is_form else "Yes, I have been there"
+        return await self._ask(
+            lambda: Choice(
+                [*head, ("", f"\n{filled}" if filled else "")],
+                [Option(yes, True, "y"), Option("No, decline", False, "n")],
+                cancelled=False,
+                default=1,
+                typed_at=self._terminal.typed_at,
+            )
+        )
+
+    async def _ask(self, panel: Callable[[], Panel[T]]) -> T:
+        return await self._terminal.ask(panel, about="An MCP server asks")
+
+
+def _fields(schema: Mapping[str, Any] | None) -> list[tuple[str, Mapping[str, Any]]]:
+    properties = (schema or {}).get("properties")
+    if not isinstance(properties, dict):
+        return []
+    known = cast("dict[str, Any]", properties)
+    return [(k, cast("Mapping[str, Any]", v)) for k, v in known.items() if isinstance(v, dict)]
+
+
+def _strings(value: Any) -> list[str]:
+    return [str(part) for part in cast("list[Any]", value)] if isinstance(value, list) else []
+
+
+def _options(field: Mapping[str, Any]) -> list[Option[object]] | None:
+    """What there is to choose from; None where something is to be written."""
+    if field.get("type") == "boolean":
+        return [Option("Yes", True, "y"), Option("No", False, "n")]
+    items = field.get("items") if field.get("type") == "array" else field
+    if not isinstance(items, dict):
+        return None
+    choices = cast("dict[str, Any]", items)
+    titled = choices.get("oneOf") or choices.get("anyOf")
+    if isinstance(titled, list):
+        known = [
+            cast("dict[str, Any]", c) for c in cast("list[Any]", titled) if isinstance(c, dict)
+        ]
+        return [Option(printable(str(c.get("title") or c["const"])), c["const"]) for c in known]
+    names = _strings(choices.get("enumNames"))
+    values = _strings(choices.get("enum"))
+    if not values:
+        return None
+    labels = names if len(names) == len(values) else values
+    return [Option(printable(label), value) for label, value in zip(labels, values, strict=True)]
+
+
+def problem(text: str, field: Mapping[str, Any], *, needed: bool) -> str:
+    """What is wrong with a text for a field, for the user; empty where nothing is."""
+    if not text:
+        return "this has to be filled in" if needed else ""
+    kind = field.get("type")
+    if kind in {"integer", "number"}:
+        try:
+            value = parsed(text, field)
+        except ValueError:
+            return "a whole number is wanted" if kind == "integer" else "a number is wanted"
+        assert isinstance(value, int | float)
+        if not isfinite(value):
+            return "a number is wanted"
+        return _out_of_range(value, field.get("minimum"), field.get("maximum"), "")
+    pattern = _FORMATS.get(str(field.get("format")))
+    if pattern is not None and not pattern.fullmatch(text):
+        return f"this is no {field['format']}"
+    return _out_of_range(len(text), field.get("minLength"), field.get("maxLength"), " characters")
+
+
+def parsed(text: str, field: Mapping[str, Any]) -> _Value:
+    """
+    Raises:
+        ValueError: it is no number, and one is wanted.
+    """
+    match field.get("type"):
+        case "integer":
+            return int(text)
+        case "number":
+            return float(text)
+        case _:
+            return text
+
+
+def _out_of_range(value: float, low: Any, high: Any, unit: str) -> str:
+    if isinstance(low, int | float) and value < low:
+        return f"at least {low}{unit}"
+    if isinstance(high, int | float) and value > high:
+        return f"at most {high}{unit}"
+    return ""
