@@ -101,6 +101,10 @@ def _leaves(value: Any, path: KeyPath) -> Iterator[KeyPath]:
         yield path
 
 
+def _escaped(text: str) -> str:
+    return "".join(c if c.isprintable() else f"\\U{ord(c):08X}" for c in text)
+
+
 def _shown(value: Any, path: KeyPath) -> str:
     """The value as TOML."""
     if kind_of(path) == "secret":
@@ -109,7 +113,8 @@ def _shown(value: Any, path: KeyPath) -> str:
         case bool():
             return str(value).lower()
         case str():
-            return json.dumps(value, ensure_ascii=False)
+            # JSON leaves C1 controls as they are, which could steer the terminal.
+            return _escaped(json.dumps(value, ensure_ascii=False))
         case list():
             return f"[{', '.join(_shown(part, path) for part in cast('list[Any]', value))}]"
         case dict():

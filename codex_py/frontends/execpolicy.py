@@ -39,7 +39,10 @@ def run_execpolicy(argv: Sequence[str]) -> int:
         OutputStream(2).write_text(f"Warning: {printable(warning)}\n")
     match = rules.decide(command, resolve_paths=options.resolve_host_executables)
     style: dict[str, Any] = {"indent": 2} if options.pretty else {"separators": (",", ":")}
-    return print_out(json.dumps(_report(match), ensure_ascii=False, **style) + "\n")
+    report = json.dumps(_report(match), ensure_ascii=False, **style)
+    if printable(report) != report:
+        report = json.dumps(_report(match), **style)
+    return print_out(f"{report}\n")
 
 
 def _parser() -> CommandParser:

@@ -26,6 +26,8 @@ from codex_py.protocol.events import (
     PatchedFile,
 )
 from codex_py.protocol.tools import ToolOutput
+from codex_py.sandbox.layout import absent_names, layout, resolve_roots
+from codex_py.sandbox.rungs import own_paths
 from codex_py.tools.base import ToolContext, ToolParams
 from codex_py.tools.review import approved
 
@@ -119,22 +121,21 @@ class ApplyPatch:
             case "read-only":
                 return lambda _path: False
             case "workspace-write":
-                roots = list(policy.writable_roots)
-                if not policy.exclude_slash_tmp:
-                    roots.append(Path("/tmp"))
-                temporary = context.environment.get("TMPDIR", "")
-                if temporary.startswith("/") and not policy.exclude_tmpdir_env_var:
-                    roots.append(Path(temporary))
-                return _outside_of(self._home, writable_under(roots))
+                # As for commands: see `LadderSandbox`.
+                roots = resolve_roots(policy, context.environment.get("TMPDIR", ""))
+                absent = absent_names(roots)
+                own = (*own_paths(), *([] if self._home is None else [self._home]))
+                held = layout(roots, own, offline=True).protected
+                return _outside_of((*held, *absent), writable_under(roots.all))
 
 
-def _outside_of(home: Path | None, writable: Callable[[str], bool]) -> Callable[[str], bool]:
-    """What is writable, without the configuration, which says what may be done: wherever that lies."""
-    if home is None:
-        return writable
+def _outside_of(
+    protected: Sequence[Path], writable: Callable[[str], bool]
+) -> Callable[[str], bool]:
+    """What is writable, without these, which have no links in them, and without what is in them."""
     # Some file systems ignore case.
-    real = f"{home.resolve()}/".casefold()
-    return lambda path: writable(path) and not f"{path}/".casefold().startswith(real)
+    closed = tuple(f"{path}/".casefold() for path in protected)
+    return lambda path: writable(path) and not f"{path}/".casefold().startswith(closed)
 
 
 def _begun(plan: PatchPlan, diff: str, context: ToolContext) -> FileChange:

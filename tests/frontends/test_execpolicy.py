@@ -78,6 +78,17 @@ def test_a_script_is_looked_into(place: Path) -> None:
     assert (code, json.loads(out)["decision"]) == (0, "prompt")
 
 
+def test_what_rules_say_does_not_steer_a_terminal(place: Path) -> None:
+    text = "no\\x1b[31m \\u009b \\u202e für"
+    (place / "odd.rules").write_text(
+        f'prefix_rule(pattern=["ls"], justification="{text}")', encoding="utf-8"
+    )
+    code, out, _ = check(place, "check", "-r", "odd.rules", "ls")
+    assert (code, out.strip().isprintable()) == (0, True)
+    [match] = json.loads(out)["matchedRules"]
+    assert match["prefixRuleMatch"]["justification"] == "no\x1b[31m \x9b \u202e für"
+
+
 def test_json_may_be_spread_over_lines(place: Path) -> None:
     assert check(place, "check", "-r", "a.rules", "--pretty", "ls")[1] == (
         '{\n  "matchedRules": [\n    {\n      "prefixRuleMatch": {\n        "matchedPrefix": [\n'

@@ -2,12 +2,14 @@ import asyncio
 import os
 import re
 import stat
+import sys
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
 import pytest
 
+import codex_py
 from codex_py.errors import ToolError
 from codex_py.patch.apply import plan_patch
 from codex_py.patch.journal import Journal
@@ -201,6 +203,29 @@ def test_writing_outside_of_the_sandbox_is_refused(tmp_path: Path, policy: AskFo
     assert [path.name for path in tmp_path.rglob("*")] == ["root"]
 
 
+def test_what_commands_can_not_write_is_not_for_patches_either(tmp_path: Path):
+    root, git = tmp_path / "root", tmp_path / "root/a/git"
+    (git / "hooks").mkdir(parents=True)
+    (root / ".git").symlink_to("a/git")
+    (root / ".codex").symlink_to("later/codex")
+    (root / "inner").mkdir()
+    (tmp_path / "more/separate").mkdir(parents=True)
+    (root / "inner/.git").write_text(f"gitdir: {tmp_path / 'more/separate'}\n", encoding="ascii")
+    package = Path(codex_py.__file__).parent
+    policy = replace(
+        workspace(root),
+        writable_roots=(root, root / "inner", tmp_path / "more", package.parent),
+    )
+    turn = replace(tool_context(root, ignored), sandbox_policy=policy)
+    for path in (
+        *(".git/hooks/new", "a/git/hooks/new", "A/GIT/hooks/new", "later/codex/config.toml"),
+        *(tmp_path / "more/separate/hooks/new", package / "new.py", Path(sys.prefix) / "new.py"),
+    ):
+        with pytest.raises(ToolError, match="rejected"):
+            run(ApplyPatch(), enveloped(f"*** Add File: {path}"), turn)
+    assert run(ApplyPatch(), enveloped("*** Add File: a/new"), turn).success
+
+
 def test_the_configuration_is_not_for_patches_to_change(tmp_path: Path):
     home = tmp_path / "home"
     home.mkdir()
@@ -216,6 +241,7 @@ def test_the_configuration_is_not_for_patches_to_change(tmp_path: Path):
 def test_temporary_directories_are_writable_unless_excluded(tmp_path: Path):
     root, temporary = tmp_path / "root", tmp_path / "tmp"
     root.mkdir()
+    temporary.mkdir()
     patch = enveloped("*** Add File: ../tmp/x")
     for excluded in (True, False):
         sandbox = SandboxPolicy(
