@@ -41,7 +41,7 @@ _UNKNOWN_MODEL = (
 class SessionOptions:
     """How a session is opened, beside its configuration."""
 
-    source: Literal["exec", "cli"] = "exec"
+    source: Literal["exec", "cli", "mcp"] = "exec"
     originator: str = "codex_exec"
     ephemeral: bool = False
     """Write no session file."""

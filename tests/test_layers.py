@@ -23,9 +23,9 @@ CORE_MAY_IMPORT = {"errors", "protocol", "instructions", "core"}
 FRONTENDS_MAY_IMPORT = {
     *("app", "patching", "core", "protocol", "config", "errors", "instructions", "frontends"),
     *("mcp_login", "mcp_servers", "model_access", "turn_settings"),
-    *("patch", "sandbox", "execpolicy", "rollout", "process", "programs"),
+    *("patch", "sandbox", "execpolicy", "rollout", "process", "programs", "mcp"),
 }
-"""The last eight, because they are used without a session too."""
+"""Those of the last line, because they are used without a session too."""
 
 
 def imports() -> Iterator[tuple[str, str, str]]:

@@ -29,6 +29,7 @@ _COMMANDS = (
     "execpolicy",
     "mcp",
     "demo",
+    "mcp-server",
     "config",
     "help",
 )
@@ -107,6 +108,8 @@ def _run(arguments: Arguments, environment: Mapping[str, str]) -> int:
             from codex_py.frontends.demo import run_demo  # noqa: PLC0415
 
             return run_demo(arguments, environment)
+        case "mcp-server":
+            return _mcp_server(words, arguments, environment)
         case "config":
             return _config(words, arguments, environment)
         case "help":
@@ -128,6 +131,14 @@ def _terminal(target: TerminalTarget, arguments: Arguments, environment: Mapping
     return run_terminal(target, arguments, environment)
 
 
+def _mcp_server(words: Sequence[str], arguments: Arguments, environment: Mapping[str, str]) -> int:
+    if words:
+        raise UsageError(f"unexpected argument {words[0]!r}: the prompts come with the calls")
+    from codex_py.frontends.mcp_server.run import run_mcp_server  # noqa: PLC0415
+
+    return run_mcp_server(arguments, environment)
+
+
 def _config(words: Sequence[str], arguments: Arguments, environment: Mapping[str, str]) -> int:
     if len(words) != 2 or words[0] != "explain":
         raise UsageError("say which setting: codex-py config explain KEY")
@@ -147,10 +158,20 @@ def _config(words: Sequence[str], arguments: Arguments, environment: Mapping[str
 
 
 def _help(command: str | None) -> int:
-    from codex_py.frontends.help import APPLY, CONFIG, EXEC, EXECPOLICY, MCP, SANDBOX, TOP, UNDO  # noqa: PLC0415
+    from codex_py.frontends.help import (  # noqa: PLC0415
+        APPLY,
+        CONFIG,
+        EXEC,
+        EXECPOLICY,
+        MCP,
+        MCP_SERVER,
+        SANDBOX,
+        TOP,
+        UNDO,
+    )
 
     texts = {"exec": EXEC, "e": EXEC, "apply": APPLY, "a": APPLY, "config": CONFIG, "undo": UNDO}
-    texts |= {"sandbox": SANDBOX, "execpolicy": EXECPOLICY, "mcp": MCP}
+    texts |= {"sandbox": SANDBOX, "execpolicy": EXECPOLICY, "mcp": MCP, "mcp-server": MCP_SERVER}
     return print_out(texts.get(command or "", TOP))
 
 

@@ -14,6 +14,7 @@ Commands:
                       Run a command as those of the model are run
   execpolicy check    Say what files of rules decide about a command
   mcp COMMAND         Add, list, remove, try and log in to MCP servers
+  mcp-server          Be an MCP server, whose tools are this agent
   demo                Show a session that needs no key and no network
   config explain KEY  Say what a setting is, and which file or option set it
   help [COMMAND]      Print the help of a command
@@ -248,4 +249,30 @@ $CODEX_HOME/codex-py, or in the keyring where the package `keyring` is installed
 
 Exit codes: 0 done; 1 no such server, it is not ready, or there is no login; 2
 usage; 78 the configuration is wrong, and nothing was changed.
+"""
+
+MCP_SERVER = """\
+Be an MCP server, whose tools are this agent.
+
+Usage: codex-py mcp-server [OPTIONS]
+
+A client starts it, and speaks with it over standard input and output. The tool
+`codex` works on a task in a folder, `codex-reply` goes on with one. What needs
+a yes is put to the user of the client, where it can be (MCP elicitation), and
+is refused where not. It ends when the client leaves.
+
+Options, which count where a call says nothing else:
+  -m, --model MODEL         Model to use
+  -s, --sandbox MODE        read-only, workspace-write, danger-full-access
+  -a, --ask-for-approval P  untrusted, on-failure, on-request, never
+      --dangerously-bypass-approvals-and-sandbox
+                            No sandbox at all. Only for machines that are one
+  -C, --cd DIR              Folder to work in
+      --add-dir DIR         One more folder that may be written to (repeatable)
+  -c, --config KEY=VALUE    Override a setting
+  -p, --profile NAME        Add $CODEX_HOME/NAME.config.toml
+  -h, --help                Print help
+
+Exit codes: 0 the client has left; 1 no such folder; 2 usage; 78 configuration;
+129, 130 and 143 interrupted.
 """

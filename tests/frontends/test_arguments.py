@@ -10,7 +10,7 @@ from codex_py.frontends.arguments import (
     exec_target,
     parse_arguments,
 )
-from codex_py.frontends.help import APPLY, EXEC, TOP, UNDO
+from codex_py.frontends.help import APPLY, EXEC, MCP_SERVER, TOP, UNDO
 
 
 def parse_exec(*argv: str) -> tuple[Arguments, ExecTarget]:
@@ -207,7 +207,7 @@ def test_help_names_every_option_and_no_other() -> None:
     assert named == accepted - hidden
 
 
-@pytest.mark.parametrize("text", [TOP, EXEC, APPLY, UNDO])
+@pytest.mark.parametrize("text", [TOP, EXEC, APPLY, UNDO, MCP_SERVER])
 def test_help_fits_a_terminal(text: str) -> None:
     assert max(map(len, text.splitlines())) <= 80
 

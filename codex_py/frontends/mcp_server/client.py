@@ -1,0 +1,166 @@
+"""Whoever called us: what they are told while we work, and what they are asked."""
+
+import asyncio
+from typing import Any
+
+import mcp_types as types
+from mcp.server.connection import Connection
+from mcp.shared.exceptions import MCPError
+
+from codex_py.frontends.mcp_server.notices import codex_events, progress_text, warning_text
+from codex_py.protocol.approval import ApprovalRequest, Review, ReviewDecision
+from codex_py.protocol.elicitation import Elicitation, ElicitationAnswer
+from codex_py.protocol.events import Event
+
+ANSWER_TIMEOUT_S = 600.0
+_MAX_UNREAD_BYTES = 4 * 1024 * 1024
+"""What is told beyond that to a client that does not read is dropped; results never are."""
+
+_TITLES = {
+    "command": ("exec-approval", "Allow the agent to run this command"),
+    "patch": ("patch-approval", "Allow the agent to make these edits"),
+    "mcp": ("mcp-approval", "Allow the agent to call this tool"),
+}
+_DECISION = {
+    "type": "object",
+    "properties": {
+        "decision": {
+            "type": "string",
+            "title": "Decision",
+            "enum": ["approved", "approved_for_session", "denied"],
+            "enumNames": ["Yes", "Yes, and do not ask again for this", "No"],
+        }
+    },
+    "required": ["decision"],
+}
+_DECISIONS = {
+    "approved": ReviewDecision.APPROVED,
+    "approved_for_session": ReviewDecision.APPROVED_FOR_SESSION,
+    "denied": ReviewDecision.DENIED,
+    "abort": ReviewDecision.ABORT,
+}
+
+
+class Client:
+    """The other end of the connection."""
+
+    def __init__(self, connection: Connection, writer: asyncio.StreamWriter) -> None:
+        self._connection = connection
+        self._writer = writer
+        self.log_level: types.LoggingLevel = "info"
+
+    @property
+    def can_be_asked(self) -> bool:
+        """Whether it shows forms; known once it has introduced itself."""
+        offered = self._elicitation
+        return offered is not None and (offered.form is not None or offered.url is None)
+
+    @property
+    def can_open_urls(self) -> bool:
+        return self._elicitation is not None and self._elicitation.url is not None
+
+    def notify(self, method: str, params: dict[str, Any]) -> None:
+        """Tell it something, at once and in order with all else that is written."""
+        if self._writer.is_closing():
+            return
+        if self._writer.transport.get_write_buffer_size() > _MAX_UNREAD_BYTES:
+            return
+        message = types.JSONRPCNotification(jsonrpc="2.0", method=method, params=params)
+        self._writer.write(message.model_dump_json(by_alias=True).encode() + b"\n")
+
+    async def ask(self, params: dict[str, Any]) -> dict[str, Any]:
+        """`elicitation/create`. The client is told when this is cancelled.
+
+        Raises:
+            MCPError: there is no answer, in time or at all.
+        """
+        return await self._connection.send_raw_request(
+            "elicitation/create", params, {"timeout": ANSWER_TIMEOUT_S}
+        )
+
+    @property
+    def _elicitation(self) -> types.ElicitationCapability | None:
+        offered = self._connection.client_capabilities
+        return None if offered is None else offered.elicitation
+
+
+class Call:
+    """One call of a tool: its client hears of the events of the turn, and is asked what the turn asks."""
+
+    def __init__(
+        self, client: Client, request_id: types.RequestId, progress_token: str | int | None
+    ) -> None:
+        self._client = client
+        self._id = request_id
+        self._progress_token = progress_token
+        self._steps = 0
+
+    def tell(self, thread_id: str, event: Event) -> None:
+        """Tell the client of an event of the thread's."""
+        for message in codex_events(event):
+            self.tell_codex(thread_id, message)
+        if (text := progress_text(event)) is not None and self._progress_token is not None:
+            self._steps += 1
+            self._client.notify(
+                "notifications/progress",
+                {"progressToken": self._progress_token, "progress": self._steps, "message": text},
+            )
+        if (text := warning_text(event)) is not None and self._client.log_level in {
+            *("debug", "info", "notice", "warning")
+        }:
+            self._client.notify(
+                "notifications/message", {"level": "warning", "logger": "codex-py", "data": text}
+            )
+
+    def tell_codex(self, thread_id: str, message: dict[str, Any]) -> None:
+        """Send an event in the words of Codex."""
+        params = {
+            "_meta": {"requestId": self._id, "threadId": thread_id},
+            "id": str(self._id),
+            "msg": message,
+        }
+        self._client.notify("codex/event", params)
+
+    async def review(self, thread_id: str, request: ApprovalRequest) -> Review:
+        """Put the question to the client's user. No answer is a no."""
+        if not self._client.can_be_asked:
+            return Review(ReviewDecision.DENIED, "there is nobody to ask")
+        kind, title = _TITLES[request.kind]
+        reason = f"\n\nReason: {request.reason}" if request.reason else ""
+        params = {
+            "message": f"{title} in {request.cwd}?{reason}\n\n{request.summary}",
+            "requestedSchema": _DECISION,
+            # As in Codex, for clients that show the parts.
+            "threadId": thread_id,
+            "codex_elicitation": kind,
+            "codex_mcp_tool_call_id": str(self._id),
+            "codex_event_id": str(self._id),
+            "codex_cwd": str(request.cwd),
+        }
+        try:
+            answer = await self._client.ask(params)
+        except MCPError as error:
+            return Review(ReviewDecision.DENIED, f"the user could not be asked: {error.message}")
+        # The first is what clients answer that were written for Codex.
+        chosen: Any = answer.get("decision")
+        if answer.get("action") == "accept":
+            form: dict[str, Any] = answer.get("content") or {}
+            chosen = form.get("decision", chosen)
+        return Review(_DECISIONS.get(str(chosen), ReviewDecision.DENIED))
+
+    async def elicit(self, elicitation: Elicitation) -> ElicitationAnswer:
+        """Hand on what an MCP server of the thread's asks the user."""
+        params: dict[str, Any] = {"message": f"{elicitation.server}: {elicitation.message}"}
+        if elicitation.url is not None:
+            if not self._client.can_open_urls:
+                return ElicitationAnswer("decline")
+            params |= {"mode": "url", "url": elicitation.url, "elicitationId": elicitation.url}
+        elif not self._client.can_be_asked:
+            return ElicitationAnswer("decline")
+        else:
+            params |= {"mode": "form", "requestedSchema": dict(elicitation.schema or {})}
+        try:
+            answer = types.ElicitResult.model_validate(await self._client.ask(params))
+        except (MCPError, ValueError):
+            return ElicitationAnswer("decline")
+        return ElicitationAnswer(answer.action, answer.content)

@@ -1,0 +1,179 @@
+"""The events of a session in the words of Codex's `codex/event`, and in a line for people.
+
+The shapes are those of the event messages of Codex 0.145, of which this is the part that clients watch for.
+"""
+
+import shlex
+from typing import Any
+
+from codex_py.protocol.events import (
+    AgentMessage,
+    CommandExecution,
+    ContextCompaction,
+    Error,
+    ErrorItem,
+    Event,
+    FileChange,
+    ItemCompleted,
+    ItemStarted,
+    ItemUpdated,
+    McpToolCall,
+    McpToolCallProgress,
+    ReasoningSummary,
+    ThreadItem,
+    TodoList,
+    TurnCompleted,
+    TurnFailed,
+    TurnStarted,
+    UsageReported,
+    WebSearch,
+)
+from codex_py.protocol.stream import Usage
+
+_MAX_LINE_CHARS = 200
+
+
+def codex_events(event: Event) -> list[dict[str, Any]]:
+    """The messages of `codex/event` that say the same; none for most that is live only."""
+    match event:
+        case TurnStarted():
+            return [{"type": "task_started"}]
+        case ItemStarted(item):
+            return _begun(item)
+        case ItemUpdated(item):
+            return _plan(item) if isinstance(item, TodoList) else []
+        case ItemCompleted(item):
+            return _done(item)
+        case UsageReported(last, total, window):
+            info = {
+                "total_token_usage": _usage(total),
+                "last_token_usage": _usage(last),
+                "model_context_window": window,
+            }
+            return [{"type": "token_count", "info": info, "rate_limits": None}]
+        case Error(message, retryable=retryable):
+            return [{"type": "stream_error" if retryable else "error", "message": message}]
+        case TurnCompleted(diff=diff) | TurnFailed(diff=diff) if diff is not None:
+            return [{"type": "turn_diff", "unified_diff": diff}]
+        case TurnFailed(error) if error.code == "aborted":
+            return [{"type": "turn_aborted", "reason": "interrupted"}]
+        case _:
+            return []
+
+
+def warning_text(event: Event) -> str | None:
+    """What the user should know although the turn goes on."""
+    match event:
+        case ItemCompleted(ErrorItem(message=message)):
+            return message
+        case Error(message, retryable=True):
+            return message
+        case _:
+            return None
+
+
+def progress_text(event: Event) -> str | None:
+    """What is being done, in one line."""
+    match event:
+        case TurnStarted():
+            text = "thinking"
+        case ItemStarted(CommandExecution(command=command)):
+            text = f"running {command}"
+        case ItemStarted(McpToolCall(server=server, tool=tool)):
+            text = f"calling {server}.{tool}"
+        case ItemStarted(ContextCompaction()):
+            text = "summing up the conversation"
+        case ItemCompleted(FileChange(changes=changes, status="completed")):
+            text = f"edited {', '.join(change.path for change in changes)}"
+        case ItemCompleted(WebSearch(query=query)):
+            text = f"searched the web for {query}"
+        case ItemStarted(TodoList() as plan) | ItemUpdated(TodoList() as plan):
+            done = sum(entry.completed for entry in plan.items)
+            text = f"{done} of {len(plan.items)} steps of the plan done"
+        case ItemCompleted(AgentMessage(text=said) | ReasoningSummary(text=said)):
+            text = said
+        case McpToolCallProgress(message=message) | Error(message, retryable=True):
+            text = message
+        case _:
+            return None
+    line = " ".join(text.split())
+    return line if len(line) <= _MAX_LINE_CHARS else f"{line[: _MAX_LINE_CHARS - 1]}…"
+
+
+def _begun(item: ThreadItem) -> list[dict[str, Any]]:
+    match item:
+        case CommandExecution():
+            return [{"type": "exec_command_begin", **_command(item)}]
+        case McpToolCall():
+            return [{"type": "mcp_tool_call_begin", **_invocation(item)}]
+        case TodoList():
+            return _plan(item)
+        case _:
+            return []
+
+
+def _done(item: ThreadItem) -> list[dict[str, Any]]:
+    match item:
+        case AgentMessage(text=text):
+            return [{"type": "agent_message", "message": text}]
+        case ReasoningSummary(text=text):
+            return [{"type": "agent_reasoning", "text": text}]
+        case ErrorItem(message=message):
+            return [{"type": "warning", "message": message}]
+        case CommandExecution(aggregated_output=output):
+            seconds, milliseconds = divmod(item.duration_ms or 0, 1000)
+            end = {
+                "stdout": output,
+                "stderr": "",
+                "aggregated_output": output,
+                "formatted_output": output,
+                "exit_code": -1 if item.exit_code is None else item.exit_code,
+                "duration": {"secs": seconds, "nanos": milliseconds * 1_000_000},
+                "status": item.status,
+            }
+            return [{"type": "exec_command_end", **_command(item), **end}]
+        case McpToolCall():
+            result = {"Ok": item.result} if item.error is None else {"Err": item.error["message"]}
+            return [{"type": "mcp_tool_call_end", **_invocation(item), "result": result}]
+        case WebSearch(id=call_id, query=query):
+            return [{"type": "web_search_end", "call_id": call_id, "query": query}]
+        case _:
+            return []
+
+
+def _command(item: CommandExecution) -> dict[str, Any]:
+    try:
+        argv = shlex.split(item.command)
+    except ValueError:
+        argv = [item.command]
+    return {"call_id": item.id, "command": argv, "cwd": item.cwd}
+
+
+def _invocation(item: McpToolCall) -> dict[str, Any]:
+    call = {"server": item.server, "tool": item.tool, "arguments": item.arguments}
+    return {"call_id": item.id, "invocation": call}
+
+
+def _plan(item: TodoList) -> list[dict[str, Any]]:
+    plan = [
+        {
+            "step": entry.text,
+            "status": "completed"
+            if entry.completed
+            else "in_progress"
+            if entry.in_progress
+            else "pending",
+        }
+        for entry in item.items
+    ]
+    return [{"type": "plan_update", "explanation": item.explanation, "plan": plan}]
+
+
+def _usage(usage: Usage) -> dict[str, int]:
+    return {
+        "input_tokens": usage.input_tokens,
+        "cached_input_tokens": usage.cached_input_tokens,
+        "output_tokens": usage.output_tokens,
+        "reasoning_output_tokens": usage.reasoning_output_tokens,
+        "total_tokens": usage.total_tokens,
+    }

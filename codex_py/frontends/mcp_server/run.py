@@ -1,0 +1,162 @@
+"""`codex-py mcp-server`: the agent as an MCP server, over standard input and output.
+
+It serves the protocol versions that begin with a handshake, up to 2025-11-25. In those after it a server can not ask
+its client anything, and approvals could only be refused; clients that know them fall back.
+"""
+
+import asyncio
+import gc
+from collections.abc import Mapping
+from typing import Any
+
+import mcp_types as types
+from mcp.server.connection import Connection
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel.server import Server
+from mcp.server.runner import serve_connection
+from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
+
+from codex_py import __version__
+from codex_py.app import SessionOptions
+from codex_py.config.paths import codex_home
+from codex_py.errors import CodexError, ExitCode
+from codex_py.frontends.arguments import Arguments
+from codex_py.frontends.interruption import Interruption
+from codex_py.frontends.mcp_server.client import Call, Client
+from codex_py.frontends.mcp_server.streams import standard_streams
+from codex_py.frontends.mcp_server.threads import Answer, Threads, recorded_cwd
+from codex_py.frontends.mcp_server.tools import (
+    TOOLS,
+    NewThread,
+    Reply,
+    arguments_of,
+    server_config,
+    tool_result,
+)
+
+_ORIGINATOR = "codex_mcp_server"
+
+
+def run_mcp_server(arguments: Arguments, environment: Mapping[str, str]) -> int:
+    """Serve one client until it leaves; the exit code.
+
+    Raises:
+        CodexError: the configuration can not be used, before anything is served.
+    """
+    server_config(arguments, environment, cwd=None, has_user=True)
+    gc.freeze()
+    gc.enable()
+    return asyncio.run(_supervised(arguments, environment))
+
+
+async def _supervised(arguments: Arguments, environment: Mapping[str, str]) -> int:
+    task = asyncio.create_task(_serve(arguments, environment))
+    with Interruption(task) as interruption:
+        try:
+            await task
+        except asyncio.CancelledError:
+            if interruption.signal is None:
+                raise
+            return 128 + interruption.signal
+    return ExitCode.DONE
+
+
+async def _serve(arguments: Arguments, environment: Mapping[str, str]) -> None:
+    options = SessionOptions(
+        source="mcp",
+        originator=environment.get("CODEX_INTERNAL_ORIGINATOR_OVERRIDE") or _ORIGINATOR,
+        add_dirs=tuple(
+            server_config(arguments, environment, cwd=None, has_user=True).cwd / name
+            for name in arguments.add_dir
+        ),
+        ignore_rules=arguments.ignore_rules,
+    )
+    threads = Threads(environment, options)
+    async with standard_streams() as (incoming, outgoing, writer):
+        dispatcher = JSONRPCDispatcher(incoming, outgoing, inline_methods=frozenset({"initialize"}))
+        connection = Connection.for_loop(dispatcher)
+        agent = _Agent(arguments, environment, threads, Client(connection, writer))
+        try:
+            await serve_connection(
+                agent.server(), dispatcher, connection=connection, lifespan_state={}
+            )
+        finally:
+            await threads.aclose()
+
+
+class _Agent:
+    """What the server answers."""
+
+    def __init__(
+        self,
+        arguments: Arguments,
+        environment: Mapping[str, str],
+        threads: Threads,
+        client: Client,
+    ) -> None:
+        self._arguments = arguments
+        self._environment = environment
+        self._threads = threads
+        self._client = client
+
+    def server(self) -> Server:
+        server = Server(
+            # The name by which clients know Codex.
+            "codex-mcp-server",
+            version=__version__,
+            title="codex-py",
+            on_list_tools=self._list_tools,
+            on_call_tool=self._call_tool,
+        )
+        server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, self._set_level)
+        return server
+
+    async def _list_tools(
+        self,
+        context: ServerRequestContext[Any],  # noqa: ARG002
+        params: types.PaginatedRequestParams | None,  # noqa: ARG002
+    ) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=TOOLS)
+
+    async def _set_level(
+        self,
+        context: ServerRequestContext[Any],  # noqa: ARG002
+        params: types.SetLevelRequestParams,
+    ) -> types.EmptyResult:
+        self._client.log_level = params.level
+        return types.EmptyResult()
+
+    async def _call_tool(
+        self, context: ServerRequestContext[Any], params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        assert context.request_id is not None
+        token = (context.meta or {}).get("progress_token")
+        call = Call(self._client, context.request_id, token)
+        try:
+            answer = await self._answer(params, call)
+        except CodexError as error:
+            return tool_result(None, str(error), is_error=True)
+        return tool_result(answer.thread_id, answer.text, is_error=answer.is_error)
+
+    async def _answer(self, params: types.CallToolRequestParams, call: Call) -> Answer:
+        has_user = self._client.can_be_asked
+        match params.name:
+            case "codex":
+                new = arguments_of(NewThread, params.arguments)
+                config = new.settings(self._arguments, self._environment, has_user=has_user)
+                return await self._threads.begin(config, new.prompt, call)
+            case "codex-reply":
+                reply = arguments_of(Reply, params.arguments)
+                return await self._threads.go_on(
+                    reply.id,
+                    reply.prompt,
+                    call,
+                    lambda: server_config(
+                        self._arguments,
+                        self._environment,
+                        cwd=recorded_cwd(codex_home(self._environment), reply.id),
+                        has_user=has_user,
+                    ),
+                )
+            case _:
+                raise CodexError(f"there is no tool {params.name!r}", code="usage")

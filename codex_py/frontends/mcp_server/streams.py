@@ -1,0 +1,95 @@
+"""Standard input and output as the SDK's streams, and nothing else on them: one JSON message a line."""
+
+import asyncio
+import fcntl
+import os
+import stat
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+
+from codex_py.errors import CodexError
+from codex_py.frontends.streams import OutputStream
+from codex_py.mcp.stdio import IncomingMessages, OutgoingMessages
+
+_MAX_MESSAGE_BYTES = 32 * 1024 * 1024
+_FLUSH_TIMEOUT_S = 1.0
+_STDERR_PATIENCE_S = 0.5
+
+
+@asynccontextmanager
+async def standard_streams() -> AsyncGenerator[
+    tuple[IncomingMessages, OutgoingMessages, asyncio.StreamWriter]
+]:
+    """The messages of the client, those to it, and what the latter are written with.
+
+    From now on descriptor 0 is empty and descriptor 1 is standard error, so that neither a stray print
+    nor a program that is started gets in between. When the client leaves, the messages end, also where it
+    only stops reading.
+    """
+    stdin, stdout = (fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3) for fd in (0, 1))
+    empty = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(empty, 0)
+    os.close(empty)
+    os.dup2(2, 1)
+    try:
+        writer = await _writer(stdout)
+        reader, reading = await _reader(stdin)
+        leaving = asyncio.create_task(_end(reading, writer))
+        try:
+            yield IncomingMessages(reader, _noise, _noise), OutgoingMessages(writer), writer
+        finally:
+            writer.close()
+            # What was answered last should arrive, if anybody reads it.
+            await asyncio.wait([leaving], timeout=_FLUSH_TIMEOUT_S)
+            leaving.cancel()
+    finally:
+        for fd in (stdin, stdout):
+            # Where it is a terminal, the shell has the same.
+            if os.isatty(fd):
+                os.set_blocking(fd, True)
+
+
+async def _reader(fd: int) -> tuple[asyncio.StreamReader, asyncio.BaseTransport | None]:
+    reader = asyncio.StreamReader(limit=_MAX_MESSAGE_BYTES)
+    file = os.fdopen(fd, "rb", 0)
+    if not _is_pipe(fd):
+        reader.feed_data(file.read(_MAX_MESSAGE_BYTES))
+        reader.feed_eof()
+        return reader, None
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), file
+    )
+    return reader, transport
+
+
+async def _writer(fd: int) -> asyncio.StreamWriter:
+    if not _is_pipe(fd):
+        raise CodexError(
+            "mcp-server speaks to a program: its stdout has to be a pipe", code="stdout"
+        )
+    loop = asyncio.get_running_loop()
+    # Nothing is read from it; the protocol that a writer needs comes with a reader.
+    unused = asyncio.StreamReader()
+    transport, protocol = await loop.connect_write_pipe(
+        lambda: asyncio.StreamReaderProtocol(unused), os.fdopen(fd, "wb", 0)
+    )
+    return asyncio.StreamWriter(transport, protocol, unused, loop)
+
+
+async def _end(reading: asyncio.BaseTransport | None, writer: asyncio.StreamWriter) -> None:
+    """Have the messages end once the other pipe is closed."""
+    with suppress(OSError):
+        await writer.wait_closed()
+    if reading is not None:
+        reading.close()
+
+
+def _is_pipe(fd: int) -> bool:
+    mode = os.fstat(fd).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(fd)
+
+
+def _noise(text: str | None) -> None:
+    """Tell of what was no message, or of why no more will come."""
+    if text is not None:
+        OutputStream(2, patience_s=_STDERR_PATIENCE_S).write_text(f"skipped: {text!r}\n")

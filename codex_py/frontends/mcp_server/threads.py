@@ -1,0 +1,250 @@
+"""The threads of one server: each opened when it is first spoken to, and one turn of each at a time."""
+
+import asyncio
+import sys
+import traceback
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from codex_py.app import SessionOptions, open_session
+from codex_py.config.config import Config
+from codex_py.core.session import Session, TurnResult
+from codex_py.errors import CodexError, SessionError
+from codex_py.frontends.mcp_server.client import Call
+from codex_py.patch.turn_diff import TurnDiff
+from codex_py.protocol.approval import ApprovalRequest, Review, ReviewDecision, approval_data
+from codex_py.protocol.elicitation import Elicitation, ElicitationAnswer
+from codex_py.protocol.events import Event, ThreadStarted
+from codex_py.rollout.index import find_session
+from codex_py.rollout.records import SessionMeta
+
+_MAX_OPEN = 16
+"""Threads that stay open between calls, with their MCP servers and connections. Others are read from their
+files again."""
+
+
+@dataclass(slots=True)
+class Answer:
+    """What came of a call."""
+
+    thread_id: str | None
+    """None where no thread has begun."""
+    text: str
+    is_error: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class _Thread:
+    """One thread, open or not. An `Approver` and an `Elicitor`: it hands on to the call that runs."""
+
+    config: Config
+    options: SessionOptions
+    id: str | None = None
+    session: Session | None = None
+    task: "asyncio.Task[Any] | None" = None
+    """Runs its turn, or closes it."""
+    is_ending: bool = False
+    """The task is about to be over; who comes now waits for that."""
+    call: Call | None = None
+    _open: AsyncExitStack = field(default_factory=AsyncExitStack)
+
+    async def open(self, environment: Mapping[str, str]) -> Session:
+        self.session = session = await self._open.enter_async_context(
+            open_session(
+                self.config,
+                self.options,
+                TurnDiff(self._tell, self.config.cwd),
+                environment=environment,
+                approver=self,
+                elicitor=self,
+            )
+        )
+        return session
+
+    async def close(self) -> None:
+        self.session = None
+        if self.id is not None:
+            self.options = SessionOptions(
+                source=self.options.source, originator=self.options.originator, resume=self.id
+            )
+        await self._open.aclose()
+
+    def tell_of_settings(self) -> None:
+        if self.session is not None and self.call is not None:
+            self.call.tell_codex(self.session.thread_id, _session_configured(self.session))
+
+    async def review(self, request: ApprovalRequest) -> Review:
+        if self.call is None or self.id is None:
+            return Review(ReviewDecision.DENIED)
+        return await self.call.review(self.id, request)
+
+    async def elicit(self, elicitation: Elicitation) -> ElicitationAnswer:
+        if self.call is None:
+            return ElicitationAnswer("decline")
+        return await self.call.elicit(elicitation)
+
+    def _tell(self, event: Event) -> None:
+        if isinstance(event, ThreadStarted):
+            self.id = event.thread_id
+        if self.call is not None and self.id is not None:
+            self.call.tell(self.id, event)
+
+
+class Threads:
+    """
+    Args:
+        options: of threads that begin here.
+    """
+
+    def __init__(self, environment: Mapping[str, str], options: SessionOptions) -> None:
+        self._environment = environment
+        self._options = options
+        self._threads: dict[str, _Thread] = {}
+        """By id, the one that was spoken to last at the end."""
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    async def begin(self, config: Config, prompt: str, call: Call) -> Answer:
+        """Run the first turn of a new thread."""
+        return await self._run(_Thread(config, self._options), prompt, call)
+
+    async def go_on(
+        self, thread_id: str, prompt: str, call: Call, load: Callable[[], Config]
+    ) -> Answer:
+        """Run the next turn of a thread.
+
+        Args:
+            load: gives the configuration of one that was not spoken to here yet.
+
+        Raises:
+            CodexError: it is busy, or `load` fails.
+        """
+        thread = self._threads.get(thread_id)
+        if thread is None:
+            config = load()
+            options = SessionOptions(
+                source=self._options.source,
+                originator=self._options.originator,
+                resume=thread_id,
+            )
+            thread = self._threads[thread_id] = _Thread(config, options)
+        while thread.task is not None and thread.is_ending:
+            await asyncio.wait([thread.task])
+        if thread.task is not None:
+            raise CodexError(
+                f"thread {thread_id} is working on another call; wait for its end, or cancel it",
+                code="busy",
+            )
+        return await self._run(thread, prompt, call)
+
+    async def aclose(self) -> None:
+        """Interrupt every turn, and close every thread."""
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(set(self._tasks))
+        threads = list(dict.fromkeys(self._threads.values()))
+        self._threads = {}
+        await asyncio.gather(*(thread.close() for thread in threads), return_exceptions=True)
+
+    async def _run(self, thread: _Thread, prompt: str, call: Call) -> Answer:
+        """A turn, in a task of its own: the SDK cancels again and again, which would cut its end short."""
+        task = self._start(thread, self._turn(thread, prompt, call))
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError:
+            thread.is_ending = True
+            task.cancel()
+            raise
+        return task.result()
+
+    def _start(self, thread: _Thread, work: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any]":
+        task: asyncio.Task[Any] = asyncio.create_task(work)
+        thread.task = task
+        self._tasks.add(task)
+
+        def over(task: "asyncio.Task[Any]") -> None:
+            self._tasks.discard(task)
+            thread.task = None
+            thread.is_ending = False
+            self._close_the_oldest()
+
+        task.add_done_callback(over)
+        return task
+
+    async def _turn(self, thread: _Thread, prompt: str, call: Call) -> Answer:
+        thread.call = call
+        asked_for = thread.options.resume
+        try:
+            session = thread.session
+            if session is None:
+                session = await thread.open(self._environment)
+                thread.tell_of_settings()
+            for name in (asked_for, session.thread_id):
+                # A file that Codex wrote goes on as a thread with an id of its own.
+                if name is not None:
+                    self._threads.pop(name, None)
+                    self._threads[name] = thread
+            return self._answer(thread, await session.run_turn(prompt))
+        except CodexError as error:
+            return Answer(thread.id, str(error), is_error=True)
+        except Exception as error:  # noqa: BLE001
+            # A mistake of ours costs this call, and not the other threads.
+            traceback.print_exc(file=sys.stderr)
+            return Answer(thread.id, f"internal error: {error!r}", is_error=True)
+        finally:
+            thread.call = None
+            if thread.id is None and asked_for is not None:
+                # It could not be opened.
+                self._threads.pop(asked_for, None)
+
+    def _answer(self, thread: _Thread, result: TurnResult) -> Answer:
+        text = result.last_message or ""
+        if result.error is not None:
+            return Answer(thread.id, str(result.error), is_error=True)
+        if thread.call is not None and thread.id is not None:
+            done = {"type": "task_complete", "last_agent_message": result.last_message}
+            thread.call.tell_codex(thread.id, done)
+        return Answer(thread.id, text)
+
+    def _close_the_oldest(self) -> None:
+        idle = [
+            thread
+            for thread in dict.fromkeys(self._threads.values())
+            if thread.session is not None and thread.task is None
+        ]
+        for thread in idle[:-_MAX_OPEN]:
+            self._start(thread, thread.close())
+            thread.is_ending = True
+
+
+def recorded_cwd(home: Path, thread_id: str) -> str:
+    """The folder in which a thread was begun.
+
+    Raises:
+        SessionError: there is no such thread.
+    """
+    path = find_session(home, thread_id)
+    if path is None:
+        raise SessionError(f"no thread found with the id {thread_id!r}")
+    try:
+        with path.open("rb") as file:
+            return SessionMeta.from_line(file.readline()).cwd
+    except (OSError, ValueError, RecursionError) as error:
+        raise SessionError(f"the file of thread {thread_id} can not be read: {error}") from error
+
+
+def _session_configured(session: Session) -> dict[str, Any]:
+    settings = session.settings
+    return {
+        "type": "session_configured",
+        "session_id": session.thread_id,
+        "thread_id": session.thread_id,
+        "model": settings.model,
+        "model_provider_id": settings.provider,
+        "approval_policy": approval_data(settings.approval_policy),
+        "cwd": str(settings.cwd),
+        "reasoning_effort": settings.reasoning_effort,
+    }

@@ -1,0 +1,457 @@
+"""`codex-py mcp-server`, called by the client of the official SDK and by the agent itself."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp.client.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp_types import ElicitResult
+
+from codex_py.frontends.mcp_server.tools import TOOLS, NewThread, Reply
+from codex_py.testing import ScriptedServer, ev_completed, ev_function_call, ev_message
+from tests.support.lifeline import Lifeline
+from tests.support.mcp_agent import served, text_of, thread_of
+from tests.support.program import Workplace, environment
+
+CODEX = os.environ.get("CODEX_BINARY")
+DONE = [*ev_message("done"), ev_completed()]
+PROGRAM = [sys.executable, "-m", "codex_py", "mcp-server"]
+HANDSHAKE: dict[str, Any] = {
+    "jsonrpc": "2.0",
+    "id": 0,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    },
+}
+INITIALIZED: dict[str, Any] = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Workplace:
+    home, cwd = tmp_path / "home", tmp_path / "work"
+    home.mkdir()
+    cwd.mkdir()
+    return Workplace(home, cwd)
+
+
+@pytest.fixture
+def line(tmp_path: Path) -> Iterator[Lifeline]:
+    with Lifeline(tmp_path) as line:
+        yield line
+
+
+def runs(command: str, **more: Any) -> list[Any]:
+    call = ev_function_call("call_1", "exec_command", {"cmd": command, **more})
+    return [*call, ev_completed()]
+
+
+ESCALATED = {"sandbox_permissions": "require_escalated", "justification": "it has to be"}
+
+
+def call_of(tool: str, **arguments: Any) -> dict[str, Any]:
+    params = {"name": tool, "arguments": arguments}
+    return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+
+
+def lines(*messages: dict[str, Any]) -> bytes:
+    return b"".join(json.dumps(message).encode() + b"\n" for message in messages)
+
+
+def shape(schema: Any) -> Any:
+    """A schema without its words, which are our own, and without an order."""
+    match schema:
+        case {**members}:
+            return {key: shape(value) for key, value in members.items() if key != "description"}
+        case [*values]:
+            return sorted(values)
+        case _:
+            return schema
+
+
+def test_the_tools_take_what_they_say() -> None:
+    for tool, kind in zip(TOOLS, (NewThread, Reply), strict=True):
+        fields = {field.alias for field in kind.model_fields.values()}
+        assert tool.input_schema["properties"].keys() == fields
+
+
+@pytest.mark.skipif(CODEX is None, reason="CODEX_BINARY names no Codex")
+def test_the_tools_are_those_of_codex(place: Workplace) -> None:
+    """Of a Codex that has them: the last is 0.145 or a little newer."""
+    messages = [HANDSHAKE, INITIALIZED, {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}]
+    with subprocess.Popen(
+        [CODEX or "", "mcp-server"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=environment(place.home),
+        cwd=place.cwd,
+    ) as codex:
+        assert codex.stdin
+        assert codex.stdout
+        try:
+            codex.stdin.write(lines(*messages))
+            codex.stdin.flush()
+        except BrokenPipeError:
+            codex.stdin = None
+            pytest.skip("this Codex is no MCP server")
+        if not codex.stdout.readline():
+            pytest.skip("this Codex is no MCP server")
+        theirs = json.loads(codex.stdout.readline())["result"]["tools"]
+        codex.stdin.close()
+    ours = [
+        tool.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"description"})
+        for tool in TOOLS
+    ]
+    # What earlier ones had.
+    del ours[0]["inputSchema"]["properties"]["profile"]
+    ours[0]["inputSchema"]["properties"]["approval-policy"]["enum"].remove("on-failure")
+    assert [shape(tool) for tool in ours] == [shape(tool) for tool in theirs]
+
+
+def test_a_call_works_on_a_task_and_says_how_it_goes(place: Workplace) -> None:
+    with ScriptedServer([runs("echo hi"), DONE]) as server:
+        place.configure(server)
+
+        async def main() -> None:
+            async with served(place) as agent:
+                result = await agent.call()
+                assert (text_of(result), result.is_error) == ("done", False)
+                assert result.structured_content == {
+                    "threadId": thread_of(result),
+                    "content": "done",
+                }
+                assert agent.progress == ["thinking", "running /bin/bash -lc 'echo hi'", "done"]
+                events = [e for e in agent.events if e["type"] != "token_count"]
+                assert [event["type"] for event in events] == [
+                    "session_configured",
+                    "task_started",
+                    "exec_command_begin",
+                    "exec_command_end",
+                    "agent_message",
+                    "task_complete",
+                ]
+                assert events[0]["thread_id"] == thread_of(result)
+                assert events[3]["aggregated_output"] == "hi\n"
+                (rollout,) = place.rollouts()
+                meta = json.loads(rollout.read_text(encoding="utf-8").splitlines()[0])["payload"]
+                assert (meta["id"], meta["source"]) == (thread_of(result), "mcp")
+
+        asyncio.run(main())
+
+
+def test_a_thread_goes_on_here_and_in_a_later_process(place: Workplace) -> None:
+    elsewhere = place.cwd / "sub"
+    elsewhere.mkdir()
+    replies = [[*ev_message(text), ev_completed()] for text in ("one", "two", "three")]
+    with ScriptedServer(replies) as server:
+        place.configure(server)
+
+        async def main() -> None:
+            async with served(place) as agent:
+                first = await agent.call(cwd="sub", developer_instructions="Be brief.")
+                thread = thread_of(first)
+                second = await agent.call("codex-reply", prompt="more", threadId=thread)
+            async with served(place) as agent:
+                third = await agent.call("codex-reply", prompt="still more", conversationId=thread)
+            assert [text_of(r) for r in (first, second, third)] == ["one", "two", "three"]
+            assert [thread_of(r) for r in (second, third)] == [thread, thread]
+
+        asyncio.run(main())
+        told = [json.dumps(request.input) for request in server.requests]
+        assert ["Be brief." in text for text in told] == [True, True, True]
+        assert [str(elsewhere) in text for text in told] == [True, True, True]
+        said = [item["content"][0]["text"] for item in server.requests[2].input if "role" in item]
+        assert [text for text in said if text in {"go", "one", "more", "two", "still more"}] == [
+            *("go", "one", "more", "two", "still more")
+        ]
+
+
+@pytest.mark.parametrize(
+    ("answer", "runs_it"),
+    [
+        ({"decision": "approved"}, True),
+        ({"decision": "approved_for_session"}, True),
+        ({"decision": "denied"}, False),
+        ({}, False),
+        (None, False),
+    ],
+)
+def test_what_needs_a_yes_is_put_to_the_client(
+    answer: dict[str, Any] | None, runs_it: bool, place: Workplace
+) -> None:
+    command = "echo ran > it"
+    with ScriptedServer([runs(command, **ESCALATED), DONE]) as server:
+        place.configure(server)
+
+        async def main() -> None:
+            async with served(place, answer=answer) as agent:
+                result = await agent.call(sandbox="workspace-write", approval_policy="on-request")
+                assert text_of(result) == "done"
+                if answer is None:
+                    assert agent.asked == []
+                else:
+                    (question,) = agent.asked
+                    assert command in question
+                    assert "it has to be" in question
+
+        asyncio.run(main())
+        assert (place.cwd / "it").exists() == runs_it
+        if answer is None:
+            assert "there is nobody to ask" in str(server.requests[1].output("call_1"))
+
+
+def test_a_call_that_is_cancelled_ends_its_commands_and_the_thread_goes_on(
+    place: Workplace, line: Lifeline
+) -> None:
+    with ScriptedServer([runs(f"{line.hold} sleep 100"), DONE]) as server:
+        place.configure(server)
+
+        async def main() -> None:
+            async with served(place) as agent:
+                call = asyncio.create_task(agent.call())
+                await agent.saw("exec_command_begin")
+                await asyncio.to_thread(line.wait_until_up)
+                call.cancel()
+                await asyncio.wait([call])
+                await asyncio.to_thread(line.wait_until_dead)
+                thread = agent.events[0]["thread_id"]
+                result = await agent.call("codex-reply", threadId=thread)
+                assert (text_of(result), thread_of(result)) == ("done", thread)
+                assert "turn_aborted" in [event["type"] for event in agent.events]
+
+        asyncio.run(main())
+
+
+def test_threads_work_side_by_side_and_each_on_one_call(place: Workplace) -> None:
+    both = threading.Barrier(2)
+
+    def meet(_: Any) -> list[Any]:
+        both.wait(20)
+        return DONE
+
+    with ScriptedServer([DONE, meet, meet]) as server:
+        place.configure(server)
+
+        async def main() -> None:
+            async with served(place) as agent:
+                thread = thread_of(await agent.call())
+                first = asyncio.create_task(agent.call("codex-reply", threadId=thread))
+                agent.events.clear()
+                await agent.saw("task_started")
+                busy = await agent.call("codex-reply", threadId=thread)
+                assert busy.is_error
+                assert "is working on another call" in text_of(busy)
+                other = await agent.call()
+                assert text_of(other) == text_of(await first) == "done"
+                assert thread_of(other) != thread_of(await first)
+
+        asyncio.run(main())
+
+
+def test_a_call_that_can_not_be_done_says_why(place: Workplace) -> None:
+    wrong: list[tuple[str, dict[str, Any], str]] = [
+        ("codex", {"cwd": "nowhere"}, "can not work in"),
+        ("codex", {"zork": 1}, "`zork`: Extra inputs are not permitted"),
+        ("codex", {"prompt": 3}, "`prompt`: Input should be a valid string"),
+        ("codex", {"approval-policy": "maybe"}, "`approval-policy`"),
+        ("codex", {"profile": "none"}, "none.config.toml"),
+        ("codex", {"config": {"model_provider": "none"}}, "none"),
+        ("codex", {"config": {"model_provider": {"a": 1}}}, "model_provider"),
+        ("codex", {"config": {"model": None}}, "model"),
+        ("codex", {"config": {"model": "a", "model.x": 1}}, "`config`: 'model.x'"),
+        ("codex-reply", {}, "needs `threadId`"),
+        ("codex-reply", {"threadId": "../x"}, "no thread found"),
+        ("review", {}, "there is no tool 'review'"),
+    ]
+    with ScriptedServer() as server:
+        place.configure(server)
+
+        async def main() -> None:
+            async with served(place) as agent:
+                for tool, arguments, words in wrong:
+                    result = await agent.call(tool, **arguments)
+                    assert result.is_error
+                    assert words in text_of(result)
+                    assert "\n" not in text_of(result)
+
+        asyncio.run(main())
+        assert server.requests == []
+    assert place.rollouts() == []
+
+
+def test_a_turn_that_fails_is_an_error_with_its_thread_and_warnings_are_logged(
+    place: Workplace,
+) -> None:
+    with ScriptedServer() as server:
+        place.configure(server)
+        with (place.home / "config.toml").open("a", encoding="utf-8") as config:
+            config.write('[mcp_servers.gone]\ncommand = "/nowhere/at/all"\n')
+
+        async def main() -> None:
+            async with served(place) as agent:
+                result = await agent.call()
+                assert result.is_error
+                assert result.structured_content["content"] == text_of(result) != ""
+                assert "MCP server `gone`" in agent.logged[0]
+
+        asyncio.run(main())
+
+
+def test_the_settings_of_a_call_win(place: Workplace) -> None:
+    with ScriptedServer([DONE]) as server:
+        place.configure(server)
+
+        async def main() -> None:
+            async with served(place, "-m", "gpt-5", "-c", "model_verbosity=high") as agent:
+                await agent.call(
+                    model="gpt-5.5",
+                    config={"model_reasoning_effort": "low", "tools.update_plan.enabled": False},
+                    base_instructions="You are a parrot.",
+                )
+
+        asyncio.run(main())
+        (request,) = server.requests
+        assert request.body["model"] == "gpt-5.5"
+        assert request.body["reasoning"]["effort"] == "low"
+        assert request.body["text"]["verbosity"] == "high"
+        assert "You are a parrot." in json.dumps(request.body)
+        assert "update_plan" not in json.dumps(request.body["tools"])
+
+
+@pytest.mark.parametrize("end", ["eof", "sigterm", "both pipes"])
+def test_when_it_ends_nothing_is_left(end: str, place: Workplace, line: Lifeline) -> None:
+    with ScriptedServer([runs(f"{line.hold} sleep 100")]) as server:
+        place.configure(server)
+        with subprocess.Popen(
+            PROGRAM,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment(place.home),
+            cwd=place.cwd,
+        ) as program:
+            assert program.stdin
+            assert program.stdout
+            call = call_of("codex", prompt="go", sandbox="danger-full-access")
+            program.stdin.write(lines(HANDSHAKE, INITIALIZED, call))
+            program.stdin.flush()
+            line.wait_until_up()
+            match end:
+                case "eof":
+                    program.stdin.close()
+                case "sigterm":
+                    program.send_signal(signal.SIGTERM)
+                case _:
+                    # The client still has our input open, and only reads no more.
+                    program.stdout.close()
+            code = program.wait(20)
+            line.wait_until_dead()
+            assert code == (143 if end == "sigterm" else 0)
+            assert program.stderr
+            assert program.stderr.read() == b""
+            if end != "both pipes":
+                assert all(json.loads(text)["jsonrpc"] == "2.0" for text in program.stdout)
+    (rollout,) = place.rollouts()
+    assert "turn_aborted" in rollout.read_text(encoding="utf-8")
+
+
+def test_nothing_but_the_protocol_is_on_stdout(place: Workplace) -> None:
+    script = (
+        "import asyncio, os, subprocess\n"
+        "from codex_py.frontends.mcp_server.streams import standard_streams\n"
+        "async def main():\n"
+        "    async with standard_streams():\n"
+        "        print('printed', flush=True)\n"
+        "        os.write(1, b'written ')\n"
+        "        subprocess.run(['sh', '-c', 'echo read: $(cat)'], check=True)\n"
+        "asyncio.run(main())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-X", "utf8", "-c", script],
+        input=b"{}\n",
+        capture_output=True,
+        cwd=place.cwd,
+        timeout=20,
+        check=True,
+    )
+    assert (done.stdout, done.stderr) == (b"", b"printed\nwritten read:\n")
+
+
+def test_a_client_of_the_newest_protocol_falls_back_and_can_be_asked(place: Workplace) -> None:
+    with ScriptedServer([runs("echo ran > it", **ESCALATED), DONE]) as server:
+        place.configure(server)
+
+        async def yes(context: Any, params: Any) -> ElicitResult:
+            return ElicitResult(action="accept", content={"decision": "approved"})
+
+        async def main() -> None:
+            parameters = StdioServerParameters(
+                command=PROGRAM[0], args=PROGRAM[1:], env=environment(place.home), cwd=place.cwd
+            )
+            async with Client(stdio_client(parameters), elicitation_callback=yes) as client:
+                arguments = {"prompt": "go", "sandbox": "read-only"}
+                result = await client.call_tool("codex", arguments)
+                assert text_of(result) == "done"
+
+        asyncio.run(main())
+    assert (place.cwd / "it").exists()
+
+
+def test_the_agent_calls_itself(place: Workplace, tmp_path: Path) -> None:
+    inner_home = tmp_path / "inner"
+    inner_home.mkdir()
+    call = ev_function_call("call_1", "mcp__agent__codex", {"prompt": "inner task"})
+    with (
+        ScriptedServer([[*call, ev_completed()], DONE]) as outer,
+        ScriptedServer([[*ev_message("from within"), ev_completed()]]) as inner,
+    ):
+        Workplace(inner_home, place.cwd).configure(inner)
+        place.configure(outer)
+        variables = environment(inner_home)
+        with (place.home / "config.toml").open("a", encoding="utf-8") as config:
+            config.write(
+                f"[mcp_servers.agent]\ncommand = {json.dumps(PROGRAM[0])}\n"
+                f"args = {json.dumps(PROGRAM[1:])}\n[mcp_servers.agent.env]\n"
+            )
+            config.writelines(f"{name} = {json.dumps(v)}\n" for name, v in variables.items())
+        outcome = place.rerun()
+        assert (outcome.code, outcome.messages) == (0, ["done"])
+        assert "from within" in json.dumps(outer.requests[1].output("call_1"))
+        assert inner.requests[0].input[-1]["content"][0]["text"] == "inner task"
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "words"),
+    [
+        (["prompt"], 2, "unexpected argument 'prompt'"),
+        (["-c", "model_provider=3"], 78, "model_provider"),
+        (["-C", "nowhere"], 1, "can not work in 'nowhere'"),
+    ],
+)
+def test_a_wrong_command_line_is_told_before_anything_is_served(
+    args: list[str], code: int, words: str, place: Workplace
+) -> None:
+    done = subprocess.run(
+        [*PROGRAM, *args],
+        input=b"",
+        capture_output=True,
+        env=environment(place.home),
+        cwd=place.cwd,
+        timeout=20,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (code, b"")
+    assert words in done.stderr.decode()
+    assert b"Traceback" not in done.stderr

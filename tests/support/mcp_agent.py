@@ -1,0 +1,124 @@
+"""Call `codex-py mcp-server` with the client of the official SDK."""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import mcp_types as types
+from mcp.client.extension import NotificationBinding
+from mcp.client.session import ClientRequestContext, ClientSession
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from pydantic import BaseModel, ConfigDict
+
+from tests.support.program import Workplace, environment
+
+
+class CodexEvent(BaseModel):
+    """The parameters of `codex/event`."""
+
+    model_config = ConfigDict(extra="allow")
+
+    msg: dict[str, Any]
+
+
+@dataclass
+class Agent:
+    """An agent that is served, and what it has told and asked."""
+
+    session: ClientSession
+    events: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    progress: list[str | None] = field(default_factory=list[str | None])
+    logged: list[Any] = field(default_factory=list[Any])
+    asked: list[str] = field(default_factory=list[str])
+    event_came: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def call(self, tool: str = "codex", /, **arguments: Any) -> types.CallToolResult:
+        """`_` in a name stands for `-`; the prompt is `go`, the sandbox off."""
+        given = {name.replace("_", "-"): value for name, value in arguments.items()}
+        defaults = {"prompt": "go"}
+        if tool == "codex":
+            defaults["sandbox"] = "danger-full-access"
+
+        async def on_progress(
+            progress: float,
+            total: float | None,
+            message: str | None,
+        ) -> None:
+            self.progress.append(message)
+
+        return await self.session.call_tool(
+            tool, {**defaults, **given}, progress_callback=on_progress
+        )
+
+    async def saw(self, kind: str) -> None:
+        """Wait for an event of Codex's."""
+        async with asyncio.timeout(20):
+            while all(event["type"] != kind for event in self.events):
+                self.event_came.clear()
+                await self.event_came.wait()
+
+
+@asynccontextmanager
+async def served(
+    place: Workplace,
+    *args: str,
+    answer: Mapping[str, Any] | None = None,
+    env: Mapping[str, str] | None = None,
+) -> AsyncGenerator[Agent]:
+    """Start the server in a workplace, and shake hands.
+
+    Args:
+        answer: the form that every question is answered with; without, the client can not be asked.
+    """
+
+    async def elicited(
+        context: ClientRequestContext,
+        params: types.ElicitRequestParams,
+    ) -> types.ElicitResult:
+        agent.asked.append(params.message)
+        return types.ElicitResult(action="accept", content=dict(answer or {}))
+
+    async def logged(params: types.LoggingMessageNotificationParams) -> None:
+        agent.logged.append(params.data)
+
+    async def told(event: CodexEvent) -> None:
+        agent.events.append(event.msg)
+        agent.event_came.set()
+
+    parameters = StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "codex_py", "mcp-server", *args],
+        env=environment(place.home, env),
+        cwd=place.cwd,
+    )
+    with open(os.devnull, "w", encoding="utf-8") as errors:  # noqa: ASYNC230, PTH123
+        async with (
+            stdio_client(parameters, errlog=errors) as (read, write),
+            ClientSession(
+                read,
+                write,
+                elicitation_callback=None if answer is None else elicited,
+                logging_callback=logged,
+                notification_bindings=[
+                    NotificationBinding(method="codex/event", params_type=CodexEvent, handler=told)
+                ],
+            ) as session,
+        ):
+            agent = Agent(session)
+            await session.initialize()
+            yield agent
+
+
+def text_of(result: types.CallToolResult) -> str:
+    """The text of a result that is nothing else."""
+    (part,) = result.content
+    assert isinstance(part, types.TextContent)
+    return part.text
+
+
+def thread_of(result: types.CallToolResult) -> str:
+    return result.structured_content["threadId"]
