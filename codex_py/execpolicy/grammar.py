@@ -6,6 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from codex_py.execpolicy.words import Command, literal_word
+from codex_py.execpolicy.wrappers import SHELLS, program_name
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
@@ -35,7 +36,13 @@ def commands_in(script: str, deadline: float) -> list[Command]:
         # All that it says of a parse that was called off. Without a reset the next one would go on with it.
         parser.reset()
         return []
-    return [_words(node, rest, source) for node, rest in _nodes(tree.root_node)]
+    found: list[Command] = []
+    for node, rest, fed in _nodes(tree.root_node):
+        words = _words(node, rest, source)
+        found.append(words)
+        if fed and program_name(words) in SHELLS:
+            found += [(words[0], "-c", _input(text, source)) for text in fed]
+    return found
 
 
 @cache
@@ -47,9 +54,10 @@ def _parser() -> "Parser":
     return Parser(Language(language()))
 
 
-def _nodes(root: "Node") -> "Iterator[tuple[Node, list[Node]]]":
-    """Each simple command, and the words of it that the grammar has put elsewhere."""
+def _nodes(root: "Node") -> "Iterator[tuple[Node, list[Node], list[Node]]]":
+    """Each simple command, the words of it that the grammar has put elsewhere, and the texts that it is fed."""
     misplaced: dict[int, list[Node]] = {}
+    fed: dict[int, list[Node]] = {}
     cursor = root.walk()
     while True:
         node = cursor.node
@@ -58,6 +66,7 @@ def _nodes(root: "Node") -> "Iterator[tuple[Node, list[Node]]]":
             # From above, because a node finds its parent by a search from the root.
             body = node.child_by_field_name("body")
             if body is not None:
+                fed[body.id] = _fed(node)
                 misplaced[body.id] = [
                     word
                     for redirect in node.children_by_field_name("redirect")
@@ -67,7 +76,7 @@ def _nodes(root: "Node") -> "Iterator[tuple[Node, list[Node]]]":
                     )
                 ]
         elif node is not None and node.type == "command":
-            yield node, misplaced.pop(node.id, [])
+            yield node, misplaced.pop(node.id, []), fed.pop(node.id, []) + _fed(node)
         if cursor.goto_first_child():
             continue
         while not cursor.goto_next_sibling():
@@ -91,6 +100,22 @@ def _words(command: "Node", misplaced: "list[Node]", source: bytes) -> Command:
         end = node.end_byte
         words.append(_word(source, start, end))
     return tuple(words)
+
+
+def _fed(node: "Node") -> "list[Node]":
+    """The texts that are redirected to its standard input."""
+    return [
+        text
+        for redirect in node.children_by_field_name("redirect")
+        for text in redirect.named_children
+        if redirect.type == "herestring_redirect" or text.type == "heredoc_body"
+    ]
+
+
+def _input(text: "Node", source: bytes) -> str:
+    if text.type == "heredoc_body":
+        return source[text.start_byte : text.end_byte].decode(errors="replace")
+    return _word(source, text.start_byte, text.end_byte)
 
 
 def _word(source: bytes, start: int, end: int) -> str:

@@ -114,6 +114,8 @@ def _is_forced_rm(command: Command) -> bool:
         return False
     options = command[1 : command.index("--")] if "--" in command else command[1:]
     return any(
-        option == "--force" or (option[:1] == "-" and option[:2] != "--" and "f" in option)
+        # It may be cut short.
+        (len(option) > 2 and "--force".startswith(option))
+        or (option[:1] == "-" and option[:2] != "--" and "f" in option)
         for option in options
     )

@@ -24,8 +24,13 @@ class _Wrapper:
 
 _WRAPPERS: Final = {
     **dict.fromkeys(("builtin", "busybox", "command", "coproc", "nohup", "setsid"), _Wrapper()),
+    **dict.fromkeys(("chrt", "setarch", "taskset"), _Wrapper(operands=1)),
+    **dict.fromkeys(("pkexec", "toybox", "unshare"), _Wrapper()),
     "chroot": _Wrapper(operands=1),
     "doas": _Wrapper("uC"),
+    "flock": _Wrapper("wE", frozenset(("--wait", "--timeout", "--conflict-exit-code")), operands=1),
+    "runuser": _Wrapper("ugG", frozenset(("--user", "--group", "--supp-group"))),
+    "strace": _Wrapper("abeEIoOpPsSuUX"),
     "env": _Wrapper("uC", frozenset(("--unset", "--chdir")), assignments=True),
     "exec": _Wrapper("a"),
     "ionice": _Wrapper("cnpPu", frozenset(("--class", "--classdata"))),
@@ -80,12 +85,25 @@ def wrapped_commands(command: Command) -> list[Command]:
 
 
 def wrapped_script(command: Command) -> str | None:
-    """The text that a shell or `eval` is given to run, whatever the options before it."""
+    """The text that a shell, `eval` or the like is given to run, whatever the options before it."""
     name = program_name(command)
-    if name == "eval":
-        return " ".join(command[1:])
-    if name not in SHELLS:
-        return None
+    match name:
+        case "eval":
+            return " ".join(command[1:])
+        case "trap":
+            return command[1] if len(command) > 2 and command[1][:1] != "-" else None
+        case "watch":
+            watch = _WRAPPERS[name]
+            return " ".join(command[_after_options(command, watch.values, watch.long_values) :])
+        case "env":
+            # No shell splits it, but what it can be split into is what a shell would make of it.
+            return _option_value(command, "S", "--split-string")
+        case "flock" | "runuser" | "script" | "su":
+            return _option_value(command, "c", "--command")
+        case _ if name not in SHELLS:
+            return None
+        case _:
+            pass
     runs_text = False
     index = 1
     while index < len(command) and command[index][:1] in {"-", "+"}:
@@ -99,6 +117,19 @@ def wrapped_script(command: Command) -> str | None:
             runs_text |= option[0] == "-" and "c" in option
             index += option[-1] in "oO"
     return command[index] if runs_text and index < len(command) else None
+
+
+def _option_value(command: Command, letter: str, long: str) -> str | None:
+    for index, word in enumerate(command[1:], 2):
+        if word == "--":
+            break
+        if word.startswith("--"):
+            name, equals, value = word.partition("=")
+            if name == long:
+                return value if equals else "".join(command[index : index + 1])
+        elif word.startswith("-") and letter in word:
+            return word.partition(letter)[2] or "".join(command[index : index + 1])
+    return None
 
 
 def _after_options(command: Command, values: str, long_values: frozenset[str]) -> int:

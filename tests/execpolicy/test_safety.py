@@ -72,6 +72,10 @@ def test_anything_else_is_not_known_to_be_safe(argv: list[str]) -> None:
         *("a | rm -f x", "a && rm -f x", "for x in a; do rm -r -f $x; done", "if a; then rm -f x; fi"),
         *('echo "$(rm -rf x)"', "echo `rm -f x`", "cat <(rm -f x)", "f() { rm -f x; }", "A=$(rm -f x)"),
         *("rm -f x > log", "rm >log -f x", "rm -f x &", "(rm -f x)", "! rm -f x", "time rm -f x"),
+        *("rm --forc x", "env -S 'rm -f x'", "env --split-string='rm -f x'", "env -iS'rm -f x'"),
+        *("watch -n 1 'rm -f x'", "watch rm -f x", "trap 'rm -f x' EXIT", "su x -c 'rm -f x'"),
+        *("flock l rm -f x", "flock l -c 'rm -f x'", "script -qc 'rm -f x'", "taskset 1 rm -f x"),
+        *("bash <<E\nrm -f x\nE", "sh -s <<'E'\nls && rm -f x\nE", "bash <<< 'rm -f x'"),
         *("rm -f x\nif [", "rm -f ünï", "ls\r\nrm -f x\r\n", "case a in a) rm -f x;; esac"),
     ],
 )  # fmt: skip
@@ -85,6 +89,7 @@ def test_forced_rm_is_dangerous_wherever_it_is(script: str) -> None:
         *("rm x", "rm -r x", "rm -- -f", "rm -r -- --force", "rm -i x", "rm --foo", "rm ./-f", "rm"),
         *("echo 'rm -rf x'", "echo rm -f", "sudo echo rm -f", "git rm -f x", "# rm -f x", "rmdir -f x"),
         *("cmd=rm; $cmd -rf x", "$(echo rm) -rf x", "rm $(echo -f)", "command -v rm -f"),
+        *("cat <<E\nrm -f x\nE", "cat <<< 'rm -f x'", "trap - EXIT", "env -S 'ls -f'", "rm --fx"),
         *("git reset --hard", "git clean -fdx", "dd if=a of=b", "chmod -R 777 x", "mv -f a b"),
         *("if then rm -rf x", "", "rm\0 -f", "(" * 1000),
     ],
