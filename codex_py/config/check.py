@@ -161,11 +161,21 @@ def shown(value: Any) -> str:
             return f"`{text if len(text) <= 40 else text[:39] + '…'}`"
 
 
+def escaped(text: str) -> str:
+    """The inside of a string of TOML without characters that do not show: they could steer a terminal.
+
+    Bytes that are no text, which TOML has no escapes for, are left as they are.
+    """
+    return "".join(
+        c if c.isprintable() or "\ud800" <= c <= "\udfff" else f"\\U{ord(c):08X}" for c in text
+    )
+
+
 def dotted(key: Sequence[str]) -> str:
     """A key as TOML writes it, with quotes around what is not a plain name."""
     return ".".join(
         part
         if part and part.isascii() and part.replace("-", "").replace("_", "").isalnum()
-        else '"' + part.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        else '"' + escaped(part.replace("\\", "\\\\").replace('"', '\\"')) + '"'
         for part in key
     )

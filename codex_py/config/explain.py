@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from codex_py.config.check import KeyPath, dotted, kind_of, suggestion
+from codex_py.config.check import KeyPath, dotted, escaped, kind_of, suggestion
 from codex_py.config.layers import SYSTEM_CONFIG, Layer, Layers, read_layers
 from codex_py.config.overrides import parse_key
 from codex_py.config.schema import DEFAULTS
@@ -101,10 +101,6 @@ def _leaves(value: Any, path: KeyPath) -> Iterator[KeyPath]:
         yield path
 
 
-def _escaped(text: str) -> str:
-    return "".join(c if c.isprintable() else f"\\U{ord(c):08X}" for c in text)
-
-
 def _shown(value: Any, path: KeyPath) -> str:
     """The value as TOML."""
     if kind_of(path) == "secret":
@@ -114,7 +110,7 @@ def _shown(value: Any, path: KeyPath) -> str:
             return str(value).lower()
         case str():
             # JSON leaves C1 controls as they are, which could steer the terminal.
-            return _escaped(json.dumps(value, ensure_ascii=False))
+            return escaped(json.dumps(value, ensure_ascii=False))
         case list():
             return f"[{', '.join(_shown(part, path) for part in cast('list[Any]', value))}]"
         case dict():

@@ -56,7 +56,11 @@ def test_an_unknown_key_gets_a_suggestion(place: Place):
 
 def test_a_value_is_shown_as_toml_that_does_not_steer_a_terminal(place: Place):
     text = "ü \\u001b[31m \\u009b\\u202e \\U0001F600"
-    place.user(f'model = "{text}"\n')
+    place.user(f'model = "{text}"\nmcp_servers."\\u001b[31m".command = "x"\n')
+    assert (
+        place.explain("mcp_servers").splitlines()[0]
+        == 'mcp_servers."\\U0000001B[31m".command = "x"'
+    )
     shown = place.explain("model").splitlines()[0]
     assert shown == 'model = "ü \\u001b[31m \\U0000009B\\U0000202E \U0001f600"'
     assert tomllib.loads(shown) == {"model": "ü \x1b[31m \x9b\u202e \U0001f600"}
