@@ -28,6 +28,8 @@ _KEPT_PROMPT_TOKENS: Final = 20_000
 _KEPT_PART_OF_WINDOW: Final = 4
 """One in so many: a small window must not be full again at once."""
 _TOO_LONG: Final = frozenset({"context_length_exceeded", "request_too_large"})
+_SUMMARY_TOKENS: Final = 1_000
+"""About what a summary takes."""
 _MAX_REQUESTS: Final = 20
 """Each leaves out a quarter of what is left: no history is longer than that."""
 
@@ -40,6 +42,13 @@ def is_too_long(failure: ModelError) -> bool:
 def is_worth_compacting(items: Sequence[EncodedItem]) -> bool:
     """Whether anything but context and words of the user is there."""
     return any(_role(json.loads(item)) == "" for item in items[context_length(items) :])
+
+
+def makes_room(items: Sequence[EncodedItem]) -> bool:
+    """Whether a summary would be shorter than what it stands for. Of a short history it is not: whatever
+    the service means by "too long", a compaction does not help."""
+    later = items[context_length(items) :]
+    return is_worth_compacting(items) and estimated_tokens(later) > _SUMMARY_TOKENS
 
 
 async def summarise(

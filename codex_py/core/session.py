@@ -12,6 +12,7 @@ from codex_py.core.compact import (
     estimated_tokens,
     is_too_long,
     is_worth_compacting,
+    makes_room,
     summarise,
     summary_text,
 )
@@ -324,7 +325,7 @@ class Session:
         return True
 
     async def is_mended(self, failure: ModelError) -> bool:
-        if self._made_room or not is_too_long(failure) or not is_worth_compacting(self.items):
+        if self._made_room or not is_too_long(failure) or not makes_room(self.items):
             return False
         await self._compact()
         self._made_room = True

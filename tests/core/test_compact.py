@@ -162,15 +162,23 @@ def test_what_is_said_during_a_compaction_comes_behind_the_summary() -> None:
 
 
 def test_a_request_that_is_too_long_is_sent_again_compacted_once() -> None:
+    async def tool(_call: Any) -> str:
+        return "much " * 1000
+
     script = ([calls("c1"), completed()], [TOO_LONG], [says("the note"), completed()])
     model = ScriptedModel(*script, ONE_TURN, check_prefix=False)
-    result = asyncio.run(make_session(model).run_turn("go"))
+    result = asyncio.run(make_session(model, tool=tool).run_turn("go"))
     assert (result.error, result.last_message) == (None, "an answer")
     assert texts(model.inputs[3]) == ["go", "note: the note"]
 
     model = ScriptedModel(*script, [TOO_LONG], check_prefix=False)
-    assert asyncio.run(make_session(model).run_turn("go")).error is TOO_LONG
+    assert asyncio.run(make_session(model, tool=tool).run_turn("go")).error is TOO_LONG
     assert len(model.inputs) == 4
+
+
+def test_a_short_history_that_is_called_too_long_fails_the_turn() -> None:
+    model = ScriptedModel([calls("c1"), completed()], [TOO_LONG])
+    assert asyncio.run(make_session(model).run_turn("go")).error is TOO_LONG
 
 
 def test_a_prompt_that_is_too_long_by_itself_fails_at_once() -> None:

@@ -136,7 +136,7 @@ def test_a_turn_of_exec_is_compacted_where_the_limit_says_so(place: Workplace) -
 
 
 def test_a_request_that_does_not_fit_is_compacted(place: Workplace) -> None:
-    call = ev_function_call("c1", "exec_command", {"cmd": "echo hi"})
+    call = ev_function_call("c1", "exec_command", {"cmd": "seq 2000"})
     error = {"error": {"code": "context_length_exceeded", "message": "too long"}}
     refused = Reply(status=400, body=json.dumps(error).encode())
     script = [[*call, ev_completed()], refused, says("the note"), says("done")]
