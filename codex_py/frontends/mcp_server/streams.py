@@ -36,7 +36,7 @@ async def standard_streams() -> AsyncGenerator[
         reader, reading = await _reader(stdin)
         leaving = asyncio.create_task(_end(reading, writer))
         try:
-            yield IncomingMessages(reader, _noise, _noise), OutgoingMessages(writer), writer
+            yield IncomingMessages(reader, _skipped, _ended), OutgoingMessages(writer), writer
         finally:
             writer.close()
             # What was answered last should arrive, if anybody reads it.
@@ -89,7 +89,14 @@ def _is_pipe(fd: int) -> bool:
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(fd)
 
 
-def _noise(text: str | None) -> None:
-    """Tell of what was no message, or of why no more will come."""
-    if text is not None:
-        OutputStream(2, patience_s=_STDERR_PATIENCE_S).write_text(f"skipped: {text!r}\n")
+def _skipped(text: str) -> None:
+    _tell(f"skipped what is no message: {text!r}")
+
+
+def _ended(because: str | None) -> None:
+    if because is not None:
+        _tell(f"the client {because}")
+
+
+def _tell(text: str) -> None:
+    OutputStream(2, patience_s=_STDERR_PATIENCE_S).write_text(f"{text}\n")
