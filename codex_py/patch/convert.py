@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from codex_py.errors import PatchError
+from codex_py.patch.access import permissions_by_umask
 from codex_py.patch.apply import plan_patch
 from codex_py.patch.exact_diff import exact_diff
 from codex_py.patch.kind import kind_of
@@ -90,7 +91,7 @@ def _unsayable_contents(change: FileChangePlan) -> str | None:
     new_bits = stat.S_IMODE(change.new_mode) if change.new_mode is not None else None
     if change.old is not None and change.replaced is None and old_bits != new_bits:
         return f"that its mode changes to {new_bits or 0:o}"
-    if change.old is None and new_bits is not None:
+    if change.old is None and new_bits not in {None, permissions_by_umask(0o666)}:
         return f"that a new file has the mode {new_bits:o}"
     if change.new and not change.new.endswith(b"\n"):
         return "that the file ends without a newline"

@@ -88,6 +88,13 @@ class FileDiff:
     def new_kind(self) -> Kind | None:
         return kind_of(self.new_mode)
 
+    @property
+    def may_add(self) -> bool:
+        """Whether it makes the file if there is none, though it does not say so; git's diffs always say."""
+        if self.is_git or self.operation != "update" or len(self.hunks) != 1:
+            return False
+        return not self.hunks[0].old and self.hunks[0].old_start == 0
+
     def reversed(self) -> "FileDiff":
         opposite: dict[Operation, Operation] = {
             "add": "delete",

@@ -78,6 +78,8 @@ class DiffPlanner:
 
     def _update(self, target: Target) -> bool:
         file = self._tree.entry(target.old)
+        if target.diff.may_add and not self._tree.exists(file):
+            return self._add(target)
         if target.diff.old_kind is None:
             # A diff of `diff -u` is of what a link leads to.
             try:

@@ -8,7 +8,8 @@ from codex_py.errors import PatchError
 from codex_py.patch.names import unquoted
 from codex_py.patch.unified import DiffHunk, FileDiff, Operation
 
-_EPOCH = re.compile(rb"(?:1970-01-01|1969-12-31) ")
+_NO_FILE = re.compile(rb"(?:1970-01-01|1969-12-31) |\(nonexistent\)|\(revision 0\)")
+"""What `diff` and Subversion write for the time of a file that is not there."""
 _INDEX = re.compile(rb"([0-9a-f]{4,64})\.\.([0-9a-f]{4,64})(?: (\d{6}))?")
 _DEV_NULL = b"/dev/null"
 
@@ -111,7 +112,7 @@ class FileHeader:
                 elif self.new_name == _DEV_NULL:
                     self.operation = "delete"
             return
-        if self.old_name == _DEV_NULL or (not hunks[0].old and _EPOCH.match(self.old_stamp)):
+        if self.old_name == _DEV_NULL or (not hunks[0].old and _NO_FILE.match(self.old_stamp)):
             self.operation = "add"
-        elif self.new_name == _DEV_NULL or (not hunks[0].new and _EPOCH.match(self.new_stamp)):
+        elif self.new_name == _DEV_NULL or (not hunks[0].new and _NO_FILE.match(self.new_stamp)):
             self.operation = "delete"

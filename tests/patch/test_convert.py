@@ -89,6 +89,17 @@ def test_an_empty_file_is_filled_and_moved(tmp_path: Path):
     assert applied(files, envelope, tmp_path / "b") == {"f": b"y\n", "h": b"z\n"}
 
 
+def test_a_copy_is_an_added_file(tmp_path: Path):
+    files = {"f": b"x\n"}
+    write(tmp_path / "a", files)
+    diff = "diff --git a/f b/g\nsimilarity index 100%\ncopy from f\ncopy to g\n"
+    envelope = to_envelope(diff, tmp_path / "a")
+    assert envelope == "*** Begin Patch\n*** Add File: g\n+x\n*** End Patch\n"
+    (tmp_path / "a" / "f").chmod(0o755)
+    with pytest.raises(PatchError, match="that a new file has the mode 755"):
+        to_envelope(diff, tmp_path / "a")
+
+
 @pytest.mark.parametrize(
     ("diff", "reason"),
     [

@@ -115,6 +115,13 @@ DIFFERENCES = [
         ours=(0, {"f": b"\xef\xbb\xbf1\n"}),
     ),
     Difference(
+        "a tab in a name stays",
+        enveloped("*** Delete File: a\tb"),
+        {"a\tb": LINES, "ab": LINES},
+        theirs=(0, {"a\tb": LINES}),
+        ours=(0, {"ab": LINES}),
+    ),
+    Difference(
         "lines of ASCII are changed in a file that is not UTF-8",
         enveloped(UPDATE, "-two", "+TWO"),
         {"f": b"caf\xe9\ntwo\n"},

@@ -106,6 +106,30 @@ def test_a_diff_of_directories_by_diff_is_applied(tmp_path: Path):
     assert planned.summary() == "Success. Updated the following files:\nA e/new\nM a\nD d/gone\n"
 
 
+@pytest.mark.parametrize("stamp", ["\t(nonexistent)", "\t(revision 0)", "\t(revision 7)", ""])
+def test_a_new_file_is_made_by_a_diff_of_subversion_or_one_without_times(
+    tmp_path: Path, stamp: str
+):
+    write(tmp_path, {"f": b"1\n"})
+    text = f"Index: d/new\n====\n--- d/new{stamp}\n+++ d/new\t(working copy)\n@@ -0,0 +1 @@\n+x\n"
+    assert apply(text, tmp_path).summary().endswith("\nA d/new\n")
+    assert tree(tmp_path) == {"f": b"1\n", "d/new": b"x\n"}
+
+
+def test_a_diff_of_subversion_deletes_a_file(tmp_path: Path):
+    write(tmp_path, {"f": b"1\n", "gone": b"x\n"})
+    text = "--- gone\t(revision 7)\n+++ gone\t(nonexistent)\n@@ -1 +0,0 @@\n-x\n"
+    apply(text, tmp_path)
+    assert tree(tmp_path) == {"f": b"1\n"}
+    apply(text, tmp_path, reverse=True)
+    assert tree(tmp_path) == {"f": b"1\n", "gone": b"x\n"}
+
+
+def test_a_hunk_at_the_start_makes_no_file_where_git_says_that_there_is_one(tmp_path: Path):
+    text = "diff --git a/new b/new\n--- a/new\n+++ b/new\n@@ -0,0 +1 @@\n+x\n"
+    assert "No such file" in str(refusal(text, tmp_path))
+
+
 def test_names_swapped_and_passed_on_are_renamed_at_once(tmp_path: Path):
     write(tmp_path, {"a": b"a\n", "b": b"b\n", "x": b"x\n", "y": b"y\n"})
     pairs = ("ab", "ba", "xy", "yz")
