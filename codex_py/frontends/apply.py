@@ -8,6 +8,7 @@ from codex_py.config.paths import codex_home, project_root
 from codex_py.errors import CodexError, PatchError
 from codex_py.frontends.apply_options import ApplyOptions, apply_options, exit_code
 from codex_py.frontends.apply_report import Report
+from codex_py.frontends.folder import working_folder
 from codex_py.frontends.patch_input import patch_input
 from codex_py.frontends.stopping import Stopped, raise_when_stopped
 from codex_py.frontends.streams import print_out
@@ -46,7 +47,7 @@ def run_apply(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def _apply(options: ApplyOptions, environment: Mapping[str, str], report: Report) -> int:
-    cwd = _folder(options.cd)
+    cwd = working_folder(options.cd)
     given = patch_input(options.file, cwd, environment)
     is_written = False
     try:
@@ -77,16 +78,6 @@ def _apply(options: ApplyOptions, environment: Mapping[str, str], report: Report
             error = PatchError("the patch is empty: no files were modified", kind="empty")
         error.exit_code = exit_code(error, written=is_written)
         raise error
-
-
-def _folder(name: str) -> Path:
-    try:
-        path = Path(name).resolve(strict=True)
-    except OSError as error:
-        raise CodexError(f"can not work in {name!r}: {error.strerror}", code="cwd") from error
-    if not path.is_dir():
-        raise CodexError(f"can not work in {name!r}: Not a directory", code="cwd")
-    return path
 
 
 def _journal(environment: Mapping[str, str], cwd: Path, report: Report) -> Journal | None:

@@ -83,8 +83,7 @@ class Report:
             printed = self._print_json(plan, committed, reasons, rejects)
         else:
             printed = self._print_text(plan, cwd, committed)
-        incomplete = plan.rejects or plan.conflicts
-        return printed or (ExitCode.PATCH if incomplete else 0)
+        return printed or (ExitCode.PATCH if _is_incomplete(plan) else 0)
 
     def failure(self, error: CodexError) -> None:
         """Tell a program why nothing was changed; people are told by whoever handles the error."""
@@ -152,7 +151,8 @@ class Report:
         summary = plan.summary()
         if committed is None:
             files = summary.partition("\n")[2]
-            summary = f"The patch fits. It would update the following files:\n{files}"
+            fits = "Not all of the patch fits" if _is_incomplete(plan) else "The patch fits"
+            summary = f"{fits}. It would update the following files:\n{files}"
         if not self._on_terminal:
             return print_out(summary)
         # Loaded where it is shown: 1 ms, and difflib's 3.
@@ -178,3 +178,7 @@ class Report:
     def _tell(self, sentence: str) -> None:
         self.progress("")
         self._stderr.write_text(f"{printable(sentence)}\n")
+
+
+def _is_incomplete(plan: PatchPlan) -> bool:
+    return bool(plan.rejects or plan.conflicts)

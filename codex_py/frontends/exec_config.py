@@ -9,6 +9,7 @@ from codex_py.config.paths import folders_between
 from codex_py.config.project_trust import trust_project
 from codex_py.errors import CodexError
 from codex_py.frontends.arguments import Arguments
+from codex_py.frontends.folder import working_folder
 
 _OSS_MODELS = {"ollama": "gpt-oss:20b", "lmstudio": "openai/gpt-oss-20b"}
 
@@ -82,15 +83,7 @@ def working_directory(arguments: Arguments) -> Path:
     Raises:
         CodexError: it is not a folder.
     """
-    name = arguments.cd or "."
-    try:
-        path = Path(name).resolve(strict=True)
-    except (OSError, RuntimeError) as error:
-        reason = getattr(error, "strerror", None) or "too many links"
-        raise CodexError(f"can not work in {name!r}: {reason}", code="cwd") from error
-    if not path.is_dir():
-        raise CodexError(f"can not work in {name!r}: Not a directory", code="cwd")
-    return path
+    return working_folder(arguments.cd or ".")
 
 
 def flags(arguments: Arguments) -> dict[str, Any]:

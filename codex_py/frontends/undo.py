@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from codex_py.config.paths import codex_home
-from codex_py.errors import CodexError
 from codex_py.frontends.arguments import CommandParser, UsageError
+from codex_py.frontends.folder import working_folder
 from codex_py.frontends.help import UNDO
 from codex_py.frontends.stopping import Stopped, raise_when_stopped
 from codex_py.frontends.streams import OutputStream, print_out
@@ -53,7 +53,7 @@ def run_undo(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def _run(options: argparse.Namespace, environment: Mapping[str, str]) -> int:
-    journal = Journal(codex_home(environment), _directory(options.cd))
+    journal = Journal(codex_home(environment), working_folder(options.cd))
     for sentence in journal.recover():
         _tell(f"{sentence}\n")
     if options.list:
@@ -90,13 +90,6 @@ def _number(word: str) -> int:
     if not (word.isascii() and word.isdecimal()):
         raise argparse.ArgumentTypeError(f"{word!r} is no number of a patch; see --list")
     return int(word)
-
-
-def _directory(name: str) -> Path:
-    path = Path(name).resolve()
-    if not path.is_dir():
-        raise CodexError(f"{name!r} is not a folder", code="cwd")
-    return path
 
 
 def _list(journal: Journal, *, as_json: bool) -> int:

@@ -24,7 +24,7 @@ def joined(failures: Sequence[str]) -> str:
     """One message for several failures; the first of them begins it."""
     text = "\n\n".join(failures[:_MAX_FAILURES])
     if (more := len(failures) - _MAX_FAILURES) > 0:
-        text += f"\n\n{more} more hunks do not fit."
+        text += f"\n\n{more} more failures."
     return text
 
 

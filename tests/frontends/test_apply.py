@@ -224,6 +224,10 @@ def test_strict_refuses_what_is_guessed(place: Place) -> None:
 
 def test_a_part_may_be_applied(place: Place) -> None:
     (place.root / "f").write_text("a\nq\nc\n", encoding="utf-8")
+    assert place.apply("--partial", "--check", stdin=DIFF)[:2] == (
+        7,
+        "Not all of the patch fits. It would update the following files:\nM sub/g\n",
+    )
     code, stdout, stderr = place.apply("--partial", stdin=DIFF)
     assert (code, stdout) == (7, "Success. Updated the following files:\nM sub/g\n")
     assert f"What was left out is in {place.root}/f.rej\n" in stderr

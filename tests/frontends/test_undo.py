@@ -148,6 +148,14 @@ def test_another_folder_may_be_named(journal: Journal):
     assert not (journal.cwd.parent / "x").exists()
 
 
+def test_a_folder_that_is_not_there_is_told(journal: Journal):
+    assert outcome(undo(journal, "-C", "missing")) == (
+        1,
+        "",
+        "Error: can not work in 'missing': No such file or directory\n",
+    )
+
+
 def test_what_was_cut_off_is_recovered_first(journal: Journal):
     patch(journal, "*** Add File: first")
     for moment in range(40):
