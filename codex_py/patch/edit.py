@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from codex_py.errors import PatchError
 from codex_py.patch.envelope import Hunk
-from codex_py.patch.explain import explain_block, explain_header, joined
+from codex_py.patch.explain import MAX_EXPLAINED, explain_block, explain_header, joined
 from codex_py.patch.lines import BOM, only_terminator, split_lines
 from codex_py.patch.match import Level, LineIndex, Match
 from codex_py.patch.report import HunkReport
@@ -167,8 +167,10 @@ class _Editor:
             failure = f"Failed to find expected lines in {self._path}:\n" + "\n".join(
                 hunk.old_lines
             )
-            reason = explain_block(self._index, self._lines, hunk, anchor.start)
-            self.failures.append(f"{failure}\n{reason}")
+            if len(self.failures) < MAX_EXPLAINED:
+                reason = explain_block(self._index, self._lines, hunk, anchor.start)
+                failure += f"\n{reason}"
+            self.failures.append(failure)
             return
         self._cursor = match.start + match.length
         if self._in_blocks and match.level == Level.EXACT:
@@ -193,8 +195,10 @@ class _Editor:
                     continue
             if match is None:
                 failure = f"Failed to find context '{header}' in {self._path}"
-                reason = explain_header(self._index, self._lines, header, start)
-                self.failures.append(f"{failure}\n{reason}")
+                if len(self.failures) < MAX_EXPLAINED:
+                    reason = explain_header(self._index, self._lines, header, start)
+                    failure += f"\n{reason}"
+                self.failures.append(failure)
                 return None
             start = match.start + 1
         return _Anchor(start, hint)

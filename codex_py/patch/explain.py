@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     # Those who explain unified diffs do not read envelopes.
     from codex_py.patch.envelope import Hunk
 
-_MAX_FAILURES = 5
+MAX_EXPLAINED = 5
+"""Failures of one file whose reasons are looked for, which takes longer than to find that there is none."""
 _MAX_SHOWN = 200
 """Characters of a line that are shown."""
 _MAX_COMPARED = 20_000
@@ -22,8 +23,8 @@ _SIMILAR = 0.6
 
 def joined(failures: Sequence[str]) -> str:
     """One message for several failures; the first of them begins it."""
-    text = "\n\n".join(failures[:_MAX_FAILURES])
-    if (more := len(failures) - _MAX_FAILURES) > 0:
+    text = "\n\n".join(failures[:MAX_EXPLAINED])
+    if (more := len(failures) - MAX_EXPLAINED) > 0:
         text += f"\n\n{more} more failures."
     return text
 

@@ -39,6 +39,9 @@ _NORMAL_FORMS: tuple[Callable[[str], str], ...] = (
 _MAX_TRIES = 50
 """Lines equal to the first of a block that are followed up before the file is indexed."""
 
+_MAX_SCANS = 50
+"""Searches that go over the lines themselves before the file is indexed."""
+
 _OTHER = "\0"
 """Stands for every line that is not looked for."""
 
@@ -58,8 +61,8 @@ class LineIndex:
 
     At each level every distinct line that may be looked for becomes one character, so that finding
     a block is finding a string: `str.find` is written in C and linear even in bad cases. A level is
-    only prepared when all before it have failed; and none is as long as every block is found as it
-    stands, among few that begin like it.
+    only prepared when all before it have failed; and none is as long as blocks are few, and every one is
+    found as it stands, among few that begin like it.
 
     Args:
         lines: of the file, without terminators.
@@ -72,6 +75,7 @@ class LineIndex:
         self._lines = lines
         self._wanted = wanted
         self._prepared: list[tuple[dict[str, str], str]] = []
+        self._scans = 0
 
     def find(self, block: Sequence[str], start: int = 0) -> Match | None:
         """The first place from line `start` on, at the strictest level that has one."""
@@ -122,7 +126,8 @@ class LineIndex:
 
     def _first_at(self, level: Level, block: Sequence[str], start: int) -> int:
         """The first place of a level from line `start` on; -1 if there is none."""
-        if level == Level.EXACT and block and not self._prepared:
+        if level == Level.EXACT and block and not self._prepared and self._scans < _MAX_SCANS:
+            self._scans += 1
             at = self._scanned(list(block), start)
             if at is not None:
                 return at

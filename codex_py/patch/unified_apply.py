@@ -12,7 +12,7 @@ from functools import cached_property
 from io import BytesIO
 from itertools import chain
 
-from codex_py.patch.explain import before, nearest
+from codex_py.patch.explain import MAX_EXPLAINED, before, nearest
 from codex_py.patch.match import Level, LineIndex
 from codex_py.patch.report import HunkReport
 from codex_py.patch.unified import DiffHunk
@@ -101,29 +101,30 @@ class _Applier:
 
     def run(self) -> Applied:
         applied = Applied()
-        lines, written, exact = self._lines, list[bytes](), True
+        lines, written = self._lines, list[bytes]()
         for number, hunk in enumerate(self._hunks, 1):
             place = self._place(hunk)
             reason = self._objection(hunk, place) if place and self._strict else None
             if place is None or reason is not None:
-                reason = reason or self._explained(hunk)
+                if reason is None:
+                    reason = f"(line {hunk.line} of the patch) does not fit at line {hunk.at + 1}."
+                    if len(applied.failures) < MAX_EXPLAINED:
+                        reason += f" {self._explained(hunk)}"
                 applied.failures.append((hunk, f"{self._path}: hunk {number} {reason}"))
                 applied.reports.append(HunkReport(self._path, number, hunk.line, None))
                 continue
             length = len(hunk.old) - place.skipped - place.cut
             written += lines[self._cursor : place.start]
             if place.fuzz or place.level:
-                exact = False
                 written += self._replacement(hunk, place)
             else:
                 written += hunk.new
             self._cursor = place.start + length
             self._carried = place.start - place.skipped - hunk.at
-            exact = exact and not self._carried
             applied.reports.append(self._report(number, hunk, place))
         written += lines[self._cursor :]
-        # Away from where the diff says, a line without an end may come before others.
-        applied.data = b"".join(written if exact else _terminated(written))
+        # Where the file is another than the diff says, a line without an end may come before others.
+        applied.data = b"".join(_terminated(written))
         return applied
 
     def _report(self, number: int, hunk: DiffHunk, place: _Place) -> HunkReport:
@@ -229,17 +230,16 @@ class _Applier:
         return None
 
     def _explained(self, hunk: DiffHunk) -> str:
-        line = f"(line {hunk.line} of the patch) does not fit at line {hunk.at + 1}"
         adds = len(hunk.new) > hunk.leading + hunk.trailing
         if earlier := self._index.find(_text(hunk.old)):
-            return f"{line}. {before(earlier.start, self._cursor)}"
+            return before(earlier.start, self._cursor)
         if adds and any(hunk.new) and (applied := self._index.find(_text(hunk.new))):
             return (
-                f"{line}. The lines that it would make are already at line {applied.start + 1}: it "
+                f"The lines that it would make are already at line {applied.start + 1}: it "
                 "seems to be already applied."
             )
         lines = [text.rstrip("\n") for text in _text(self._lines)]
-        return f"{line}. {nearest(lines, [text.rstrip(chr(10)) for text in _text(hunk.old)])}"
+        return nearest(lines, [text.rstrip("\n") for text in _text(hunk.old)])
 
 
 def _ends_file(hunk: DiffHunk) -> bool:

@@ -92,6 +92,31 @@ def test_added_lines_end_as_those_around_them_do():
     assert result("a\nb\n", with_crlf) == "a\nx\nb\n"
 
 
+@pytest.mark.parametrize(
+    ("data", "hunk", "expected"),
+    [
+        ("y\n", "@@ -0,0 +1 @@\n+x\n\\ No newline at end of file\n", "x\ny\n"),
+        ("\n\ny\n", "@@ -1 +1,2 @@\n \n+x\n\\ No newline at end of file\n", "\nx\n\ny\n"),
+        ("y", "@@ -1,0 +2 @@\n+x\n", "y\nx\n"),
+    ],
+)
+def test_lines_are_not_joined_where_a_newline_is_missing_that_others_follow(
+    data: str, hunk: str, expected: str
+):
+    """A diff that is for another end of the file than it has."""
+    assert result(data, hunk) == expected
+
+
+def test_only_the_first_failures_are_explained():
+    hunks = [f"@@ -{n} +{n} @@\n-x{n}\n+y\n" for n in range(1, 8)]
+    reasons = [reason for _, reason in apply(NINE, *hunks).failures]
+    assert reasons[4] == (
+        f"{PATH}: hunk 5 (line 15 of the patch) does not fit at line 5. "
+        "Nothing in the file (9 lines) resembles these lines."
+    )
+    assert reasons[5] == f"{PATH}: hunk 6 (line 18 of the patch) does not fit at line 6."
+
+
 def test_a_newline_at_the_end_is_heeded_and_not_invented():
     marker = "\\ No newline at end of file\n"
     assert result("a\nb", f"@@ -2 +2 @@\n-b\n{marker}+c\n") == "a\nc\n"
