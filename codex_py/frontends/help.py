@@ -165,7 +165,8 @@ envelope as its one argument or from standard input, and prints what the tool of
 Codex prints.
 
 Exit codes: 0 done; 1 could not be read or written; 2 usage; 7 does not fit, or
-not all of it; 65 there is no patch in it, or several, or a damaged one.
+not all of it, or files of it may not be written; 65 there is no patch in it, or
+several, or a damaged one.
 """
 
 SANDBOX = """\
