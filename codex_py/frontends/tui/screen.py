@@ -38,8 +38,10 @@ _MAX_BACKLOG = 32 * 1024
 
 _ESCAPE_S = 0.05
 """How long Esc is waited with, for it may be the beginning of a key's sequence."""
+_ALT_S = 0.02
+"""The same for the letter of Alt and a letter, which a terminal sends together."""
 _SEQUENCE_S = 1.0
-"""The same for a key that begins a sequence of several."""
+"""The same for a key that begins a sequence of several, as `gg` does."""
 
 _FOCUSED, _UNFOCUSED = Keys.F23, Keys.F24
 """prompt-toolkit has no names for these, and no keyboard has those keys."""
@@ -47,7 +49,7 @@ ANSI_SEQUENCES.update({"\x1b[I": _FOCUSED, "\x1b[O": _UNFOCUSED})
 
 # Reports of the focus, and the name of the window put by, and the other way round: xterm, "Control Sequences".
 _ENTER = "\x1b[22;0t\x1b[?1004h"
-_LEAVE = "\x1b[?1004l\x1b[23;0t"
+_LEAVE = "\x1b[?2026l\x1b[?1004l\x1b[23;0t"
 
 # A frame is shown as a whole by terminals that know these, and ignored by the others.
 # https://gist.github.com/christianparpart/d8a62cc1ab659194337d73e399004036
@@ -98,8 +100,8 @@ class Screen:
             full_screen=False,
             erase_when_done=True,
             editing_mode=EditingMode.VI if vi else EditingMode.EMACS,
-            before_render=self._shrink,
-            after_render=self._remember,
+            before_render=self._before_frame,
+            after_render=self._after_frame,
             # A signal tells of a new size; looking for it would be work while there is none.
             terminal_size_polling_interval=None,
             input=terminal,
@@ -223,38 +225,48 @@ class Screen:
             self.app.create_background_task(self.suspend())
 
     def _send_modes(self, sequence: str) -> None:
+        self._write_control(sequence)
+        self._output.flush()
+
+    def _write_control(self, sequence: str) -> None:
+        """A sequence that moves nothing, if the terminal knows any."""
         if not self._dumb:
             self._output.write_raw(sequence)
-        self._output.flush()
 
     def _frame(self) -> None:
         self._timer = None
-        if not self.app.is_running:
-            return
-        if self._is_paused or self._writer.backlog > _MAX_BACKLOG:
+        if self._is_behind:
             self.changed()
-        elif self._finished:
-            renderer = self.app.renderer
-            self._output.write_raw("" if self._dumb else _BEGIN_FRAME)
-            try:
-                renderer.erase()
-                self._write_finished()
-                # What the controls have cached is for the frame before.
-                self.app.render_counter += 1
-                renderer.render(self.app, self.app.layout)
-                self._remember(self.app)
-            finally:
-                self._output.write_raw("" if self._dumb else _END_FRAME)
-                self._output.flush()
         else:
             self.app.invalidate()
+
+    @property
+    def _is_behind(self) -> bool:
+        return self._is_paused or self._writer.backlog > _MAX_BACKLOG
+
+    def _before_frame(self, _app: object) -> None:
+        """Make room for lines that have been added: they come before what is drawn next."""
+        self._write_control(_BEGIN_FRAME)
+        if self._finished and not self._is_behind:
+            self.app.renderer.erase()
+            self._write_finished()
+        else:
+            self._shrink()
+
+    def _after_frame(self, _app: object) -> None:
+        self._write_control(_END_FRAME)
+        self._output.flush()
+        screen = self.app.renderer.last_rendered_screen
+        if screen is not None:
+            cursor = screen.get_cursor_position(self.app.layout.current_window)
+            self._drawn = frame_of(screen, (cursor.x, cursor.y))
 
     def _write_finished(self) -> None:
         if self._finished:
             self._output.write_raw("".join(self._finished).replace("\n", "\r\n"))
             self._finished.clear()
 
-    def _shrink(self, _app: object) -> None:
+    def _shrink(self) -> None:
         """Let go of lines that are not needed any more: prompt-toolkit keeps the height it once had."""
         last = self.app.renderer.last_rendered_screen
         if last is None:
@@ -263,12 +275,6 @@ class Screen:
         needed = self.app.layout.container.preferred_height(size.columns, size.rows).preferred
         if needed < last.height:
             self.app.renderer.erase()
-
-    def _remember(self, _app: object) -> None:
-        screen = self.app.renderer.last_rendered_screen
-        if screen is not None:
-            cursor = screen.get_cursor_position(self.app.layout.current_window)
-            self._drawn = frame_of(screen, (cursor.x, cursor.y))
 
     def _find_first_row(self) -> None:
         """The terminal has a new size: go up the rows that prompt-toolkit does not know of.
@@ -286,7 +292,7 @@ class Screen:
     def _set_timeout(self, _processor: object) -> None:
         keys = self.app.key_processor.key_buffer
         is_escape = bool(keys) and keys[0].key == Keys.Escape
-        self.app.timeoutlen = _ESCAPE_S if is_escape else _SEQUENCE_S
+        self.app.timeoutlen = _ALT_S if is_escape else _SEQUENCE_S
 
     def _focus_keys(self) -> KeyBindings:
         keys = KeyBindings()

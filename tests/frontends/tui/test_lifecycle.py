@@ -1,0 +1,272 @@
+"""How the program starts and ends, and what it does with the terminal meanwhile."""
+
+import re
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from codex_py.testing import (
+    Pause,
+    ScriptedServer,
+    ev_completed,
+    ev_created,
+    ev_function_call,
+    ev_message,
+    ev_text_deltas,
+)
+from tests.frontends.tui.terminals import IDLE, Start
+from tests.support.program import Workplace, environment
+from tests.support.pty_program import PtyProgram
+
+FREE = ("-s", "danger-full-access")
+SLEEP = [*ev_function_call("call_1", "exec_command", {"cmd": "sleep 417"}), ev_completed()]
+_ON = re.compile(rb"\x1b\[\?(2004|1004|2026|25)([hl])|\x1b\[(22|23);0t")
+
+
+def modes_left_on(raw: bytes) -> dict[str, bool]:
+    """What the program has switched on and off, as it stands in the end."""
+    modes: dict[str, bool] = {}
+    for match in _ON.finditer(raw):
+        if match[1]:
+            modes[match[1].decode()] = match[2] == b"h"
+        else:
+            modes["title"] = match[3] == b"22"
+    return modes
+
+
+def assert_is_restored(program: PtyProgram) -> None:
+    assert program.modes() == program.initial_modes
+    assert modes_left_on(program.raw) == {key: key == "25" for key in modes_left_on(program.raw)}
+
+
+def session_files(place: Workplace) -> list[Path]:
+    return sorted((place.home / "sessions").rglob("*.jsonl"))
+
+
+def sleepers() -> list[str]:
+    """Commands of `SLEEP` that run."""
+    found: list[str] = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if b"sleep\x00417\x00" in (folder / "cmdline").read_bytes():
+                found.append(folder.name)
+        except OSError:
+            continue
+    return found
+
+
+def test_a_conversation_without_a_prompt_leaves_no_file(start: Start, place: Workplace) -> None:
+    with ScriptedServer([]) as server:
+        program = start(server)
+        program.wait_for(IDLE)
+        program.press("c-c")
+        program.wait_for("Press Ctrl-C again to leave")
+        program.press("c-c")
+        assert program.wait() == 0
+    assert "To continue" not in "\n".join(program.scrollback)
+    assert session_files(place) == []
+    assert_is_restored(program)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_signal_ends_the_turn_in_order(
+    start: Start, place: Workplace, number: signal.Signals, code: int
+) -> None:
+    with ScriptedServer([SLEEP, [*ev_message("Hello again."), ev_completed()]]) as server:
+        program = start(server, *FREE, "Begin.")
+        program.wait_for("Running sleep 417")
+        program.process.send_signal(number)
+        assert program.wait() == code
+        assert_is_restored(program)
+        assert sleepers() == []
+        again = start(server, "resume", "--last", "Go on.")
+        again.wait_for("Hello again.")
+        again.press("c-d")
+        assert again.wait() == 0
+    output = server.requests[-1].body["input"]
+    assert any(item.get("type") == "function_call_output" for item in output)
+
+
+def test_a_terminal_that_is_closed_ends_the_turn_in_order(start: Start) -> None:
+    with ScriptedServer([SLEEP, [*ev_message("Hello again."), ev_completed()]]) as server:
+        program = start(server, *FREE, "Begin.")
+        program.wait_for("Running sleep 417")
+        program.hang_up()
+        assert program.process.wait(20) == 129
+        assert sleepers() == []
+        again = start(server, "resume", "--last", "Go on.")
+        again.wait_for("Hello again.")
+
+
+def test_a_killed_program_leaves_no_child_and_its_session_can_be_resumed(start: Start) -> None:
+    with ScriptedServer([SLEEP, [*ev_message("Hello again."), ev_completed()]]) as server:
+        program = start(server, *FREE, "Begin.")
+        program.wait_for("Running sleep 417")
+        program.process.kill()
+        program.process.wait()
+        deadline = time.monotonic() + 10
+        while sleepers():
+            assert time.monotonic() < deadline, "the command goes on"
+            program.settle(0.05)
+        again = start(server, "resume", "--last", "Go on.")
+        again.wait_for("Hello again.")
+        again.press("c-d")
+        assert again.wait() == 0
+
+
+def test_what_is_interrupted_says_so_at_once(start: Start) -> None:
+    stream = [ev_created(), *ev_text_deltas(["One two three. "] * 5), Pause()]
+    with ScriptedServer([SLEEP, stream]) as server:
+        program = start(server, *FREE, "Begin.")
+        program.wait_for("Running sleep 417")
+        took = [_interrupt(program, 1)]
+        program.type("Talk.")
+        program.press("enter")
+        program.wait_for("One two three.")
+        took.append(_interrupt(program, 2))
+    # 130 ms of which 50 are for what might follow Esc; here, other tests run at the same time.
+    assert max(took) < 1.0, took
+
+
+def _interrupt(program: PtyProgram, times: int) -> float:
+    began = time.perf_counter()
+    program.press("esc")
+    program.wait_until(
+        lambda: "\n".join(program.scrollback).count("Conversation interrupted") >= times
+    )
+    return time.perf_counter() - began
+
+
+def shell(place: Workplace, server: ScriptedServer, command: Sequence[str]) -> PtyProgram:
+    """An interactive shell that has the program as a job."""
+    place.configure(server)
+    with (place.home / "config.toml").open("a", encoding="utf-8") as config:
+        config.write(f'[projects."{place.cwd}"]\ntrust_level = "trusted"\n')
+    variables = {"TERM": "xterm-256color", "LANG": "C.UTF-8", "PS1": "sh> ", "HISTFILE": ""}
+    program = PtyProgram(
+        ["/bin/bash", "--norc", "--noprofile", "--noediting", "-i"],
+        place.cwd,
+        environment(place.home, variables),
+    )
+    program.wait_for("sh>")
+    program.type(" ".join(command) + "\r")
+    return program
+
+
+def test_it_stops_for_the_shell_and_goes_on_where_it_was(place: Workplace) -> None:
+    replies = [[*ev_message("First."), ev_completed()], [*ev_message("Second."), ev_completed()]]
+    with (
+        ScriptedServer(replies) as server,
+        shell(place, server, [sys.executable, "-m", "codex_py", "One?"]) as program,
+    ):
+        program.wait_for("First.")
+        program.type("Tw")
+        program.press("c-z")
+        program.wait_for("Stopped")
+        assert modes_left_on(program.raw)["2004"] is False
+        assert modes_left_on(program.raw)["1004"] is False
+        program.type("echo $((20 + 3))\r")
+        program.wait_for("\n23")
+        program.type("fg\r")
+        program.wait_for("\u203a Tw")
+        program.type("o?")
+        program.press("enter")
+        program.wait_for("Second.")
+        program.press("c-d")
+        program.wait_for("To continue this session")
+        program.type("echo $((30 + 4))\r")
+        program.wait_for("34")
+
+
+def test_a_terminal_that_takes_nothing_gets_all_of_it_later(start: Start) -> None:
+    lines = [f"line {n:04}\n\n" for n in range(1500)]
+    said_all = Pause()
+    stream = [ev_created(), *ev_message("".join(lines), pieces=50), said_all, ev_completed()]
+    with ScriptedServer([stream]) as server:
+        program = start(server, "Talk.")
+        # Nothing is read until the model has said all, which is more than a terminal holds.
+        assert said_all.reached.wait(20)
+        said_all.until.set()
+        program.press("c-d")
+        program.wait_for("line 1499")
+        shown = [line.split()[-1] for line in program.scrollback if "line " in line]
+        assert shown == [f"{n:04}" for n in range(1500)]
+
+
+def test_a_mistake_of_ours_ends_in_a_traceback_on_a_whole_terminal(place: Workplace) -> None:
+    code = """
+from codex_py.frontends.tui.status import Status
+def boom(*_): raise RuntimeError("broken on purpose")
+from codex_py.frontends.tui.program import Terminal
+Terminal._submitted = boom
+from codex_py.__main__ import main
+main()
+"""
+    with ScriptedServer([]) as server:
+        place.configure(server)
+        variables = {"TERM": "xterm-256color", "LANG": "C.UTF-8"}
+        with PtyProgram(
+            [sys.executable, "-c", code],
+            place.cwd,
+            environment(place.home, variables),
+        ) as program:
+            program.wait_for("Do you trust")
+            program.press("enter")
+            program.wait_for(IDLE)
+            program.type("x")
+            program.press("enter")
+            assert program.wait() == 1
+            text = "\n".join(program.scrollback)
+            assert "Traceback (most recent call last)" in text
+            assert program.scrollback[-1] == "RuntimeError: broken on purpose"
+            assert_is_restored(program)
+
+
+@pytest.mark.parametrize("columns", [50, 120])
+def test_a_new_size_leaves_nothing_of_the_old_frame(start: Start, columns: int) -> None:
+    text = "A long line of an answer that goes on for quite a while and then some more. " * 4
+    stream = [ev_created(), *ev_text_deltas([text]), Pause()]
+    with ScriptedServer([stream]) as server:
+        program = start(server, "Talk.", columns=100, rows=30)
+        program.wait_for("and then some more.")
+        program.wait_for("Working")
+        program.resize(columns, 30)
+        program.wait_until(
+            lambda: (
+                program.text.count("Working") == 1
+                and program.cursor[1] > 0
+                and program.text.count(IDLE) == 1
+            ),
+        )
+        program.settle()
+        assert program.text.count("A long line") <= 5
+        assert program.text.count("Working") == 1
+        assert program.text.count("Ask codex-py") == 1
+        assert all(len(line) <= columns for line in program.lines)
+
+
+def test_nothing_is_done_while_nothing_is_to_do(start: Start) -> None:
+    with ScriptedServer([[*ev_message("Done."), ev_completed()]]) as server:
+        program = start(server, "Do it.")
+        program.wait_for("Done.")
+        program.wait_for("left")
+        program.settle(1.0)
+        before = _switches(program.process.pid)
+        program.settle(2.0)
+        assert _switches(program.process.pid) - before <= 1
+
+
+def _switches(pid: int) -> int:
+    """How often the threads of a process have gone to sleep, and so have been awake."""
+    total = 0
+    for status in Path(f"/proc/{pid}/task").glob("*/status"):
+        match = re.search(
+            r"^voluntary_ctxt_switches:\s+(\d+)", status.read_text("utf-8"), re.MULTILINE
+        )
+        assert match
+        total += int(match[1])
+    return total
