@@ -1,6 +1,6 @@
 """The composition root: a configuration becomes a session. The one module that knows every part."""
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +16,7 @@ from codex_py.model_access import configured_provider, model_client, secret_name
 from codex_py.protocol.approval import Approver
 from codex_py.protocol.elicitation import Elicitor, NobodyToAsk
 from codex_py.protocol.events import Event, EventSink
+from codex_py.protocol.ids import new_thread_id
 from codex_py.rollout.events import RolloutEvents
 from codex_py.thread import (
     ThreadOrigin,
@@ -149,6 +150,7 @@ async def open_session(
             servers=servers,
         )
         stack.push_async_callback(tools.aclose)
+        frontend = sink
         session = Session(
             thread=thread.state,
             settings=settings,
@@ -160,10 +162,14 @@ async def open_session(
             load_handlers=tools.handlers,
             retries=lambda: Retries(provider.request_max_retries, provider.stream_max_retries),
             end_turn=tools.end_turn,
-            sink=_both(RolloutEvents(thread.file), sink),
+            sink=_both(RolloutEvents(thread.file), lambda event: frontend(event)),
             told_with=lambda text: _skills_in(text, config, environment, warnings),
             mcp_servers=tuple if servers is None else servers.statuses,
+            stop_commands=tools.stop_commands,
         )
+        if config.notify:
+            notifier = _notifier(config.notify, session, options, environment, warnings)
+            frontend = _both(sink, notifier)
         session.start()
         for warning in thread.warnings:
             warnings(warning)
@@ -207,6 +213,29 @@ def _skills_in(
     for warning in skills.warnings:
         warn(warning)
     return [skill_message(skill) for skill in skills.mentioned(prompt)]
+
+
+def _notifier(
+    argv: Sequence[str],
+    session: Session,
+    options: SessionOptions,
+    environment: Mapping[str, str],
+    warn: Callable[[str], None],
+) -> EventSink:
+    # Few configure one.
+    from codex_py.notify import TurnNotifier, missing_program  # noqa: PLC0415
+
+    if (problem := missing_program(argv, environment)) is not None:
+        warn(problem)
+    return TurnNotifier(
+        argv,
+        thread_id=session.thread_id,
+        cwd=session.settings.cwd,
+        client=options.originator,
+        environment=environment,
+        prompts=lambda: [past.prompt.text for past in session.past_prompts()],
+        new_id=new_thread_id,
+    )
 
 
 def _both(first: EventSink, second: EventSink) -> EventSink:

@@ -83,6 +83,10 @@ class Toolbox:
         if self._plan is not None:
             self._plan.end_turn(session.emit)
 
+    def stop_commands(self) -> int:
+        """Kill what runs, in the background too; how many commands it were."""
+        return 0 if self._processes is None else self._processes.kill_running()
+
     async def aclose(self) -> None:
         """End what the tools left running."""
         try:

@@ -12,7 +12,16 @@ LAYERS = [
     {"tools"},
     {"core"},
     {
-        *("app", "mcp_login", "mcp_servers", "model_access", "patching", "thread", "toolbox"),
+        *(
+            "app",
+            "mcp_login",
+            "mcp_servers",
+            "model_access",
+            "notify",
+            "patching",
+            "thread",
+            "toolbox",
+        ),
         "turn_settings",
     },
     {"frontends", "testing", "__main__"},

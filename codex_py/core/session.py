@@ -71,6 +71,7 @@ class Session:
         compact_prompt: what the model is asked for a summary with, in place of our own words.
         told_with: what else the model is told after a prompt, given its text; each a message.
         mcp_servers: how they are now, for people to see.
+        stop_commands: kills what the commands of the thread have left running; how many it were.
         load_handlers: see `Turn`.
         retries: gives each turn its budget.
         end_turn: awaited at the end of every turn, before its last event; again if it was
@@ -93,6 +94,7 @@ class Session:
         sink: EventSink,
         told_with: Callable[[str], Sequence[str]] = lambda _: (),
         mcp_servers: "Callable[[], Sequence[McpServerStatus]]" = tuple,
+        stop_commands: Callable[[], int] = int,
     ) -> None:
         self.thread_id = thread.id
         self.name = thread.name
@@ -101,6 +103,7 @@ class Session:
         """What was said before this session, for `thread_items` to show."""
         self.settings = settings
         self.mcp_servers = mcp_servers
+        self.stop_commands = stop_commands
         self._settings_for = settings_for
         self._compact_prompt = compact_prompt
         self._sink = sink

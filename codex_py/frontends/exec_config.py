@@ -37,13 +37,17 @@ def load_exec_config(arguments: Arguments, environment: Mapping[str, str]) -> Co
 
 
 def load_terminal_config(arguments: Arguments, environment: Mapping[str, str]) -> Config:
-    """The configuration of a session with somebody who can be asked.
+    """The configuration of a session with somebody who can be asked. `--trust` answers the first question.
 
     Raises:
         CodexError: the folder to work in is not there.
         ConfigError: see `load_config`.
     """
-    return _load(arguments, environment, has_user=True)
+    config = _load(arguments, environment, has_user=True)
+    if arguments.trust and config.trust != "untrusted":
+        trust_project(config.home, folders_between(config.project_root, config.cwd))
+        config = _load(arguments, environment, has_user=True)
+    return config
 
 
 def _load(

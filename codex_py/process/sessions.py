@@ -105,6 +105,13 @@ class ProcessSessions:
         if process is not None:
             process.kill()
 
+    def kill_running(self) -> int:
+        """Kill every command that runs; how many it were. Others may be started."""
+        running = list(self._running)
+        for process in running:
+            process.kill()
+        return len(running)
+
     async def aclose(self) -> None:
         """End every command, background processes included: politely, then with SIGKILL.
 

@@ -30,6 +30,7 @@ SHORTCUTS: Final = (
     ("Ctrl-R", "search earlier prompts"),
     ("Ctrl-G", "write in $EDITOR"),
     ("Ctrl-V", "paste an image"),
+    ("Ctrl-T", "look at all of the conversation"),
     ("Ctrl-L", "begin at the top of the screen"),
     ("Alt-Up, Shift-Left", "take back what is queued"),
     ("/", "a command"),
@@ -89,6 +90,10 @@ def _looking_keys(terminal: "Terminal") -> KeyBindings:
     @keys.add("c-l")
     def _(_event: KeyPressEvent) -> None:
         terminal.screen.scroll_away()
+
+    @keys.add("c-t", filter=composing)
+    def _(_event: KeyPressEvent) -> None:
+        _run(terminal, "transcript")
 
     @keys.add("?", filter=composing & is_empty & ~vi_navigation_mode)
     def _(_event: KeyPressEvent) -> None:

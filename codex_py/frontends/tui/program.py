@@ -39,8 +39,11 @@ from codex_py.frontends.tui.theme import Theme
 from codex_py.frontends.tui.writer import TerminalWriter
 from codex_py.protocol.events import (
     AgentMessage,
+    CommandExecution,
     Event,
     ItemCompleted,
+    ItemStarted,
+    ThreadItem,
     UsageReported,
     UserMessage,
 )
@@ -74,6 +77,7 @@ class Terminal:
 
     Attributes:
         config: what the next session is opened with.
+        said: the conversation as it was shown, and what was gone back from no more.
         typed_at: when a key was pressed last, `time.monotonic()`.
         conversation, composer, transcript, screen, status: its parts, for the commands.
     """
@@ -126,6 +130,7 @@ class Terminal:
         self._waiting: list[Submission] = [Submission(target.prompt)] if target.prompt else []
         """Sent off before there was a session."""
         self._patience = Patience(self.status, lambda: self.screen.changed())
+        self.said: list[ThreadItem] = []
         self._last_answer = ""
         self._title = ""
         self._clock: asyncio.TimerHandle | None = None
@@ -260,8 +265,10 @@ class Terminal:
                 self.composer.restore(waiting)
             return
         self.status.usage = session.token_usage if session.earlier else None
+        self.status.commands.clear()
         self.refresh()
-        self.transcript.replay(thread_items(session.earlier))
+        self.said = thread_items(session.earlier)
+        self.transcript.replay(self.said)
         self.start(self._look_around())
         waiting, self._waiting = self._waiting, []
         for submission in waiting:
@@ -402,6 +409,7 @@ class Terminal:
         self.screen.changed()
 
     def _show_prompt(self, submission: Submission) -> None:
+        self.said.append(UserMessage(id="", text=submission.text))
         self.transcript.user(submission.text)
         self._work_begins()
 
@@ -480,6 +488,14 @@ class Terminal:
                 self.conversation.was_told()
             case ItemCompleted(AgentMessage(text=text)):
                 self._last_answer = text
+            case _:
+                pass
+        match event:
+            case ItemStarted(CommandExecution() as item):
+                self.status.commands[item.id] = item.command, time.monotonic()
+            case ItemCompleted(item):
+                self.status.commands.pop(item.id, None)
+                self.said.append(item)
             case _:
                 pass
         self.transcript(event)

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -26,12 +26,11 @@ ITEMS: Final = (
     "thread-name",
 )
 """In the order in which they are shown unless `tui.status_line` says otherwise; named as Codex does."""
-_LEAST_FIRST: Final = (
-    *("used-tokens", "session-id", "total-input-tokens", "total-output-tokens", "codex-version"),
-    *("thread-name", "git-branch", "context-used", "context-remaining", "permissions"),
-    "current-dir",
+_MOST_FIRST: Final = (
+    *("model-with-reasoning", "model-name", "model", "current-dir", "permissions"),
+    *("context-remaining", "context-used", "git-branch", "thread-name"),
 )
-"""What goes first where there is no room for all. The model stays."""
+"""What is kept where there is no room for all."""
 TITLE_ITEMS: Final = ("activity", "project")
 
 
@@ -56,6 +55,8 @@ class Status:
     """The agent waits for an answer."""
     waiting_for: Callable[[], Sequence[str]] | None = None
     """Gives the MCP servers without which the request is not sent yet."""
+    commands: dict[str, tuple[str, float]] = field(default_factory=dict[str, tuple[str, float]])
+    """What the agent has started and has not ended, by id: the command and `time.monotonic()`."""
     questions: int = 0
     """That wait for their turn to be asked."""
 
@@ -66,21 +67,22 @@ class Status:
         dot = f" {theme.glyph('dot')} "
         room = columns - 1
 
-        def text() -> str:
-            return dot.join(parts.values())
-
-        if get_cwidth(text()) > room and "current-dir" in parts and self.settings is not None:
-            parts["current-dir"] = printable(self.settings.cwd.name) or "/"
-        for name in _LEAST_FIRST:
-            if get_cwidth(text()) <= room:
-                break
-            parts.pop(name, None)
-        return [("class:quiet", text())]
+        if get_cwidth(dot.join(parts.values())) > room and "current-dir" in parts:
+            parts["current-dir"] = parts["current-dir"].rpartition("/")[2] or "/"
+        kept: dict[str, str] = {}
+        for name in sorted(parts, key=_rank):
+            more = {each: text for each, text in parts.items() if each in kept or each == name}
+            if get_cwidth(dot.join(more.values())) <= room or not kept:
+                kept = more
+        return [("class:quiet", dot.join(kept.values()))]
 
     def working(self, theme: Theme) -> Fragments:
         """Empty while nothing is worked on."""
         if self.working_since is None:
-            return []
+            count = len(self.commands)
+            plural = "s" if count > 1 else ""
+            text = f"{count} command{plural} running in the background (/ps, /stop)"
+            return [("class:quiet", text)] if count else []
         age = duration(int(time.monotonic() - self.working_since))
         dot = theme.glyph("bullet")
         if self.is_asking:
@@ -88,6 +90,14 @@ class Status:
             return [
                 ("class:warning", f"{dot} Waiting for your answer"),
                 ("class:quiet", f"{more} ({age})"),
+            ]
+        if self.questions:
+            waits = (
+                "1 question waits" if self.questions == 1 else f"{self.questions} questions wait"
+            )
+            return [
+                ("class:warning", f"{dot} {waits}"),
+                ("class:quiet", f" until this is closed ({age})"),
             ]
         if self.waiting_for is not None and (missing := self.waiting_for()):
             names = printable(", ".join(missing))
@@ -125,11 +135,13 @@ class Status:
         return "" if find is None or self.settings is None else printable(find(self, self.settings))
 
 
+def _rank(name: str) -> int:
+    return _MOST_FIRST.index(name) if name in _MOST_FIRST else len(_MOST_FIRST)
+
+
 def _permissions(_: Status, settings: "TurnSettings") -> str:
     mode, policy = settings.sandbox_policy.mode, str(settings.approval_policy)
-    return (
-        "full access" if mode == "danger-full-access" and policy == "never" else f"{mode}, {policy}"
-    )
+    return mode if policy == "on-request" else f"{mode}, {policy}"
 
 
 def _directory(status: Status, settings: "TurnSettings") -> str:

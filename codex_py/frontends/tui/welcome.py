@@ -2,12 +2,14 @@
 
 from typing import TYPE_CHECKING
 
+from codex_py.config.config import Config
 from codex_py.config.paths import folders_between
 from codex_py.config.project_trust import Changed, Unknown, trust_project
 from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.fragments import Fragments
 from codex_py.frontends.tui.panel import Choice, Option
 from codex_py.model_access import missing_key
+from codex_py.protocol.approval import ApprovalPolicy
 
 if TYPE_CHECKING:
     from codex_py.frontends.tui.program import Terminal
@@ -29,7 +31,7 @@ async def settle_trust(terminal: "Terminal") -> bool:
     """
     config = terminal.config
     trust = config.project_trust
-    if not isinstance(trust, Unknown | Changed):
+    if not isinstance(trust, Unknown | Changed) or _is_free(config):
         return False
     question: Fragments = [("bold", f"Do you trust what is in {printable(str(config.cwd))}?")]
     if isinstance(trust, Changed):
@@ -53,6 +55,12 @@ async def settle_trust(terminal: "Terminal") -> bool:
     if is_trusted:
         trust_project(config.home, folders_between(config.project_root, config.cwd))
     return is_trusted
+
+
+def _is_free(config: Config) -> bool:
+    """Whether the agent may do all, unasked, whatever is answered: `--yolo`."""
+    is_unasked = config.approval_policy is ApprovalPolicy.NEVER
+    return is_unasked and config.sandbox_mode == "danger-full-access"
 
 
 def explain_missing_key(terminal: "Terminal") -> None:

@@ -1,37 +1,167 @@
-from codex_py.testing import ScriptedServer, ev_completed, ev_function_call, ev_message
+"""Questions about calls: what they show, and what each answer does."""
+
+import pytest
+
+from codex_py.testing import (
+    Pause,
+    ScriptedServer,
+    ev_completed,
+    ev_created,
+    ev_custom_tool_call,
+    ev_function_call,
+    ev_message,
+)
 from codex_py.testing.events import Event
 from tests.frontends.tui.terminals import Start
 from tests.support.program import Workplace
 
+QUESTION = "Would you like to run the following command?"
+PATCH = "*** Begin Patch\n*** Add File: a.py\n+import os\n+print(os.environ)\n*** End Patch"
 
-def asks(command: str) -> list[Event]:
+
+def asks(command: str, name: str = "call_1", **more: object) -> list[Event]:
     arguments = {
         "cmd": command,
         "sandbox_permissions": "require_escalated",
         "justification": "Because it is needed.",
+        **more,
     }
-    return [*ev_function_call("call_1", "exec_command", arguments), ev_completed()]
+    return [*ev_function_call(name, "exec_command", arguments), ev_completed()]
 
 
-def test_a_yes_lets_the_command_run(start: Start, place: Workplace) -> None:
-    with ScriptedServer([asks("touch made"), [*ev_message("Made."), ev_completed()]]) as server:
-        program = start(server, "Make it.")
-        program.wait_for("Would you like to run the following command?")
+def says(text: str) -> list[Event]:
+    return [*ev_message(text), ev_completed()]
+
+
+@pytest.mark.parametrize("columns", [60, 80, 140])
+def test_a_yes_lets_the_command_run(start: Start, place: Workplace, columns: int) -> None:
+    with ScriptedServer([asks("touch made"), says("Made.")]) as server:
+        program = start(server, "Make it.", columns=columns)
+        program.wait_for(QUESTION)
+        program.wait_for("No, and stop here (n)")
         assert "Because it is needed." in program.text
-        assert "touch made" in program.text
+        assert "$ touch made" in program.lines
         program.type("y")
         program.wait_for("Made.")
+        assert "You approved `touch made`" in "\n".join(program.scrollback)
         assert (place.cwd / "made").exists()
         program.press("c-d")
         assert program.wait() == 0
 
 
-def test_enter_alone_says_no(start: Start, place: Workplace) -> None:
-    with ScriptedServer([asks("touch made"), [*ev_message("Well."), ev_completed()]]) as server:
+@pytest.mark.parametrize("keys", [["enter"], ["esc"], ["c-c"]])
+def test_enter_alone_says_no(start: Start, place: Workplace, keys: list[str]) -> None:
+    with ScriptedServer([asks("touch made"), says("Well.")]) as server:
         program = start(server, "Make it.")
-        program.wait_for("Would you like to run the following command?")
-        program.press("enter")
-        program.wait_for("interrupted")
+        program.wait_for(QUESTION)
+        program.press(*keys)
+        program.wait_for("Conversation interrupted")
+        assert QUESTION not in program.text
         assert not (place.cwd / "made").exists()
         program.press("c-d")
         assert program.wait() == 0
+
+
+def test_a_no_with_a_word_to_it_lets_the_turn_go_on(start: Start, place: Workplace) -> None:
+    with ScriptedServer([asks("touch made"), says("As you like.")]) as server:
+        program = start(server, "Make it.")
+        program.wait_for(QUESTION)
+        program.type("f")
+        program.wait_for("What should be done instead?")
+        program.type("Use mkdir.")
+        program.press("enter")
+        program.wait_for("As you like.")
+        assert not (place.cwd / "made").exists()
+    output = server.requests[-1].body["input"][-1]["output"]
+    assert output == "[ERROR:ApprovalDenied] exec command rejected by user: Use mkdir."
+
+
+def test_a_yes_for_the_session_is_not_asked_for_again(start: Start) -> None:
+    replies = [asks("touch made"), asks("touch made", "call_2"), says("Twice.")]
+    with ScriptedServer(replies) as server:
+        program = start(server, "Make it.")
+        program.wait_for(QUESTION)
+        program.type("a")
+        program.wait_for("Twice.")
+
+
+def test_a_yes_with_a_rule_is_written_down(start: Start, place: Workplace) -> None:
+    replies = [asks("touch made", prefix_rule=["touch"]), says("Made.")]
+    with ScriptedServer(replies) as server:
+        program = start(server, "Make it.")
+        program.wait_for("commands that start with `touch`")
+        program.type("p")
+        program.wait_for("Made.")
+    rules = (place.home / "rules" / "default.rules").read_text(encoding="utf-8")
+    assert 'pattern=["touch"]' in rules
+
+
+def test_a_long_command_is_folded_and_shown_whole_when_asked_for(start: Start) -> None:
+    command = "\n".join(f"echo line {n:03}" for n in range(100))
+    with ScriptedServer([asks(command), says("Well.")]) as server:
+        program = start(server, "Make it.", rows=24)
+        program.wait_for(QUESTION)
+        assert "lines (v shows all)" in program.text
+        assert "echo line 099" not in program.text
+        program.type("v")
+        program.wait_until(lambda: "echo line 099" in "\n".join(program.scrollback))
+        program.wait_for(QUESTION)
+        program.type("n")
+        program.wait_for("Conversation interrupted")
+
+
+def test_edits_are_asked_about_with_their_diff(start: Start, place: Workplace) -> None:
+    replies = [
+        [*ev_custom_tool_call("call_1", "apply_patch", PATCH), ev_completed()],
+        says("Written."),
+    ]
+    with ScriptedServer(replies) as server:
+        program = start(server, "-a", "untrusted", "Write it.")
+        program.wait_for("Would you like to make the following edits?")
+        assert "1 +import os" in program.text
+        program.type("y")
+        program.wait_for("Written.")
+    assert (place.cwd / "a.py").exists()
+
+
+def test_what_is_typed_into_the_composer_does_not_answer(start: Start, place: Workplace) -> None:
+    pause = Pause()
+    first = [ev_created(), pause, *asks("touch made")]
+    with ScriptedServer([first, says("Well.")]) as server:
+        program = start(server, "Make it.")
+        program.wait_for("Working")
+        program.type("yes or n")
+        program.wait_for("yes or n")
+        pause.until.set()
+        # The user goes on writing, and has not seen the question.
+        while QUESTION not in program.text:
+            program.type("y")
+            program.settle(0.02)
+        for _ in range(5):
+            program.type("y")
+            program.settle(0.02)
+        assert QUESTION in program.text
+        assert not (place.cwd / "made").exists()
+        program.settle(0.8)
+        program.type("y")
+        program.wait_for("Well.")
+    assert (place.cwd / "made").exists()
+
+
+def test_a_question_waits_until_a_list_is_closed(start: Start, place: Workplace) -> None:
+    pause = Pause()
+    first = [ev_created(), pause, *asks("touch made")]
+    with ScriptedServer([first, says("Well.")]) as server:
+        program = start(server, "Make it.")
+        program.wait_for("Working")
+        program.type("/theme")
+        program.press("enter")
+        program.wait_for("Background")
+        pause.until.set()
+        program.wait_for("1 question waits")
+        assert QUESTION not in program.text
+        program.press("esc")
+        program.wait_for(QUESTION)
+        program.settle(0.8)
+        program.type("y")
+        program.wait_for("Well.")

@@ -1,14 +1,26 @@
 """Commands for the program itself, and for taking things out of it."""
 
 import base64
+import os
+import re
+import subprocess
+from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from codex_py.core.transcript import thread_items
 from codex_py.errors import CodexError
+from codex_py.frontends.terminal import printable
+from codex_py.frontends.tui.cells.command import script_of
 from codex_py.frontends.tui.commands.registry import Command
 from codex_py.frontends.tui.keys import SHORTCUTS
-from codex_py.protocol.events import AgentMessage, CommandExecution, FileChange, UserMessage
+from codex_py.programs import find_program
+from codex_py.protocol.events import (
+    AgentMessage,
+    CommandExecution,
+    FileChange,
+    ThreadItem,
+    UserMessage,
+)
 
 if TYPE_CHECKING:
     from codex_py.frontends.tui.program import Terminal
@@ -18,9 +30,7 @@ _MAX_CLIPBOARD = 100_000
 
 
 async def _copy(terminal: "Terminal", _: str) -> None:
-    session = terminal.conversation.session
-    said = [] if session is None else thread_items(session.items)
-    answers = [item.text for item in said if isinstance(item, AgentMessage)]
+    answers = [item.text for item in terminal.said if isinstance(item, AgentMessage)]
     if not answers:
         raise CodexError("there is no answer to copy yet", code="nothing_to_copy")
     data = answers[-1].encode(errors="replace")
@@ -37,22 +47,9 @@ async def _export(terminal: "Terminal", argument: str) -> None:
         raise CodexError("there is no conversation yet", code="no_session")
     name = argument or f"codex-{datetime.now().astimezone():%Y-%m-%d-%H%M%S}.md"
     path = terminal.config.cwd / name
-    parts: list[str] = []
-    for item in thread_items(session.earlier or session.items):
-        match item:
-            case UserMessage():
-                parts.append("## User\n\n" + item.text)
-            case AgentMessage():
-                parts.append("## Agent\n\n" + item.text)
-            case CommandExecution():
-                parts.append(f"```console\n$ {item.command}\n{item.aggregated_output}\n```")
-            case FileChange():
-                parts.append(f"```diff\n{item.diff}\n```")
-            case _:
-                pass
     try:
         with path.open("x", encoding="utf-8") as file:
-            file.write("\n\n".join(parts) + "\n")
+            file.write(_markdown(terminal.said))
     except OSError as error:
         raise CodexError(f"can not write {str(path)!r}: {error.strerror}", code="export") from error
     terminal.transcript.notice(f"The conversation was written to {path}")
@@ -67,6 +64,49 @@ async def _help(terminal: "Terminal", _: str) -> None:
     terminal.transcript.notice("\n".join(lines))
 
 
+def _markdown(items: Sequence[ThreadItem]) -> str:
+    """The conversation, for people."""
+    parts: list[str] = []
+    for item in items:
+        match item:
+            case UserMessage(text=text):
+                parts.append(f"## User\n\n{text}")
+            case AgentMessage(text=text):
+                parts.append(f"## Agent\n\n{text}")
+            case CommandExecution():
+                output = item.aggregated_output.rstrip("\n")
+                parts.append(_fenced("console", f"$ {script_of(item.command)}\n{output}"))
+            case FileChange():
+                parts.append(_fenced("diff", item.diff.rstrip("\n")))
+            case _:
+                pass
+    return "\n\n".join(parts) + "\n"
+
+
+def _fenced(language: str, text: str) -> str:
+    """As a block of code, whatever is in it."""
+    longest = max((len(run) for run in re.findall("`{3,}", text)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}{language}\n{text}\n{fence}"
+
+
+async def _transcript(terminal: "Terminal", _: str) -> None:
+    if not terminal.said:
+        raise CodexError("nothing has been said yet", code="nothing_said")
+    cwd, environment = terminal.config.cwd, terminal.environment
+    pager = find_program("less", environment.get("PATH", os.defpath), [cwd])
+    if pager is None:
+        raise CodexError("there is no `less` to show it with; /export it", code="pager")
+    text = printable(_markdown(terminal.said)).encode(errors="replace")
+
+    def look() -> None:
+        # Neither its history file nor its other commands are wanted here.
+        secure = {**environment, "LESSSECURE": "1", "LESSHISTFILE": "-"}
+        subprocess.run([pager, "-R", "+G"], input=text, env=secure, check=False)
+
+    await terminal.screen.pause(look)
+
+
 async def _keymap(terminal: "Terminal", _: str) -> None:
     width = max(len(keys) for keys, _ in SHORTCUTS) + 2
     terminal.transcript.notice("\n".join(f"{keys:{width}}{what}" for keys, what in SHORTCUTS))
@@ -79,6 +119,7 @@ async def _quit(terminal: "Terminal", _: str) -> None:
 PROGRAM = [
     Command("copy", "copy the last answer", _copy),
     Command("export", "write the conversation to a file", _export, argument="[FILE]"),
+    Command("transcript", "look at all of the conversation (Ctrl-T)", _transcript),
     Command("help", "list the commands", _help),
     Command("keymap", "list the keys (?)", _keymap),
     Command("quit", "leave", _quit, aliases=("exit",)),

@@ -12,6 +12,7 @@ from codex_py.errors import CodexError
 from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.commands.registry import Command
 from codex_py.frontends.tui.picker import Picker, Row, cut, rows_with
+from codex_py.protocol.events import UserMessage
 from codex_py.rollout.listing import SessionSummary, list_sessions, preview_messages
 
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ async def _rename(terminal: "Terminal", argument: str) -> None:
         raise CodexError("say how the conversation is to be called: /rename NAME", code="usage")
     session = _session(terminal)
     session.rename(argument)
+    terminal.refresh()
     terminal.transcript.notice(f"This conversation is now called {session.name!r}.")
 
 
@@ -114,6 +116,8 @@ async def go_back(terminal: "Terminal", _: str = "") -> None:
     if turns is None or terminal.conversation.is_working:
         return
     prompt = session.rollback(turns)
+    places = [n for n, item in enumerate(terminal.said) if isinstance(item, UserMessage)]
+    del terminal.said[places[-turns] if turns <= len(places) else 0 :]
     terminal.transcript.notice(f"Went back {turns} prompt{'s' if turns > 1 else ''}.")
     terminal.composer.set_text(prompt.text, [Path(image) for image in prompt.images])
 

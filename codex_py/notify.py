@@ -1,0 +1,91 @@
+"""`notify`: a program of the user's that is started whenever a turn is over, as Codex does. LIGHT.
+
+Part of the composition root. Its last argument is a JSON object that says which turn, and what was said.
+"""
+
+import json
+import shutil
+import subprocess
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from codex_py.protocol.events import AgentMessage, Event, ItemCompleted, TurnCompleted, TurnStarted
+
+
+def missing_program(argv: Sequence[str], environment: Mapping[str, str]) -> str | None:
+    """What to say of a program that is not there; None if it is."""
+    if shutil.which(argv[0], path=environment.get("PATH")) is not None:
+        return None
+    return f"The program {argv[0]!r} of `notify` can not be found."
+
+
+class TurnNotifier:
+    """An `EventSink`. The program runs on by itself: nobody waits for it, and what it prints is dropped.
+
+    Args:
+        argv: the program, with its first arguments.
+        prompts: all that the user has said in the thread; asked when a turn begins and when it ends.
+        new_id: makes an id for a turn.
+    """
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        thread_id: str,
+        cwd: Path,
+        client: str,
+        environment: Mapping[str, str],
+        prompts: Callable[[], Sequence[str]],
+        new_id: Callable[[], str],
+    ) -> None:
+        self._argv = argv
+        self._thread_id = thread_id
+        self._cwd = cwd
+        self._client = client
+        self._environment = environment
+        self._prompts = prompts
+        self._new_id = new_id
+        self._said_before = 0
+        self._answer: str | None = None
+
+    def __call__(self, event: Event) -> None:
+        match event:
+            case TurnStarted():
+                self._said_before = len(self._prompts())
+                self._answer = None
+            case ItemCompleted(AgentMessage(text=text)):
+                self._answer = text
+            case TurnCompleted():
+                self._start()
+            case _:
+                pass
+
+    def _start(self) -> None:
+        said = self._prompts()
+        message = {
+            "type": "agent-turn-complete",
+            "thread-id": self._thread_id,
+            "turn-id": self._new_id(),
+            "cwd": str(self._cwd),
+            "client": self._client,
+            # Where the history was compacted meanwhile, there are fewer than before.
+            "input-messages": list(said[self._said_before :] or said[-1:]),
+            "last-assistant-message": self._answer,
+        }
+        try:
+            process = subprocess.Popen(
+                [*self._argv, json.dumps(message, ensure_ascii=False)],
+                cwd=self._cwd,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except (OSError, ValueError):
+            # That it is not there was said when the session began.
+            return
+        # Someone has to take note of its end, or it stays as a zombie.
+        threading.Thread(target=process.wait, name="notify", daemon=True).start()

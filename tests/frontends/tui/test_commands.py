@@ -1,0 +1,163 @@
+"""Commands and keys of the program that change nothing in the conversation."""
+
+import json
+import os
+import sys
+import tomllib
+
+import pytest
+
+from codex_py.testing import (
+    Pause,
+    ScriptedServer,
+    ev_completed,
+    ev_created,
+    ev_function_call,
+    ev_message,
+    ev_text_deltas,
+)
+from tests.frontends.tui.terminals import IDLE, Start
+from tests.support.program import Workplace
+
+FREE = ("-s", "danger-full-access")
+ANSWER = [*ev_message("Hello **you**."), ev_completed()]
+
+
+@pytest.mark.parametrize("columns", [60, 80, 140])
+def test_a_question_mark_in_an_empty_composer_shows_the_keys(start: Start, columns: int) -> None:
+    with ScriptedServer([]) as server:
+        program = start(server, columns=columns, rows=50)
+        program.wait_for(IDLE)
+        program.type("?")
+        program.wait_for("Esc Esc")
+        program.type("what?")
+        program.wait_for("\u203a what?")
+        assert all(len(line) <= columns for line in program.lines)
+
+
+def test_the_status_line_keeps_what_matters_in_a_narrow_terminal(start: Start) -> None:
+    with ScriptedServer([ANSWER]) as server:
+        program = start(server, "Hello?", columns=50)
+        program.wait_for("Hello you.")
+        program.wait_for("left")
+        assert program.lines[-1].startswith("gpt-5.5 \u00b7 ")
+        assert len(program.lines[-1]) <= 50
+
+
+def test_the_theme_is_written_where_the_rest_of_the_file_stays(
+    start: Start, place: Workplace
+) -> None:
+    with ScriptedServer([]) as server:
+        program = start(server)
+        program.wait_for(IDLE)
+        before = tomllib.loads((place.home / "config.toml").read_text(encoding="utf-8"))
+        program.type("/theme light")
+        program.press("enter")
+        program.wait_for("light background")
+    after = tomllib.loads((place.home / "config.toml").read_text(encoding="utf-8"))
+    assert after == {**before, "tui": {"theme": "light"}}
+
+
+def test_what_goes_on_in_the_background_is_listed_and_stopped(start: Start) -> None:
+    call = {"cmd": "sleep 418", "yield_time_ms": 250}
+    replies = [
+        [*ev_function_call("call_1", "exec_command", call), ev_completed()],
+        [*ev_message("It runs."), ev_completed()],
+    ]
+    with ScriptedServer(replies) as server:
+        program = start(server, *FREE, "Run it.")
+        program.wait_for("It runs.")
+        program.wait_for("1 command running in the background")
+        program.type("/ps")
+        program.press("enter")
+        program.wait_for("s  sleep 418")
+        program.type("/stop")
+        program.press("enter")
+        program.wait_for("Stopped 1 command.")
+        program.wait_until(lambda: "in the background" not in program.text)
+
+
+def test_an_export_has_what_was_said_before_and_since(start: Start, place: Workplace) -> None:
+    replies = [ANSWER, [*ev_message("Again."), ev_completed()]]
+    with ScriptedServer(replies) as server:
+        first = start(server, "One?")
+        first.wait_for("Hello you.")
+        first.press("c-d")
+        assert first.wait() == 0
+        program = start(server, "resume", "--last", "Two?")
+        program.wait_for("Again.")
+        program.type("/export out.md")
+        program.press("enter")
+        program.wait_for("was written to")
+    text = (place.cwd / "out.md").read_text(encoding="utf-8")
+    assert text == (
+        "## User\n\nOne?\n\n## Agent\n\nHello **you**.\n\n## User\n\nTwo?\n\n## Agent\n\nAgain.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "focus", "sent"),
+    [
+        ('notification_method = "osc9"', "focus-out", b"\x1b]9;Hello **you**.\x07"),
+        ('notification_method = "osc777"', "focus-out", b"\x1b]777;notify;codex-py;Hello"),
+        ("", "focus-out", b"\x07\x1b"),
+        ('notification_method = "osc9"', "focus-in", None),
+        ('notification_method = "osc9"\nnotifications = false', "focus-out", None),
+    ],
+)
+def test_the_end_of_a_turn_is_told_to_who_looks_elsewhere(
+    start: Start, place: Workplace, settings: str, focus: str, sent: bytes | None
+) -> None:
+    pause = Pause()
+    stream = [ev_created(), *ev_text_deltas(["Hel"]), pause, *ev_message("Hello **you**.")]
+    with ScriptedServer([[*stream, ev_completed()]]) as server:
+        table = [f"tui.{line}" for line in settings.splitlines()]
+        options = [part for line in table for part in ("-c", line)]
+        program = start(server, *options, "Hello?")
+        program.wait_for("Hel")
+        program.press(focus)
+        program.type("x")
+        program.wait_for("\u203a x")
+        before = len(program.raw)
+        pause.until.set()
+        program.wait_until(lambda: "Working" not in program.text)
+        program.settle()
+        told = program.raw[before:]
+    if sent is None:
+        assert b"\x1b]9;" not in told
+    else:
+        assert sent in told
+
+
+def test_the_title_says_what_goes_on_and_is_given_back(start: Start) -> None:
+    pause = Pause()
+    stream = [ev_created(), *ev_text_deltas(["Hel"]), pause, *ev_message("Hello."), ev_completed()]
+    with ScriptedServer([stream]) as server:
+        program = start(server, "Hello?")
+        program.wait_for("Hel")
+        assert program.title == "\u2022 work"
+        pause.until.set()
+        program.wait_until(lambda: program.title == "work")
+        program.press("c-d")
+        assert program.wait() == 0
+    assert program.raw.count(b"\x1b[22;0t") == program.raw.count(b"\x1b[23;0t") == 1
+
+
+def test_notify_is_started_with_what_was_said(start: Start, place: Workplace) -> None:
+    told = place.cwd / "told.json"
+    os.mkfifo(told)
+    script = "import sys; open('told.json', 'w', encoding='utf-8').write(sys.argv[1])"
+    with ScriptedServer([ANSWER]) as server:
+        argv = json.dumps([sys.executable, "-c", script])
+        program = start(server, "-c", f"notify={argv}", "Hello?")
+        program.wait_for("Hello you.")
+        # A pipe for a file: it is read when it was written.
+        message = json.loads(told.read_text(encoding="utf-8"))
+    assert message.pop("thread-id") != message.pop("turn-id")
+    assert message == {
+        "type": "agent-turn-complete",
+        "cwd": str(place.cwd),
+        "client": "codex-tui",
+        "input-messages": ["Hello?"],
+        "last-assistant-message": "Hello **you**.",
+    }
