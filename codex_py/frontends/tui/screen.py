@@ -85,7 +85,7 @@ class Screen:
         self._finished: list[str] = []
         self._timer: asyncio.TimerHandle | None = None
         self._is_paused = False
-        self._output = (_DumbOutput if theme.dumb else Vt100_Output)(
+        self._output = (_DumbOutput if theme.dumb else _Output)(
             writer,  # pyright: ignore[reportArgumentType]  # all of TextIO that is used
             self._size,
             enable_cpr=False,
@@ -324,7 +324,13 @@ class _Application(Application[None]):
         super()._on_resize()
 
 
-class _DumbOutput(Vt100_Output):
+class _Output(Vt100_Output):
+    def erase_down(self) -> None:
+        # From the first place of the screen, tmux would put what is erased into the scrollback.
+        self.write_raw("\x1b[K\x1b[C\x1b[J\x1b[D")
+
+
+class _DumbOutput(_Output):
     """For a terminal that moves its cursor, and shows whatever else it is sent."""
 
     def enable_bracketed_paste(self) -> None: ...

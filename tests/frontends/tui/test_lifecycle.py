@@ -270,3 +270,15 @@ def _switches(pid: int) -> int:
         assert match
         total += int(match[1])
     return total
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+def test_ctrl_l_begins_at_the_top_and_loses_nothing(start: Start, columns: int) -> None:
+    with ScriptedServer([[*ev_message("Done."), ev_completed()]]) as server:
+        program = start(server, "Do it.", columns=columns)
+        program.wait_for("Done.")
+        program.press("c-l")
+        program.wait_until(lambda: "Done." not in program.text)
+        program.wait_for("Ask codex-py")
+        assert program.cursor[1] <= 2
+        assert any("Done." in line for line in program.scrollback)
