@@ -1,12 +1,13 @@
-"""The tools of one session, loaded when its first request is on the wire.
+"""The tools of one session, loaded while the model thinks, or by its first call.
 
 Part of the composition root: it hands `Session` what it does with the items of a response. Importing
-this module is cheap; `Toolbox.handlers` loads pydantic and the tools, some 90 ms.
+this module is cheap; the tools take some 40 ms.
 """
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from codex_py.config.config import Config
 from codex_py.config.environment import child_environment
@@ -23,9 +24,15 @@ if TYPE_CHECKING:
     from codex_py.execpolicy.decision import Rules
     from codex_py.mcp_servers import SessionServers
     from codex_py.process.sessions import ProcessSessions
-    from codex_py.protocol.items import CustomToolCallOutput, FunctionCallOutput
+    from codex_py.protocol.items import CustomToolCallOutput, FunctionCallOutput, ResponseItem
     from codex_py.sandbox.base import Sandbox
     from codex_py.tools.update_plan import UpdatePlan
+
+    OutputItem: TypeAlias = FunctionCallOutput | CustomToolCallOutput
+
+_CALLS = {"function_call", "custom_tool_call", "local_shell_call"}
+"""Types of the items that a tool has to answer."""
+_LOAD_AFTER_S = 0.2
 
 
 class Toolbox:
@@ -66,6 +73,8 @@ class Toolbox:
         self._approver = approver or _NobodyToAsk()
         self._servers = servers
         self._handlers: ItemHandlers | None = None
+        self._waiting: asyncio.TimerHandle | None = None
+        self._loaded: _LoadedTools | None = None
         self._processes: ProcessSessions | None = None
         self._sandbox: Sandbox | None = None
         self._plan: UpdatePlan | None = None
@@ -89,6 +98,8 @@ class Toolbox:
 
     async def aclose(self) -> None:
         """End what the tools left running."""
+        if self._waiting is not None:
+            self._waiting.cancel()
         try:
             if self._processes is not None:
                 await self._processes.aclose()
@@ -97,8 +108,26 @@ class Toolbox:
                 self._sandbox.release()
 
     def _load(self, session: Session) -> ItemHandlers:
-        # All of this is needed by an answer, none of it by the request, which is under way by now.
         from codex_py.core.thread_items import item_events  # noqa: PLC0415
+
+        def build_tool_call(item: "ResponseItem") -> ToolCall | None:
+            return self._tools(session).build_tool_call(item) if item.type in _CALLS else None
+
+        # The model mostly takes longer than this to think; a turn that does not is spared the tools.
+        self._waiting = asyncio.get_running_loop().call_later(_LOAD_AFTER_S, self._tools, session)
+        return ItemHandlers(
+            build_tool_call=build_tool_call,
+            dispatch=lambda call: self._tools(session).dispatch(call),
+            answer=lambda call, output: self._tools(session).answer(call, output),
+            item_events=lambda item: item_events(item, session.next_item_id),
+        )
+
+    def _tools(self, session: Session) -> "_LoadedTools":
+        if self._loaded is None:
+            self._loaded = self._load_tools(session)
+        return self._loaded
+
+    def _load_tools(self, session: Session) -> "_LoadedTools":
         from codex_py.process.sessions import ProcessSessions  # noqa: PLC0415
         from codex_py.sandbox.ladder import LadderSandbox  # noqa: PLC0415
         from codex_py.tools.base import ToolContext  # noqa: PLC0415
@@ -156,7 +185,7 @@ class Toolbox:
                 output_token_limit=self._output_token_limit,
             )
 
-        async def dispatch(call: ToolCall) -> "FunctionCallOutput | CustomToolCallOutput":
+        async def dispatch(call: ToolCall) -> "OutputItem":
             output = await router.dispatch(call, context(call.call_id))
             if sandbox.unavailable is not None:
                 session.refuse(
@@ -164,17 +193,10 @@ class Toolbox:
                 )
             return output
 
-        def answer(
-            call: ToolCall, output: ToolOutput
-        ) -> "FunctionCallOutput | CustomToolCallOutput":
+        def answer(call: ToolCall, output: ToolOutput) -> "OutputItem":
             return output_item(call, output, limit_tokens=self._output_token_limit)
 
-        return ItemHandlers(
-            build_tool_call=router.build_tool_call,
-            dispatch=dispatch,
-            answer=answer,
-            item_events=lambda item: item_events(item, session.next_item_id),
-        )
+        return _LoadedTools(router.build_tool_call, dispatch, answer)
 
     def _write_rule(self, prefix: Sequence[str], session: Session) -> None:
         from codex_py.execpolicy.rules import allow_prefix  # noqa: PLC0415 (loaded by few sessions)
@@ -186,6 +208,15 @@ class Toolbox:
             session.warn(
                 f"The rule could not be written to {folder}: {error}. It holds for this session."
             )
+
+
+@dataclass(frozen=True, slots=True)
+class _LoadedTools:
+    """The parts of `ItemHandlers` that are the tools'."""
+
+    build_tool_call: "Callable[[ResponseItem], ToolCall | None]"
+    dispatch: "Callable[[ToolCall], Coroutine[Any, Any, OutputItem]]"
+    answer: "Callable[[ToolCall, ToolOutput], OutputItem]"
 
 
 def command_rules(config: Config) -> "Rules | None":

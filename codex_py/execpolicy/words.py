@@ -9,6 +9,7 @@ Source: POSIX, Shell Command Language, 2.2 Quoting and 2.3 Token Recognition.
 """
 
 import re
+from functools import cache
 from typing import Final, TypeAlias
 
 Command: TypeAlias = tuple[str, ...]
@@ -23,12 +24,15 @@ _PARTS = r"""
     | '[^']*'
     | "(?:[^"\\$`]|\\[\s\S])*+"
 """
-_WORD: Final = re.compile(f"(?:{_PARTS})++", re.VERBOSE)
-_PART: Final = re.compile(_PARTS, re.VERBOSE)
-_TOKEN: Final = re.compile(
-    rf"(?P<blank>(?:[ \t]|\\\n)++)|(?P<comment>\#[^\n]*)|(?P<operator>&&|\|\||[;|\n])|(?P<word>(?:{_PARTS})++)",
-    re.VERBOSE,
-)
+_WORDS = f"(?:{_PARTS})++"
+_TOKENS = rf"(?P<blank>(?:[ \t]|\\\n)++)|(?P<comment>\#[^\n]*)|(?P<operator>&&|\|\||[;|\n])|(?P<word>{_WORDS})"
+
+
+@cache
+def _pattern(text: str) -> re.Pattern[str]:
+    """Compiling takes 5 ms, which most sessions need not spend."""
+    return re.compile(text, re.VERBOSE)
+
 
 _NOT_NAMES: Final = frozenset(
     (
@@ -82,7 +86,7 @@ def _tokens(script: str) -> list[tuple[str | None, str]] | None:
     kind: str | None = None
     position = 0
     while position < len(script):
-        token = _TOKEN.match(script, position)
+        token = _pattern(_TOKENS).match(script, position)
         if token is None or (kind == "word" and token.lastgroup in {"comment", "word"}):
             # The latter is a `#` within a word, behind a quote.
             return None
@@ -95,11 +99,11 @@ def _tokens(script: str) -> list[tuple[str | None, str]] | None:
 
 def literal_word(raw: str) -> str | None:
     """The value of one word as it stands in a script; None unless that is certain."""
-    return _unquoted(raw) if _WORD.fullmatch(raw) and not raw.startswith("=") else None
+    return _unquoted(raw) if _pattern(_WORDS).fullmatch(raw) and not raw.startswith("=") else None
 
 
 def _unquoted(raw: str) -> str:
-    return "".join(_part_value(part[0]) for part in _PART.finditer(raw))
+    return "".join(_part_value(part[0]) for part in _pattern(_PARTS).finditer(raw))
 
 
 def _part_value(part: str) -> str:

@@ -1,40 +1,15 @@
-"""`apply_patch`: change files as a patch says, all of them or none.
+"""`apply_patch` as the model calls it. The engine behind it is loaded by the first patch."""
 
-Checked against the files as they are, then allowed or put to the user, then announced, then written.
-"""
-
-import asyncio
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import AliasChoices, Field
 
-from codex_py.errors import PatchError, ToolError
-from codex_py.patch.apply import PatchPlan, plan_patch, writable_under
-from codex_py.patch.commit import Committed
-from codex_py.patch.diff import git_diff
-from codex_py.patch.journal import Journal
-from codex_py.protocol.approval import ApprovalPolicy, ApprovalRequest, ReviewDecision, may_ask
-from codex_py.protocol.events import (
-    Change,
-    FileChange,
-    FilesPatched,
-    ItemCompleted,
-    ItemStarted,
-    PatchedFile,
-)
 from codex_py.protocol.tools import ToolOutput
-from codex_py.sandbox.layout import absent_names, layout, resolve_roots
-from codex_py.sandbox.rungs import own_paths
 from codex_py.tools.base import ToolContext, ToolParams
-from codex_py.tools.review import approved
 
-_OUTSIDE = "patch rejected: writing outside of the project; rejected by user approval settings"
-_READ_ONLY = (
-    "patch rejected: writing is blocked by read-only sandbox; rejected by user approval settings"
-)
+if TYPE_CHECKING:
+    from codex_py.tools.patch_calls import PatchCalls
 
 
 class ApplyPatchParams(ToolParams):
@@ -42,8 +17,7 @@ class ApplyPatchParams(ToolParams):
 
 
 class ApplyPatch:
-    """One instance serves a session: it remembers what the user has allowed for the session.
-
+    """
     Args:
         home: `$CODEX_HOME`, where a journal of what patches replace is kept; None keeps none.
     """
@@ -54,179 +28,16 @@ class ApplyPatch:
 
     def __init__(self, home: Path | None = None) -> None:
         self._home = home
-        self._approved: set[Path] = set()
+        self._calls: PatchCalls | None = None
 
     async def run(self, params: ApplyPatchParams, context: ToolContext) -> ToolOutput:
         return await self.apply(params.input, context.cwd, context)
 
     async def apply(self, patch: str, cwd: Path, context: ToolContext) -> ToolOutput:
-        """Apply the text of a patch whose relative paths start at `cwd` (absolute).
+        """See `PatchCalls.apply`."""
+        if self._calls is None:
+            # 15 ms, which a session without a patch need not spend.
+            from codex_py.tools.patch_calls import PatchCalls  # noqa: PLC0415
 
-        A patch that does not fit is answered in Codex's words, and shows no item. Cancellation leaves
-        all of the patch on disk or nothing.
-
-        Raises:
-            ToolError: it may not be written, which shows an item with the status `declined`.
-        """
-        started = time.monotonic()
-        journal = None if self._home is None else Journal(self._home, cwd)
-        try:
-            plan, diff, recovered = await asyncio.to_thread(_plan, patch, cwd, journal)
-        except PatchError as error:
-            return ToolOutput(_verification_failure(error), success=False, error_code="PatchFailed")
-        try:
-            await self._admit(plan, diff, context)
-        except ToolError:
-            item = _begun(plan, diff, context)
-            context.emit(ItemCompleted(replace(item, status="declined")))
-            raise
-
-        item = _begun(plan, diff, context)
-        outcome = await _commit(plan, journal, item, context)
-        if isinstance(outcome, PatchError):
-            return ToolOutput(_report(1, started, f"{outcome}\n"), success=False)
-        notes = "".join([f"Note: {note}\n" for note in (*recovered, *plan.notes, *outcome.notes)])
-        return ToolOutput(_report(0, started, plan.summary() + notes))
-
-    async def _admit(self, plan: PatchPlan, diff: str, context: ToolContext) -> None:
-        """Come back if the plan may be carried out.
-
-        Raises:
-            ToolError: it may not, by the policy or because the user said no.
-        """
-        policy = context.approval_policy
-        writable = self._writable(context)
-        outside = [] if writable is None else plan.refused(writable)
-        asks_always = policy is ApprovalPolicy.UNTRUSTED
-        if not outside and not asks_always:
-            return
-        if not may_ask(policy, "sandbox_approval"):
-            read_only = context.sandbox_policy.mode == "read-only"
-            raise ToolError(_READ_ONLY if read_only else _OUTSIDE, code="SandboxDenied")
-        concerned = {change.path for change in plan.changes}
-        concerned |= {change.move_to for change in plan.changes if change.move_to is not None}
-        if concerned <= self._approved:
-            return
-        request = ApprovalRequest("patch", diff, context.cwd, _reason(outside))
-        answer = await approved(request, context.approver, rejected="patch rejected by user")
-        if answer is ReviewDecision.APPROVED_FOR_SESSION:
-            self._approved |= concerned
-
-    def _writable(self, context: ToolContext) -> Callable[[str], bool] | None:
-        """The files that the sandbox lets be written; None for all."""
-        policy = context.sandbox_policy
-        match policy.mode:
-            case "danger-full-access":
-                return None
-            case "read-only":
-                return lambda _path: False
-            case "workspace-write":
-                # As for commands: see `LadderSandbox`.
-                roots = resolve_roots(policy, context.environment.get("TMPDIR", ""))
-                absent = absent_names(roots)
-                own = (*own_paths(), *([] if self._home is None else [self._home]))
-                held = layout(roots, own, offline=True).protected
-                return _outside_of((*held, *absent), writable_under(roots.all))
-
-
-def _outside_of(
-    protected: Sequence[Path], writable: Callable[[str], bool]
-) -> Callable[[str], bool]:
-    """What is writable, without these, which have no links in them, and without what is in them."""
-    # Some file systems ignore case.
-    closed = tuple(f"{path}/".casefold() for path in protected)
-    return lambda path: writable(path) and not f"{path}/".casefold().startswith(closed)
-
-
-def _begun(plan: PatchPlan, diff: str, context: ToolContext) -> FileChange:
-    changes = [Change(path=str(change.path), kind=change.kind) for change in plan.changes]
-    item = FileChange(
-        id=context.next_item_id(),
-        changes=sorted(changes, key=lambda change: change.path),
-        diff=diff,
-    )
-    context.emit(ItemStarted(item))
-    return item
-
-
-def _plan(patch: str, cwd: Path, journal: Journal | None) -> tuple[PatchPlan, str, list[str]]:
-    """The plan, its diff, and what was recovered before: the files are read as they are after that."""
-    recovered = [] if journal is None else journal.recover()
-    plan = plan_patch(patch, cwd, None)
-    return plan, git_diff(plan.changes, cwd), recovered
-
-
-async def _commit(
-    plan: PatchPlan, journal: Journal | None, item: FileChange, context: ToolContext
-) -> Committed | PatchError:
-    """Write the plan and complete its item; the reason if nothing could be written."""
-    commit = asyncio.ensure_future(asyncio.to_thread(plan.commit, journal))
-    cancelled: asyncio.CancelledError | None = None
-    while not commit.done():
-        try:
-            await asyncio.wait([commit])
-        except asyncio.CancelledError as error:
-            # A thread can not be stopped; it ends by itself, with everything or nothing written.
-            cancelled = error
-    failure = commit.exception()
-    status = "completed" if failure is None else "failed"
-    if failure is None:
-        context.emit(FilesPatched(_patched_files(plan)))
-    context.emit(
-        ItemCompleted(FileChange(id=item.id, changes=item.changes, status=status, diff=item.diff))
-    )
-    if cancelled is not None:
-        raise cancelled
-    if failure is not None and not isinstance(failure, PatchError):
-        raise failure
-    return failure or commit.result()
-
-
-def _patched_files(plan: PatchPlan) -> list[PatchedFile]:
-    files: list[PatchedFile] = []
-    for change in plan.changes:
-        source, moved = str(change.path), change.move_to is not None
-        new = PatchedFile(
-            path=source,
-            old=change.old,
-            new=change.new,
-            old_mode=change.old_mode,
-            new_mode=change.new_mode,
-        )
-        if moved:
-            files.append(replace(new, new=None, new_mode=None))
-            new = replace(
-                new,
-                path=str(change.move_to),
-                old=change.replaced,
-                old_mode=None if change.replaced is None else change.new_mode,
-                moved_from=source,
-            )
-        files.append(new)
-    return files
-
-
-def _reason(outside: Sequence[Path]) -> str | None:
-    if not outside:
-        return None
-    named = ", ".join(str(path) for path in outside[:3])
-    more = f" and {len(outside) - 3} more" if len(outside) > 3 else ""
-    return f"writes outside of the sandbox: {named}{more}"
-
-
-def _verification_failure(error: PatchError) -> str:
-    if error.kind == "empty":
-        return "patch rejected: empty patch"
-    if error.kind != "parse":
-        message = error.reason
-    elif error.line is None:
-        message = f"invalid patch: {error.reason}"
-    else:
-        message = f"invalid hunk at line {error.line}, {error.reason}"
-    return f"apply_patch verification failed: {message}"
-
-
-def _report(exit_code: int, started: float, output: str) -> str:
-    """What a command that applies the patch would have printed, in the form of Codex."""
-    seconds = f"{time.monotonic() - started:.1f}".removesuffix(".0")
-    return f"Exit code: {exit_code}\nWall time: {seconds} seconds\nOutput:\n{output}"
+            self._calls = PatchCalls(self._home)
+        return await self._calls.apply(patch, cwd, context)

@@ -95,5 +95,5 @@ def test_a_plain_turn_loads_nothing_that_only_other_frontends_need(place: Workpl
         outcome = place.run(server, env=SHOW_IMPORTS)
     loaded = imports(outcome.err)
     assert outcome.messages == ["done"]
-    assert {"pydantic", "codex_py.tools.base"} <= loaded
+    assert {"pydantic", "codex_py.protocol.items"} <= loaded
     assert among(NOT_IN_A_PLAIN_TURN, loaded) == set()
