@@ -5,9 +5,11 @@ list for one odd tool, and the result of a call, which may have changed somethin
 is not what the server's own schema promises. So results are the server's own JSON.
 """
 
+import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any, cast
 
 import mcp_types as types
@@ -18,6 +20,7 @@ from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from pydantic import ValidationError
 
 from codex_py import __version__
+from codex_py.mcp.messages import finite
 from codex_py.mcp.process import ServerProcess
 from codex_py.mcp.request import OnProgress, RequestFailed
 from codex_py.mcp.sdk_log import keep_sdk_quiet
@@ -27,6 +30,7 @@ from codex_py.mcp.tools import ServerTool, server_tool
 from codex_py.protocol.elicitation import Elicitation, ElicitationAnswer
 
 MAX_TOOLS = 20_000
+_MAX_ERROR_CHARS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,22 @@ class Listener:
     """Why the server turns us away, or None: it does not any more."""
 
 
+class _Refusal:
+    """How the latest POST of a session came back."""
+
+    status: int | None = None
+    """Of one that was refused."""
+
+    def is_of_session(self, message: str) -> bool:
+        """Whether the server has forgotten the session, and so has done nothing.
+
+        It is to answer 404 then. Those made after the SDK's first examples answer 400, in these words.
+        """
+        if self.status == HTTPStatus.BAD_REQUEST:
+            return re.search("session|not initialized", message, re.IGNORECASE) is not None
+        return self.status == HTTPStatus.NOT_FOUND
+
+
 class Connection:
     """A session that has been initialised."""
 
@@ -53,9 +73,11 @@ class Connection:
         dispatcher: JSONRPCDispatcher,
         greeting: types.InitializeResult,
         lost: Callable[[str | None], None],
+        refusal: "_Refusal",
     ) -> None:
         self._dispatcher = dispatcher
         self._lost = lost
+        self._refusal = refusal
         self.has_tools = greeting.capabilities.tools is not None
         self.has_resources = greeting.capabilities.resources is not None
         self.software = f"{greeting.server_info.name} {greeting.server_info.version}".strip()
@@ -73,12 +95,16 @@ class Connection:
         if on_progress is not None:
             options["on_progress"] = _awaitable(on_progress)
         try:
-            return await self._dispatcher.send_raw_request(method, params, options)
+            return finite(await self._dispatcher.send_raw_request(method, params, options))
         except MCPError as error:
             if _is_lost(error):
                 self._lost(None)
                 raise RequestFailed(error.message, "ConnectionLost") from error
-            raise RequestFailed(f"Mcp error: {error.code}: {error.message}") from error
+            text = error.message[:_MAX_ERROR_CHARS]
+            if self._refusal.is_of_session(text):
+                self._lost(None)
+                raise RequestFailed(text, "SessionLost") from error
+            raise RequestFailed(f"Mcp error: {error.code}: {text}") from error
 
     async def tools(self) -> tuple[tuple[ServerTool, ...], str | None]:
         """All tools, in the server's order, and what is wrong with the list if something is.
@@ -120,11 +146,16 @@ async def connect(
         ExceptionGroup: an HTTP exchange failed, then or later.
     """
     keep_sdk_quiet()
+    refusal = _Refusal()
     if isinstance(transport, HttpTransport):
         # 15 ms, which a server that is a process does not need.
         from codex_py.mcp.http import http_streams  # noqa: PLC0415
 
-        opened = http_streams(transport, listener.answered, listener.login_problem)
+        def answered(status: int, in_session: bool) -> None:
+            refusal.status = status if in_session and status >= HTTPStatus.BAD_REQUEST else None
+            listener.answered(status)
+
+        opened = http_streams(transport, answered, listener.login_problem)
     else:
         assert process is not None
         opened = stdio_streams(process, on_noise=listener.noise, on_end=listener.lost)
@@ -134,13 +165,12 @@ async def connect(
             try:
                 greeting = await session.initialize()
             except MCPError as error:
-                text = f"refused the handshake: {error.message}"
-                raise RequestFailed(
-                    text, "ConnectionLost" if _is_lost(error) else "McpError"
-                ) from error
+                if _is_lost(error):
+                    raise RequestFailed("closed the connection", "ConnectionLost") from error
+                raise RequestFailed(f"refused the handshake: {error.message}") from error
             except (ValidationError, RuntimeError) as error:
                 raise RequestFailed(f"is no MCP server that we know: {_brief(error)}") from error
-            yield Connection(dispatcher, greeting, listener.lost)
+            yield Connection(dispatcher, greeting, listener.lost, refusal)
 
 
 def _session(server: str, dispatcher: JSONRPCDispatcher, listener: Listener) -> ClientSession:
@@ -172,10 +202,8 @@ def _session(server: str, dispatcher: JSONRPCDispatcher, listener: Listener) -> 
 
 
 def _is_lost(error: MCPError) -> bool:
-    # The second is how the transport says that a server has forgotten the session.
-    return error.code == types.CONNECTION_CLOSED or (
-        (error.code, error.message) == (types.INVALID_REQUEST, "Session terminated")
-    )
+    # In the words of the dispatcher. Servers use this number for any error of their own.
+    return (error.code, error.message) == (types.CONNECTION_CLOSED, "Connection closed")
 
 
 def _awaitable(on_progress: OnProgress) -> ProgressFnT:

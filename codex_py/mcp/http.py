@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 import httpx2
 from mcp.client._transport import TransportStreams
-from mcp.client.streamable_http import streamable_http_client
+from mcp.client.streamable_http import MCP_SESSION_ID, streamable_http_client
 
 from codex_py.mcp.settings import HttpTransport
 
@@ -18,17 +18,18 @@ _READ_TIMEOUT_S = 3600.0
 @asynccontextmanager
 async def http_streams(
     transport: HttpTransport,
-    on_status: Callable[[int], None],
+    on_status: Callable[[int, bool], None],
     on_login_problem: Callable[[str | None], None],
 ) -> AsyncGenerator[TransportStreams]:
-    """Open the transport of the SDK. `on_status` is told the status of every answer to a POST.
+    """Open the transport of the SDK.
 
+    `on_status` is told the status of every answer to a POST, and whether that was part of a session.
     Where an exchange fails, leaving the context raises why, in an exception group.
     """
 
     async def note_status(response: httpx2.Response) -> None:
         if response.request.method == "POST":
-            on_status(response.status_code)
+            on_status(response.status_code, MCP_SESSION_ID in response.request.headers)
 
     client = httpx2.AsyncClient(
         headers=dict(transport.headers),

@@ -36,9 +36,9 @@ class Life:
         try:
             return await self.connection.request(method, params, on_progress)
         except RequestFailed as error:
-            if error.code == "ConnectionLost":
+            if error.code in {"ConnectionLost", "SessionLost"}:
                 await self._buried.wait()
-                raise RequestFailed(self._epitaph, "ConnectionLost") from error
+                raise RequestFailed(self._epitaph, error.code) from error
             if self.refusal is None:
                 raise
             raise RequestFailed(f"{error} ({self.refusal})") from error

@@ -1,6 +1,7 @@
 """One MCP server from its start to its end; in between it may crash, and come back. LIGHT."""
 
 import asyncio
+import signal
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING, Any, cast
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 _QUOTED_CHARS = 1_000
 """Of stderr, in an error."""
 _CLOSE_TIMEOUT_S = 2.0
+_OUR_SIGNALS = frozenset({-signal.SIGTERM, -signal.SIGKILL})
 
 
 class McpServer:
@@ -109,9 +111,10 @@ class McpServer:
     async def request(
         self, method: str, params: Mapping[str, Any], on_progress: OnProgress | None = None
     ) -> dict[str, Any]:
-        """Send a request, once, and give its result as the server wrote it.
+        """Send a request and give its result as the server wrote it.
 
-        Waits for a server that is just being started. Cancelled, it tells the server.
+        It is sent once, unless a server at an address says that it no longer knows our session: then once
+        more, in a new one. Waits for a server that is just being started. Cancelled, it tells the server.
 
         Raises:
             RequestFailed
@@ -119,16 +122,26 @@ class McpServer:
         limit_s = self.settings.tool_timeout_s
         try:
             async with self._deadlines.limit(limit_s):
-                await self._settled.wait()
-                if self._up is None:
-                    raise RequestFailed(self.error or "the server has ended", "ConnectionLost")
-                result = await self._up.request(method, params, on_progress)
+                try:
+                    result = await self._request(method, params, on_progress)
+                except RequestFailed as failure:
+                    if failure.code != "SessionLost":
+                        raise
+                    result = await self._request(method, params, on_progress)
         except TimeoutError as error:
             raise RequestFailed(
                 f"timed out awaiting {method} after {limit_s:g}s", "Timeout"
             ) from error
         self._may_restart = True
         return result
+
+    async def _request(
+        self, method: str, params: Mapping[str, Any], on_progress: OnProgress | None
+    ) -> dict[str, Any]:
+        await self._settled.wait()
+        if self._up is None:
+            raise RequestFailed(self.error or "the server has ended", "ConnectionLost")
+        return await self._up.request(method, params, on_progress)
 
     async def aclose(self) -> None:
         """End it and its process, at any time."""
@@ -145,6 +158,9 @@ class McpServer:
             self._task.cancel()
             with suppress(asyncio.CancelledError):
                 await self._task
+            if self._process is not None:
+                # The task ended before it took charge of it.
+                await self._process.stop()
 
     def _start_process(self) -> str | None:
         """Why it can not be started, or None."""
@@ -233,6 +249,7 @@ class McpServer:
         finally:
             if process is not None:
                 has_exited = process.exited.is_set()
+                self._process = None
                 await process.stop()
         if process is None:
             if life.refusal is None:
@@ -241,7 +258,8 @@ class McpServer:
             return f"answered with {life.refusal}"
         if life.because is not None:
             return life.because
-        if has_exited or life.is_lost:
+        # One that ended its output without us, and itself only with our help, has not exited.
+        if has_exited or (life.is_lost and process.exit_code not in _OUR_SIGNALS):
             self._failure = "exited"
             end = f"exited with {_exit_text(process.exit_code)}"
         tail = process.stderr_tail().strip()[-_QUOTED_CHARS:]
@@ -258,7 +276,7 @@ class McpServer:
                 return f"did not come up within {limit_s:g} s (`startup_timeout_sec`)"
             case RequestFailed():
                 self._failure = "protocol"
-                return str(error)
+                return str(error)[:_QUOTED_CHARS]
             case _:
                 self._failure = "protocol" if self._process else "unreachable"
                 verb = "failed" if self._process else "could not be reached"

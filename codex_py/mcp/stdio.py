@@ -13,12 +13,21 @@ from typing import Self
 import anyio
 from mcp.client._transport import TransportStreams
 from mcp.shared.message import SessionMessage
-from mcp_types import jsonrpc_message_adapter
+from mcp_types import (
+    JSONRPCError,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
+    jsonrpc_message_adapter,
+)
 
+from codex_py.mcp.messages import salvaged_answer
 from codex_py.mcp.process import ServerProcess
 
 _MAX_MESSAGE_BYTES = 32 * 1024 * 1024
 _SHOWN_CHARS = 200
+_MAX_OPEN_REQUESTS = 1_000
+"""Of the server's. Each takes memory until its answer is written."""
 
 
 @asynccontextmanager
@@ -32,7 +41,32 @@ async def stdio_streams(
         on_end: called when nothing more will come; told why where that is not for the process to say.
     """
     reader, writer = await process.streams(max_line_bytes=_MAX_MESSAGE_BYTES)
-    yield IncomingMessages(reader, on_noise, on_end), OutgoingMessages(writer)
+    open_requests = OpenRequests()
+    yield (
+        IncomingMessages(reader, open_requests, on_noise, on_end),
+        OutgoingMessages(writer, open_requests),
+    )
+
+
+class OpenRequests:
+    """How many requests of the server have no answer yet."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def came(self, item: SessionMessage) -> None:
+        match item.message:
+            case JSONRPCRequest():
+                self.count += 1
+            case JSONRPCNotification(method="notifications/cancelled"):
+                # It gets no answer.
+                self.count = max(0, self.count - 1)
+            case _:
+                pass
+
+    def goes(self, item: SessionMessage) -> None:
+        if isinstance(item.message, JSONRPCResponse | JSONRPCError):
+            self.count = max(0, self.count - 1)
 
 
 class IncomingMessages:
@@ -41,10 +75,12 @@ class IncomingMessages:
     def __init__(
         self,
         reader: asyncio.StreamReader,
+        open_requests: OpenRequests,
         on_noise: Callable[[str], None],
         on_end: Callable[[str | None], None],
     ) -> None:
         self._reader = reader
+        self._open_requests = open_requests
         self._on_noise = on_noise
         self._on_end = on_end
 
@@ -62,11 +98,25 @@ class IncomingMessages:
                 raise anyio.EndOfStream
             if not line.strip():
                 continue
-            try:
-                return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
-            except ValueError:
-                # A banner, or a stray print: the protocol forbids it and many servers do it.
-                self._on_noise(line.decode(errors="replace").strip()[:_SHOWN_CHARS])
+            item = self._message(line)
+            if item is None:
+                continue
+            self._open_requests.came(item)
+            if self._open_requests.count > _MAX_OPEN_REQUESTS:
+                self._on_end(f"asked more than {_MAX_OPEN_REQUESTS} things at once")
+                raise anyio.EndOfStream
+            return item
+
+    def _message(self, line: bytes) -> SessionMessage | None:
+        try:
+            return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+        except ValueError:
+            answer = salvaged_answer(line)
+        if answer is not None:
+            return SessionMessage(answer)
+        # A banner, or a stray print: the protocol forbids it and many servers do it.
+        self._on_noise(line.decode(errors="replace").strip()[:_SHOWN_CHARS])
+        return None
 
     def __aiter__(self) -> Self:
         return self
@@ -95,8 +145,9 @@ class IncomingMessages:
 class OutgoingMessages:
     """What goes to a server's stdin; the SDK's `WriteStream`."""
 
-    def __init__(self, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, writer: asyncio.StreamWriter, open_requests: OpenRequests) -> None:
         self._writer = writer
+        self._open_requests = open_requests
 
     async def send(self, item: SessionMessage, /) -> None:
         text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
@@ -106,6 +157,7 @@ class OutgoingMessages:
         except (ConnectionError, RuntimeError) as error:
             # RuntimeError: it was closed, by us.
             raise anyio.BrokenResourceError from error
+        self._open_requests.goes(item)
 
     async def aclose(self) -> None:
         """The process is stopped by its owner."""

@@ -53,6 +53,9 @@ def item_result(result: Mapping[str, Any]) -> dict[str, Any]:
 
 def _content(result: Mapping[str, Any]) -> list[Any]:
     content = result.get("content")
+    if isinstance(content, str):
+        # What some servers send for a list of one text.
+        return [{"type": "text", "text": content}]
     return cast("list[Any]", content) if isinstance(content, list) else []
 
 

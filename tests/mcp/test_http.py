@@ -1,4 +1,5 @@
 import asyncio
+import json
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -68,18 +69,46 @@ def test_where_nobody_listens_is_told(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_a_server_that_forgot_the_session_is_greeted_anew(tmp_path: Path) -> None:
+def refusal(code: int, message: str) -> bytes:
+    error = {"code": code, "message": message}
+    return json.dumps({"jsonrpc": "2.0", "id": None, "error": error}).encode()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        (404, b""),
+        (404, refusal(-32001, "Session not found")),
+        # Servers made after the first examples of the SDK for TypeScript.
+        (400, refusal(-32000, "Bad Request: No valid session ID provided")),
+    ],
+)
+def test_a_server_that_forgot_the_session_is_greeted_anew(
+    tmp_path: Path, answer: tuple[int, bytes]
+) -> None:
     async def run(http: HttpMcpServer) -> None:
         async with started(tmp_path, others=[server(http.url)]) as it:
             http.forget = True
+            # It has done nothing, so the call is sent again.
+            assert await it.call("web", "echo") == {"content": [{"type": "text", "text": "{}"}]}
+            assert it.warnings == []
+
+    with http_mcp_server(forgetful_answer=answer) as http:
+        asyncio.run(run(http))
+        assert len(http.sent("initialize")) == 2
+        assert len(http.sent("tools/call")) == 2
+
+
+def test_a_server_that_keeps_no_session_is_not_asked_for_ever(tmp_path: Path) -> None:
+    async def run(http: HttpMcpServer) -> None:
+        async with started(tmp_path, others=[server(http.url)]) as it:
+            http.refuse_calls = 404
             with pytest.raises(RequestFailed, match="answered with HTTP 404 Not Found") as lost:
                 await it.call("web", "echo")
-            assert lost.value.code == "ConnectionLost"
-            assert await it.call("web", "echo") == {"content": [{"type": "text", "text": "{}"}]}
+            assert lost.value.code == "SessionLost"
 
     with http_mcp_server() as http:
         asyncio.run(run(http))
-        assert len(http.sent("initialize")) == 2
         assert len(http.sent("tools/call")) == 2
 
 

@@ -131,6 +131,56 @@ def test_a_server_that_dies_comes_back_once_and_no_call_is_repeated(tmp_path: Pa
     asyncio.run(run())
 
 
+def test_an_error_of_any_number_is_an_answer(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with started(tmp_path, "refuses") as it:
+            with pytest.raises(RequestFailed, match=r"Mcp error: -32000: rrr") as caught:
+                await it.call("refuses", "refuses")
+            assert caught.value.code == "McpError"
+            assert len(str(caught.value)) < 11_000
+            assert await it.call("refuses", "echo") == text("{}")
+            assert len(it.sent("initialize")) == 1
+
+    asyncio.run(run())
+
+
+def test_what_json_or_unicode_lack_does_not_cost_the_result(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with started(tmp_path, "inexact") as it:
+            assert await it.call("inexact", "inexact") == {
+                **text("a\N{REPLACEMENT CHARACTER}"),
+                "structuredContent": {"ratio": None},
+            }
+
+    asyncio.run(run())
+
+
+def test_an_answer_that_is_no_result_is_not_waited_for(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with started(tmp_path, "answers-nothing") as it:
+            with pytest.raises(RequestFailed, match="the server's answer is no valid one"):
+                await it.call("answers-nothing", "answers-nothing")
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "end"),
+    [
+        ("nosy", "MCP server `nosy` asked more than 1000 things at once"),
+        ("leaves", "MCP server `leaves` closed the connection"),
+    ],
+)
+def test_how_a_connection_ended_is_told(tmp_path: Path, behaviour: str, end: str) -> None:
+    async def run() -> None:
+        async with started(tmp_path, behaviour) as it:
+            with pytest.raises(RequestFailed) as lost:
+                await it.call(behaviour, behaviour)
+            assert (str(lost.value).splitlines()[0], lost.value.code) == (end, "ConnectionLost")
+
+    asyncio.run(run())
+
+
 def test_all_calls_that_ran_are_told_and_later_ones_wait(tmp_path: Path) -> None:
     async def run() -> None:
         async with started(tmp_path, "dies") as it:
@@ -273,6 +323,16 @@ def test_filters_take_the_servers_own_names(tmp_path: Path) -> None:
             tmp_path, "many", enabled_tools=names, disabled_tools=frozenset({"tool-2"})
         ) as it:
             assert list(it.servers.tools()) == ["mcp__many__tool-1"]
+
+    asyncio.run(run())
+
+
+def test_a_server_is_ended_before_anything_else_of_it_ran(tmp_path: Path) -> None:
+    async def run() -> None:
+        # The pipes and the process tell, by a warning, if they are left.
+        async with started(tmp_path, "fails", settle=False) as it:
+            pass
+        assert it.warnings == []
 
     asyncio.run(run())
 

@@ -67,6 +67,7 @@ async def started(
     *behaviours: str,
     elicitor: Elicitor | None = None,
     others: Sequence[ServerSettings] = (),
+    settle: bool = True,
     **settings: Any,
 ) -> AsyncGenerator[Started]:
     """Odd servers, each named for its behaviour, and any others."""
@@ -94,7 +95,8 @@ async def started(
     servers = McpServers([server(one) for one in (*odd, *others)])
     servers.start()
     try:
-        await servers.settled()
+        if settle:
+            await servers.settled()
         yield Started(servers, warnings, log)
     finally:
         await servers.aclose()

@@ -18,12 +18,24 @@ class HttpMcpServer:
     """Answer every POST with this status."""
     forget: bool = False
     """Know no session but new ones, until the next `initialize`."""
+    forgetful_answer: tuple[int, bytes] = (404, b"")
+    """What is said then."""
+    refuse_calls: int | None = None
+    """Answer every call of a tool with this status."""
     result_bytes: int = 0
     """Length of what `echo` adds to its answer."""
     requests: list[tuple[str, dict[str, str], str]] = field(
         default_factory=list[tuple[str, dict[str, str], str]]
     )
     """HTTP method, headers with names in lower case, and the method of the message."""
+
+    def refusal(self, method: str) -> tuple[int, bytes] | None:
+        """A status and a body."""
+        if self.refuse is not None:
+            return self.refuse, b""
+        if self.refuse_calls is not None and method == "tools/call":
+            return self.refuse_calls, b""
+        return self.forgetful_answer if self.forget else None
 
     def sent(self, method: str) -> list[dict[str, str]]:
         """The headers of the requests of one method, HTTP's or MCP's."""
@@ -43,10 +55,8 @@ def http_mcp_server(**settings: Any) -> Generator[HttpMcpServer]:
             self._note(method)
             if method == "initialize":
                 state.forget = False
-            if state.refuse is not None:
-                self._send(state.refuse, b"", "text/plain")
-            elif state.forget:
-                self._send(404, b"", "text/plain")
+            if (refusal := state.refusal(method)) is not None:
+                self._send(*refusal, "application/json")
             elif "id" not in body:
                 self._send(202, b"", "text/plain")
             else:

@@ -85,6 +85,7 @@ def test_nonsense_is_shown_as_it_is() -> None:
         input_text('"x"'),
     ]
     assert output({"content": 3}).content == (HEADER,)
+    assert output({"content": "bare"}).content == (HEADER, input_text("bare"))
     assert parts({"type": "text", "text": "\ud800"}) == [input_text("\ufffd")]
 
 

@@ -90,6 +90,31 @@ def call(message: Message) -> Message | None:
             return text(json.dumps(dict(os.environ)))
         case "fails":
             return {**text("no"), "isError": True}
+        case _:
+            return break_rules(message)
+
+
+def break_rules(message: Message) -> Message | None:
+    """Answer what other clients may never have minded."""
+    match message["params"]["name"]:
+        case "refuses":
+            # A number that servers take for any error, and the SDK for a connection that has ended.
+            send({"id": message["id"], "error": {"code": -32000, "message": "r" * MEGABYTE}})
+            return None
+        case "inexact":
+            return {**text("a\ud800"), "structuredContent": {"ratio": float("nan")}}
+        case "answers-nothing":
+            send({"id": message["id"], "result": None})
+            return None
+        case "nosy":
+            for number in range(5000):
+                send({"id": f"n{number}", "method": "ping"})
+            return text("done")
+        case "leaves":
+            # Its output ends, and it does not.
+            os.close(1)
+            threading.Event().wait()
+            return None
         case other:
             send({"id": message["id"], "error": {"code": -32602, "message": f"no tool {other}"}})
             return None
