@@ -4,14 +4,17 @@ Part of the composition root. It is imported, and anything of MCP is, where a se
 """
 
 import os
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from codex_py.config.config import Config
 from codex_py.config.mcp import McpServerConfig
+from codex_py.errors import ModelError
 from codex_py.mcp.server import McpServer
 from codex_py.mcp.servers import McpServers
 from codex_py.mcp.settings import HttpTransport, ServerSettings, StdioTransport, Transport
@@ -20,6 +23,7 @@ from codex_py.process.piped import PipedProcess, PipedProcesses
 from codex_py.protocol.elicitation import Elicitor
 from codex_py.protocol.mcp import McpServerStatus
 from codex_py.protocol.stream import ModelClient, Prompt, ResponseEvent
+from codex_py.protocol.tools import ToolSpec
 from codex_py.tools.mcp_catalogue import McpCatalogue
 
 if TYPE_CHECKING:
@@ -57,6 +61,7 @@ class SessionServers:
         authorize: Authorize = session_auth,
     ) -> None:
         self._configs = {name: c for name, c in config.mcp_servers.items() if c.enabled}
+        self._warn = warn
         self._processes = PipedProcesses()
         settings = (
             _settings(name, server, config.cwd, environment, authorize(config, name), warn)
@@ -85,7 +90,7 @@ class SessionServers:
 
     def offered_by(self, model: ModelClient, patience: Patience | None = None) -> ModelClient:
         """The model's client, whose requests wait for the servers and offer their tools."""
-        return _OfferingClient(model, self.servers, self._catalogue, patience or _waits)
+        return _OfferingClient(model, self.servers, self._catalogue, patience or _waits, self._warn)
 
     def tools(self) -> "Sequence[Tool[Any]]":
         """Tools of our own that concern all servers."""
@@ -115,13 +120,20 @@ class SessionServers:
 
 
 class _OfferingClient:
+    """Offers the tools of servers with every request that offers any.
+
+    A service that refuses the whole request for one of them is sent it again, without what it does not take.
+    """
+
     def __init__(
         self,
         model: ModelClient,
         servers: McpServers,
         catalogue: McpCatalogue,
         patience: Patience,
+        warn: Callable[[str], None],
     ) -> None:
+        self._warn = warn
         self._model = model
         self._patience = patience
         self._servers = servers
@@ -130,17 +142,48 @@ class _OfferingClient:
     @asynccontextmanager
     async def stream(self, prompt: Prompt) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
         # A request without tools, as the last one of a compaction, is to stay one.
-        if prompt.tools:
-            if self._servers.starting():
-                await self._patience(self._servers.starting, self._servers.settled())
-            else:
-                await self._servers.settled()
-            prompt = replace(prompt, tools=(*prompt.tools, *self._catalogue.specs()))
-        async with self._model.stream(prompt) as events:
-            yield events
+        if not prompt.tools:
+            async with self._model.stream(prompt) as events:
+                yield events
+            return
+        if self._servers.starting():
+            await self._patience(self._servers.starting, self._servers.settled())
+        else:
+            await self._servers.settled()
+        async with AsyncExitStack() as stack:
+            yield await self._open(prompt, stack)
+
+    async def _open(self, prompt: Prompt, stack: AsyncExitStack) -> AsyncIterator[ResponseEvent]:
+        while True:
+            tools = (*prompt.tools, *self._catalogue.specs())
+            stream = self._model.stream(replace(prompt, tools=tools))
+            try:
+                return await stack.enter_async_context(stream)
+            except ModelError as error:
+                name = _refused_tool(error, tools)
+                if name is None:
+                    raise
+                # Ends, for a tool that is refused twice is not there a third time.
+                remedy = self._catalogue.refuse(name)
+                self._warn(f"The service refuses the tool `{name}`, {remedy}: {error}")
 
     async def aclose(self) -> None:
         await self._model.aclose()
+
+
+def _refused_tool(error: ModelError, tools: Sequence[ToolSpec]) -> str | None:
+    """The tool of a server for which a service refuses a request: it names it, or its place in the list."""
+    if error.status not in {HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY}:
+        return None
+    message = str(error)
+    named = re.findall(r"mcp__[a-zA-Z0-9_-]+", message)
+    named += [
+        tools[int(place)].name
+        for place in re.findall(r"tools[.\[](\d{1,5})", message)
+        if int(place) < len(tools)
+    ]
+    offered = {spec.name for spec in tools if spec.name.startswith("mcp__")}
+    return next((name for name in named if name in offered), None)
 
 
 def _settings(

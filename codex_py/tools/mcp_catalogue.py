@@ -10,8 +10,9 @@ what is listed.
 import math
 import re
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from codex_py.mcp.servers import McpServers
 from codex_py.mcp.tools import ServerTool
@@ -26,6 +27,9 @@ from codex_py.tools.mcp_specs import (
 MAX_OFFERED: Final = 100
 MAX_OFFERED_BYTES: Final = 256 * 1024
 
+_Refused: TypeAlias = Literal["schema", "tool"]
+"""What a service does not take of a tool."""
+
 _WORD = re.compile(r"[^\W_]+")
 _NAME_WEIGHT = 3
 """A word of the name counts as that many of the description."""
@@ -38,6 +42,7 @@ class McpCatalogue:
     def __init__(self, servers: McpServers) -> None:
         self._servers = servers
         self._found: dict[str, None] = {}
+        self._refused: dict[str, _Refused] = {}
         self._known: object = None
         self._all: tuple[ToolSpec, ...] | None = ()
         self._index: _Index | None = None
@@ -48,8 +53,15 @@ class McpCatalogue:
         if self._all is not None:
             return (*resource_specs(), *self._all)
         tools = self._servers.tools()
-        found = (server_tool_spec(name, tools[name][1]) for name in self._found if name in tools)
+        found = self._specs({name: tools[name][1] for name in self._found if name in tools})
         return (*resource_specs(), search_spec(), *found)
+
+    def refuse(self, name: str) -> str:
+        """Offer a tool in a way that a service may not refuse again; what that is, for the user."""
+        is_new = name not in self._refused
+        self._refused[name] = "schema" if is_new else "tool"
+        self._known = None
+        return "its schema is now part of its description" if is_new else "it is left out"
 
     def search(self, query: str, limit: int) -> list[ToolSpec]:
         """The tools that fit best, the best first; they are offered from now on."""
@@ -61,13 +73,20 @@ class McpCatalogue:
         self._found.update(dict.fromkeys(names))
         return [server_tool_spec(name, tools[name][1]) for name in names]
 
+    def _specs(self, tools: Mapping[str, ServerTool]) -> tuple[ToolSpec, ...]:
+        return tuple(
+            server_tool_spec(name, tool, is_schema_text=name in self._refused)
+            for name, tool in tools.items()
+            if self._refused.get(name) != "tool"
+        )
+
     def _refresh(self) -> None:
         tools = self._servers.tools()
         if tools is self._known:
             return
         self._known, self._index, self._all = tools, None, None
         if len(tools) <= MAX_OFFERED:
-            specs = tuple(server_tool_spec(name, tool) for name, (_, tool) in tools.items())
+            specs = self._specs({name: tool for name, (_, tool) in tools.items()})
             if sum(len(spec.encoded()) for spec in specs) <= MAX_OFFERED_BYTES:
                 self._all = specs
 

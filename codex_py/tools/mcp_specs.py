@@ -11,8 +11,12 @@ MAX_DESCRIPTION_CHARS: Final = 8_000
 MAX_SCHEMA_BYTES: Final = 64 * 1024
 
 
-def server_tool_spec(name: str, tool: ServerTool) -> ToolSpec:
-    """The function of one tool. Its schema is the server's own, unless that is longer than 64 KB."""
+def server_tool_spec(name: str, tool: ServerTool, *, is_schema_text: bool = False) -> ToolSpec:
+    """The function of one tool. Its schema is the server's own, unless that is longer than 64 KB.
+
+    Args:
+        is_schema_text: put the schema into the description, for a service that does not take it.
+    """
     description = tool.description
     if len(description) > MAX_DESCRIPTION_CHARS:
         missing = len(description) - MAX_DESCRIPTION_CHARS
@@ -21,6 +25,9 @@ def server_tool_spec(name: str, tool: ServerTool) -> ToolSpec:
     if len(encode_json(schema)) > MAX_SCHEMA_BYTES:
         schema = {"type": "object"}
         description += "\n[The schema of the parameters is too long and was left out.]"
+    elif is_schema_text:
+        description += f"\nSchema of the parameters: {encode_json(schema).decode()}"
+        schema = {"type": "object"}
     # Services refuse a function whose schema lacks these; servers may leave them out.
     schema = {"type": "object", **schema}
     schema.setdefault("properties", {})

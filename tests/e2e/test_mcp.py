@@ -5,7 +5,14 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from codex_py.testing import ScriptedServer, ev_completed, ev_function_call, ev_message
+from codex_py.testing import (
+    RecordedRequest,
+    Reply,
+    ScriptedServer,
+    ev_completed,
+    ev_function_call,
+    ev_message,
+)
 from tests.support.lifeline import Lifeline
 from tests.support.mcp import odd_command
 from tests.support.program import Outcome, Workplace
@@ -82,6 +89,42 @@ def test_a_server_that_dies_in_a_call_costs_that_call(place: Workplace) -> None:
     assert (outcome.code, outcome.err) == (0, QUIET)
     assert outputs[0].startswith("[ERROR:ConnectionLost] tool call error: tool call failed for `d")
     assert outputs[1][1] == {"type": "input_text", "text": "{}"}
+
+
+def refusal(message: str) -> Reply:
+    error = {
+        "message": message,
+        "type": "invalid_request_error",
+        "param": "tools[9].parameters",
+        "code": "invalid_function_parameters",
+    }
+    return Reply(status=400, body=json.dumps({"error": error}).encode())
+
+
+def test_a_tool_that_the_service_refuses_costs_no_other(place: Workplace) -> None:
+    def fails(request: RecordedRequest) -> list[Any]:
+        tools = request.body["tools"]
+        return [tool for tool in tools if tool.get("name") == "mcp__fails__fails"]
+
+    refusals = [
+        refusal(f"Invalid schema for function 'mcp__fails__{n}': no") for n in ("fails",) * 2
+    ]
+    script = [refusals[0], calls("mcp__fails__echo"), refusals[1], DONE]
+    with ScriptedServer(script) as server:
+        outcome = run(place, server, "fails")
+        offered = [fails(request) for request in server.requests]
+    assert (outcome.code, outcome.messages, outcome.err) == (0, ["done"], QUIET)
+    schema: dict[str, Any] = {"type": "object", "properties": {}}
+    described = '\nSchema of the parameters: {"type":"object"}'
+    plain = {**offered[0][0], "description": described}
+    assert offered[0][0]["parameters"] == schema
+    assert offered[1:] == [[plain], [plain], []]
+    told = [item["message"] for item in outcome.items if item["type"] == "error"]
+    assert told == [
+        f"The service refuses the tool `mcp__fails__fails`, {remedy}: "
+        "Invalid schema for function 'mcp__fails__fails': no"
+        for remedy in ("its schema is now part of its description", "it is left out")
+    ]
 
 
 def test_of_thousands_of_tools_those_that_are_found_are_offered(place: Workplace) -> None:
