@@ -1,5 +1,6 @@
 """The streams of a server at an address. Source: MCP specification 2025-11-25, Streamable HTTP."""
 
+import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -8,8 +9,11 @@ from mcp.client._transport import TransportStreams
 from mcp.client.streamable_http import MCP_SESSION_ID, streamable_http_client
 
 from codex_py.mcp.settings import HttpTransport
+from codex_py.protocol.messages import decode_json, encode_json
 
 MAX_MESSAGE_BYTES = 32 * 1024 * 1024
+_EITHER_HEADER = 32
+"""For zlib: that of gzip or its own."""
 _CONNECT_TIMEOUT_S = 30.0
 # Between two pieces of a response. The requests have limits of their own.
 _READ_TIMEOUT_S = 3600.0
@@ -32,7 +36,7 @@ async def http_streams(
             on_status(response.status_code, MCP_SESSION_ID in response.request.headers)
 
     client = httpx2.AsyncClient(
-        headers=dict(transport.headers),
+        headers={"Accept-Encoding": "gzip, deflate", **transport.headers},
         timeout=httpx2.Timeout(_CONNECT_TIMEOUT_S, read=_READ_TIMEOUT_S),
         auth=transport.make_auth and transport.make_auth(on_login_problem),
         event_hooks={"response": [note_status, _bound]},
@@ -50,22 +54,59 @@ async def _bound(response: httpx2.Response) -> None:
     """Have a response fail that is one message and too long; the SDK bounds those that are streams."""
     if not response.headers.get("content-type", "").startswith("text/event-stream"):
         assert isinstance(response.stream, httpx2.AsyncByteStream)
-        response.stream = _BoundedStream(response.stream)
+        # The client would unpack it without a bound.
+        encoding = response.headers.pop("content-encoding", "identity")
+        response.stream = _BoundedStream(response.stream, encoding)
 
 
 class _BoundedStream(httpx2.AsyncByteStream):
-    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+    """One message, as a single chunk."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream, encoding: str) -> None:
         self._stream = stream
+        self._encoding = encoding
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        left = MAX_MESSAGE_BYTES
+        unpack = _unpacker(self._encoding)
+        message = bytearray()
         async for chunk in self._stream:
-            left -= len(chunk)
-            if left < 0:
+            message += unpack(chunk, MAX_MESSAGE_BYTES + 1 - len(message))
+            if len(message) > MAX_MESSAGE_BYTES:
                 raise httpx2.ReadError(
                     f"the server sent a message of more than {MAX_MESSAGE_BYTES >> 20} MB"
                 )
-            yield chunk
+        yield _in_unicode(bytes(message))
 
     async def aclose(self) -> None:
         await self._stream.aclose()
+
+
+def _unpacker(encoding: str) -> Callable[[bytes, int], bytes]:
+    """Takes a chunk, and how many bytes may come of it; of more, the rest is dropped."""
+    match encoding.strip().lower():
+        case "identity" | "":
+            return lambda chunk, _: chunk
+        case "gzip" | "x-gzip" | "deflate":
+            decompressor = zlib.decompressobj(zlib.MAX_WBITS | _EITHER_HEADER)
+        case other:
+            raise httpx2.DecodingError(f"the server answered in {other!r}, which was not asked for")
+
+    def unpack(chunk: bytes, max_bytes: int) -> bytes:
+        try:
+            return decompressor.decompress(chunk, max_bytes)
+        except zlib.error as error:
+            raise httpx2.DecodingError(
+                f"the server's answer can not be unpacked: {error}"
+            ) from error
+
+    return unpack
+
+
+def _in_unicode(message: bytes) -> bytes:
+    """JSON without lone surrogates, for which the SDK refuses the whole of it."""
+    if b"\\ud" not in message.lower():
+        return message
+    try:
+        return encode_json(decode_json(message))
+    except (ValueError, RecursionError):
+        return message

@@ -278,8 +278,9 @@ class McpServer:
                 self._failure = "protocol"
                 return str(error)[:_QUOTED_CHARS]
             case _:
-                self._failure = "protocol" if self._process else "unreachable"
-                verb = "failed" if self._process else "could not be reached"
+                was_reached = self._process is not None or self._up is not None
+                self._failure = "protocol" if was_reached else "unreachable"
+                verb = "failed" if was_reached else "could not be reached"
                 return f"{verb}: {error or type(error).__name__}"
 
     async def _list_tools(self, connection: "Connection") -> None:

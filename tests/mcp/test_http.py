@@ -1,4 +1,5 @@
 import asyncio
+import gzip
 import json
 from collections.abc import Generator
 from pathlib import Path
@@ -110,6 +111,46 @@ def test_a_server_that_keeps_no_session_is_not_asked_for_ever(tmp_path: Path) ->
     with http_mcp_server() as http:
         asyncio.run(run(http))
         assert len(http.sent("tools/call")) == 2
+
+
+def packed(data: bytes) -> bytes:
+    return gzip.compress(data, 1)
+
+
+def test_a_packed_answer_is_unpacked_and_may_have_text_that_is_no_unicode(tmp_path: Path) -> None:
+    async def run(url: str) -> None:
+        async with started(tmp_path, others=[server(url)]) as it:
+            result = await it.call("web", "echo")
+            assert result["content"] == [{"type": "text", "text": "\N{REPLACEMENT CHARACTER}"}]
+
+    def pack(data: bytes) -> bytes:
+        return packed(data.replace(b'"{}"', rb'"\ud800"'))
+
+    with http_mcp_server(pack=pack) as http:
+        asyncio.run(run(http.url))
+
+
+def test_a_packed_answer_is_bounded_as_what_it_is_unpacked(tmp_path: Path) -> None:
+    async def run(http: HttpMcpServer) -> None:
+        async with started(tmp_path, others=[server(http.url)]) as it:
+            http.result_bytes = 33 << 20
+            with pytest.raises(RequestFailed, match="sent a message of more than 32 MB"):
+                await it.call("web", "echo")
+
+    with http_mcp_server(pack=packed) as http:
+        asyncio.run(run(http))
+
+
+def test_what_can_not_be_unpacked_fails_at_once(tmp_path: Path) -> None:
+    async def run(url: str) -> None:
+        async with started(tmp_path, others=[server(url)]) as it:
+            assert it.warnings == [
+                "MCP server `web` could not be reached: the server's answer can not be unpacked: "
+                "Error -3 while decompressing data: incorrect header check"
+            ]
+
+    with http_mcp_server(pack=bytes) as http:
+        asyncio.run(run(http.url))
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -24,6 +24,8 @@ class HttpMcpServer:
     """Answer every call of a tool with this status."""
     result_bytes: int = 0
     """Length of what `echo` adds to its answer."""
+    pack: Callable[[bytes], bytes] | None = None
+    """Packs answers that are JSON; they claim to be `gzip` then."""
     requests: list[tuple[str, dict[str, str], str]] = field(
         default_factory=list[tuple[str, dict[str, str], str]]
     )
@@ -82,10 +84,13 @@ def http_mcp_server(**settings: Any) -> Generator[HttpMcpServer]:
             state.requests.append((self.command, headers, method))
 
         def _send(self, status: int, data: bytes, kind: str) -> None:
+            data = data if state.pack is None else state.pack(data)
             self.send_response(status)
             self.send_header("content-type", kind)
             self.send_header("content-length", str(len(data)))
             self.send_header("mcp-session-id", "s1")
+            if state.pack is not None:
+                self.send_header("content-encoding", "gzip")
             self.end_headers()
             self.wfile.write(data)
 
