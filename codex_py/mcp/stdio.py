@@ -27,7 +27,7 @@ from codex_py.mcp.process import ServerProcess
 _MAX_MESSAGE_BYTES = 32 * 1024 * 1024
 _SHOWN_CHARS = 200
 _MAX_OPEN_REQUESTS = 1_000
-"""Of the server's. Each takes memory until its answer is written."""
+"""Of the other side's. Each takes memory until its answer is written."""
 
 
 @asynccontextmanager
@@ -49,7 +49,7 @@ async def stdio_streams(
 
 
 class OpenRequests:
-    """How many requests of the server have no answer yet."""
+    """How many requests of the other side have no answer yet."""
 
     def __init__(self) -> None:
         self.count = 0

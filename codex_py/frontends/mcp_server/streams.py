@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 
 from codex_py.errors import CodexError
 from codex_py.frontends.streams import OutputStream
-from codex_py.mcp.stdio import IncomingMessages, OutgoingMessages
+from codex_py.mcp.stdio import IncomingMessages, OpenRequests, OutgoingMessages
 
 _MAX_MESSAGE_BYTES = 32 * 1024 * 1024
 _FLUSH_TIMEOUT_S = 1.0
@@ -36,7 +36,9 @@ async def standard_streams() -> AsyncGenerator[
         reader, reading = await _reader(stdin)
         leaving = asyncio.create_task(_end(reading, writer))
         try:
-            yield IncomingMessages(reader, _skipped, _ended), OutgoingMessages(writer), writer
+            open_requests = OpenRequests()
+            incoming = IncomingMessages(reader, open_requests, _skipped, _ended)
+            yield incoming, OutgoingMessages(writer, open_requests), writer
         finally:
             writer.close()
             # What was answered last should arrive, if anybody reads it.
