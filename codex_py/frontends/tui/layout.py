@@ -1,0 +1,68 @@
+"""What the last lines of the screen show: what is under way, the composer or a panel, and the status."""
+
+from typing import TYPE_CHECKING
+
+from prompt_toolkit.layout import AnyContainer, DynamicContainer, HSplit, Window
+from prompt_toolkit.layout.controls import FormattedTextControl
+from prompt_toolkit.styles import Style
+
+from codex_py.frontends.terminal import printable
+from codex_py.frontends.tui.fragments import Fragments
+from codex_py.frontends.tui.theme import Theme
+
+if TYPE_CHECKING:
+    from codex_py.frontends.tui.program import Terminal
+
+_LEAST_ROWS = 3
+"""Of what is under way, however low the screen is."""
+_OTHER_ROWS = 8
+"""What the rest takes, as a rule."""
+_STYLES = ("quiet", "accent", "error", "warning", "ok", "user")
+
+
+def program_layout(terminal: "Terminal") -> AnyContainer:
+    live = FormattedTextControl(lambda: _live(terminal))
+    below = FormattedTextControl(lambda: _below(terminal))
+    return HSplit(
+        [
+            Window(live, dont_extend_height=True),
+            DynamicContainer(lambda: terminal.panels.top or terminal.composer.container),
+            Window(below, height=1),
+        ]
+    )
+
+
+def program_style(theme: Theme) -> Style:
+    """The names of styles that fragments may have: `class:quiet`."""
+    return Style.from_dict({name: _ptk_style(theme.style(name)) for name in _STYLES})
+
+
+def _live(terminal: "Terminal") -> Fragments:
+    """What is under way, the line that says so, and an empty line above the composer."""
+    theme, conversation = terminal.theme, terminal.conversation
+    room = max(_LEAST_ROWS, terminal.screen.height - _OTHER_ROWS)
+    lines: list[Fragments] = []
+    if terminal.has_transcript:
+        lines += terminal.transcript.live(terminal.screen.width, room)
+    if working := terminal.status.working(theme):
+        lines += [[], working]
+    for waiting in (*conversation.steered, *conversation.queue):
+        text = printable(waiting.text.splitlines()[0])
+        lines.append([("class:quiet", f"  {theme.glyph('prompt')} {text}")])
+    lines += [[]]
+    return [fragment for line in lines for fragment in (*line, ("", "\n"))]
+
+
+def _below(terminal: "Terminal") -> Fragments:
+    if terminal.hinted:
+        return [("class:quiet", terminal.hinted)]
+    mode = terminal.composer.mode()
+    room = terminal.screen.width - sum(len(text) for _, text, *_ in mode)
+    return [*mode, *terminal.status.line(terminal.theme, room)]
+
+
+def _ptk_style(style: str) -> str:
+    """A style of the theme in prompt-toolkit's words."""
+    return " ".join(
+        word if word in {"bold", "dim", "underline"} else f"ansi{word}" for word in style.split()
+    )

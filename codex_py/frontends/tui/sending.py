@@ -1,0 +1,89 @@
+"""What the user sends off: a prompt, a command of the terminal, or one for the shell."""
+
+from typing import TYPE_CHECKING
+
+from codex_py.errors import CodexError
+from codex_py.frontends.tui.commands.registry import Command
+from codex_py.frontends.tui.composer import Submission
+
+if TYPE_CHECKING:
+    from codex_py.frontends.tui.program import Terminal
+
+
+class Sending:
+    """
+    Args:
+        first: the prompt of the command line; empty if there is none.
+    """
+
+    def __init__(self, terminal: "Terminal", first: str) -> None:
+        self._terminal = terminal
+        self._waiting: list[Submission] = [Submission(first)] if first else []
+        """Sent off before there was a session."""
+
+    def submitted(self, submission: Submission) -> None:
+        """The user has sent off what the composer held."""
+        terminal, line = self._terminal, submission.text
+        session = terminal.conversation.session
+        terminal.composer.history.add(line, "" if session is None else session.thread_id)
+        if line.startswith("!"):
+            self._run_shell(submission)
+        elif not line.startswith("/"):
+            self.send(submission)
+        elif (found := terminal.commands.find(line)) is not None:
+            self.run_command(*found)
+        elif (problem := terminal.commands.unknown(line)) is not None:
+            terminal.composer.set_text(line)
+            terminal.hint(problem)
+        else:
+            self.send(submission)
+
+    def send(self, submission: Submission) -> None:
+        """Have the model told, now or as soon as it can be."""
+        terminal = self._terminal
+        if terminal.conversation.session is None:
+            self._waiting.append(submission)
+            return
+        if not terminal.conversation.is_working:
+            terminal.progress.prompt(submission)
+        terminal.conversation.submit(submission, terminal.tasks)
+        terminal.screen.changed()
+
+    def send_waiting(self) -> None:
+        """There is a session now."""
+        waiting, self._waiting = self._waiting, []
+        for submission in waiting:
+            self.send(submission)
+
+    def give_back_waiting(self) -> None:
+        """There will be no session: what was to be sent is the composer's again."""
+        if waiting := self._waiting:
+            self._waiting = []
+            self._terminal.composer.restore(waiting)
+
+    def run_command(self, command: Command, argument: str) -> None:
+        terminal = self._terminal
+        if terminal.conversation.is_working and not command.while_working:
+            terminal.hint(f"/{command.name} has to wait for the end of the turn; Esc interrupts it")
+            return
+
+        async def work() -> None:
+            try:
+                await command.run(terminal, argument)
+            except CodexError as error:
+                terminal.transcript.error(str(error))
+
+        terminal.tasks.create_task(work())
+
+    def _run_shell(self, submission: Submission) -> None:
+        terminal = self._terminal
+        session, command = terminal.conversation.session, submission.text[1:].strip()
+        if session is None or not command or terminal.shell.is_running:
+            terminal.composer.restore([submission])
+            terminal.hint(
+                "a command is running; Esc stops it"
+                if terminal.shell.is_running
+                else "! runs a command of yours in your shell: !git status"
+            )
+        else:
+            terminal.start(terminal.shell.run(command, session.tell))
