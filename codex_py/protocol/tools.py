@@ -41,6 +41,8 @@ class McpPayload:
     server: str
     tool: str
     raw_arguments: str
+    is_custom: bool = False
+    """Called as a custom tool, and answered as one."""
 
 
 ToolPayload: TypeAlias = FunctionPayload | CustomPayload | LocalShellPayload | McpPayload

@@ -123,7 +123,9 @@ class ToolRouter:
             known = (s for s in self._mcp_servers if qualified.startswith(f"{s}__"))
             server = next(known, qualified.partition("__")[0])
         tool = qualified.removeprefix(server).lstrip("_")
-        return McpPayload(server, tool, raw) if server and tool else None
+        if not (server and tool):
+            return None
+        return McpPayload(server, tool, raw, is_custom=isinstance(payload, CustomPayload))
 
     def _resolve(self, call: ToolCall) -> tuple[Tool[Any], BaseModel]:
         """The tool of a call, and its arguments typed.
@@ -174,9 +176,11 @@ def output_item(
     if output.error_code is not None:
         text = f"[ERROR:{output.error_code}] {text}"
     value: Any = text if output.content is None else list(output.content)
-    if isinstance(call.payload, CustomPayload):
-        return CustomToolCallOutput(call_id=call.call_id, output=value)
-    return FunctionCallOutput(call_id=call.call_id, output=value)
+    match call.payload:
+        case CustomPayload() | McpPayload(is_custom=True):
+            return CustomToolCallOutput(call_id=call.call_id, output=value)
+        case _:
+            return FunctionCallOutput(call_id=call.call_id, output=value)
 
 
 def _flat_name(namespace: str | None, name: str) -> str:

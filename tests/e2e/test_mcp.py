@@ -10,6 +10,7 @@ from codex_py.testing import (
     Reply,
     ScriptedServer,
     ev_completed,
+    ev_custom_tool_call,
     ev_function_call,
     ev_message,
 )
@@ -89,6 +90,20 @@ def test_a_server_that_dies_in_a_call_costs_that_call(place: Workplace) -> None:
     assert (outcome.code, outcome.err) == (0, QUIET)
     assert outputs[0].startswith("[ERROR:ConnectionLost] tool call error: tool call failed for `d")
     assert outputs[1][1] == {"type": "input_text", "text": "{}"}
+
+
+def test_a_tool_that_is_called_as_a_custom_one_is_answered_as_one(place: Workplace) -> None:
+    events = [
+        *ev_custom_tool_call("call_0", "mcp__fails__echo", '{"a":1}'),
+        *ev_custom_tool_call("call_1", "mcp__fails__echo", "plain text"),
+    ]
+    with ScriptedServer([[*events, ev_completed()], DONE]) as server:
+        outcome = run(place, server, "fails")
+        answers = server.requests[1].input[-2:]
+    assert (outcome.code, outcome.messages, outcome.err) == (0, ["done"], QUIET)
+    assert [answer["type"] for answer in answers] == ["custom_tool_call_output"] * 2
+    assert answers[0]["output"][1]["text"] == '{"a": 1}'
+    assert answers[1]["output"].startswith("[ERROR:InvalidArgs] ")
 
 
 def refusal(message: str) -> Reply:

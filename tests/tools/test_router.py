@@ -125,7 +125,7 @@ def answer(item: dict[str, Any], router: ToolRouter = ROUTER) -> BaseModel:
         ),
         (
             custom("mcp__srv__do_it", "{}"),
-            ToolCall("mcp__srv__do_it", "c1", McpPayload("srv", "do_it", "{}")),
+            ToolCall("mcp__srv__do_it", "c1", McpPayload("srv", "do_it", "{}", is_custom=True)),
         ),
         (
             {
