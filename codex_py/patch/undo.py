@@ -130,6 +130,31 @@ def undone_by(entries: Sequence[Entry]) -> dict[int, int]:
     return undone
 
 
+def newest_undo(journal: Journal) -> int:
+    """The newest undo in the journal's working directory or below it that is still in force.
+
+    To undo it does the patch again, which is no undo.
+
+    Raises:
+        CodexError: there is none.
+    """
+    known, _ = entries(journal)
+    undone = undone_by(known)
+    undos: set[int] = set()
+    for entry in reversed(known):
+        if entry.undoes is not None and entry.undoes not in undos:
+            undos.add(entry.number)
+    for entry in known:
+        if (
+            entry.number in undos
+            and entry.number not in undone
+            and entry.state == State.COMMITTED
+            and Path(entry.cwd).is_relative_to(journal.cwd)
+        ):
+            return entry.number
+    raise CodexError("there is nothing to redo", code="nothing_to_redo")
+
+
 def entries(journal: Journal) -> tuple[list[Entry], list[int]]:
     """What the journal holds, without the contents, the newest first; and what of it is damaged."""
     found: list[Entry] = []

@@ -8,7 +8,7 @@ from codex_py.errors import CodexError, ExitCode, PatchError
 from codex_py.patch import change
 from codex_py.patch.apply import FileChangePlan
 from codex_py.patch.journal import Journal
-from codex_py.patch.undo import EditedSince, plan_undo
+from codex_py.patch.undo import EditedSince, newest_undo, plan_undo
 from tests.support.patching import patch, tree
 
 
@@ -52,6 +52,20 @@ def test_an_undo_brings_everything_back_and_undoing_that_does_it_again(journal: 
     # The patch is in force again, and can be undone once more.
     plan_undo(journal).commit()
     assert tree(root) == old
+
+
+def test_the_newest_undo_is_neither_one_taken_back_nor_one_of_another_folder(journal: Journal):
+    patch(journal, "*** Add File: a", "+1")
+    plan_undo(journal).commit()
+    assert newest_undo(journal) == 2
+    elsewhere = Journal(journal.cwd.parent / "home", journal.cwd.parent / "elsewhere")
+    with pytest.raises(CodexError, match="nothing to redo"):
+        newest_undo(elsewhere)
+    plan_undo(journal, 2).commit()
+    with pytest.raises(CodexError, match="nothing to redo"):
+        newest_undo(journal)
+    plan_undo(journal).commit()
+    assert newest_undo(journal) == 4
 
 
 @pytest.mark.parametrize("seed", range(40))

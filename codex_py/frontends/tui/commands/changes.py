@@ -3,10 +3,9 @@
 import asyncio
 from typing import TYPE_CHECKING
 
-from codex_py.errors import CodexError
 from codex_py.frontends.tui.commands.registry import Command
 from codex_py.patch.journal import Journal
-from codex_py.patch.undo import entries, plan_undo, undone_by
+from codex_py.patch.undo import newest_undo, plan_undo
 from codex_py.patching import changes_since_commit
 
 if TYPE_CHECKING:
@@ -26,14 +25,8 @@ async def _undo(terminal: "Terminal", _: str) -> None:
 
 
 async def _redo(terminal: "Terminal", _: str) -> None:
-    journal = _journal(terminal)
-    known, _unreadable = await asyncio.to_thread(entries, journal)
-    # The newest entry that takes another one back, and has not been taken back itself.
-    back = undone_by(known)
-    undoing = [entry for entry in known if entry.undoes is not None and entry.number not in back]
-    if not undoing:
-        raise CodexError("there is nothing to redo", code="nothing_to_redo")
-    await _take_back(terminal, max(entry.number for entry in undoing), "redo")
+    number = await asyncio.to_thread(newest_undo, _journal(terminal))
+    await _take_back(terminal, number, "redo")
 
 
 async def _take_back(terminal: "Terminal", number: int | None, what: str) -> None:
