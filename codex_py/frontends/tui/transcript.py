@@ -123,8 +123,7 @@ class Transcript:
             case CallDenied(tool, reason):
                 self._deny(tool, reason)
             case Error(message, retryable=True):
-                # What has come of the answer comes again.
-                self._end_message()
+                self._begin_message_again()
                 self._reasoning = ""
                 self._reconnecting = message
             case TurnStarted() | TurnCompleted() | TurnFailed():
@@ -267,6 +266,15 @@ class Transcript:
             cell = block_cell(block, self._theme, is_start=not self._has_begun)
             self.print(cell, space=block.is_first)
             self._has_begun = True
+
+    def _begin_message_again(self) -> None:
+        """What has come of the answer comes again: what is not printed yet is dropped."""
+        if self._has_begun:
+            self._end_message()
+            self.warning("The answer broke off here and comes again")
+        else:
+            self._blocks = Blocks()
+            self._streamed.clear()
 
     def _end_message(self) -> None:
         self._print_blocks(self._blocks.finish())

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 from codex_py.frontends.tui.theme import Theme
 from codex_py.protocol.events import (
     AgentMessage,
@@ -59,12 +61,21 @@ def test_an_answer_that_was_not_streamed_is_printed_whole() -> None:
     assert shown.lines == ["• All at once.", "", "• More."]
 
 
-def test_an_answer_that_comes_again_after_a_reconnect_is_one_of_its_own() -> None:
+def test_an_answer_that_comes_again_after_a_reconnect_is_shown_once() -> None:
     shown = Shown()
     shown.tell(MessageDelta("Half an ans"), Error("Reconnecting... 1/5", "stream", retryable=True))
     assert shown.live() == ["", "⚠ Reconnecting... 1/5"]
     shown.answer("Half an answer, whole.")
-    assert shown.lines == ["• Half an ans", "", "• Half an answer, whole."]
+    assert shown.lines == ["• Half an answer, whole."]
+    assert shown.live() == []
+
+
+def test_where_an_answer_that_is_printed_in_part_broke_off_is_told() -> None:
+    shown = Shown()
+    shown.tell(MessageDelta("One.\n\nTw"), Error("Reconnecting... 1/5", "stream", retryable=True))
+    shown.answer("One.\n\nTwo.")
+    cut_off = ["• One.", "", "  Tw", "", "⚠ The answer broke off here and comes again", ""]
+    assert shown.lines == [*cut_off, "• One.", "", "  Two."]
     assert shown.live() == []
 
 
@@ -110,8 +121,6 @@ def test_what_a_turn_leaves_unfinished_is_printed_at_its_end() -> None:
         TurnStarted(),
         MessageDelta("A beginn"),
         ReasoningSummaryDelta("Because", 0),
-        ItemStarted(running("1", "make")),
-        CommandOutputDelta("1", "half of it"),
         ItemStarted(FileChange(id="2", changes=[])),
         ItemStarted(call),
         McpToolCallProgress("3", "1/2"),
@@ -122,9 +131,6 @@ def test_what_a_turn_leaves_unfinished_is_printed_at_its_end() -> None:
         "",
         "• Because",
         "",
-        "• Ran make · failed",
-        "  └ half of it",
-        "",
         "✗ Failed to patch",
         "",
         "• Called docs.find()",
@@ -132,6 +138,18 @@ def test_what_a_turn_leaves_unfinished_is_printed_at_its_end() -> None:
         "■ Conversation interrupted - say what to do instead",
     ]
     assert shown.live() == []
+
+
+def test_a_command_that_goes_on_after_the_turn_is_shown_when_it_ends() -> None:
+    shown = Shown()
+    command = running("1", "serve")
+    shown.tell(TurnStarted(), ItemStarted(command), TurnCompleted(Usage()))
+    assert (shown.text, shown.live()) == ("", [])
+    shown.tell(CommandOutputDelta("1", "listening"))
+    assert shown.live() == []
+    output = {"aggregated_output": "listening\n", "exit_code": 0, "status": "completed"}
+    shown.complete(replace(command, **output))
+    assert shown.lines == ["• Ran serve", "  └ listening"]
 
 
 def test_a_plan_is_printed_at_every_change_and_not_at_its_end() -> None:
