@@ -1,4 +1,4 @@
-"""What runs unasked. Under `never`: Codex 0.169."""
+"""What runs unasked. Under `never`: Codex 0.169, but for what does no harm, which that lets run."""
 
 import pytest
 
