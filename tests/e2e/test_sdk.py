@@ -164,6 +164,8 @@ def test_streams_every_kind_of_item(sdk: Sdk, place: Workplace) -> None:
     events = result["events"]
     # The first can not end before the second has run; which end is seen first is open.
     events[5:7] = sorted(events[5:7], key=lambda event: event["item"]["id"])
+    # A field of ours, which the SDK hands on.
+    assert events[-1].pop("diff").startswith("diff --git a/")
     assert events == [
         {"type": "thread.started", "thread_id": result["threadId"]},
         {"type": "turn.started"},
