@@ -9,6 +9,7 @@ from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.layout import AnyContainer, BufferControl, Dimension, HSplit, VSplit, Window
 from prompt_toolkit.layout.controls import FormattedTextControl
+from prompt_toolkit.layout.processors import AfterInput
 from prompt_toolkit.utils import get_cwidth
 
 from codex_py.frontends.tui.fragments import Fragments
@@ -17,6 +18,7 @@ T = TypeVar("T")
 
 _ROWS = 8
 _PREVIEW_ROWS = 8
+_HINT = "type to search, Enter picks, Esc leaves"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +77,10 @@ class Picker(Generic[T]):
         self._searching: asyncio.Task[None] | None = None
         self._looking: asyncio.Task[None] | None = None
         self._typed = Buffer(multiline=False, on_text_changed=lambda _: self._ask(0))
-        control = BufferControl(self._typed, key_bindings=self._keys())
+        hint = AfterInput(lambda: "" if self._typed.text else _HINT, style="class:quiet")
+        control = BufferControl(self._typed, [hint], key_bindings=self._keys())
         parts: list[AnyContainer] = [
-            Window(FormattedTextControl([("bold", title)]), height=1),
+            Window(FormattedTextControl(lambda: [("bold", title), self._place()]), height=1),
             VSplit([Window(FormattedTextControl("  / "), width=4), Window(control, height=1)]),
             Window(
                 FormattedTextControl(self._list),
@@ -128,6 +131,11 @@ class Picker(Generic[T]):
         for task in (self._searching, self._looking):
             if task is not None:
                 task.cancel()
+
+    def _place(self) -> tuple[str, str]:
+        """Which row of how many is selected, if they are not all seen."""
+        count = len(self._rows)
+        return ("class:quiet", f"  {self._selected + 1} of {count}" if count > _ROWS else "")
 
     def _list(self) -> Fragments:
         if not self._rows:

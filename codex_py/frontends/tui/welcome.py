@@ -17,10 +17,14 @@ if TYPE_CHECKING:
 _NO_KEY = """\
 {problem}
 
- - With a key of OpenAI: leave with Ctrl-C, then  export OPENAI_API_KEY=sk-…
- - With a model on this machine:  codex-py --oss --local-provider ollama   (or lmstudio)
- - With another service: a [model_providers.NAME] table in {config}
- - Without any of them, to see how it works:  codex-py demo"""
+With a key, leave with Ctrl-D, set it, and start again.
+With a model on this machine (or lmstudio):
+    codex-py --oss --local-provider ollama
+With another service, a [model_providers.NAME] table in
+    {config}
+Without any of them, to see how it works:
+    codex-py demo"""
+"""Narrow enough for 60 columns: no command is broken."""
 
 
 async def settle_trust(terminal: "Terminal") -> bool:

@@ -39,10 +39,11 @@ def test_a_folder_that_is_trusted_can_be_written_and_is_not_asked_about_again(
 
 def test_without_a_key_the_first_run_says_what_can_be_done(start: Start) -> None:
     with ScriptedServer(ANSWER) as server:
-        program = start(server, MOCK_KEY="")
+        program = start(server, columns=60, MOCK_KEY="")
         program.wait_for("Missing environment variable: `MOCK_KEY`.")
         program.wait_for("codex-py demo")
-        assert "--oss --local-provider" in program.text
+        # No command is broken where it would be copied.
+        assert "    codex-py --oss --local-provider ollama" in program.lines
         program.wait_for(IDLE)
         program.press("c-d")
         assert program.wait() == 0
