@@ -174,21 +174,19 @@ class Terminal:
         """Show the program until the user leaves; the exit code."""
         self._leaving.listen()
         self.screen.print(self._greeting())
-        async with self.tasks:
-            opening = self.tasks.create_task(self.opening.begin())
-            try:
-                await self.screen.run()
-            except EOFError:
-                self._leaving.lost_terminal()
-            finally:
-                opening.cancel()
-                self.progress.close()
-                if (session := self.conversation.session) is not None:
-                    has_used = self.status.usage is not None
-                    self.farewell = how_to_resume(session, with_usage=has_used)
-                await self.shell.aclose()
-                await self.conversation.close()
-                self.composer.history.close()
+        try:
+            async with self.tasks:
+                opening = self.tasks.create_task(self.opening.begin())
+                try:
+                    await self.screen.run()
+                except EOFError:
+                    self._leaving.lost_terminal()
+                finally:
+                    opening.cancel()
+                    await self._close()
+        finally:
+            # One of the tasks may still have read it.
+            self.composer.history.close()
         return self._leaving.result()
 
     def leave(self, code: int = 0) -> None:
@@ -252,6 +250,13 @@ class Terminal:
         self.show_title()
         self.screen.changed()
 
+    def use_theme(self, theme: Theme) -> None:
+        """Look like this from now on; what has been printed stays as it is."""
+        self.theme = theme
+        self.renderer.theme = theme
+        self.screen.app.style = program_style(theme)
+        self.screen.changed()
+
     def show_title(self) -> None:
         """Name the window after what is going on."""
         title = self.status.title(self.theme)
@@ -274,6 +279,14 @@ class Terminal:
         """Say something below the composer until the next key."""
         self._hint = text
         self.screen.changed()
+
+    async def _close(self) -> None:
+        self.progress.close()
+        if (session := self.conversation.session) is not None:
+            has_used = self.status.usage is not None
+            self.farewell = how_to_resume(session, with_usage=has_used)
+        await self.shell.aclose()
+        await self.conversation.close()
 
     def _greeting(self) -> str:
         """Without rich, which is not loaded yet."""

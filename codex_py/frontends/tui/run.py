@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from prompt_toolkit.input import create_input
@@ -12,7 +11,7 @@ from codex_py.frontends.arguments import Arguments, TerminalTarget
 from codex_py.frontends.exec_config import load_terminal_config, working_directory
 from codex_py.frontends.streams import OutputStream
 from codex_py.frontends.tui.program import Terminal
-from codex_py.frontends.tui.theme import Theme, terminal_theme
+from codex_py.frontends.tui.theme import terminal_theme
 from codex_py.frontends.tui.writer import TerminalWriter
 
 _DRAIN_S = 1.0
@@ -49,7 +48,7 @@ async def _run(
         environment,
         add_dirs=add_dirs,
         reload=load,
-        theme=_theme(config, environment),
+        theme=terminal_theme(environment, config.values.get("tui", {}).get("theme")),
         writer=writer,
         keyboard=create_input(),
     )
@@ -61,10 +60,3 @@ async def _run(
     if code == 0 and terminal.farewell:
         OutputStream(1).write_text(terminal.farewell)
     return code
-
-
-def _theme(config: Config, environment: Mapping[str, str]) -> Theme:
-    theme = terminal_theme(environment)
-    # Codex has names of palettes there, which say nothing here.
-    wanted = config.values.get("tui", {}).get("theme")
-    return replace(theme, background=wanted) if wanted in {"dark", "light"} else theme

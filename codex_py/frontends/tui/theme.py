@@ -97,13 +97,18 @@ class Theme:
         return _GLYPHS[name][not self.unicode]
 
 
-def terminal_theme(environment: Mapping[str, str]) -> Theme:
-    """What the environment says of the terminal."""
+def terminal_theme(environment: Mapping[str, str], wanted: object = None) -> Theme:
+    """What the environment says of the terminal.
+
+    Args:
+        wanted: `tui.theme`, of which `dark` and `light` count: Codex has names of palettes there, which
+            say nothing here.
+    """
     dumb = environment.get("TERM", "") in {"", "dumb"}
     return Theme(
         color=not environment.get("NO_COLOR") and not dumb,
         unicode=_has_unicode(environment),
-        background=_background(environment),
+        background=_background(environment, wanted),
         color_system=_color_system(environment),
         dumb=dumb,
     )
@@ -117,7 +122,9 @@ def _has_unicode(environment: Mapping[str, str]) -> bool:
     return False
 
 
-def _background(environment: Mapping[str, str]) -> Literal["dark", "light"]:
+def _background(environment: Mapping[str, str], wanted: object) -> Literal["dark", "light"]:
+    if isinstance(wanted, str) and (wanted == "dark" or wanted == "light"):
+        return wanted
     # `COLORFGBG` is `foreground;background`, by the numbers of the palette: 7 and 15 are whites.
     last = environment.get("COLORFGBG", "").rpartition(";")[2]
     return "light" if last in {"7", "15"} else "dark"

@@ -22,6 +22,7 @@ from codex_py.frontends.tui.cells.notice import (
 )
 from codex_py.frontends.tui.cells.patch import diff_cell
 from codex_py.frontends.tui.render import Fragments, Renderer
+from codex_py.frontends.tui.theme import Theme
 from codex_py.protocol.events import (
     AgentMessage,
     CallDenied,
@@ -82,7 +83,6 @@ class Transcript:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._renderer = renderer
-        self._theme = renderer.theme
         self._print_lines = print_lines
         self._changed = changed
         self._width = width
@@ -101,8 +101,8 @@ class Transcript:
         """The end of what each has printed, or said last."""
         self._reconnecting: str | None = None
         self._turn_began: float | None = None
-        self._drawn: tuple[tuple[int, int, int], list[Fragments]] | None = None
-        """The rows of the last frame, with what they depend on: width, height and the second."""
+        self._drawn: tuple[tuple[int, int, int, Theme], list[Fragments]] | None = None
+        """The rows of the last frame, with what they depend on: width, height, the second, the theme."""
 
     def __call__(self, event: Event) -> None:
         match event:
@@ -131,6 +131,10 @@ class Transcript:
             case _:
                 return
         self._redraw()
+
+    @property
+    def _theme(self) -> Theme:
+        return self._renderer.theme
 
     def user(self, text: str, images: Sequence[str] = ()) -> None:
         self.print(user_cell(text, self._theme, images=images))
@@ -174,7 +178,7 @@ class Transcript:
     def live(self, width: int, max_rows: int) -> list[Fragments]:
         """The rows of what may still change; of what is too tall, the ones that matter."""
         # The age of what runs is shown in seconds, so that a frame holds for one.
-        key = (width, max_rows, int(self._clock()) if self._running else 0)
+        key = (width, max_rows, int(self._clock()) if self._running else 0, self._theme)
         if self._drawn is None or self._drawn[0] != key:
             self._drawn = key, self._live_rows(width, max_rows)
         return self._drawn[1]
@@ -307,14 +311,9 @@ class Transcript:
             self.print(reasoning_cell(self._reasoning, self._theme))
         self._reasoning = ""
         for item, _ in self._running.values():
-            match item:
-                case CommandExecution():
-                    output = self._output.get(item.id, "")
-                    self._show(replace(item, status="failed", aggregated_output=output))
-                case FileChange() | McpToolCall():
-                    self._show(replace(item, status="failed"))
-                case _:
-                    pass
+            # Commands go on in the background, and are shown when they end.
+            if isinstance(item, FileChange | McpToolCall):
+                self._show(replace(item, status="failed"))
         self._running.clear()
         self._output.clear()
 

@@ -27,8 +27,9 @@ class Shown:
         self.parts: list[str] = []
         self.time_s = 1000.0
         self.width = width
+        self.renderer = Renderer(theme)
         self.transcript = Transcript(
-            Renderer(theme),
+            self.renderer,
             print_lines=self.parts.append,
             changed=lambda: None,
             width=lambda: self.width,

@@ -15,6 +15,7 @@ from codex_py.frontends.tui.cells.command import script_of
 from codex_py.frontends.tui.commands.registry import Command
 from codex_py.frontends.tui.picker import Picker, Row, rows_with
 from codex_py.frontends.tui.status import duration
+from codex_py.frontends.tui.theme import terminal_theme
 from codex_py.protocol.approval import ApprovalPolicy, SandboxMode
 from codex_py.turn_settings import known_models
 
@@ -176,7 +177,8 @@ async def _theme(terminal: "Terminal", argument: str) -> None:
     if name not in _THEMES:
         raise CodexError(f"write /theme {' or /theme '.join(_THEMES)}", code="usage")
     await asyncio.to_thread(_save_theme, terminal.config.home, name)
-    terminal.transcript.notice(f"Colours for a {name} background, from the next start on.")
+    terminal.use_theme(terminal_theme(terminal.environment, name))
+    terminal.transcript.notice(f"Colours for a {terminal.theme.background} background.")
 
 
 def _save_theme(home: Path, name: str) -> None:
