@@ -12,6 +12,7 @@ from codex_py.config.config import Config
 from codex_py.errors import CodexError
 from codex_py.frontends.arguments import TerminalTarget
 from codex_py.frontends.tui.patience import Patience
+from codex_py.frontends.tui.theme import Theme
 
 if TYPE_CHECKING:
     # The first frame does not need it.
@@ -27,6 +28,8 @@ _LATER: Final = (
     "codex_py.frontends.tui.commands.custom",
 )
 """What a session needs, and the first frame does not."""
+_REHEARSED: Final = "A `word`:\n\n```python\nx = 1\n```\n\n| a | b |\n|---|---|\n| c | d |\n"
+"""To render it loads what most answers need: the parser, a lexer, tables."""
 
 
 class Opening:
@@ -124,8 +127,18 @@ class Opening:
         """Read what is in the files of the user and of the project, in threads."""
         await self.find_branch()
         await self._terminal.composer.begin(self._terminal.config)
+        # The first answer would have to wait for it, and what is typed meanwhile as well.
+        await asyncio.to_thread(_rehearse, self._terminal.theme)
 
 
 def _load(modules: tuple[str, ...]) -> None:
     for name in modules:
         import_module(name)
+
+
+def _rehearse(theme: Theme) -> None:
+    """Render a short answer for nobody."""
+    from codex_py.frontends.tui.markdown import markdown  # noqa: PLC0415
+    from codex_py.frontends.tui.render import Renderer  # noqa: PLC0415
+
+    Renderer(theme).text(markdown(_REHEARSED, theme), 80)
