@@ -43,7 +43,7 @@ def test_without_a_key_the_first_run_says_what_can_be_done(start: Start) -> None
         program.wait_for("Missing environment variable: `MOCK_KEY`.")
         program.wait_for("codex-py demo")
         # No command is broken where it would be copied.
-        assert "    codex-py --oss --local-provider ollama" in program.lines
+        assert "      codex-py --oss --local-provider ollama" in program.lines
         program.wait_for(IDLE)
         program.press("c-d")
         assert program.wait() == 0
