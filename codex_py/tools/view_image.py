@@ -46,14 +46,16 @@ def _read(path: Path) -> bytes:
             raise ToolError(f"image path `{path}` is not a file", code="EISDIR")
         with path.open("rb") as stream:
             data = stream.read(MAX_IMAGE_BYTES + 1)
-    except (OSError, ValueError) as error:
-        number = error.errno if isinstance(error, OSError) else None
-        cause = (
-            f"{error.strerror} (os error {number})" if isinstance(error, OSError) else str(error)
-        )
+    except OSError as error:
+        number = error.errno or 0
         raise ToolError(
-            f"unable to locate image at `{path}`: {cause}",
-            code=errno.errorcode.get(number or 0, "InvalidArgs"),
+            f"unable to locate image at `{path}`: {error.strerror} (os error {number})",
+            code=errno.errorcode.get(number, "InvalidArgs"),
+        ) from error
+    except ValueError as error:
+        # A NUL or a lone surrogate; what Python says of them depends on its version.
+        raise ToolError(
+            f"unable to locate image at `{path}`: no file can have this name", code="InvalidArgs"
         ) from error
     if len(data) > MAX_IMAGE_BYTES:
         limit = MAX_IMAGE_BYTES // 1024 // 1024
