@@ -24,6 +24,7 @@ from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import BaseStyle
 
+from codex_py.frontends.tui.finished import Finished
 from codex_py.frontends.tui.reflow import Frame, frame_of
 from codex_py.frontends.tui.theme import Theme, terminal_size
 from codex_py.frontends.tui.writer import TerminalWriter
@@ -82,7 +83,7 @@ class Screen:
         self._dumb = theme.dumb
         self._reflows = reflows
         self._drawn: Frame | None = None
-        self._finished: list[str] = []
+        self._finished = Finished()
         self._timer: asyncio.TimerHandle | None = None
         self._is_paused = False
         self._output = (_DumbOutput if theme.dumb else _Output)(
@@ -148,7 +149,7 @@ class Screen:
 
     def print(self, text: str) -> None:
         """Add lines for good. They have their newlines, and sequences for colours alone."""
-        self._finished.append(text)
+        self._finished.add(text)
         self.changed()
 
     def changed(self) -> None:
@@ -263,8 +264,7 @@ class Screen:
 
     def _write_finished(self) -> None:
         if self._finished:
-            self._output.write_raw("".join(self._finished).replace("\n", "\r\n"))
-            self._finished.clear()
+            self._output.write_raw(self._finished.take().replace("\n", "\r\n"))
 
     def _shrink(self) -> None:
         """Let go of lines that are not needed any more: prompt-toolkit keeps the height it once had."""
