@@ -4,8 +4,10 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import Generic, Protocol, TypeVar
 
+from prompt_toolkit.application import get_app
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
@@ -19,6 +21,7 @@ T = TypeVar("T")
 PAUSE_S = 0.6
 """Who types faster than this is writing, and has not seen the question yet."""
 _FIELD_ROWS = 6
+_MARGIN = len("> 1. ")
 
 
 class Panel(Protocol[T]):
@@ -84,11 +87,13 @@ class Choice(Generic[T]):
 
     def _text(self) -> Fragments:
         question = self._question() if callable(self._question) else self._question
+        columns = get_app().output.get_size().columns
         text: Fragments = [*question, ("", "\n")]
         for n, option in enumerate(self._options):
             mark, style = ("> ", "bold") if n == self._selected else ("  ", "")
             key = f" ({option.key})" if option.key else ""
-            text.append((style, f"\n{mark}{n + 1}. {option.label}{key}"))
+            rows = wrap(option.label + key, max(columns - _MARGIN, 1), break_on_hyphens=False)
+            text.append((style, f"\n{mark}{n + 1}. " + f"\n{' ' * _MARGIN}".join(rows)))
         return text
 
     def _keys(self) -> KeyBindings:
