@@ -15,7 +15,7 @@ from scripts.benchmarks.figures import HEADING, rows
 from scripts.benchmarks.samples import Benchmark, Sample
 from scripts.benchmarks.sandbox import sandbox
 from scripts.benchmarks.server import BenchmarkServer
-from scripts.benchmarks.terminal import terminal
+from scripts.benchmarks.terminal import terminal, terminal_start
 
 _ROOT = Path(__file__).resolve().parents[2]
 
@@ -31,6 +31,7 @@ _BENCHMARKS: dict[str, tuple[Benchmark, int]] = {
     "many": (samples.many, 5),
     "sandbox": (sandbox, 20),
     "terminal": (terminal, 3),
+    "terminal-start": (terminal_start, 10),
     "patch": (patches.patch, 5),
     "patch-worst": (patches.worst, 5),
 }

@@ -48,6 +48,7 @@ FIGURES = {
         Figure(name="resume", what="20 MB session to first request", unit="ms", of_peer=1.0),
         Figure(name="many", what="20 `exec` at once", unit="s", of_peer=0.75),
         Figure(name="terminal", what="CPU, 100 kB in a terminal", unit="s", of_peer=1.0),
+        Figure(name="terminal start", what="start to first prompt", unit="ms", at_most=250),
         Figure(name="version", what="--version", unit="ms", at_most=40),
         *(
             Figure(name=f"sandbox, {rung}", what="`true`, more than without", unit="ms", at_most=15)

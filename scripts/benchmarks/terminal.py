@@ -8,6 +8,8 @@ import subprocess
 import termios
 import threading
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from fcntl import ioctl
 
 from codex_py.testing import (
@@ -26,6 +28,8 @@ from scripts.benchmarks.server import BenchmarkServer
 _ANSWER_BYTES = 100_000
 _DELTAS = 5_000
 _DELTA_S = 0.002
+_COMPOSER = "\u203a".encode()
+"""Stands before what is typed."""
 _END = "Worked"
 """Begins the line that says how long the turn took."""
 _MODEL = "mock-model"
@@ -71,12 +75,28 @@ def merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
 
 
 def terminal(server: BenchmarkServer, agent: Agent) -> Sample:
+    with _trusted_place(server) as place:
+        return {"terminal": _cpu_s(agent, place)}
+
+
+def terminal_start(server: BenchmarkServer, agent: Agent) -> Sample:
+    """From the start of the program until something can be typed into."""
+    with _trusted_place(server) as place:
+        started_s = time.monotonic()
+        with _in_terminal(agent, place) as (_, master):
+            _read_until(master, _COMPOSER, started_s + _DEADLINE_S, quiet_s=0)
+            shown_s = time.monotonic()
+    return {"terminal start": (shown_s - started_s) * 1_000}
+
+
+@contextmanager
+def _trusted_place(server: BenchmarkServer) -> Generator[Place]:
     with fresh_place(server.play(_conversation)) as place:
         config = place.home / "config.toml"
         text = config.read_text(encoding="utf-8").replace("gpt-5.5", _MODEL)
         text += f'[projects."{place.repository}"]\ntrust_level = "trusted"\n'
         config.write_text(text, encoding="utf-8")
-        return {"terminal": _cpu_s(agent, place)}
+        yield place
 
 
 def _conversation() -> list[Reply]:
@@ -111,6 +131,28 @@ def _release(pauses: list[Pause]) -> None:
 
 def _cpu_s(agent: Agent, place: Place) -> float:
     """Processor time of the whole program, with that of its children."""
+    deadline = time.monotonic() + _DEADLINE_S
+    with _in_terminal(agent, place) as (process, master):
+        _read_until(master, _MODEL.encode(), deadline)
+        os.write(master, PROMPT.encode())
+        _read_until(master, PROMPT.split()[-1].encode(), deadline)
+        os.write(master, b"\r")
+        _read_until(master, _END.encode(), deadline)
+        os.write(master, b"\x04")
+        while process.returncode is None:
+            _read(master, 0.05)
+            pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+            if pid:
+                process.returncode = os.waitstatus_to_exitcode(status)
+                return usage.ru_utime + usage.ru_stime
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"{agent.program} does not end")
+        raise RuntimeError(f"{agent.program} ended at once")
+
+
+@contextmanager
+def _in_terminal(agent: Agent, place: Place) -> Generator[tuple[subprocess.Popen[bytes], int]]:
+    """The program, and the other end of its terminal; it is killed at the end, unless it has ended."""
     options = ["-s", "danger-full-access"]
     if agent.name == "peer":
         # Its work would be done by a process that is not its child.
@@ -127,23 +169,8 @@ def _cpu_s(agent: Agent, place: Place) -> float:
         start_new_session=True,
     )
     os.close(slave)
-    deadline = time.monotonic() + _DEADLINE_S
     try:
-        _read_until(master, _MODEL.encode(), deadline)
-        os.write(master, PROMPT.encode())
-        _read_until(master, PROMPT.split()[-1].encode(), deadline)
-        os.write(master, b"\r")
-        _read_until(master, _END.encode(), deadline)
-        os.write(master, b"\x04")
-        while process.returncode is None:
-            _read(master, 0.05)
-            pid, status, usage = os.wait4(process.pid, os.WNOHANG)
-            if pid:
-                process.returncode = os.waitstatus_to_exitcode(status)
-                return usage.ru_utime + usage.ru_stime
-            if time.monotonic() > deadline:
-                raise RuntimeError(f"{agent.program} does not end")
-        raise RuntimeError(f"{agent.program} ended at once")
+        yield process, master
     finally:
         if process.returncode is None:
             os.killpg(process.pid, signal.SIGKILL)
@@ -151,12 +178,12 @@ def _cpu_s(agent: Agent, place: Place) -> float:
         os.close(master)
 
 
-def _read_until(master: int, text: bytes, deadline: float) -> None:
-    """Until the text has been written, and nothing is any more."""
+def _read_until(master: int, text: bytes, deadline: float, *, quiet_s: float = _QUIET_S) -> None:
+    """Until the text has been written, and nothing is any more for so long, which may be 0."""
     seen = b""
     while True:
-        data = _read(master, _QUIET_S)
-        if not data and text in seen:
+        data = _read(master, quiet_s or _QUIET_S)
+        if text in seen + data and not (data and quiet_s):
             return
         seen = (seen[-100:] if text not in seen else text) + data
         if time.monotonic() > deadline:
