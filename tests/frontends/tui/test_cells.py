@@ -265,3 +265,11 @@ def test_cells_look_as_they_did(show: Callable[[Shown], None]) -> None:
 )
 def test_the_shell_is_no_part_of_the_command(command: str, script: str) -> None:
     assert script_of(command) == script
+
+
+def test_a_file_outside_of_the_folder_keeps_its_first_slash() -> None:
+    shown = Shown()
+    diff = "diff --git a/opt/x b/opt/x\nnew file mode 100644\n--- /dev/null\n+++ b/opt/x\n@@ -0,0 +1 @@\n+1\n"
+    change = Change(path="/opt/x", kind="add")
+    shown.complete(FileChange(id="1", changes=[change], status="completed", diff=diff))
+    assert shown.lines == ["• Added /opt/x (+1 -0)", "  1 +1"]

@@ -52,6 +52,11 @@ def diff_cell(
     if len(diff) > _MOST_READ:
         rest = f"  {theme.glyph('more')} +{len(diff) - _MOST_READ:,} characters"
         unread.append(Text(rest, theme.style("quiet")))
+    named = {change.path for change in changes}
+    for file in files:
+        # A diff names a file that lies outside of the folder without its first slash.
+        if f"/{file.path}" in named:
+            file.path = f"/{file.path}"
     if not files:
         files = [ShownFile(change.path, _KINDS[change.kind]) for change in changes]
     most = _MOST_LINES if fold else _MOST_LINES_IN_ALL
