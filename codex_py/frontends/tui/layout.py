@@ -18,6 +18,7 @@ _LEAST_ROWS = 3
 _OTHER_ROWS = 8
 """What the rest takes, as a rule."""
 _STYLES = ("quiet", "accent", "error", "warning", "ok", "user")
+_QUEUED = "  (after the turn; Alt-Up takes it back)"
 
 
 def program_layout(terminal: "Terminal") -> AnyContainer:
@@ -46,9 +47,10 @@ def _live(terminal: "Terminal") -> Fragments:
         lines += terminal.transcript.live(terminal.screen.width, room)
     if working := terminal.status.working(theme):
         lines += [[], working]
-    for waiting in (*conversation.steered, *conversation.queue):
+    notes = ["" for _ in conversation.steered] + [_QUEUED for _ in conversation.queue]
+    for waiting, note in zip((*conversation.steered, *conversation.queue), notes, strict=True):
         text = printable(waiting.text.splitlines()[0])
-        lines.append([("class:quiet", f"  {theme.glyph('prompt')} {text}")])
+        lines.append([("class:quiet", f"  {theme.glyph('prompt')} {text}{note}")])
     lines += [[]]
     return [fragment for line in lines for fragment in (*line, ("", "\n"))]
 

@@ -1,6 +1,7 @@
 """Commands for what has been changed in the files."""
 
 import asyncio
+import os
 from typing import TYPE_CHECKING
 
 from codex_py.frontends.tui.commands.registry import Command
@@ -21,24 +22,26 @@ async def _diff(terminal: "Terminal", _: str) -> None:
 
 
 async def _undo(terminal: "Terminal", _: str) -> None:
-    await _take_back(terminal, None, "undo")
+    await _take_back(terminal, None, "Undid")
 
 
 async def _redo(terminal: "Terminal", _: str) -> None:
     number = await asyncio.to_thread(newest_undo, _journal(terminal))
-    await _take_back(terminal, number, "redo")
+    await _take_back(terminal, number, "Made again")
 
 
-async def _take_back(terminal: "Terminal", number: int | None, what: str) -> None:
+async def _take_back(terminal: "Terminal", number: int | None, done: str) -> None:
     def work() -> str:
         journal = _journal(terminal)
         journal.recover()
         plan = plan_undo(journal, number)
         plan.commit()
-        return ", ".join(str(change.path) for change in plan.changes)
+        return ", ".join(
+            os.path.relpath(change.path, terminal.config.cwd) for change in plan.changes
+        )
 
     paths = await asyncio.to_thread(work)
-    terminal.transcript.notice(f"{what.capitalize()}: {paths}")
+    terminal.transcript.notice(f"{done} the patch of {paths}")
 
 
 def _journal(terminal: "Terminal") -> Journal:
