@@ -3,9 +3,14 @@
 TOP = """\
 A streaming coding agent for the terminal and for CI, compatible with Codex.
 
-Usage: codex-py [OPTIONS] COMMAND [ARGS]
+Usage: codex-py [OPTIONS] [PROMPT]
+       codex-py [OPTIONS] COMMAND [ARGS]
+
+Without a command it is the interactive terminal, which begins with PROMPT.
 
 Commands:
+  resume [SESSION]    Go on with an earlier session in the terminal; --last: the newest
+  fork [SESSION]      Go on with a copy of one
   exec, e             Work on one prompt without asking anything, and exit
   exec resume         Go on with an earlier session
   apply, a [FILE]     Apply a patch: an envelope or a unified diff
@@ -23,7 +28,9 @@ Options:
   -h, --help          Print help
   -V, --version       Print the version
 
-The options of `exec` may also stand before it: `codex-py -m MODEL exec PROMPT`.
+The terminal takes the options of `exec` that say what to work with: -m, -c, -p, -s,
+-a POLICY, -C, --add-dir, --trust, --oss. They may stand before a command too:
+`codex-py -m MODEL exec PROMPT`.
 """
 
 EXEC = """\
