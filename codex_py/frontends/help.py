@@ -9,7 +9,7 @@ Usage: codex-py [OPTIONS] [PROMPT]
 Without a command it is the interactive terminal, which begins with PROMPT.
 
 Commands:
-  resume [SESSION]    Go on with an earlier session in the terminal; --last: the newest
+  resume [SESSION]    Go on with an earlier session in the terminal, or --last
   fork [SESSION]      Go on with a copy of one
   exec, e             Work on one prompt without asking anything, and exit
   exec resume         Go on with an earlier session
