@@ -28,9 +28,9 @@ Options:
   -h, --help          Print help
   -V, --version       Print the version
 
-The terminal takes the options of `exec` that say what to work with: -m, -c, -p, -s,
--a POLICY, -C, --add-dir, --trust, --oss. They may stand before a command too:
-`codex-py -m MODEL exec PROMPT`.
+The terminal takes the options of `exec` that say what to work with: -m, -c, -p,
+-s, -a POLICY, -C, --add-dir, --trust, --oss. They may stand before a command
+too: `codex-py -m MODEL exec PROMPT`.
 """
 
 EXEC = """\
