@@ -167,6 +167,8 @@ def test_it_stops_for_the_shell_and_goes_on_where_it_was(place: Workplace) -> No
         program.type("Tw")
         program.press("c-z")
         program.wait_for("Stopped")
+        # What is typed before its prompt is shown before it.
+        program.wait_until(lambda: program.lines[-1] == "sh>", what="the prompt of the shell")
         assert modes_left_on(program.raw)["2004"] is False
         assert modes_left_on(program.raw)["1004"] is False
         program.type("echo $((20 + 3))\r")
