@@ -282,5 +282,5 @@ def test_ctrl_l_begins_at_the_top_and_loses_nothing(start: Start, columns: int) 
         program.press("c-l")
         program.wait_until(lambda: "Done." not in program.text)
         program.wait_for("Ask codex-py")
-        assert program.cursor[1] <= 2
+        program.wait_until(lambda: program.cursor[1] <= 2, what="the top")
         assert any("Done." in line for line in program.scrollback)
