@@ -7,7 +7,7 @@ import codex_py
 PACKAGE = Path(codex_py.__file__).parent
 
 LAYERS = [
-    {"errors", "instructions", "programs", "protocol"},
+    {"errors", "instructions", "ordinary_files", "programs", "protocol"},
     {"model", "patch", "process", "sandbox", "rollout", "config", "execpolicy", "mcp"},
     {"tools"},
     {"core"},
@@ -28,11 +28,12 @@ LAYERS = [
 ]
 """Each imports what is before it, and no sibling but those of the first and the last two layers."""
 
-CORE_MAY_IMPORT = {"errors", "protocol", "instructions", "core"}
+CORE_MAY_IMPORT = {"errors", "protocol", "instructions", "ordinary_files", "core"}
 FRONTENDS_MAY_IMPORT = {
     *("app", "patching", "core", "protocol", "config", "errors", "instructions", "frontends"),
     *("mcp_login", "mcp_servers", "model_access", "turn_settings"),
     *("patch", "sandbox", "execpolicy", "rollout", "process", "programs", "mcp"),
+    "ordinary_files",
 }
 """Those of the last line, because they are used without a session too."""
 

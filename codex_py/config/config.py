@@ -175,8 +175,11 @@ def load_config(
         return value
 
     def text_of(key: str) -> str | None:
-        path = get(key)
-        return None if path is None else read_required_text(Path(path), key)
+        layer = next((layer for layer in layers.layers if key in layer.values), None)
+        if layer is None:
+            return None
+        root = layers.project_root if layer.name == "project" else None
+        return read_required_text(Path(layer.values[key]), key, root=root)
 
     servers, server_warnings = mcp_servers(values.get("mcp_servers", {}))
     sandbox_mode, sandbox_warnings = _sandbox_mode(values)

@@ -7,28 +7,31 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from fcntl import LOCK_EX, flock
 from pathlib import Path
-from stat import S_ISREG
 from typing import Any, cast
 
 from codex_py.errors import ConfigError
+from codex_py.ordinary_files import read_whole
 
 _MAX_DEPTH = 64
 """Tables and arrays inside each other. More than a person writes, less than Python's stack holds."""
 
+_MAX_BYTES = 4 * 1024 * 1024
+"""Of one file. More than a person writes, and little enough to be parsed at once."""
+
 _POSITION = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)\Z", re.DOTALL)
 
 
-def read_text(path: Path) -> str | None:
+def read_text(path: Path, *, root: Path | None = None) -> str | None:
     """The text of a file without a byte order mark, line ends as they are; None if there is no file.
 
+    Args:
+        root: see `open_ordinary`.
+
     Raises:
-        ConfigError: it is no regular file, it can not be read, or it is not UTF-8.
+        ConfigError: it is no ordinary file, it can not be read, or it is not UTF-8.
     """
     try:
-        if not S_ISREG(path.stat().st_mode):
-            # Reading a pipe would wait for whoever writes it.
-            raise ConfigError(f"{path} is not a regular file")
-        return path.read_bytes().decode("utf-8-sig")
+        return read_whole(path, _MAX_BYTES, root=root).decode("utf-8-sig")
     except FileNotFoundError:
         return None
     except UnicodeDecodeError as error:
@@ -38,13 +41,13 @@ def read_text(path: Path) -> str | None:
         raise ConfigError(f"{path} can not be read: {reason}") from error
 
 
-def read_required_text(path: Path, key: str) -> str:
-    """The text of a file that a key of the configuration names.
+def read_required_text(path: Path, key: str, *, root: Path | None = None) -> str:
+    """The text of a file that a key of the configuration names. `root`: see `open_ordinary`.
 
     Raises:
         ConfigError: as for `read_text`, and if there is no such file.
     """
-    text = read_text(path)
+    text = read_text(path, root=root)
     if text is None:
         raise ConfigError(f"`{key}` names {path}, which does not exist")
     return text

@@ -73,7 +73,7 @@ def project_trust(level: Trust | None, home: Path, folders: Sequence[Path]) -> P
         case "untrusted":
             return Untrusted(paths)
         case "trusted":
-            texts = _texts(paths)
+            texts = _texts(paths, folders[0])
     root = folders[0]
     recorded = _recorded(home).get(str(root))
     if recorded is None:
@@ -97,7 +97,7 @@ def trust_project(home: Path, folders: Sequence[Path]) -> None:
         ConfigError: a file can not be read, or what must be written can not be.
     """
     root = folders[0]
-    texts = _texts(_paths(home, folders))
+    texts = _texts(_paths(home, folders), root)
     write_trust(home, root)
     elsewhere = {
         name: digest
@@ -119,9 +119,10 @@ def _paths(home: Path, folders: Sequence[Path]) -> tuple[Path, ...]:
     return tuple(found)
 
 
-def _texts(paths: Sequence[Path]) -> dict[Path, str]:
+def _texts(paths: Sequence[Path], root: Path) -> dict[Path, str]:
     # One that was removed just now is not there.
-    return {path: text for path in paths if (text := read_text(path)) is not None}
+    texts = ((path, read_text(path, root=root)) for path in paths)
+    return {path: text for path, text in texts if text is not None}
 
 
 def _digests(root: Path, texts: Mapping[Path, str]) -> _Digests:

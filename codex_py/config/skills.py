@@ -8,13 +8,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from stat import S_ISREG
 from typing import Any, Final
 
 from codex_py.config.config import Config
 from codex_py.config.front_matter import front_matter
 from codex_py.config.layers import SYSTEM_CONFIG
 from codex_py.config.paths import folders_between, user_home
+from codex_py.ordinary_files import read_whole
 
 _FILE: Final = "SKILL.md"
 _MAX_DEPTH: Final = 6
@@ -61,10 +61,10 @@ def find_skills(config: Config, environment: Mapping[str, str]) -> Skills:
     found: dict[str, Skill] = {}
     warnings: list[str] = []
     disabled = _disabled(config.values)
-    for root in _roots(config, environment):
-        for path in _files(root):
+    for folder, root in _folders(config, environment):
+        for path in _files(folder, root):
             try:
-                skill = _read(path)
+                skill = _read(path, root)
             except (OSError, ValueError) as error:
                 reason = error.strerror if isinstance(error, OSError) else error
                 warnings.append(f"The skill {path} can not be used: {reason}.")
@@ -74,15 +74,17 @@ def find_skills(config: Config, environment: Mapping[str, str]) -> Skills:
     return Skills(tuple(found[name] for name in sorted(found)), tuple(warnings))
 
 
-def _roots(config: Config, environment: Mapping[str, str]) -> Iterator[Path]:
+def _folders(config: Config, environment: Mapping[str, str]) -> Iterator[tuple[Path, Path | None]]:
+    """Folders with skills, and for those of a project its root, which their files may not lead out of."""
     if config.trust == "trusted":
-        for folder in reversed(folders_between(config.project_root, config.cwd)):
-            yield folder / ".codex" / "skills"
-            yield folder / ".agents" / "skills"
-    yield config.home / "skills"
-    yield user_home(environment) / ".agents" / "skills"
-    yield config.home / "skills" / ".system"
-    yield SYSTEM_CONFIG.parent / "skills"
+        root, *_ = folders = folders_between(config.project_root, config.cwd)
+        for folder in reversed(folders):
+            yield folder / ".codex" / "skills", root
+            yield folder / ".agents" / "skills", root
+    yield config.home / "skills", None
+    yield user_home(environment) / ".agents" / "skills", None
+    yield config.home / "skills" / ".system", None
+    yield SYSTEM_CONFIG.parent / "skills", None
 
 
 def _disabled(values: Mapping[str, Any]) -> set[str]:
@@ -92,16 +94,19 @@ def _disabled(values: Mapping[str, Any]) -> set[str]:
     return {str(entry[key]) for entry in off for key in ("path", "name") if key in entry}
 
 
-def _files(root: Path) -> list[Path]:
-    """Every `SKILL.md` below the root, sorted. What lies within a skill is the skill's own."""
+def _files(top: Path, root: Path | None) -> list[Path]:
+    """Every `SKILL.md` below the top, sorted. What lies within a skill is the skill's own."""
     files: list[Path] = []
-    level, seen, count = [str(root)], set[str](), 0
+    level, seen, count = [str(top)], set[str](), 0
+    within = None if root is None else f"{os.path.realpath(root)}/"
     for _ in range(_MAX_DEPTH):
         below: list[str] = []
         for folder in level:
             real = os.path.realpath(folder)
             count += 1
             if real in seen or count > _MAX_FOLDERS:
+                continue
+            if within is not None and not real.startswith(within):
                 continue
             seen.add(real)
             try:
@@ -119,18 +124,12 @@ def _files(root: Path) -> list[Path]:
     return sorted(files)
 
 
-def _read(path: Path) -> Skill | None:
+def _read(path: Path, root: Path | None) -> Skill | None:
     """
     Raises:
         OSError, ValueError: it is no file of a skill.
     """
-    if not S_ISREG(path.stat().st_mode):
-        raise ValueError("it is not a file")
-    with path.open("rb") as file:
-        data = file.read(_MAX_BYTES + 1)
-    if len(data) > _MAX_BYTES:
-        raise ValueError(f"it is larger than {_MAX_BYTES // 1024} KiB")
-    text = data.decode()
+    text = read_whole(path, _MAX_BYTES, root=root).decode()
     fields, _ = front_matter(text)
     name = fields.get("name") or path.parent.name
     description = " ".join(fields.get("description", "").split())

@@ -6,8 +6,9 @@ Format: https://agents.md; where files are looked for and how their texts are jo
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from stat import S_ISREG
 from typing import Final
+
+from codex_py.ordinary_files import read_start
 
 _NAMES: Final = ("AGENTS.override.md", "AGENTS.md")
 _MAX_GLOBAL_BYTES: Final = 262_144
@@ -42,7 +43,8 @@ def agents_md(
     There is one file of the user's, in `home`, and one in each of the `folders`, which lead from the
     project's root down to the working directory. `max_bytes` bounds all project files together, and 0
     turns them off. The nearest file is the most specific, so it is the last to be cut; what is missing
-    is said in the warnings and, where the model reads it, in the text.
+    is said in the warnings and, where the model reads it, in the text. A project file that is a link
+    out of the project is left out: it would send the model any file of the user's.
     """
     warnings: list[str] = []
     general = _general(home, warnings)
@@ -50,7 +52,7 @@ def agents_md(
     if max_bytes > 0:
         names = (*_NAMES, *fallback_filenames)
         for folder in folders:
-            document = _first(folder, names, max_bytes, warnings)
+            document = _first(folder, names, max_bytes, folders[0], warnings)
             if document is not None and _decoded(document.content).strip():
                 documents.append(document)
     project = _joined(documents, max_bytes, warnings)
@@ -67,7 +69,7 @@ def _laid_out(cwd: Path, general: str, project: str) -> str | None:
 
 def _general(home: Path, warnings: list[str]) -> str:
     for name in _NAMES:
-        document = _read(home / name, _MAX_GLOBAL_BYTES, warnings)
+        document = _read(home / name, _MAX_GLOBAL_BYTES, None, warnings)
         if document is None:
             continue
         text = _decoded(document.content).strip()
@@ -81,11 +83,11 @@ def _general(home: Path, warnings: list[str]) -> str:
 
 
 def _first(
-    folder: Path, names: Sequence[str], max_bytes: int, warnings: list[str]
+    folder: Path, names: Sequence[str], max_bytes: int, root: Path, warnings: list[str]
 ) -> _Document | None:
     """The file of one folder. A blank one counts, so that an empty override silences the others."""
     for name in names:
-        document = _read(folder / name, max_bytes, warnings)
+        document = _read(folder / name, max_bytes, root, warnings)
         if document is not None:
             return document
     return None
@@ -113,15 +115,11 @@ def _cut_note(document: _Document, kept: int) -> str:
     return f"Only the first {kept} of {document.size} bytes of {document.path} were loaded"
 
 
-def _read(path: Path, max_bytes: int, warnings: list[str]) -> _Document | None:
+def _read(path: Path, max_bytes: int, root: Path | None, warnings: list[str]) -> _Document | None:
     """The first bytes of a file; None where there is none, and a warning where it can not be read."""
     try:
-        status = path.stat()
-        if not S_ISREG(status.st_mode):
-            # Opening a pipe would wait for its other end.
-            return None
-        with path.open("rb") as file:
-            return _Document(path, file.read(max_bytes), status.st_size)
+        content, size = read_start(path, max_bytes, root=root)
+        return _Document(path, content, size)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError) as error:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from codex_py.ordinary_files import read_whole
 from codex_py.protocol.images import MAX_IMAGE_BYTES, image_url, input_image
 from codex_py.protocol.messages import input_text
 
@@ -23,7 +24,7 @@ def image_parts(
     """
     label = f"[Image #{number}]"
     try:
-        url = image_url(_read(path))
+        url = image_url(read_whole(path, MAX_IMAGE_BYTES))
     except OSError as error:
         url, reason = None, error.strerror or str(error)
     else:
@@ -37,14 +38,3 @@ def image_parts(
         input_image(url, detail),
         input_text("</image>"),
     ]
-
-
-def _read(path: Path) -> bytes:
-    # A pipe would keep us waiting.
-    if path.exists() and not path.is_file():
-        raise OSError("it is not a file")
-    with path.open("rb") as stream:
-        data = stream.read(MAX_IMAGE_BYTES + 1)
-    if len(data) > MAX_IMAGE_BYTES:
-        raise OSError(f"it is larger than {MAX_IMAGE_BYTES // 1024 // 1024} MB")
-    return data

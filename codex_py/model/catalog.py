@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
 from codex_py.errors import ConfigError
+from codex_py.ordinary_files import read_whole
+
+_MAX_BYTES = 16 * 1024 * 1024
 
 ShellTool: TypeAlias = Literal["unified_exec", "shell_command", "shell", "local_shell", "disabled"]
 
@@ -122,7 +125,7 @@ def listed_models(catalog_json: Path | None = None) -> list[str]:
 
 def _read(path: Path) -> tuple[ModelInfo, ...]:
     try:
-        data: Any = json.loads(path.read_bytes())
+        data: Any = json.loads(read_whole(path, _MAX_BYTES))
     except OSError as error:
         raise ConfigError(f"model_catalog_json: {path}: {error.strerror}") from error
     except ValueError as error:

@@ -4,7 +4,9 @@ import asyncio
 import errno
 from pathlib import Path
 
+from codex_py.config.paths import project_root
 from codex_py.errors import ToolError
+from codex_py.ordinary_files import NotOrdinary, read_whole
 from codex_py.protocol.images import MAX_IMAGE_BYTES, image_url, input_image
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.base import ToolContext, ToolParams
@@ -28,10 +30,11 @@ class ViewImage:
         """Give the image back as a content part. Nothing is shown to the user, as in Codex.
 
         Raises:
-            ToolError: the file is missing, no image of a known kind, or larger than 20 MB.
+            ToolError: the file is missing, no image of a known kind, or larger than 20 MB; or it is a link
+                of the project that leads out of it.
         """
         path = context.cwd / params.path
-        url = image_url(await asyncio.to_thread(_read, path))
+        url = image_url(await asyncio.to_thread(_read, path, context.cwd))
         if url is None:
             raise ToolError(
                 "unable to process image: invalid or unsupported image data", code="InvalidImage"
@@ -39,15 +42,17 @@ class ViewImage:
         return ToolOutput("", content=(input_image(url, self._detail),))
 
 
-def _read(path: Path) -> bytes:
+def _read(path: Path, cwd: Path) -> bytes:
     try:
-        # Opening a pipe would wait for a writer.
-        if path.stat() and not path.is_file():
-            raise ToolError(f"image path `{path}` is not a file", code="EISDIR")
-        with path.open("rb") as stream:
-            data = stream.read(MAX_IMAGE_BYTES + 1)
+        return read_whole(path, MAX_IMAGE_BYTES, root=project_root(cwd, (".git",)) or cwd)
+    except NotOrdinary as error:
+        raise ToolError(
+            f"image path `{path}` is not a file: {error.strerror}", code="EISDIR"
+        ) from error
     except OSError as error:
         number = error.errno or 0
+        if number == errno.EFBIG:
+            raise ToolError(f"unable to process image: {error.strerror}", code="EFBIG") from error
         raise ToolError(
             f"unable to locate image at `{path}`: {error.strerror} (os error {number})",
             code=errno.errorcode.get(number, "InvalidArgs"),
@@ -57,7 +62,3 @@ def _read(path: Path) -> bytes:
         raise ToolError(
             f"unable to locate image at `{path}`: no file can have this name", code="InvalidArgs"
         ) from error
-    if len(data) > MAX_IMAGE_BYTES:
-        limit = MAX_IMAGE_BYTES // 1024 // 1024
-        raise ToolError(f"unable to process image: it is larger than {limit} MB", code="EFBIG")
-    return data

@@ -183,3 +183,18 @@ def test_a_linked_worktree_shares_the_trust_of_its_repository(place: Place, tmp_
     assert place.load().trust is None, "a checkout alone can not claim to be a worktree"
     (git_dir / "gitdir").write_text(f"{worktree}/.git\n", encoding="utf-8")
     assert place.load().trust == "trusted"
+
+
+def test_instructions_of_a_project_do_not_lead_out_of_it(place: Place):
+    place.trusted()
+    path = place.project("model_instructions_file = 'base.md'\n")
+    (path.parent / "base.md").symlink_to(place.user("secret", "secret"))
+    with pytest.raises(ConfigError, match=r"base\.md can not be read: it is a link that leads out"):
+        place.load()
+
+
+def test_instructions_of_the_user_may_be_a_link(place: Place, tmp_path: Path):
+    (tmp_path / "dotfiles.md").write_text("mine", encoding="utf-8")
+    (place.home / "base.md").symlink_to(tmp_path / "dotfiles.md")
+    place.user("model_instructions_file = 'base.md'\n")
+    assert place.load().base_instructions == "mine"

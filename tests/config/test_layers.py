@@ -190,15 +190,15 @@ def test_a_byte_order_mark_is_tolerated(place: Place):
 def test_a_folder_or_a_pipe_in_place_of_the_file_is_an_error(place: Place):
     path = place.home / "config.toml"
     path.mkdir()
-    with pytest.raises(ConfigError, match="is not a regular file"):
+    with pytest.raises(ConfigError, match=r"it is a (folder|named pipe)"):
         place.load()
     path.rmdir()
     os.mkfifo(path)
-    with pytest.raises(ConfigError, match="is not a regular file"):
+    with pytest.raises(ConfigError, match=r"it is a (folder|named pipe)"):
         place.load()
     path.unlink()
     path.symlink_to(path)
-    with pytest.raises(ConfigError, match="can not be read: Too many levels of symbolic links"):
+    with pytest.raises(ConfigError, match="can not be read: it is a link that leads to no file"):
         place.load()
 
 

@@ -137,3 +137,16 @@ def test_a_home_that_can_not_be_written_is_no_obstacle(place: Place) -> None:
     path = place.project(SETTINGS)
     (place.home / "codex-py/.trust.json.new").mkdir(parents=True)
     assert place.load().project_trust == Trusted({path: SETTINGS})
+
+
+@pytest.mark.parametrize("name", [".codex/config.toml", ".codex/rules/a.rules"])
+def test_no_file_of_a_trusted_project_leads_out_of_it(place: Place, name: str) -> None:
+    place.trusted()
+    outside = place.user("", "other.toml")
+    (place.root / name).parent.mkdir(parents=True)
+    (place.root / name).symlink_to(outside)
+    with pytest.raises(ConfigError) as caught:
+        place.load()
+    assert str(caught.value) == (
+        f"{place.root / name} can not be read: it is a link that leads out of {place.root}"
+    )

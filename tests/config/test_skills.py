@@ -60,7 +60,7 @@ def test_files_that_can_not_be_used_are_warned_about(place: Place) -> None:
     assert [warning.rpartition("used: ")[2] for warning in result.warnings] == [
         "it has no description.",
         "'b\\x1b[2J' is no name for a skill.",
-        "it is not a file.",
+        "it is a folder.",
     ]
 
 
@@ -75,4 +75,21 @@ def test_a_mention_is_a_dollar_and_the_whole_name() -> None:
     ]
     assert skill_message(one) == (
         "<skill>\n<name>one</name>\n<path>/one/SKILL.md</path>\ntext\n\n</skill>"
+    )
+
+
+def test_a_skill_of_a_project_does_not_lead_out_of_it(place: Place) -> None:
+    place.trusted()
+    skills = place.root / ".agents" / "skills"
+    mine = write(place.home.parent / "dotfiles", "mine")
+    (skills / "file").mkdir(parents=True)
+    (skills / "file" / "SKILL.md").symlink_to(mine.path)
+    (skills / "folder").symlink_to(mine.path.parent)
+    (place.home / "skills").symlink_to(place.home.parent / "dotfiles")
+    found = find(place)
+    # The user's own may lie where they like.
+    assert [skill.name for skill in found.found] == ["mine"]
+    assert found.warnings == (
+        f"The skill {skills}/file/SKILL.md can not be used:"
+        f" it is a link that leads out of {place.root}.",
     )

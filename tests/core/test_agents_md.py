@@ -120,5 +120,45 @@ def test_what_can_not_be_read_is_a_warning(home: Path, folders: tuple[Path, ...]
     found = agents_md(home=home, folders=folders, max_bytes=100)
     assert found == AgentsMd(
         f"# AGENTS.md instructions for {folders[2]}\n\n<INSTRUCTIONS>\nplain\n</INSTRUCTIONS>",
-        (f"{loop} can not be read: Too many levels of symbolic links.",),
+        (
+            f"{loop} can not be read: it is a link that leads to no file.",
+            f"{folders[1]}/AGENTS.md can not be read: it is a folder.",
+            f"{folders[2]}/AGENTS.override.md can not be read: it is a named pipe.",
+        ),
+    )
+
+
+def test_no_file_of_a_project_leads_out_of_it(home: Path, folders: tuple[Path, ...]):
+    (home / "key").write_text("SECRET", encoding="utf-8")
+    (folders[0] / "AGENTS.md").symlink_to(home / "key")
+    (folders[1] / "AGENTS.md").symlink_to("/proc/self/environ")
+    (folders[2] / "AGENTS.override.md").symlink_to("../../real.md")
+    write(folders[0], "shared", "real.md")
+    found = agents_md(home=home, folders=folders, max_bytes=100_000)
+    assert found.text is not None
+    assert "\nshared\n" in found.text
+    assert "SECRET" not in found.text
+    assert "PATH=" not in found.text
+    assert found.warnings == tuple(
+        f"{folder}/AGENTS.md can not be read: it is a link that leads out of {folders[0]}."
+        for folder in folders[:2]
+    )
+
+
+def test_the_users_own_file_may_be_a_link(home: Path, folders: tuple[Path, ...], tmp_path: Path):
+    (tmp_path / "dotfiles.md").write_text("mine", encoding="utf-8")
+    (home / "AGENTS.md").symlink_to(tmp_path / "dotfiles.md")
+    found = agents_md(home=home, folders=folders, max_bytes=100)
+    assert found == AgentsMd("# AGENTS.md instructions\n\n<INSTRUCTIONS>\nmine\n</INSTRUCTIONS>")
+
+
+def test_a_folder_or_a_link_to_nowhere_is_told(home: Path, folders: tuple[Path, ...]):
+    (folders[0] / "AGENTS.md").mkdir()
+    (folders[1] / "AGENTS.md").symlink_to("gone.md")
+    assert agents_md(home=home, folders=folders, max_bytes=100) == AgentsMd(
+        None,
+        (
+            f"{folders[0]}/AGENTS.md can not be read: it is a folder.",
+            f"{folders[1]}/AGENTS.md can not be read: it is a link that leads nowhere.",
+        ),
     )

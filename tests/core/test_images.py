@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ def test_an_unreadable_image_is_told_in_its_place(tmp_path: Path):
     reasons = {
         "missing": "No such file or directory",
         "text": "it is not a PNG, JPEG, GIF or WebP image",
-        ".": "it is not a file",
+        ".": "it is a folder",
     }
     for name, reason in reasons.items():
         warnings: list[str] = []
@@ -32,3 +33,13 @@ def test_an_unreadable_image_is_told_in_its_place(tmp_path: Path):
         text = f"the image at `{tmp_path / name}` could not be read: {reason}"
         assert parts == [{"type": "input_text", "text": f"[Image #1]: {text}"}]
         assert warnings == [text]
+
+
+@pytest.mark.timeout(10)
+def test_an_image_is_neither_waited_for_nor_asked_of_the_kernel(tmp_path: Path):
+    os.mkfifo(tmp_path / "pipe.png")
+    (tmp_path / "link.png").symlink_to("/dev/zero")
+    for name, reason in (("pipe.png", "it is a named pipe"), ("link.png", "it is a device")):
+        warnings: list[str] = []
+        image_parts(tmp_path / name, 1, "high", warnings.append)
+        assert warnings == [f"the image at `{tmp_path / name}` could not be read: {reason}"]

@@ -595,9 +595,9 @@ def test_an_image_is_shown_to_the_model(place: Workplace) -> None:
     [
         ("none.png", "unable to locate image at `{cwd}/none.png`: No such file or directory"),
         ("text", "unable to process image: invalid or unsupported image data"),
-        (".", "image path `{cwd}` is not a file"),
-        ("/dev/zero", "image path `/dev/zero` is not a file"),
-        ("fifo", "image path `{cwd}/fifo` is not a file"),
+        (".", "image path `{cwd}` is not a file: it is a folder"),
+        ("/dev/zero", "image path `/dev/zero` is not a file: it is a device"),
+        ("fifo", "image path `{cwd}/fifo` is not a file: it is a named pipe"),
         ("a\0b", "unable to locate image at"),
     ],
 )

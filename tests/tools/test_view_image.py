@@ -56,11 +56,23 @@ def test_what_can_not_be_shown_is_an_error(tmp_path: Path):
             "InvalidImage",
             "unable to process image: invalid or unsupported image data",
         ),
-        "dir": ("EISDIR", f"image path `{tmp_path}/dir` is not a file"),
-        "pipe": ("EISDIR", f"image path `{tmp_path}/pipe` is not a file"),
+        "dir": ("EISDIR", f"image path `{tmp_path}/dir` is not a file: it is a folder"),
+        "pipe": ("EISDIR", f"image path `{tmp_path}/pipe` is not a file: it is a named pipe"),
         "large": ("EFBIG", "unable to process image: it is larger than 20 MB"),
         "a\0b": (
             "InvalidArgs",
             f"unable to locate image at `{tmp_path}/a\0b`: no file can have this name",
         ),
     }
+
+
+def test_an_image_of_the_project_does_not_lead_out_of_it(tmp_path: Path):
+    (tmp_path / "repo" / ".git").mkdir(parents=True)
+    (tmp_path / "repo" / "sub").mkdir()
+    (tmp_path / "private").write_bytes(b"GIF89a")
+    (tmp_path / "repo" / "picture").symlink_to("../private")
+    for path in ("../picture", str(tmp_path / "repo" / "picture")):
+        with pytest.raises(ToolError, match=r"it is a link that leads out of .*/repo$"):
+            view(tmp_path / "repo" / "sub", path)
+    # What the model names itself is its own to see, as by a command.
+    assert view(tmp_path / "repo", str(tmp_path / "private")).content

@@ -9,13 +9,13 @@ import shlex
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from stat import S_ISREG
 from typing import TYPE_CHECKING, Final
 
 from codex_py.config.front_matter import front_matter
 from codex_py.errors import CodexError
 from codex_py.frontends.tui.commands.registry import Command, Work
 from codex_py.frontends.tui.composer import Submission
+from codex_py.ordinary_files import read_whole
 
 if TYPE_CHECKING:
     from codex_py.frontends.tui.program import Terminal
@@ -99,10 +99,4 @@ def _read(path: Path) -> str:
     Raises:
         OSError, ValueError: it is no text of a reasonable size.
     """
-    if not S_ISREG(path.stat().st_mode):
-        raise ValueError("it is not a file")
-    with path.open("rb") as file:
-        data = file.read(_MAX_BYTES + 1)
-    if len(data) > _MAX_BYTES:
-        raise ValueError(f"it is larger than {_MAX_BYTES // 1024} KiB")
-    return data.decode()
+    return read_whole(path, _MAX_BYTES).decode()

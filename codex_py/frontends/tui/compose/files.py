@@ -24,6 +24,7 @@ _MAX_WALKED: Final = 100_000
 _WALK_S: Final = 3.0
 _MAX_QUERY: Final = 64
 _PASSED_OVER: Final = frozenset({"node_modules", "__pycache__"})
+_OF_THE_KERNEL: Final = frozenset({b"/proc", b"/sys", b"/dev"})
 
 
 class FileIndex:
@@ -128,6 +129,8 @@ def _walked(folder: Path) -> Iterator[bytes]:
         try:
             with os.scandir(os.path.join(os.fsencode(folder), below)) as entries:  # noqa: PTH118 - bytes
                 for entry in entries:
+                    if entry.path in _OF_THE_KERNEL:
+                        continue
                     name = entry.name
                     if name.startswith(b"."):
                         continue
