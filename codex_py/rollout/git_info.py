@@ -7,9 +7,16 @@ gitrepository-layout(5), git-worktree(1).
 import re
 from pathlib import Path
 
+from codex_py.ordinary_files import read_start
+
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _SECTION = re.compile(r'\s*\[\s*([\w.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]')
 _USER_INFO = re.compile(r"(?<=://)[^/@\s]*@")
+
+_MAX_BYTES = 64 * 1024
+"""Of a file, for what is read at every start: whoever made the repository may have made it any size."""
+_MAX_PACKED_BYTES = 16 * 1024 * 1024
+"""Of the file with all references, which is only searched."""
 
 
 def git_info(cwd: Path) -> dict[str, str]:
@@ -56,11 +63,9 @@ def _git_dir(cwd: Path) -> Path | None:
 
 
 def _packed(common_dir: Path, reference: str) -> str:
-    for line in _text(common_dir / "packed-refs").splitlines():
-        commit, _, name = line.partition(" ")
-        if name == reference:
-            return commit
-    return ""
+    packed = _bytes(common_dir / "packed-refs", _MAX_PACKED_BYTES)
+    before, found, _ = packed.partition(f" {reference}\n".encode())
+    return before.rpartition(b"\n")[2].decode("utf-8", "replace") if found else ""
 
 
 def _origin(config: str) -> str:
@@ -75,5 +80,13 @@ def _origin(config: str) -> str:
 
 
 def _text(path: Path) -> str:
-    """The text of a regular file; nothing where there is none, and never a wait on a pipe."""
-    return path.read_text("utf-8", "replace") if path.is_file() else ""
+    return _bytes(path, _MAX_BYTES).decode("utf-8", "replace")
+
+
+def _bytes(path: Path, max_bytes: int) -> bytes:
+    """What an ordinary file begins with, in whole lines where it is longer; nothing where there is none."""
+    try:
+        data, size = read_start(path, max_bytes)
+    except (OSError, ValueError):
+        return b""
+    return data if size <= max_bytes else data[: data.rfind(b"\n") + 1]

@@ -91,3 +91,23 @@ def test_a_pipe_in_place_of_a_file_is_not_waited_for(repo: Path) -> None:
     (repo / ".git" / "HEAD").unlink()
     os.mkfifo(repo / ".git" / "HEAD")
     assert "branch" not in git_info(repo)
+
+
+@pytest.mark.timeout(10)
+def test_files_of_any_size_are_read_in_part(repo: Path) -> None:
+    _git(repo, "remote", "add", "origin", "https://example.com/a.git")
+    _git(repo, "pack-refs", "--all")
+    expected = git_info(repo)
+    assert expected["repository_url"] == "https://example.com/a.git"
+    with (repo / ".git" / "config").open("ab") as file:
+        file.truncate(8 << 30)
+    assert git_info(repo) == expected
+    with (repo / ".git" / "HEAD").open("ab") as file:
+        file.truncate(8 << 30)
+    assert git_info(repo) == {**expected, "branch": "main"}
+
+
+def test_nothing_is_waited_for(repo: Path) -> None:
+    (repo / ".git" / "HEAD").unlink()
+    os.mkfifo(repo / ".git" / "HEAD")
+    assert git_info(repo) == {}
