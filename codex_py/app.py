@@ -60,6 +60,10 @@ class SessionOptions:
     """Write the exchange with the model to this tape."""
     replay: Path | None = None
     """Answer from this tape instead of the model's service."""
+    request_retries: int = 4
+    """How often a request that was not answered is sent again, where the provider's settings do not say."""
+    stream_retries: int = 5
+    """The same for an answer that broke off."""
     ignore_rules: bool = False
     """Leave out the files of command rules."""
 
@@ -160,7 +164,10 @@ async def open_session(
             model=model,
             recorder=thread.file,
             load_handlers=tools.handlers,
-            retries=lambda: Retries(provider.request_max_retries, provider.stream_max_retries),
+            retries=lambda: Retries(
+                _either(provider.request_max_retries, options.request_retries),
+                _either(provider.stream_max_retries, options.stream_retries),
+            ),
             end_turn=tools.end_turn,
             sink=_both(RolloutEvents(thread.file), lambda event: frontend(event)),
             told_with=lambda text: _skills_in(text, config, environment, warnings),
@@ -181,6 +188,10 @@ async def open_session(
             if path is None and len(session.items) == untouched and session.name is None:
                 # Nothing was said: there is nothing to come back to.
                 thread.file.discard()
+
+
+def _either(configured: int | None, default: int) -> int:
+    return default if configured is None else configured
 
 
 def _mcp_servers(

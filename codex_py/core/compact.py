@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from codex_py.core.turn import ItemHandlers, RetryBudget, Turn
 from codex_py.errors import CodexError, ModelError
 from codex_py.instructions import instruction_text
-from codex_py.protocol.events import Error, Event
+from codex_py.protocol.events import Event, Reconnecting
 from codex_py.protocol.messages import EncodedItem, input_text, message
 from codex_py.protocol.prompts import context_length, user_prompt
 from codex_py.protocol.stream import ModelClient, Prompt, Usage
@@ -145,7 +145,7 @@ class _Summarising:
             self.text = str(getattr(item, "text", "")) or self.text
 
     def emit(self, event: Event) -> None:
-        if isinstance(event, Error):
+        if isinstance(event, Reconnecting):
             self._emit(event)
 
     def add_usage(self, usage: Usage) -> None:

@@ -42,6 +42,7 @@ from codex_py.protocol.events import (
 from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.prompts import UserPrompt
 from codex_py.protocol.stream import ModelClient, Prompt, Usage
+from codex_py.protocol.tools import ToolCall
 
 if TYPE_CHECKING:
     # pydantic is not loaded before the first request is out.
@@ -112,7 +113,10 @@ class Session:
         self._last_usage = thread.last_usage
         self._model = model
         self._load_handlers = load_handlers
-        self._retries = retries
+        self._new_retries = retries
+        self._retries = retries()
+        self._ran: list[ToolCall] = []
+        """Calls of a response that broke off and is not there whole yet: they must not run again."""
         self._end_turn = end_turn
         self._told_with = told_with
         self._next_item = 0
@@ -190,8 +194,9 @@ class Session:
                     self,
                     self._model,
                     lambda: self._load_handlers(self),
-                    self._retries(),
+                    self._retries,
                     max_responses=self.settings.max_responses,
+                    ran=self._ran,
                 )
                 await turn.run()
                 await self._end_turn(self)
@@ -339,6 +344,7 @@ class Session:
         self._is_running = True
         self._turn = asyncio.current_task()
         self._is_aborted = False
+        self._retries = self._new_retries()
         self._made_room = False
         self._last_message = None
         self._denied = False
@@ -416,7 +422,7 @@ class Session:
                     self._request(),
                     self._compact_prompt,
                     self._model,
-                    self._retries(),
+                    self._retries,
                     emit=self.emit,
                     add_usage=self.add_usage,
                 )

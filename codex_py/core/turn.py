@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from codex_py.core.item_order import ItemOrder
-from codex_py.errors import CodexError, ExitCode, ModelError, StreamError
-from codex_py.protocol.events import Error, Event, MessageDelta, ReasoningSummaryDelta
+from codex_py.errors import CodexError, ExitCode, ModelError
+from codex_py.protocol.events import Event, MessageDelta, ReasoningSummaryDelta, Reconnecting
 from codex_py.protocol.stream import (
     Completed,
     ModelClient,
@@ -34,10 +34,6 @@ if TYPE_CHECKING:
     )
 
     OutputItem: TypeAlias = FunctionCallOutput | CustomToolCallOutput
-
-
-_SILENT_WAIT_S = 2.0
-"""Who waits longer than this wants to know what for: a server may ask for minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +93,10 @@ class RetryBudget(Protocol):
         """None when the error can not be mended by trying again, or the budget is spent."""
         ...
 
+    def renew(self) -> None:
+        """A request succeeded: the next one has a full allowance."""
+        ...
+
 
 @dataclass(slots=True)
 class _RunningCall:
@@ -127,6 +127,8 @@ class Turn:
         load_handlers: called when the first request is on its way, so that what reading an answer
             needs is imported while the model thinks.
         max_responses: a model that never stops calling is stopped here.
+        ran: calls that ran in attempts of the next request, which all broke; kept up to date, so that
+            another turn can take up the request where this one gives up.
     """
 
     def __init__(
@@ -137,7 +139,9 @@ class Turn:
         retries: RetryBudget,
         *,
         max_responses: int,
+        ran: list[ToolCall] | None = None,
     ) -> None:
+        self._ran = [] if ran is None else ran
         self._conversation = conversation
         self._model = model
         self._load_handlers = load_handlers
@@ -151,18 +155,19 @@ class Turn:
             ModelError: the model's service failed for good, or the budget of retries is spent.
             CodexError: the model did not come to an end.
         """
-        ran: list[ToolCall] = []
-        for _ in range(self._max_responses):
-            response = _Response(self._conversation, ran)
+        responses = 0
+        while responses < self._max_responses:
+            response = _Response(self._conversation, self._ran)
             failure = await response.run(self._model, self._load_handlers)
+            if failure is not None and not await self._conversation.is_mended(failure):
+                await self._wait_to_retry(failure)
+                continue
+            responses += 1
+            self._ran.clear()
             if failure is None:
+                self._retries.renew()
                 if not await self._conversation.goes_on(follow_up=response.follow_up):
                     return
-                ran = []
-            elif await self._conversation.is_mended(failure):
-                ran = []
-            else:
-                await self._wait_to_retry(failure)
         raise CodexError(
             f"the turn was stopped after {self._max_responses} responses",
             code="turn_limit",
@@ -173,13 +178,17 @@ class Turn:
         retry = self._retries.next(failure)
         if retry is None:
             raise failure
-        is_long = retry.delay_s >= _SILENT_WAIT_S
-        if is_long or (isinstance(failure, StreamError) and failure.started):
-            wait = f"; waiting {retry.delay_s:.0f} s" if is_long else ""
-            notice = f"Reconnecting... {retry.attempt}/{retry.maximum} ({failure}{wait})"
-            self._conversation.emit(
-                Error(notice, failure.code, retryable=True, http_status=failure.status)
+        self._conversation.emit(
+            Reconnecting(
+                f"Reconnecting... {retry.attempt}/{retry.maximum} ({failure})",
+                failure.code,
+                failure.status,
+                cause=str(failure),
+                attempt=retry.attempt,
+                max_attempts=retry.maximum,
+                wait_s=round(retry.delay_s, 3),
             )
+        )
         await asyncio.sleep(retry.delay_s)
 
 

@@ -20,6 +20,7 @@ from codex_py.protocol.events import (
     ItemUpdated,
     McpToolCall,
     ReasoningSummary,
+    Reconnecting,
     ThreadItem,
     TodoList,
     TurnCompleted,
@@ -29,6 +30,10 @@ from codex_py.protocol.events import (
 
 if TYPE_CHECKING:
     from codex_py.core.settings import TurnSettings
+
+
+_NOTABLE_WAIT_S = 1.0
+"""Say how long the wait before a retry is, from here on."""
 
 
 class HumanText:
@@ -83,6 +88,9 @@ class HumanText:
             case CallDenied(tool, reason):
                 label = self._style.yellow("denied:")
                 self._line(f"{label} {printable(tool)}: {printable(reason)}")
+            case Reconnecting(message, wait_s=wait_s):
+                wait = f"; next try in {wait_s:.0f} s" if wait_s >= _NOTABLE_WAIT_S else ""
+                self._error(f"{message}{wait}")
             case Error(message, code):
                 self._reported = message
                 if code != "aborted":

@@ -22,7 +22,8 @@ from codex_py.protocol.stream import (
     Wire,
 )
 
-_CONNECT_S = 20.0
+_CONNECT_S = 10.0
+"""For the name, the connection and the TLS handshake together."""
 _WRITE_S = 60.0
 """Without any progress."""
 _QUIET_IDLE_TIMEOUTS = 4

@@ -47,8 +47,9 @@ class Provider:
     http_headers: Mapping[str, str] = field(default_factory=dict[str, str])
     env_http_headers: Mapping[str, str] = field(default_factory=dict[str, str])
     """Header → the environment variable that holds its value."""
-    request_max_retries: int = 4
-    stream_max_retries: int = 5
+    request_max_retries: int | None = None
+    """None where the configuration does not say; so the next."""
+    stream_max_retries: int | None = None
     stream_idle_timeout_ms: int = 300_000
     requires_openai_auth: bool = False
     """The key is looked for where OpenAI's is."""
@@ -101,8 +102,8 @@ def resolve_provider(
         query_params=table.get("query_params", _NOTHING),
         http_headers=table.get("http_headers", _NOTHING),
         env_http_headers=table.get("env_http_headers", _NOTHING),
-        request_max_retries=table.get("request_max_retries", 4),
-        stream_max_retries=table.get("stream_max_retries", 5),
+        request_max_retries=table.get("request_max_retries"),
+        stream_max_retries=table.get("stream_max_retries"),
         stream_idle_timeout_ms=table.get("stream_idle_timeout_ms", 300_000),
         requires_openai_auth=table.get("requires_openai_auth", False),
     )

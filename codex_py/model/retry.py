@@ -1,4 +1,4 @@
-"""How often a turn tries again, and how long it waits before."""
+"""How often a request is tried again, and how long to wait before each attempt."""
 
 import random
 from collections.abc import Callable
@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from codex_py.errors import ModelError, StreamError
 
 _MAX_RETRIES = 100
+_MAX_TURN_RETRIES = 200
+"""A service that breaks every request once would otherwise keep a turn alive for ever."""
 _BASE_DELAY_S = 0.2
 _MAX_DELAY_S = 30.0
 _MAX_SERVER_DELAY_S = 120.0
-"""A server that asks for more is not waited for: whoever is waiting should rather be told."""
-_MAX_TOTAL_S = 600.0
-"""What one turn may wait in all."""
+"""If the server asks for a longer wait, the turn fails at once: the user should rather be told."""
+_MAX_REQUEST_WAIT_S = 600.0
+"""Limit on the waits before the attempts of one request, in all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +26,11 @@ class Retry:
 
 
 class Retries:
-    """What is left to one turn: retries of requests and of begun streams, and time to wait.
+    """The retries that one turn has left.
 
-    The defaults, the two phases and the back-off are those of Codex: 0.2 s, doubled each time, ±10 %.
+    Each request has an allowance of its own: so many retries before its stream begins, so many after,
+    and a limited time to wait. A limit on the turn as a whole stands above it. The two phases and the
+    back-off are those of Codex: 0.2 s, doubled each time up to 30 s, ±10 %.
     """
 
     def __init__(
@@ -36,19 +40,25 @@ class Retries:
         self._request_max = min(request_max, _MAX_RETRIES)
         self._stream_max = min(stream_max, _MAX_RETRIES)
         self._random = random
+        self._turn_used = 0
+        self.renew()
+
+    def renew(self) -> None:
+        """Give the next request a full allowance, because the last one succeeded."""
         self._requests = 0
         self._streams = 0
         self._waited_s = 0.0
 
     def next(self, error: ModelError) -> Retry | None:
         """Use up a retry for this failure; None where the failure is final. The caller sleeps."""
-        if not isinstance(error, StreamError):
+        if not isinstance(error, StreamError) or self._turn_used >= _MAX_TURN_RETRIES:
             return None
         used = self._streams if error.started else self._requests
         maximum = self._stream_max if error.started else self._request_max
         delay_s = self._delay_s(used + 1, error.retry_after_s)
-        if used >= maximum or delay_s is None or self._waited_s + delay_s > _MAX_TOTAL_S:
+        if used >= maximum or delay_s is None or self._waited_s + delay_s > _MAX_REQUEST_WAIT_S:
             return None
+        self._turn_used += 1
         self._waited_s += delay_s
         if error.started:
             self._streams += 1

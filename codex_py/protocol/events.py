@@ -202,13 +202,30 @@ class TurnFailed:
 
 @dataclass(frozen=True, slots=True)
 class Error:
-    """A reconnect notice, or the reason of the `TurnFailed` that follows."""
+    """The reason of the `TurnFailed` that follows."""
 
     type: ClassVar = "error"
     message: str
     code: str
     retryable: bool = False
     http_status: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reconnecting:
+    """A request failed; it is sent again after a wait. What has streamed of its answer is void."""
+
+    type: ClassVar = "error"
+    message: str
+    """`Reconnecting... 3/5 (cause)`, as Codex words it."""
+    code: str
+    http_status: int | None
+    retryable: bool = field(default=True, init=False)
+    cause: str = field(kw_only=True, metadata={"json": False})
+    attempt: int = field(kw_only=True)
+    """From 1."""
+    max_attempts: int = field(kw_only=True)
+    wait_s: float = field(kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,6 +330,7 @@ Event: TypeAlias = (
     | TurnCompleted
     | TurnFailed
     | Error
+    | Reconnecting
     | MessageDelta
     | ReasoningSummaryDelta
     | CommandOutputDelta

@@ -61,6 +61,9 @@ class FakeBudget:
     def next(self, error: ModelError) -> None:
         """Nothing is tried again."""
 
+    def renew(self) -> None:
+        pass
+
 
 async def nothing(_: Session) -> None: ...
 

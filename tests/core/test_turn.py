@@ -1,6 +1,8 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -9,7 +11,6 @@ from codex_py.core.turn import ItemHandlers, RetryBudget, Turn
 from codex_py.errors import CodexError, ModelError, StreamError
 from codex_py.protocol.events import (
     AgentMessage,
-    Error,
     Event,
     ItemCompleted,
     MessageDelta,
@@ -19,7 +20,7 @@ from codex_py.protocol.messages import EncodedItem, input_text, message
 from codex_py.protocol.stream import OutputItemAdded, OutputTextDelta, Prompt, Usage
 from codex_py.protocol.tools import ToolCall, ToolOutput
 from codex_py.tools.router import ToolRouter, output_item
-from tests.support.model import ScriptedModel, Step, calls, completed, done, says
+from tests.support.model import ScriptedModel, Step, calls, completed, done, reconnecting, says
 
 
 class FakeConversation:
@@ -60,6 +61,9 @@ class FakeBudget:
     def next(self, error: ModelError) -> FakeRetry | None:
         self._left -= 1
         return FakeRetry() if error.retryable and self._left >= 0 else None
+
+    def renew(self) -> None:
+        pass
 
 
 Tool = Callable[[ToolCall], Awaitable[str]]
@@ -193,17 +197,19 @@ def test_a_broken_stream_is_retried_with_the_call_and_its_output() -> None:
     assert ran == ["c1"]
     assert outputs(model.inputs[1]) == [("c1", "once")]
     assert model.inputs[2] == model.inputs[1]
-    assert Error("Reconnecting... 1/2 (cut)", "stream", retryable=True) in conversation.events
+    assert reconnecting("cut", "stream") in conversation.events
 
 
-def test_a_failure_before_the_response_is_retried_in_silence() -> None:
-    conversation, _ = asyncio.run(
-        play([StreamError("refused")], [says("hello"), completed()], retries=1)
-    )
-    assert conversation.events == [ItemCompleted(AgentMessage(id="item_0", text="hello"))]
+def test_each_retry_is_announced_with_its_cause_before_the_wait() -> None:
+    refused = StreamError("refused", code="connection", status=503)
+    conversation, _ = asyncio.run(play([refused], [says("hello"), completed()], retries=1))
+    assert conversation.events == [
+        reconnecting("refused", "connection", 503),
+        ItemCompleted(AgentMessage(id="item_0", text="hello")),
+    ]
 
 
-def test_a_long_wait_is_announced() -> None:
+def test_a_wait_before_a_retry_can_be_interrupted() -> None:
     async def run() -> list[Event]:
         class Hour(FakeRetry):
             delay_s = 3600.0
@@ -229,8 +235,29 @@ def test_a_long_wait_is_announced() -> None:
             await turn
         return conversation.events
 
-    text = "Reconnecting... 1/2 (slow down; waiting 3600 s)"
-    assert asyncio.run(run()) == [Error(text, "rate_limited", retryable=True, http_status=429)]
+    assert asyncio.run(run()) == [reconnecting("slow down", "rate_limited", 429, wait_s=3600.0)]
+
+
+def test_a_request_that_succeeds_gives_the_next_one_a_full_allowance() -> None:
+    cut = StreamError("cut", started=True)
+    rounds = [[[cut], [cut], [calls(f"c{n}"), completed()]] for n in range(40)]
+    conversation = FakeConversation()
+    model = ScriptedModel(*(part for each in rounds for part in each), [completed()])
+    at_once = SimpleNamespace(attempt=1, maximum=2, delay_s=0.0)
+
+    class Counted:
+        left = 2
+
+        def next(self, error: ModelError) -> Any:
+            self.left -= 1
+            return at_once if self.left >= 0 else None
+
+        def renew(self) -> None:
+            self.left = 2
+
+    turn = make_turn(conversation, model, echo, Counted(), max_responses=41)
+    asyncio.run(turn.run())
+    assert len(outputs(model.inputs[-1])) == 40
 
 
 def test_the_last_failure_is_raised_when_the_budget_is_spent() -> None:

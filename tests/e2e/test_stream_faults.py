@@ -364,6 +364,21 @@ def test_a_call_before_the_cut_runs_once_and_the_retry_carries_its_output(
     assert output["output"].endswith("\nran\n")
 
 
+def test_a_long_run_survives_a_connection_that_breaks_again_and_again(place: Workplace) -> None:
+    replies: list[Any] = []
+    for n in range(60):
+        call = ev_function_call(f"call_{n}", "update_plan", {"plan": []})
+        if n % 3 == 0:
+            replies.append(Reply(events=call[:2], cut=True))
+        if n % 5 == 0:
+            replies.append(Reply(status=503, body=b""))
+        replies.append([*call, ev_completed()])
+    with ScriptedServer([*replies, DONE]) as server:
+        outcome = place.run(server, stream_max_retries=1, request_max_retries=1)
+    assert (outcome.code, outcome.messages) == (0, ["done"])
+    assert len(server.requests) == len(replies) + 1
+
+
 def test_a_call_that_was_not_finished_does_not_run(place: Workplace) -> None:
     with ScriptedServer([Reply(events=CALL[:2], cut=True), DONE]) as server:
         outcome = place.run(server, stream_max_retries=1)

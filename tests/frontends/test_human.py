@@ -35,6 +35,7 @@ from codex_py.protocol.events import (
     WebSearch,
 )
 from codex_py.protocol.stream import Usage
+from tests.support.model import reconnecting
 
 SETTINGS = TurnSettings(
     model="gpt-5.5",
@@ -198,12 +199,15 @@ def test_the_reason_of_a_failure_is_told_once() -> None:
     assert (
         shown(
             [
-                Error("Reconnecting... 1/5", "stream", retryable=True),
+                reconnecting("cut"),
+                reconnecting("slow\x07 down", wait_s=30.2),
                 Error("no\x07pe", "model"),
                 TurnFailed(ErrorInfo("no\x07pe", "model")),
             ]
         )
-        == "ERROR: Reconnecting... 1/5\nERROR: no␇pe\n"
+        == "ERROR: Reconnecting... 1/2 (cut)\n"
+        "ERROR: Reconnecting... 1/2 (slow␇ down); next try in 30 s\n"
+        "ERROR: no␇pe\n"
     )
 
 

@@ -48,11 +48,29 @@ def test_a_server_that_asks_for_too_long_is_not_waited_for() -> None:
     assert retries().next(failure(retry_after_s=120.5)) is None
 
 
-def test_all_waiting_of_a_turn_is_bounded() -> None:
+def test_all_waiting_for_one_request_is_bounded() -> None:
     budget = retries(1_000, 1_000)
     found = [budget.next(failure(retry_after_s=100.0)) for _ in range(7)]
     assert [retry is not None for retry in found] == [True] * 6 + [False]
     assert found[0] == Retry(1, 100, 100.0)
+
+
+def test_a_request_that_succeeds_gives_the_next_one_a_full_allowance() -> None:
+    budget = retries(1, 1)
+    for _ in range(50):
+        assert budget.next(failure()) == Retry(1, 1, 0.2)
+        assert budget.next(failure(started=True)) == Retry(1, 1, 0.2)
+        assert budget.next(failure()) is None
+        budget.renew()
+
+
+def test_a_turn_retries_two_hundred_times_at_most() -> None:
+    budget = retries()
+    found = 0
+    while budget.next(failure()) is not None:
+        found += 1
+        budget.renew()
+    assert found == 200
 
 
 def test_a_final_failure_is_not_tried_again() -> None:

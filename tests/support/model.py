@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import asynccontextmanager
 from typing import Any
 
+from codex_py.protocol.events import Reconnecting
 from codex_py.protocol.items import FunctionCall, Message, ResponseItem
 from codex_py.protocol.stream import Completed, OutputItemDone, Prompt, ResponseEvent, Usage
 
@@ -64,4 +65,19 @@ def done(index: int, item: ResponseItem) -> OutputItemDone:
 def completed(input_tokens: int = 10, output_tokens: int = 5, **extra: Any) -> Completed:
     return Completed(
         "resp_1", Usage(input_tokens=input_tokens, output_tokens=output_tokens), **extra
+    )
+
+
+def reconnecting(
+    cause: str, code: str = "stream", status: int | None = None, *, wait_s: float = 0.0
+) -> Reconnecting:
+    """The first of two retries is announced."""
+    return Reconnecting(
+        f"Reconnecting... 1/2 ({cause})",
+        code,
+        status,
+        cause=cause,
+        attempt=1,
+        max_attempts=2,
+        wait_s=wait_s,
     )

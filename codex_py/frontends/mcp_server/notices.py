@@ -20,6 +20,7 @@ from codex_py.protocol.events import (
     McpToolCall,
     McpToolCallProgress,
     ReasoningSummary,
+    Reconnecting,
     ThreadItem,
     TodoList,
     TurnCompleted,
@@ -51,8 +52,10 @@ def codex_events(event: Event) -> list[dict[str, Any]]:
                 "model_context_window": window,
             }
             return [{"type": "token_count", "info": info, "rate_limits": None}]
-        case Error(message, retryable=retryable):
-            return [{"type": "stream_error" if retryable else "error", "message": message}]
+        case Reconnecting(message):
+            return [{"type": "stream_error", "message": message}]
+        case Error(message):
+            return [{"type": "error", "message": message}]
         case TurnCompleted(diff=diff) | TurnFailed(diff=diff) if diff is not None:
             return [{"type": "turn_diff", "unified_diff": diff}]
         case TurnFailed(error) if error.code == "aborted":
@@ -66,7 +69,7 @@ def warning_text(event: Event) -> str | None:
     match event:
         case ItemCompleted(ErrorItem(message=message)):
             return message
-        case Error(message, retryable=True):
+        case Reconnecting(message):
             return message
         case _:
             return None
@@ -92,7 +95,7 @@ def progress_text(event: Event) -> str | None:
             text = f"{done} of {len(plan.items)} steps of the plan done"
         case ItemCompleted(AgentMessage(text=said) | ReasoningSummary(text=said)):
             text = said
-        case McpToolCallProgress(message=message) | Error(message, retryable=True):
+        case McpToolCallProgress(message=message) | Reconnecting(message):
             text = message
         case _:
             return None

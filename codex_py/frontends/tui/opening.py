@@ -28,6 +28,8 @@ _LATER: Final = (
     "codex_py.frontends.tui.commands.custom",
 )
 """What a session needs, and the first frame does not."""
+_RETRIES: Final = 10
+"""These take nearly two minutes: somebody is there who can interrupt them, and networks come back."""
 _REHEARSED: Final = "A `word`:\n\n```python\nx = 1\n```\n\n| a | b |\n|---|---|\n| c | d |\n"
 """To render it loads what most answers need: the parser, a lexer, tables."""
 
@@ -91,7 +93,13 @@ class Opening:
         """Options for a session that begins anew."""
         from codex_py.app import SessionOptions  # noqa: PLC0415
 
-        return SessionOptions(source="cli", originator="codex-tui", add_dirs=self._add_dirs)
+        return SessionOptions(
+            source="cli",
+            originator="codex-tui",
+            add_dirs=self._add_dirs,
+            request_retries=_RETRIES,
+            stream_retries=_RETRIES,
+        )
 
     async def open(self, options: "SessionOptions") -> None:
         """Go on with another session. If it can not be opened, the user is told why."""

@@ -9,9 +9,11 @@ from codex_py.frontends.tui.composer import Submission
 from codex_py.protocol.events import (
     AgentMessage,
     CommandExecution,
+    CommandOutputDelta,
     Event,
     ItemCompleted,
     ItemStarted,
+    Reconnecting,
     ThreadItem,
     UsageReported,
     UserMessage,
@@ -37,7 +39,12 @@ class Progress:
 
     def __call__(self, event: Event) -> None:
         status = self._terminal.status
+        if not isinstance(event, CommandOutputDelta):
+            # Commands in the background go on while the model is not to be had.
+            status.reconnecting = None
         match event:
+            case Reconnecting(wait_s=wait_s):
+                status.reconnecting = event, time.monotonic() + wait_s
             case UsageReported():
                 status.usage = event
             case ItemStarted(CommandExecution() as item):

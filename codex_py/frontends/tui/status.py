@@ -1,5 +1,6 @@
 """The line below the composer, the one above it while the agent works, and the window's title."""
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from codex_py.frontends.tui.theme import Theme
 
 if TYPE_CHECKING:
     from codex_py.core.settings import TurnSettings
-    from codex_py.protocol.events import UsageReported
+    from codex_py.protocol.events import Reconnecting, UsageReported
 
 ITEMS: Final = (
     "model-with-reasoning",
@@ -53,6 +54,8 @@ class Status:
     """`time.monotonic()`; None while nothing is worked on."""
     is_asking: bool = False
     """The agent waits for an answer."""
+    reconnecting: "tuple[Reconnecting, float] | None" = None
+    """The request that failed last, while it is not answered, and when it is sent again, `time.monotonic()`."""
     waiting_for: Callable[[], Sequence[str]] | None = None
     """Gives the MCP servers without which the request is not sent yet."""
     commands: dict[str, tuple[str, float]] = field(default_factory=dict[str, tuple[str, float]])
@@ -104,6 +107,17 @@ class Status:
             return [
                 ("class:accent", f"{dot} Starting MCP servers: {names} "),
                 ("class:quiet", f"({age} {dot} esc to go on without)"),
+            ]
+        if self.reconnecting is not None:
+            retry, at = self.reconnecting
+            wait_s = math.ceil(at - time.monotonic())
+            soon = f"{duration(wait_s)} {dot} " if wait_s > 0 else ""
+            return [
+                (
+                    "class:warning",
+                    f"{dot} Reconnecting... {retry.attempt}/{retry.max_attempts} ",
+                ),
+                ("class:quiet", f"({soon}esc to interrupt)"),
             ]
         return [
             ("class:accent", f"{dot} Working "),

@@ -28,7 +28,6 @@ from codex_py.protocol.events import (
     CallDenied,
     CommandExecution,
     CommandOutputDelta,
-    Error,
     Event,
     FileChange,
     ItemCompleted,
@@ -39,6 +38,7 @@ from codex_py.protocol.events import (
     MessageDelta,
     ReasoningSummary,
     ReasoningSummaryDelta,
+    Reconnecting,
     ThreadItem,
     TodoList,
     TurnCompleted,
@@ -100,6 +100,7 @@ class Transcript:
         self._output: dict[str, str] = {}
         """The end of what each has printed, or said last."""
         self._reconnecting: str | None = None
+        """Why the request is sent again; the status line says when."""
         self._turn_began: float | None = None
         self._drawn: tuple[tuple[int, int, int, Theme], list[Fragments]] | None = None
         """The rows of the last frame, with what they depend on: width, height, the second, the theme."""
@@ -107,10 +108,12 @@ class Transcript:
     def __call__(self, event: Event) -> None:
         match event:
             case MessageDelta(delta):
+                self._reconnecting = None
                 self._streamed.append(delta)
                 self._blocks.feed(delta)
                 self._print_blocks(self._blocks.take())
             case ReasoningSummaryDelta(delta):
+                self._reconnecting = None
                 self._reasoning = (self._reasoning + delta)[-_THOUGHT_KEPT:]
             case CommandOutputDelta(item_id, delta):
                 self._output[item_id] = (self._output.get(item_id, "") + delta)[-_OUTPUT_KEPT:]
@@ -122,10 +125,10 @@ class Transcript:
                 self._complete(item)
             case CallDenied(tool, reason):
                 self._deny(tool, reason)
-            case Error(message, retryable=True):
+            case Reconnecting(cause=cause):
                 self._begin_message_again()
                 self._reasoning = ""
-                self._reconnecting = message
+                self._reconnecting = cause
             case TurnStarted() | TurnCompleted() | TurnFailed():
                 self._turn(event)
             case _:

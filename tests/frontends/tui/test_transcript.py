@@ -5,7 +5,6 @@ from codex_py.protocol.events import (
     AgentMessage,
     CommandExecution,
     CommandOutputDelta,
-    Error,
     ErrorInfo,
     FileChange,
     ItemCompleted,
@@ -26,6 +25,7 @@ from codex_py.protocol.events import (
 )
 from codex_py.protocol.stream import Usage
 from tests.frontends.tui.shown import Shown
+from tests.support.model import reconnecting
 
 ABORTED = TurnFailed(ErrorInfo("the turn was interrupted", "aborted"))
 
@@ -63,8 +63,8 @@ def test_an_answer_that_was_not_streamed_is_printed_whole() -> None:
 
 def test_an_answer_that_comes_again_after_a_reconnect_is_shown_once() -> None:
     shown = Shown()
-    shown.tell(MessageDelta("Half an ans"), Error("Reconnecting... 1/5", "stream", retryable=True))
-    assert shown.live() == ["", "⚠ Reconnecting... 1/5"]
+    shown.tell(MessageDelta("Half an ans"), reconnecting("cut"))
+    assert shown.live() == ["", "⚠ cut"]
     shown.answer("Half an answer, whole.")
     assert shown.lines == ["• Half an answer, whole."]
     assert shown.live() == []
@@ -72,7 +72,7 @@ def test_an_answer_that_comes_again_after_a_reconnect_is_shown_once() -> None:
 
 def test_where_an_answer_that_is_printed_in_part_broke_off_is_told() -> None:
     shown = Shown()
-    shown.tell(MessageDelta("One.\n\nTw"), Error("Reconnecting... 1/5", "stream", retryable=True))
+    shown.tell(MessageDelta("One.\n\nTw"), reconnecting("cut"))
     shown.answer("One.\n\nTwo.")
     cut_off = ["• One.", "", "  Tw", "", "⚠ The answer broke off here and comes again", ""]
     assert shown.lines == [*cut_off, "• One.", "", "  Two."]
