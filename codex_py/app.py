@@ -93,6 +93,7 @@ async def open_session(
         ConfigError, SessionError: before anything is emitted.
         CodexError: as early, a required MCP server is not to be had.
     """
+    config.require_enforced()
     provider = configured_provider(config, environment)
     info = model_info(config.model, config.model_catalog_json)
     warnings = _Warnings(list(config.warnings))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from codex_py.config.config import Config
 from codex_py.config.environment import child_environment
-from codex_py.config.layers import SYSTEM_CONFIG
+from codex_py.config.layers import SYSTEM_FOLDER
 from codex_py.config.project_trust import Trusted
 from codex_py.core.context import user_shell
 from codex_py.core.session import Session
@@ -162,6 +162,7 @@ class Toolbox:
             structured_shell=self._structured_shell,
             image_detail=self._image_detail,
             max_poll_ms=self._config.background_terminal_max_timeout_ms,
+            allow_login_shell=self._config.allow_login_shell,
         )
         if self._servers is None:
             router = ToolRouter(tools)
@@ -227,7 +228,7 @@ def command_rules(config: Config) -> "Rules | None":
     Raises:
         ConfigError: a file of rules can not be read, or is wrong.
     """
-    folders = [SYSTEM_CONFIG.parent / "rules", config.home / "rules"]
+    folders = [SYSTEM_FOLDER / "rules", config.home / "rules"]
     trust = config.project_trust
     project = {
         path: text

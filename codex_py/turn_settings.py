@@ -66,6 +66,7 @@ def turn_settings(
         image_detail=info.image_detail,
         tools=tool_specs(
             shell="disabled" if config.features.get("shell_tool") is False else info.shell_tool,
+            login=config.allow_login_shell,
             freeform_patch=info.freeform_apply_patch,
             update_plan=config.update_plan_enabled is not False,
             view_image=config.features.get("view_image") is not False,

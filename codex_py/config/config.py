@@ -4,16 +4,18 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from codex_py.config.environment import ShellEnvironmentPolicy
 from codex_py.config.files import read_required_text
-from codex_py.config.layers import SYSTEM_CONFIG, read_layers
+from codex_py.config.layers import SYSTEM_FOLDER, read_layers
 from codex_py.config.mcp import McpServerConfig, StoreKind, mcp_servers
 from codex_py.config.paths import inside_git
+from codex_py.config.permissions import chosen_sandbox_mode
 from codex_py.config.project_trust import ProjectTrust
 from codex_py.config.schema import DEFAULTS
 from codex_py.config.trust import Trust
+from codex_py.config.unenforced import unenforced
 from codex_py.errors import ConfigError
 from codex_py.protocol.approval import (
     ApprovalPolicy,
@@ -24,13 +26,6 @@ from codex_py.protocol.approval import (
 )
 
 WebSearchMode: TypeAlias = Literal["disabled", "cached", "indexed", "live"]
-
-_PERMISSION_PROFILES: Final[dict[str, SandboxMode]] = {
-    ":read-only": "read-only",
-    ":workspace": "workspace-write",
-    ":danger-full-access": "danger-full-access",
-}
-"""The built-in values of `default_permissions`, which generalise the sandbox modes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +107,17 @@ class Config:
     """All layers merged, for keys that have no field here; defaults are not filled in."""
     warnings: tuple[str, ...]
     """One sentence each, for the user."""
+    unenforced: tuple[str, ...]
+    """One sentence for each protection that is asked for, not there and not accepted."""
+
+    def require_enforced(self) -> None:
+        """Make sure that a session would be protected as the user asked.
+
+        Raises:
+            ConfigError: it would not; the message names the files, and what accepts it.
+        """
+        if self.unenforced:
+            raise ConfigError("\n".join(self.unenforced))
 
     def sandbox_policy(self, add_dirs: Sequence[Path] = ()) -> SandboxPolicy:
         """What commands may touch: reading alone, unless the project is trusted or the user says more.
@@ -143,13 +149,15 @@ def load_config(
     profile: str | None = None,
     ignore_user_config: bool = False,
     strict: bool = False,
-    system_config: Path = SYSTEM_CONFIG,
+    system: Path = SYSTEM_FOLDER,
 ) -> Config:
     """Read the configuration for a session in `cwd`.
 
     `overrides` are the texts of `-c KEY=VALUE`. `flags` are the dedicated options of the command line,
     as a table in the form of the file: `{"model": "gpt-5.5", "sandbox_mode": "read-only"}`. Unknown keys
     become warnings; with `strict` they are errors.
+
+    Protections that are not enforced (`Config.unenforced`) stop the session, not this.
 
     Raises:
         ConfigError: the message names the file, the line where known, and the key.
@@ -162,7 +170,7 @@ def load_config(
         profile=profile,
         ignore_user_config=ignore_user_config,
         strict=strict,
-        system_config=system_config,
+        system=system,
     )
     values = layers.merged()
 
@@ -182,7 +190,7 @@ def load_config(
         return read_required_text(Path(layer.values[key]), key, root=root)
 
     servers, server_warnings = mcp_servers(values.get("mcp_servers", {}))
-    sandbox_mode, sandbox_warnings = _sandbox_mode(values)
+    sandbox_mode, sandbox_warnings = chosen_sandbox_mode(layers)
     web_search_tool = cast("dict[str, Any] | bool | None", get("tools.web_search"))
     base_instructions = text_of("model_instructions_file")
     compact_prompt = text_of("experimental_compact_prompt_file")
@@ -250,6 +258,7 @@ def load_config(
         features=values.get("features", {}),
         values=values,
         warnings=(*layers.warnings, *sandbox_warnings, *server_warnings),
+        unenforced=unenforced(layers),
     )
 
 
@@ -268,20 +277,3 @@ def _approval(value: Any) -> AskForApproval | None:
             kinds = GranularPolicy.__dataclass_fields__
             # One that is not known has been warned about.
             return GranularPolicy(**{key: granular[key] for key in kinds if key in granular})
-
-
-def _sandbox_mode(values: Mapping[str, Any]) -> tuple[SandboxMode | None, tuple[str, ...]]:
-    mode, name = values.get("sandbox_mode"), values.get("default_permissions")
-    if mode is not None:
-        return mode, ()
-    if name is None:
-        if values.get("permissions"):
-            raise ConfigError(
-                "`permissions` is defined, and `default_permissions` does not choose one"
-            )
-        return None, ()
-    if name in _PERMISSION_PROFILES:
-        return _PERMISSION_PROFILES[name], ()
-    # Whatever the profile allows, this is not more.
-    warning = f"Permission profile {name!r} is not supported; the sandbox is read-only instead."
-    return "read-only", (warning,)

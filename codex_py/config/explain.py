@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from codex_py.config.check import KeyPath, dotted, escaped, kind_of, suggestion
-from codex_py.config.layers import SYSTEM_CONFIG, Layer, Layers, read_layers
+from codex_py.config.layers import SYSTEM_FOLDER, Layer, Layers, read_layers
 from codex_py.config.overrides import parse_key
 from codex_py.config.schema import DEFAULTS
 from codex_py.errors import ConfigError
@@ -21,7 +21,7 @@ def explain(
     flags: Mapping[str, Any] | None = None,
     profile: str | None = None,
     ignore_user_config: bool = False,
-    system_config: Path = SYSTEM_CONFIG,
+    system: Path = SYSTEM_FOLDER,
 ) -> str:
     """The story of a key, or of every key below a table, as lines for the terminal without the last line end.
 
@@ -37,7 +37,7 @@ def explain(
         flags=flags,
         profile=profile,
         ignore_user_config=ignore_user_config,
-        system_config=system_config,
+        system=system,
     )
     path = parse_key(key)
     found = _lookup(layers.merged(), path)

@@ -1,7 +1,8 @@
 """The layers of the configuration: where each comes from, what it may say, and which one wins.
 
-Strongest first, in the order of Codex: the options of the command line, `-c` overrides, the files of a
-trusted project (the nearest to the working directory first), a profile, the user's file, the system's.
+Strongest first, in the order of Codex: the administrator's `managed_config.toml`, the options of the command
+line, `-c` overrides, the files of a trusted project (the nearest to the working directory first), a profile,
+the user's file, the system's.
 """
 
 import re
@@ -27,17 +28,26 @@ from codex_py.config.schema import DEFAULTS, PROJECT_REFUSED, SCHEMA, Kind
 from codex_py.config.trust import Trust, trust_level
 from codex_py.errors import ConfigError
 
-SYSTEM_CONFIG: Final = Path("/etc/codex/config.toml")
+SYSTEM_FOLDER: Final = Path("/etc/codex")
+"""What an administrator sets for all users of the machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
     name: str
-    """`command line`, `-c`, `project`, `profile`, `user` or `system`."""
+    """`managed`, `command line`, `-c`, `project`, `profile`, `user` or `system`."""
     values: Mapping[str, Any]
     """Checked; paths are absolute."""
     path: Path | None = None
     text: str = ""
+
+    def sets(self, key: KeyPath) -> bool:
+        value: Any = self.values
+        for part in key:
+            if not isinstance(value, Mapping) or part not in value:
+                return False
+            value = cast("Mapping[str, Any]", value)[part]
+        return True
 
     def where(self, key: KeyPath) -> str:
         """The place that sets a key: `/home/u/.codex/config.toml:3`, or the layer's name."""
@@ -53,6 +63,8 @@ class Layer:
 @dataclass(frozen=True, slots=True)
 class Layers:
     home: Path
+    system: Path
+    """The administrator's folder."""
     cwd: Path
     project_root: Path | None
     trust: Trust | None
@@ -64,6 +76,10 @@ class Layers:
 
     def merged(self) -> dict[str, Any]:
         return merge(self.layers)
+
+    def where(self, key: KeyPath) -> str:
+        """The place of a key in the strongest layer that sets it."""
+        return next(layer.where(key) for layer in self.layers if layer.sets(key))
 
 
 def merge(layers: Sequence[Layer]) -> dict[str, Any]:
@@ -83,7 +99,7 @@ def read_layers(
     profile: str | None = None,
     ignore_user_config: bool = False,
     strict: bool = False,
-    system_config: Path = SYSTEM_CONFIG,
+    system: Path = SYSTEM_FOLDER,
 ) -> Layers:
     """Read every layer and check it.
 
@@ -96,6 +112,7 @@ def read_layers(
     reader = _Reader(user_home(environment), strict=strict)
 
     strong = [
+        *reader.file("managed", system / "managed_config.toml"),
         reader.layer("command line", flags or {}, cwd),
         reader.layer("-c", parse_overrides(overrides), cwd),
     ]
@@ -104,7 +121,7 @@ def read_layers(
         weak.append(_profile(reader, home, profile))
     if not ignore_user_config:
         weak += reader.file("user", home / "config.toml")
-    weak += reader.file("system", system_config)
+    weak += reader.file("system", system / "config.toml")
     _refuse_old_profiles(home, (*strong, *weak), profile)
 
     # A project must not have a say in where it begins, or in whether it is trusted.
@@ -116,7 +133,7 @@ def read_layers(
     project = _project(reader, home, folders[0], content)
 
     layers = tuple(layer for layer in (*strong, *project, *weak) if layer.values)
-    return Layers(home, cwd, root, trust, content, layers, tuple(reader.warnings))
+    return Layers(home, system, cwd, root, trust, content, layers, tuple(reader.warnings))
 
 
 class _Reader:

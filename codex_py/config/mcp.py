@@ -26,7 +26,9 @@ _HTTP_ONLY: Final = (
     *("bearer_token_env_var", "http_headers", "http_headers_helper", "env_http_headers"),
     *("oauth", "oauth_resource", "auth", "scopes"),
 )
-_WITHOUT_EFFECT: Final = ("environment_id", "http_headers_helper")
+_WITHOUT_EFFECT: Final = ("http_headers_helper",)
+_THIS_MACHINE: Final = "local"
+"""The `environment_id` of servers that run here, as a server without one does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +85,16 @@ def mcp_servers(
         for key in _WITHOUT_EFFECT
         if key in table
     ]
+    warnings += [
+        f"MCP server `{name}` is not started: its `environment_id` names another machine"
+        for name, table in tables.items()
+        if _is_elsewhere(table) and table.get("enabled", True)
+    ]
     return {name: _server(name, table) for name, table in tables.items()}, tuple(warnings)
+
+
+def _is_elsewhere(table: Mapping[str, Any]) -> bool:
+    return table.get("environment_id", _THIS_MACHINE) != _THIS_MACHINE
 
 
 def _server(name: str, table: Mapping[str, Any]) -> McpServerConfig:
@@ -110,7 +121,7 @@ def _server(name: str, table: Mapping[str, Any]) -> McpServerConfig:
         scopes=tuple(table.get("scopes", ())),
         oauth_client_id=oauth.get("client_id"),
         oauth_resource=table.get("oauth_resource"),
-        enabled=table.get("enabled", True),
+        enabled=table.get("enabled", True) and not _is_elsewhere(table),
         required=table.get("required", False),
         startup_timeout_s=_seconds(
             key, table, "startup_timeout_sec", "startup_timeout_ms", DEFAULT_STARTUP_TIMEOUT_S

@@ -235,6 +235,8 @@ SCHEMA: Final[dict[str, Kind]] = {
         "keymap": "table",
         "model_availability_nux": "table",
     },
+    "allow_unenforced": ["string"],
+    "budget": "table",
     # Accepted, and of no effect here.
     "cli_auth_credentials_store": ("file", "keyring", "auto", "ephemeral"),
     "forced_login_method": ("chatgpt", "api"),
@@ -301,6 +303,7 @@ DEFAULTS: Final[dict[str, Any]] = {
 
 PROJECT_REFUSED: Final = frozenset(
     {
+        "allow_unenforced",
         "apps_mcp_product_sku",
         "chatgpt_base_url",
         "experimental_realtime_ws_base_url",

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from codex_py.config.config import Config
 from codex_py.config.front_matter import front_matter
-from codex_py.config.layers import SYSTEM_CONFIG
+from codex_py.config.layers import SYSTEM_FOLDER
 from codex_py.config.paths import folders_between, user_home
 from codex_py.ordinary_files import read_whole
 
@@ -84,7 +84,7 @@ def _folders(config: Config, environment: Mapping[str, str]) -> Iterator[tuple[P
     yield config.home / "skills", None
     yield user_home(environment) / ".agents" / "skills", None
     yield config.home / "skills" / ".system", None
-    yield SYSTEM_CONFIG.parent / "skills", None
+    yield SYSTEM_FOLDER / "skills", None
 
 
 def _disabled(values: Mapping[str, Any]) -> set[str]:

@@ -52,6 +52,8 @@ class Arguments:
     ignore_user_config: bool = False
     ignore_rules: bool = False
     bypass_hook_trust: bool = False
+    allow_unenforced: Sequence[str] = ()
+    """Names of protections to start without."""
 
     cd: str | None = None
     add_dir: Sequence[str] = ()
@@ -208,6 +210,7 @@ def exec_parser() -> argparse.ArgumentParser:
     add("--ignore-user-config", action="store_true")
     add("--ignore-rules", action="store_true")
     add("--dangerously-bypass-hook-trust", dest="bypass_hook_trust", action="store_true")
+    add("--allow-unenforced", action="append")
 
     add("-C", "--cd")
     add("--add-dir", action="append")

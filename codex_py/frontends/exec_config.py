@@ -103,4 +103,6 @@ def flags(arguments: Arguments) -> dict[str, Any]:
         table["sandbox_mode"] = arguments.sandbox
     elif arguments.full_auto:
         table["sandbox_mode"] = "workspace-write"
+    if arguments.allow_unenforced:
+        table["allow_unenforced"] = list(arguments.allow_unenforced)
     return table

@@ -29,8 +29,8 @@ Options:
   -V, --version       Print the version
 
 The terminal takes the options of `exec` that say what to work with: -m, -c, -p,
--s, -a POLICY, -C, --add-dir, --trust, --oss. They may stand before a command
-too: `codex-py -m MODEL exec PROMPT`.
+-s, -a POLICY, -C, --add-dir, --trust, --oss, --allow-unenforced. They may stand
+before a command too: `codex-py -m MODEL exec PROMPT`.
 """
 
 EXEC = """\
@@ -82,7 +82,10 @@ Configuration:
       --ignore-user-config  Leave out $CODEX_HOME/config.toml
       --ignore-rules        Leave out the files of command rules
       --dangerously-bypass-hook-trust
-                            Run hooks that nobody has trusted yet
+                            Accepted for compatibility: hooks are not run
+      --allow-unenforced KEY
+                            Start although this version does not enforce the
+                            setting KEY, which protects (repeatable)
 
 Session:
       --ephemeral           Write no session file
@@ -279,6 +282,8 @@ Options, which count where a call says nothing else:
       --add-dir DIR         One more folder that may be written to (repeatable)
   -c, --config KEY=VALUE    Override a setting
   -p, --profile NAME        Add $CODEX_HOME/NAME.config.toml
+      --allow-unenforced KEY
+                            As for `exec` (repeatable)
   -h, --help                Print help
 
 Exit codes: 0 the client has left; 1 no such folder; 2 usage; 78 configuration;

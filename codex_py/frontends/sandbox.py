@@ -44,6 +44,7 @@ def run_sandbox(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         overrides=options.overrides or (),
         flags={"sandbox_mode": options.mode} if options.mode else {},
     )
+    config.require_enforced()
     policy = config.sandbox_policy([Path(folder) for folder in options.add_dir or ()])
     return _run(command, policy, cwd, config.home, environment)
 

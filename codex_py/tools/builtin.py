@@ -24,6 +24,7 @@ def builtin_tools(
     structured_shell: bool,
     image_detail: str,
     max_poll_ms: int,
+    allow_login_shell: bool = True,
 ) -> list[Tool[Any]]:
     """
     Args:
@@ -32,14 +33,15 @@ def builtin_tools(
         structured_shell: `shell` and `local_shell` answer with JSON.
         image_detail: at which `view_image` shows images, as the service names it.
         max_poll_ms: the longest that `write_stdin` waits without writing.
+        allow_login_shell: whether shells may read the files of the user's profile.
     """
     patch = ApplyPatch(home)
     runner = CommandRunner(processes, orchestrator, patch)
     return [
-        ExecCommand(runner, shell),
+        ExecCommand(runner, shell, allow_login=allow_login_shell),
         WriteStdin(processes, max_poll_ms=max_poll_ms),
-        Shell(runner, shell, structured=structured_shell),
-        ShellCommand(runner, shell),
+        Shell(runner, shell, structured=structured_shell, allow_login=allow_login_shell),
+        ShellCommand(runner, shell, allow_login=allow_login_shell),
         LocalShell(runner, shell, structured=structured_shell),
         patch,
         plan,

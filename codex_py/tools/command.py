@@ -88,6 +88,24 @@ class CommandParams(LenientParams):
         )
 
 
+def shell_command(shell: str, script: str, *, login: bool | None, allowed: bool) -> list[str]:
+    """The argv that runs a script in a shell.
+
+    Args:
+        login: what the model asked for: that the shell reads the user's profile, or not.
+        allowed: whether it may. Where the model says nothing, this decides.
+
+    Raises:
+        ToolError: it asked for what is not allowed.
+    """
+    if login and not allowed:
+        raise ToolError(
+            "login shell is disabled by config; omit `login` or set it to false.",
+            code="InvalidArgs",
+        )
+    return [shell, "-lc" if allowed and login is not False else "-c", script]
+
+
 @dataclass(frozen=True, slots=True)
 class CommandRunner:
     """One serves all commands of a session."""

@@ -12,7 +12,7 @@ from codex_py.process.process import Process
 from codex_py.process.sessions import ProcessSessions
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.base import ToolContext
-from codex_py.tools.command import CommandParams, CommandRunner, LenientParams
+from codex_py.tools.command import CommandParams, CommandRunner, LenientParams, shell_command
 from codex_py.tools.truncate import token_count, truncate_output
 
 _MIN_YIELD_MS = 250
@@ -26,7 +26,7 @@ class ExecCommandParams(CommandParams):
     cmd: str
     shell: str | None = None
     """Name or path."""
-    login: bool = True
+    login: bool | None = None
     tty: bool = False
     yield_time_ms: int = 10_000
     max_output_tokens: int | None = None
@@ -39,15 +39,20 @@ class ExecCommand:
     params: type[Any] = ExecCommandParams
     parallel = True
 
-    def __init__(self, runner: CommandRunner, shell: str) -> None:
-        """`shell`: path of the user's shell."""
+    def __init__(self, runner: CommandRunner, shell: str, *, allow_login: bool = True) -> None:
+        """
+        Args:
+            shell: path of the user's shell.
+            allow_login: whether a shell may read the files of the user's profile.
+        """
         self._runner = runner
         self._shell = shell
+        self._allow_login = allow_login
 
     async def run(self, params: ExecCommandParams, context: ToolContext) -> ToolOutput:
         started = time.monotonic()
         shell = _shell_path(params.shell, context.environment) if params.shell else self._shell
-        argv = [shell, "-lc" if params.login else "-c", params.cmd]
+        argv = shell_command(shell, params.cmd, login=params.login, allowed=self._allow_login)
         patched = await self._runner.patch_output(argv, params.cwd(context), context)
         if patched is not None:
             if patched.error_code is not None:

@@ -11,7 +11,7 @@ from codex_py.process.process import Process
 from codex_py.protocol.messages import encode_json
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.base import ToolContext
-from codex_py.tools.command import CommandParams, CommandRunner
+from codex_py.tools.command import CommandParams, CommandRunner, shell_command
 from codex_py.tools.truncate import truncate_middle, truncate_output
 
 # What `timeout(1)` exits with.
@@ -32,7 +32,7 @@ class ShellParams(TimedCommandParams):
 
 class ShellCommandParams(TimedCommandParams):
     command: str
-    login: bool = True
+    login: bool | None = None
 
 
 class LocalShellParams(TimedCommandParams):
@@ -67,16 +67,28 @@ class CommandResult:
 class _TimedCommand:
     parallel = True
 
-    def __init__(self, runner: CommandRunner, shell: str, *, structured: bool = False) -> None:
+    def __init__(
+        self,
+        runner: CommandRunner,
+        shell: str,
+        *,
+        structured: bool = False,
+        allow_login: bool = True,
+    ) -> None:
         """Make one that answers with text, or structured.
 
         Args:
             shell: path of the user's shell.
             structured: answer with JSON, as models without a freeform `apply_patch` were taught.
+            allow_login: whether a shell may read the files of the user's profile.
         """
         self._runner = runner
         self._shell = shell
         self._structured = structured
+        self._allow_login = allow_login
+
+    def _in_shell(self, script: str, login: bool | None = None) -> list[str]:
+        return shell_command(self._shell, script, login=login, allowed=self._allow_login)
 
     async def _run(
         self, argv: Sequence[str], params: TimedCommandParams, context: ToolContext
@@ -113,7 +125,7 @@ class Shell(_TimedCommand):
 
     async def run(self, params: ShellParams, context: ToolContext) -> ToolOutput:
         command = params.command
-        argv = [self._shell, "-lc", command] if isinstance(command, str) else command
+        argv = self._in_shell(command) if isinstance(command, str) else command
         return await self._run(argv, params, context)
 
 
@@ -124,8 +136,7 @@ class ShellCommand(_TimedCommand):
     params: type[Any] = ShellCommandParams
 
     async def run(self, params: ShellCommandParams, context: ToolContext) -> ToolOutput:
-        argv = [self._shell, "-lc" if params.login else "-c", params.command]
-        return await self._run(argv, params, context)
+        return await self._run(self._in_shell(params.command, params.login), params, context)
 
 
 class LocalShell(_TimedCommand):

@@ -19,6 +19,7 @@ def tool_specs(
     *,
     shell: ShellTool,
     freeform_patch: bool,
+    login: bool = True,
     update_plan: bool = True,
     view_image: bool = True,
     web_search: Mapping[str, Any] | None = None,
@@ -28,9 +29,10 @@ def tool_specs(
     Args:
         shell: the family of command tools that the model was trained on.
         freeform_patch: `apply_patch` as a custom tool with a grammar, else as a function.
+        login: whether the model may ask for a login shell.
         web_search: the fields of the server's own search tool; None leaves it out.
     """
-    specs = _shell_specs(shell)
+    specs = _shell_specs(shell, login=login)
     if update_plan:
         specs.append(_function("update_plan", _UPDATE_PLAN))
     specs.append(_freeform_patch() if freeform_patch else _patch_function())
@@ -42,21 +44,29 @@ def tool_specs(
     return tuple(specs)
 
 
-def _shell_specs(shell: ShellTool) -> list[ToolSpec]:
+def _shell_specs(shell: ShellTool, *, login: bool) -> list[ToolSpec]:
     match shell:
         case "unified_exec":
             return [
-                _function("exec_command", _EXEC_COMMAND),
+                _function(
+                    "exec_command", _EXEC_COMMAND if login else _without_login(_EXEC_COMMAND)
+                ),
                 _function("write_stdin", _WRITE_STDIN),
             ]
         case "shell_command":
-            return [_function("shell_command", _SHELL_COMMAND)]
+            schema = _SHELL_COMMAND if login else _without_login(_SHELL_COMMAND)
+            return [_function("shell_command", schema)]
         case "shell":
             return [_function("shell", _SHELL)]
         case "local_shell":
             return [ToolSpec("local_shell", {"type": "local_shell"})]
         case "disabled":
             return []
+
+
+def _without_login(schema: Schema) -> Schema:
+    properties = {k: v for k, v in schema["properties"].items() if k != "login"}
+    return {**schema, "properties": properties}
 
 
 def _function(name: str, parameters: Schema, text: str | None = None) -> ToolSpec:

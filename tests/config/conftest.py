@@ -18,7 +18,7 @@ class Place:
     home: Path
     root: Path
     cwd: Path
-    system_config: Path
+    system: Path
 
     @property
     def environment(self) -> dict[str, str]:
@@ -59,7 +59,7 @@ class Place:
             profile=profile,
             ignore_user_config=ignore_user_config,
             strict=strict,
-            system_config=self.system_config,
+            system=self.system,
         )
 
     def explain(self, key: str, *, overrides: Sequence[str] = ()) -> str:
@@ -68,7 +68,7 @@ class Place:
             cwd=self.cwd,
             environment=self.environment,
             overrides=overrides,
-            system_config=self.system_config,
+            system=self.system,
         )
 
 
@@ -76,6 +76,6 @@ class Place:
 def place(tmp_path: Path) -> Place:
     home = tmp_path / "home" / ".codex"
     cwd = tmp_path / "repo" / "sub"
-    for folder in (home, cwd, tmp_path / "repo" / ".git"):
+    for folder in (home, cwd, tmp_path / "etc", tmp_path / "repo" / ".git"):
         folder.mkdir(parents=True)
-    return Place(home, tmp_path / "repo", cwd, tmp_path / "etc.toml")
+    return Place(home, tmp_path / "repo", cwd, tmp_path / "etc")

@@ -60,6 +60,7 @@ def test_without_any_file_everything_has_its_default(place: Place):
         features={},
         values={},
         warnings=(),
+        unenforced=(),
     )
 
 

@@ -10,7 +10,7 @@ from tests.config.conftest import Place
 
 
 def test_the_strongest_layer_wins(place: Place):
-    place.system_config.write_text("model = 'system'\n", encoding="utf-8")
+    (place.system / "config.toml").write_text("model = 'system'\n", encoding="utf-8")
     assert place.load().model == "system"
     place.trusted("model = 'user'")
     assert place.load().model == "user"
@@ -27,7 +27,7 @@ def test_the_strongest_layer_wins(place: Place):
 
 
 def test_tables_merge_deeply_and_arrays_replace(place: Place):
-    place.system_config.write_text(
+    (place.system / "config.toml").write_text(
         "notify = ['a', 'b']\n[mcp_servers.s]\ncommand = 'x'\nenv = { A = '1', B = '1' }\n",
         encoding="utf-8",
     )

@@ -79,8 +79,23 @@ def test_every_key_of_an_address_is_read(place: Place):
 
 
 def test_what_has_no_effect_is_said(place: Place):
-    place.user("[mcp_servers.s]\ncommand = 'x'\nenvironment_id = 'e'\n")
-    assert place.load().warnings == ("mcp_servers.s.environment_id has no effect",)
+    place.user("[mcp_servers.s]\nurl = 'http://h'\nhttp_headers_helper = 'e'\n")
+    assert place.load().warnings == ("mcp_servers.s.http_headers_helper has no effect",)
+
+
+def test_a_server_of_another_machine_is_not_started_here(place: Place):
+    place.user(
+        "[mcp_servers.s]\ncommand = 'x'\nenvironment_id = 'e'\n"
+        "[mcp_servers.here]\ncommand = 'x'\nenvironment_id = 'local'\n"
+    )
+    config = place.load()
+    assert {name: server.enabled for name, server in config.mcp_servers.items()} == {
+        "s": False,
+        "here": True,
+    }
+    assert config.warnings == (
+        "MCP server `s` is not started: its `environment_id` names another machine",
+    )
 
 
 @pytest.mark.parametrize(

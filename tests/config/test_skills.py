@@ -14,9 +14,7 @@ def write(folder: Path, name: str, head: str | None = None) -> Skill:
 
 
 def find(place: Place) -> Skills:
-    config = load_config(
-        cwd=place.cwd, environment=place.environment, system_config=place.system_config
-    )
+    config = load_config(cwd=place.cwd, environment=place.environment, system=place.system)
     return find_skills(config, place.environment)
 
 

@@ -652,3 +652,30 @@ def test_a_denied_call_can_be_made_to_fail_the_run(place: Workplace) -> None:
         outcome = place.run(server, "-s", "read-only", "--fail-on", "denied", "go")
         assert (outcome.code, outcome.messages) == (5, ["I may not."])
         assert place.run(server, "-s", "read-only", "--fail-on", "denied", "go").code == 0
+
+
+@pytest.mark.parametrize("name", ["exec_command", "shell_command", "shell"])
+def test_no_profile_is_read_where_login_shells_are_not_allowed(place: Workplace, name: str) -> None:
+    (place.home.parent / ".bash_profile").write_text("echo profile\n", encoding="utf-8")
+    key = "cmd" if name == "exec_command" else "command"
+    script = "shopt -q login_shell && echo login || echo plain"
+    free = answered(place, ev_function_call("c", name, {key: script}))[0]
+    assert [shown[0] for shown in commands(free)] == ["profile\nlogin\n"]
+    setting = ("-c", "allow_login_shell=false")
+    held = answered(place, ev_function_call("c", name, {key: script}), args=setting)[0]
+    assert [shown[0] for shown in commands(held)] == ["plain\n"]
+
+
+@pytest.mark.parametrize("name", ["exec_command", "shell_command"])
+def test_a_login_shell_that_is_not_allowed_is_refused(place: Workplace, name: str) -> None:
+    key = "cmd" if name == "exec_command" else "command"
+    model = "gpt-5.5" if name == "exec_command" else "gpt-5"
+    call = ev_function_call("c", name, {key: "true", "login": True})
+    with ScriptedServer([[*call, ev_completed()], DONE]) as server:
+        outcome = place.run(server, "-m", model, "-c", "allow_login_shell=false", "go")
+        assert "login shell is disabled by config" in server.requests[1].input[-1]["output"]
+        offered = {
+            tool["name"]: tool for tool in server.requests[0].body["tools"] if "name" in tool
+        }
+    assert outcome.code == 0
+    assert "login" not in json.dumps(offered.get(name, {}).get("parameters", {}))

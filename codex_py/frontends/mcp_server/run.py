@@ -43,7 +43,7 @@ def run_mcp_server(arguments: Arguments, environment: Mapping[str, str]) -> int:
     Raises:
         CodexError: the configuration can not be used, before anything is served.
     """
-    server_config(arguments, environment, cwd=None, has_user=True)
+    server_config(arguments, environment, cwd=None, has_user=True).require_enforced()
     gc.freeze()
     gc.enable()
     return asyncio.run(_supervised(arguments, environment))

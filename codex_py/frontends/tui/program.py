@@ -103,7 +103,7 @@ class Terminal:
             changed=lambda: self.screen.changed(),
             size=lambda: (self.screen.width, self.screen.height),
         )
-        self.shell = UserShell(config.cwd, environment, self.progress)
+        self.shell = UserShell(config, environment, self.progress)
         self.conversation = Conversation(environment, self.progress, ended=self.progress.turn_ended)
         self.screen = Screen(
             program_layout(self),

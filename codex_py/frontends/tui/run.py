@@ -30,6 +30,7 @@ def run_terminal(
         return load_terminal_config(arguments, environment)
 
     config = load()
+    config.require_enforced()
     add_dirs = tuple(working_directory(arguments) / name for name in arguments.add_dir)
     return asyncio.run(_run(config, load, target, environment, add_dirs))
 

@@ -5,9 +5,9 @@ It is shown as the agent's commands are, and the model is told of it, in the wor
 
 import codecs
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Final
 
+from codex_py.config.config import Config
 from codex_py.core.context import user_shell
 from codex_py.errors import CodexError
 from codex_py.process.process import Process
@@ -27,8 +27,9 @@ _TOLD: Final = 40_000
 class UserShell:
     """One command at a time. It reads nothing: the keyboard is the composer's."""
 
-    def __init__(self, cwd: Path, environment: Mapping[str, str], sink: EventSink) -> None:
-        self._cwd = cwd
+    def __init__(self, config: Config, environment: Mapping[str, str], sink: EventSink) -> None:
+        self._cwd = config.cwd
+        self._shell_option = "-lc" if config.allow_login_shell else "-c"
         self._environment = environment
         self._sink = sink
         self._processes = ProcessSessions()
@@ -54,7 +55,7 @@ class UserShell:
 
         try:
             process = self._processes.spawn(
-                [user_shell(self._environment), "-lc", command],
+                [user_shell(self._environment), self._shell_option, command],
                 cwd=self._cwd,
                 environment=dict(self._environment),
                 on_output=printed,

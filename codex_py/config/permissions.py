@@ -1,0 +1,56 @@
+"""`sandbox_mode` and `default_permissions`: which of them counts, and the sandbox mode that follows."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from codex_py.config.check import KeyPath
+from codex_py.config.layers import Layers
+from codex_py.errors import ConfigError
+from codex_py.protocol.approval import SandboxMode
+
+_BUILT_IN: Final[dict[str, SandboxMode]] = {
+    ":read-only": "read-only",
+    ":workspace": "workspace-write",
+    ":danger-full-access": "danger-full-access",
+}
+"""The built-in values of `default_permissions`, which generalise the sandbox modes."""
+
+
+def chosen_sandbox_mode(layers: Layers) -> tuple[SandboxMode | None, tuple[str, ...]]:
+    """The mode, None where nothing sets one, and warnings.
+
+    Raises:
+        ConfigError: profiles are defined and none is chosen.
+    """
+    values = layers.merged()
+    mode = values.get("sandbox_mode")
+    if (name := _chosen_profile(layers)) is None:
+        if mode is None and values.get("permissions"):
+            raise ConfigError(
+                "`permissions` is defined, and `default_permissions` does not choose one"
+            )
+        return mode, ()
+    if name in _BUILT_IN:
+        return _BUILT_IN[name], ()
+    # Less than the profile, which may allow writing; what it denies beyond that stops the start.
+    warning = f"Permission profile {name!r} is not supported; the sandbox is read-only instead."
+    return "read-only", (warning,)
+
+
+def selected_profiles(layers: Layers) -> Iterator[tuple[KeyPath, Mapping[str, Any]]]:
+    """The table of the chosen profile, and of each that it extends, with their keys."""
+    profiles = dict(layers.merged().get("permissions", {}))
+    name = _chosen_profile(layers)
+    while name is not None and (profile := profiles.pop(name, None)) is not None:
+        yield ("permissions", name), profile
+        name = profile.get("extends")
+
+
+def _chosen_profile(layers: Layers) -> str | None:
+    # The strongest layer that sets either of the two decides; in one layer the profile wins, as in Codex 0.169.
+    for layer in layers.layers:
+        if "default_permissions" in layer.values:
+            return layer.values["default_permissions"]
+        if "sandbox_mode" in layer.values:
+            return None
+    return None

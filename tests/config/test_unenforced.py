@@ -1,0 +1,186 @@
+"""Settings that protect: each stops the start until it is accepted, or is not asked for."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from codex_py.config.config import Config
+from codex_py.errors import ConfigError
+from tests.config.conftest import Place
+
+_HOOKS = json.dumps({"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "x"}]}]}})
+_LOCKED = """
+default_permissions = "locked"
+[permissions.base.filesystem]
+":workspace_roots" = { "secret.txt" = "deny" }
+[permissions.locked]
+extends = "base"
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "line"),
+    [
+        ("[[hooks.PreToolUse]]\nhooks = [{type = 'command', command = 'x'}]", "hooks", 1),
+        (_LOCKED, "permissions.filesystem", 4),
+        (
+            'default_permissions = "n"\n[permissions.n.network]\nenabled = true\n'
+            'domains = { "a.example" = "allow" }',
+            "permissions.network",
+            4,
+        ),
+        (
+            "sandbox_workspace_write.network_access = true\n"
+            "features.network_proxy = { enabled = true, domains = {} }",
+            "features.network_proxy",
+            2,
+        ),
+        ("features.credential_masking = true", "features.credential_masking", 1),
+        (
+            "features.rollout_budget = { enabled = true, limit_tokens = 5 }",
+            "features.rollout_budget",
+            1,
+        ),
+        ("[budget]\nmax_tokens = 5", "budget", 1),
+        ('forced_login_method = "chatgpt"', "forced_login_method", 1),
+        ('approvals_reviewer = "auto_review"', "approvals_reviewer", 1),
+        ('auto_review.policy = "be strict"', "auto_review.policy", 1),
+        (
+            "shell_environment_policy.experimental_use_profile = true",
+            "shell_environment_policy.experimental_use_profile",
+            1,
+        ),
+    ],
+)
+def test_a_protection_that_is_not_enforced_is_told_with_its_place_and_can_be_accepted(
+    place: Place, text: str, name: str, line: int
+):
+    path = place.user(text)
+    (sentence,) = place.load().unenforced
+    assert sentence.startswith(f"{path}:{line}: ")
+    assert sentence.endswith(f"`--allow-unenforced {name}`.")
+    with pytest.raises(ConfigError, match="allow-unenforced") as raised:
+        place.load().require_enforced()
+    assert raised.value.exit_code == 78
+    place.load(flags={"allow_unenforced": [name]}).require_enforced()
+    place.load(overrides=[f'allow_unenforced=["{name}"]']).require_enforced()
+    place.user(f'allow_unenforced = ["{name}"]\n{text}')
+    place.load().require_enforced()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[hooks.state.a]\ntrusted_hash = 'x'",
+        "hooks.PreToolUse = []",
+        "features.hooks = false\n[[hooks.Stop]]\nhooks = []",
+        'sandbox_mode = "read-only"\npermissions.x.filesystem."/a" = "deny"',
+        'default_permissions = ":workspace"\npermissions.x.filesystem."/a" = "deny"',
+        'default_permissions = "x"\npermissions.x.filesystem."/a" = "write"',
+        'default_permissions = "x"\n'
+        'permissions.x.network = { enabled = false, domains = { a = "allow" } }',
+        "features.network_proxy.enabled = true",
+        "features.rollout_budget.enabled = false",
+        "features.credential_masking = false",
+        'forced_login_method = "api"',
+        'forced_login_method = "chatgpt"\nmodel_provider = "p"\n'
+        '[model_providers.p]\nname = "P"\nbase_url = "http://127.0.0.1"\nenv_key = "K"',
+        'approvals_reviewer = "user"',
+    ],
+)
+def test_what_asks_for_no_protection_stops_nothing(place: Place, text: str):
+    place.user(text)
+    assert place.load().unenforced == ()
+
+
+def test_every_protection_is_told_at_once(place: Place):
+    place.user('approvals_reviewer = "auto_review"\nfeatures.credential_masking = true\n')
+    with pytest.raises(ConfigError) as raised:
+        place.load().require_enforced()
+    assert len(str(raised.value).splitlines()) == 2
+
+
+def test_hooks_of_the_home_and_of_a_trusted_project_count(place: Place):
+    hooks = place.root / ".codex" / "hooks.json"
+    hooks.parent.mkdir()
+    hooks.write_text(_HOOKS, encoding="utf-8")
+    assert place.load().unenforced == ()
+    place.trusted()
+    assert [text.split(":")[0] for text in place.load().unenforced] == [str(hooks)]
+    hooks.unlink()
+    place.trust()
+    own = place.user(_HOOKS, "hooks.json")
+    assert [text.split(":")[0] for text in place.load().unenforced] == [str(own)]
+    place.user('{"hooks": {}}', "hooks.json")
+    assert place.load().unenforced == ()
+    place.user("{", "hooks.json")
+    with pytest.raises(ConfigError, match="is not valid JSON"):
+        place.load()
+
+
+def test_hooks_of_a_layer_are_not_hidden_by_a_stronger_one(place: Place):
+    place.trusted("[[hooks.Stop]]\nhooks = []\n")
+    place.project("hooks.Stop = []\n")
+    assert len(place.load().unenforced) == 1
+
+
+@pytest.mark.parametrize("name", ["requirements.toml", "hooks.json"])
+def test_what_an_administrator_asks_for_counts(place: Place, name: str):
+    path = place.system / name
+    path.write_text(_HOOKS if name == "hooks.json" else "", encoding="utf-8")
+    assert [text.split(":")[0] for text in place.load().unenforced] == [str(path)]
+
+
+def test_a_project_accepts_nothing_and_its_own_protections_count_if_it_is_trusted(place: Place):
+    path = place.project(
+        'allow_unenforced = ["approvals_reviewer"]\napprovals_reviewer = "auto_review"\n'
+    )
+    assert place.load().unenforced == ()
+    place.trusted()
+    config = place.load()
+    assert [text.split(" ")[0] for text in config.unenforced] == [f"{path}:2:"]
+    assert config.warnings == (
+        f"Ignored `allow_unenforced` in {path}: a project may not set this.",
+    )
+
+
+def test_what_two_layers_accept_adds_up(place: Place):
+    place.user(
+        'approvals_reviewer = "auto_review"\nfeatures.credential_masking = true\n'
+        'allow_unenforced = ["approvals_reviewer"]\n'
+    )
+    config = place.load(flags={"allow_unenforced": ["features.credential_masking"]})
+    assert config.unenforced == ()
+
+
+def _mode(config: Config) -> str | None:
+    return config.sandbox_mode
+
+
+def test_a_profile_wins_over_the_sandbox_mode_beside_it_and_a_stronger_layer_over_both(
+    place: Place,
+):
+    # As in Codex 0.169.
+    place.user('sandbox_mode = "workspace-write"\n' + _LOCKED)
+    config = place.load()
+    assert _mode(config) == "read-only"
+    assert len(config.unenforced) == 1
+    config = place.load(flags={"sandbox_mode": "workspace-write"})
+    assert (_mode(config), config.unenforced) == ("workspace-write", ())
+
+
+def test_profiles_that_extend_each_other_come_to_an_end(place: Place):
+    place.user(
+        'default_permissions = "a"\npermissions.a.extends = "b"\npermissions.b.extends = "a"\n'
+    )
+    assert place.load().unenforced == ()
+
+
+def test_managed_settings_win_over_the_command_line(place: Place):
+    path: Path = place.system / "managed_config.toml"
+    path.write_text('sandbox_mode = "read-only"\n', encoding="utf-8")
+    config = place.load(flags={"sandbox_mode": "danger-full-access"})
+    assert _mode(config) == "read-only"
+    assert f"from managed config {path}:1" in place.explain("sandbox_mode")

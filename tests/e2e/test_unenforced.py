@@ -1,0 +1,103 @@
+"""A session that would lack a protection does not begin, whichever command asks for it."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from codex_py.testing import ScriptedServer, ev_completed, ev_message
+from tests.frontends.tui.terminals import IDLE, starting
+from tests.support.mcp_agent import served, text_of
+from tests.support.program import Workplace, run_codex_py
+
+DONE = [*ev_message("done"), ev_completed()]
+REVIEWED = 'approvals_reviewer = "auto_review"'
+
+
+@pytest.fixture
+def server():
+    with ScriptedServer([DONE, DONE]) as server:
+        yield server
+
+
+def configure(place: Workplace, server: ScriptedServer, text: str) -> Path:
+    place.configure(server)
+    path = place.home / "config.toml"
+    path.write_text(f"{text}\n{path.read_text(encoding='utf-8')}", encoding="utf-8")
+    return path
+
+
+def test_exec_stops_before_any_request_and_goes_on_where_it_is_accepted(
+    place: Workplace, server: ScriptedServer
+) -> None:
+    path = configure(place, server, REVIEWED)
+    command = ["exec", "--skip-git-repo-check"]
+    done = run_codex_py([*command, "go"], place.home, place.cwd)
+    assert (done.returncode, done.stdout) == (78, b"")
+    assert done.stderr.decode().splitlines()[-1] == (
+        f"Error: {path}:1: there is no automatic reviewer of approvals; to start all the same,"
+        " pass `--allow-unenforced approvals_reviewer`."
+    )
+    assert server.requests == []
+    assert not (place.home / "sessions").exists()
+
+    accepted = [*command, "--allow-unenforced", "approvals_reviewer", "go"]
+    assert run_codex_py(accepted, place.home, place.cwd).returncode == 0
+    resumed = run_codex_py([*command, "resume", "--last", "on"], place.home, place.cwd)
+    assert resumed.returncode == 78
+    setting = ["-c", 'allow_unenforced=["approvals_reviewer"]']
+    resumed = run_codex_py([*command, *setting, "resume", "--last", "on"], place.home, place.cwd)
+    assert resumed.returncode == 0
+
+
+def test_hooks_of_an_untrusted_project_stop_nothing(
+    place: Workplace, server: ScriptedServer
+) -> None:
+    configure(place, server, "")
+    (place.cwd / ".codex").mkdir()
+    hooks = {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "false"}]}]}}
+    (place.cwd / ".codex/hooks.json").write_text(json.dumps(hooks), encoding="utf-8")
+    command = ["exec", "--skip-git-repo-check", "go"]
+    assert run_codex_py(command, place.home, place.cwd).returncode == 0
+    trusting = run_codex_py(["exec", "--trust", "go"], place.home, place.cwd)
+    assert trusting.returncode == 78
+    assert b"hooks are not run" in trusting.stderr
+
+
+def test_the_terminal_stops_before_it_draws_anything(
+    place: Workplace, server: ScriptedServer
+) -> None:
+    with starting(place) as start:
+        program = start(server, "-c", REVIEWED)
+        program.wait_for("no automatic reviewer")
+        assert program.wait() == 78
+        assert IDLE not in program.text
+        program = start(server, "-c", REVIEWED, "--allow-unenforced", "approvals_reviewer")
+        program.wait_for(IDLE)
+
+
+def test_the_sandbox_does_not_run_a_command_with_less_than_was_asked_for(
+    place: Workplace, server: ScriptedServer
+) -> None:
+    configure(place, server, REVIEWED)
+    done = run_codex_py(["sandbox", "--", "echo", "ran"], place.home, place.cwd)
+    assert (done.returncode, done.stdout) == (78, b"")
+
+
+def test_the_mcp_server_stops_and_so_does_a_call_that_brings_such_settings(
+    place: Workplace, server: ScriptedServer
+) -> None:
+    configure(place, server, REVIEWED)
+    done = run_codex_py(["mcp-server"], place.home, place.cwd)
+    assert (done.returncode, done.stdout) == (78, b"")
+    configure(place, server, "")
+
+    async def main() -> None:
+        async with served(place) as agent:
+            result = await agent.call(config={"approvals_reviewer": "auto_review"})
+            assert result.is_error
+            assert "no automatic reviewer" in text_of(result)
+
+    asyncio.run(main())
+    assert server.requests == []
