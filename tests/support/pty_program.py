@@ -52,6 +52,8 @@ class PtyProgram:
     ) -> None:
         self.raw = b""
         """All that the program has written."""
+        self.reports_focus = False
+        """As tmux does: as soon as it is asked to."""
         self._screen = pyte.HistoryScreen(columns, rows, history=10_000, ratio=0.1)
         self._stream = pyte.ByteStream(self._screen)
         self._fd, slave = os.openpty()
@@ -180,7 +182,10 @@ class PtyProgram:
         except OSError:
             return False
         self.raw += data
-        self._stream.feed(data)
+        if self.reports_focus and b"\x1b[?1004h" in data:
+            self.press("focus-out")
+        # pyte takes the private mark of this one for its end.
+        self._stream.feed(data.replace(b"\x1b[<1u", b""))
         return bool(data)
 
     def _set_size(self, columns: int, rows: int) -> None:

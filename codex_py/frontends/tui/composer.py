@@ -151,8 +151,6 @@ class Composer:
         app = get_app()
         is_vi = app.editing_mode is EditingMode.VI
         app.editing_mode = EditingMode.EMACS if is_vi else EditingMode.VI
-        # See `Screen`.
-        app.timeoutlen = 0.03 if is_vi else 0.5
         return not is_vi
 
     def mode(self) -> Fragments:

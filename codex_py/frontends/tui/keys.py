@@ -4,13 +4,17 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Final
 
-from prompt_toolkit.filters import Condition, vi_navigation_mode
+from prompt_toolkit.filters import Condition, emacs_mode, vi_navigation_mode
 from prompt_toolkit.key_binding import (
     KeyBindings,
     KeyBindingsBase,
     KeyPressEvent,
     merge_key_bindings,
 )
+from prompt_toolkit.key_binding.key_processor import KeyPress
+from prompt_toolkit.keys import Keys
+
+from codex_py.frontends.tui.key_codes import ESCAPE
 
 if TYPE_CHECKING:
     from codex_py.frontends.tui.program import Terminal
@@ -21,7 +25,7 @@ _TWICE_WITHIN_S: Final = 2.0
 SHORTCUTS: Final = (
     ("Enter", "send; into the running turn, if there is one"),
     ("Tab", "complete; while the agent works, send when the turn is over"),
-    ("Ctrl-J, Alt-Enter", "begin a new line"),
+    ("Ctrl-J, Alt-Enter, Shift-Enter", "begin a new line"),
     ("Esc", "interrupt"),
     ("Esc Esc", "go back to an earlier prompt"),
     ("Ctrl-C", "interrupt, empty the composer; twice: leave"),
@@ -45,9 +49,14 @@ def program_keys(terminal: "Terminal") -> KeyBindingsBase:
     keys = KeyBindings()
     composing = Condition(lambda: terminal.is_composing)
     is_empty = Condition(lambda: not terminal.composer.buffer.text)
+    held = Condition(lambda: terminal.composer.holds_escape)
     last_escape = 0.0
 
-    @keys.add("escape", filter=composing & Condition(lambda: not terminal.composer.holds_escape))
+    @keys.add(ESCAPE, filter=composing & held)
+    def _(event: KeyPressEvent) -> None:
+        event.key_processor.feed(KeyPress(Keys.Escape), first=True)
+
+    @keys.add(ESCAPE, filter=composing & ~held)
     def _(_event: KeyPressEvent) -> None:
         nonlocal last_escape
         if terminal.interrupt() or terminal.composer.text:
@@ -79,7 +88,24 @@ def program_keys(terminal: "Terminal") -> KeyBindingsBase:
     def _(_event: KeyPressEvent) -> None:
         terminal.start(terminal.screen.suspend())
 
-    return merge_key_bindings([keys, _looking_keys(terminal)])
+    return merge_key_bindings([keys, _keys_without_meaning(terminal), _looking_keys(terminal)])
+
+
+def _keys_without_meaning(terminal: "Terminal") -> KeyBindings:
+    """Take keys with Alt that nothing else takes: neither Esc nor the other key was meant.
+
+    For vi, they are Esc and the other key in the composer, as ever.
+    """
+    keys = KeyBindings()
+    composing = Condition(lambda: terminal.is_composing)
+
+    @keys.add("escape", "<any>", filter=emacs_mode | ~composing)
+    # Emacs accepts the line with these, which drops it where nothing accepts it.
+    @keys.add("escape", "#", filter=emacs_mode)
+    @keys.add("c-o", filter=emacs_mode)
+    def _(_event: KeyPressEvent) -> None: ...
+
+    return keys
 
 
 def _looking_keys(terminal: "Terminal") -> KeyBindings:

@@ -15,6 +15,7 @@ from prompt_toolkit.layout import AnyContainer, BufferControl, Dimension, HSplit
 from prompt_toolkit.layout.controls import FormattedTextControl
 
 from codex_py.frontends.tui.fragments import Fragments
+from codex_py.frontends.tui.key_codes import ESCAPE
 
 T = TypeVar("T")
 
@@ -114,7 +115,7 @@ class Choice(Generic[T]):
             if not self._was_writing():
                 self._give(self._options[self._selected].value)
 
-        @keys.add("escape")
+        @keys.add(ESCAPE)
         @keys.add("c-c")
         def _(_event: KeyPressEvent) -> None:
             self._give(self._cancelled)
@@ -217,7 +218,7 @@ class Entry:
         def _(event: KeyPressEvent) -> None:
             self._buffer.insert_text(event.data.replace("\r\n", "\n").replace("\r", "\n"))
 
-        @keys.add("escape")
+        @keys.add(ESCAPE)
         @keys.add("c-c")
         def _(_event: KeyPressEvent) -> None:
             self._give(None)

@@ -13,6 +13,7 @@ from prompt_toolkit.layout.processors import AfterInput
 from prompt_toolkit.utils import get_cwidth
 
 from codex_py.frontends.tui.fragments import Fragments
+from codex_py.frontends.tui.key_codes import ESCAPE
 
 T = TypeVar("T")
 
@@ -178,7 +179,7 @@ class Picker(Generic[T]):
             if self._rows and not self._picked.done():
                 self._picked.set_result(self._rows[self._selected].value)
 
-        @keys.add("escape")
+        @keys.add(ESCAPE)
         @keys.add("c-c")
         def _(_event: KeyPressEvent) -> None:
             if not self._picked.done():

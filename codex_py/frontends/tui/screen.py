@@ -3,28 +3,24 @@
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+import termios
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
 from prompt_toolkit.application import Application, in_terminal
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.input import Input
-from prompt_toolkit.input.ansi_escape_sequences import ANSI_SEQUENCES
-from prompt_toolkit.key_binding import (
-    KeyBindings,
-    KeyBindingsBase,
-    KeyPressEvent,
-    merge_key_bindings,
-)
-from prompt_toolkit.keys import Keys
+from prompt_toolkit.key_binding import KeyBindingsBase
 from prompt_toolkit.layout import AnyContainer, Layout
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import BaseStyle
 
 from codex_py.frontends.tui.finished import Finished
+from codex_py.frontends.tui.key_codes import KITTY_OFF, KITTY_ON
+from codex_py.frontends.tui.keyboard import read_whole_sequences
 from codex_py.frontends.tui.reflow import Frame, frame_of
 from codex_py.frontends.tui.theme import Theme, terminal_size
 from codex_py.frontends.tui.writer import TerminalWriter
@@ -39,18 +35,13 @@ _MAX_BACKLOG = 32 * 1024
 
 _ESCAPE_S = 0.05
 """How long Esc is waited with, for it may be the beginning of a key's sequence."""
-_ALT_S = 0.02
-"""The same for the letter of Alt and a letter, which a terminal sends together."""
-_SEQUENCE_S = 1.0
-"""The same for a key that begins a sequence of several, as `gg` does."""
+_REPORTS_S = 0.03
+"""How long a report that the terminal sent before it was told to stop may be under way."""
 
-_FOCUSED, _UNFOCUSED = Keys.F23, Keys.F24
-"""prompt-toolkit has no names for these, and no keyboard has those keys."""
-ANSI_SEQUENCES.update({"\x1b[I": _FOCUSED, "\x1b[O": _UNFOCUSED})
-
-# Reports of the focus, and the name of the window put by, and the other way round: xterm, "Control Sequences".
-_ENTER = "\x1b[22;0t\x1b[?1004h"
-_LEAVE = "\x1b[?2026l\x1b[?1004l\x1b[23;0t"
+# The name of the window put by, reports of the focus and of keys, and the other way round: xterm,
+# "Control Sequences". A terminal ignores what it does not know.
+_ENTER = f"\x1b[22;0t\x1b[?1004h{KITTY_ON}"
+_LEAVE = f"{KITTY_OFF}\x1b[?2026l\x1b[?1004l\x1b[23;0t"
 
 # A frame is shown as a whole by terminals that know these, and ignored by the others.
 # https://gist.github.com/christianparpart/d8a62cc1ab659194337d73e399004036
@@ -80,6 +71,8 @@ class Screen:
         self.is_focused = True
         """As the terminal has it; one that does not say counts as focused."""
         self._writer = writer
+        self._keyboard = terminal
+        read_whole_sequences(terminal, self._focus_changed)
         self._dumb = theme.dumb
         self._reflows = reflows
         self._drawn: Frame | None = None
@@ -95,7 +88,7 @@ class Screen:
         self.app: Application[None] = _Application(
             self._find_first_row,
             layout=Layout(body),
-            key_bindings=merge_key_bindings([keys, self._focus_keys()]),
+            key_bindings=keys,
             style=style,
             include_default_pygments_style=False,
             full_screen=False,
@@ -109,7 +102,6 @@ class Screen:
             output=self._output,
         )
         self.app.ttimeoutlen = _ESCAPE_S
-        self.app.key_processor.after_key_press += self._set_timeout
 
     @property
     def width(self) -> int:
@@ -126,17 +118,20 @@ class Screen:
             EOFError: the terminal is gone.
             Exception: what `fail` was given.
         """
-        self._send_modes(_ENTER)
         self._write_finished()
         asyncio.get_running_loop().add_signal_handler(signal.SIGTSTP, self._asked_to_stop)
-        try:
-            await self.app.run_async(handle_sigint=False, set_exception_handler=False)
-        finally:
-            asyncio.get_running_loop().remove_signal_handler(signal.SIGTSTP)
-            if self._timer is not None:
-                self._timer.cancel()
-            self._write_finished()
-            self._send_modes(_LEAVE)
+        # Around all that the terminal is asked to report, or it would print the reports.
+        with self._keyboard.raw_mode():
+            self._send_modes(_ENTER)
+            try:
+                await self.app.run_async(handle_sigint=False, set_exception_handler=False)
+            finally:
+                asyncio.get_running_loop().remove_signal_handler(signal.SIGTSTP)
+                if self._timer is not None:
+                    self._timer.cancel()
+                self._write_finished()
+                await self._end_reports()
+                self._drop_reports()
 
     def fail(self, error: BaseException) -> None:
         """Have `run` raise this, when the terminal is as it was."""
@@ -182,13 +177,11 @@ class Screen:
 
     async def pause(self, work: Callable[[], T]) -> T:
         """Give the terminal to another program for as long as `work` takes, in a thread."""
-        with self._given_away():
+        async with self._handed_over():
             # Ctrl-C is the other program's, unless that is one that leaves the terminal's modes alone.
             handler = signal.signal(signal.SIGINT, _ignore)
             try:
-                async with in_terminal():
-                    await self._hand_over()
-                    return await asyncio.to_thread(work)
+                return await asyncio.to_thread(work)
             finally:
                 signal.signal(signal.SIGINT, handler)
 
@@ -198,28 +191,40 @@ class Screen:
         What the session runs is in process groups of its own, and goes on.
         """
         loop = asyncio.get_running_loop()
-        with self._given_away():
-            async with in_terminal():
-                await self._hand_over()
-                loop.remove_signal_handler(signal.SIGTSTP)
-                # From this thread: nothing is done in it until the process goes on.
-                os.kill(0, signal.SIGTSTP)
-                loop.add_signal_handler(signal.SIGTSTP, self._asked_to_stop)
-                self._send_modes(_ENTER)
+        async with self._handed_over():
+            loop.remove_signal_handler(signal.SIGTSTP)
+            # From this thread: nothing is done in it until the process goes on.
+            os.kill(0, signal.SIGTSTP)
+            loop.add_signal_handler(signal.SIGTSTP, self._asked_to_stop)
 
-    @contextmanager
-    def _given_away(self) -> Generator[None]:
+    @asynccontextmanager
+    async def _handed_over(self) -> AsyncGenerator[None]:
+        """Leave the terminal as it was found, for as long as the context lasts."""
         self._is_paused = True
+        self._drawn = None
         try:
-            yield
+            await self._end_reports()
+            async with in_terminal():
+                await asyncio.to_thread(self._writer.drain, _DRAIN_S)
+                yield
         finally:
+            self._send_modes(_ENTER)
             self._is_paused = False
             self.changed()
 
-    async def _hand_over(self) -> None:
-        self._drawn = None
+    async def _end_reports(self) -> None:
+        """Have the terminal report nothing more, and wait for what it may have sent before.
+
+        Before the terminal leaves its raw mode, for it would print them.
+        """
         self._send_modes(_LEAVE)
         await asyncio.to_thread(self._writer.drain, _DRAIN_S)
+        await asyncio.sleep(_REPORTS_S)
+
+    def _drop_reports(self) -> None:
+        """Read what was sent since the program has ended, so that the shell does not."""
+        with suppress(termios.error):
+            termios.tcflush(self._keyboard.fileno(), termios.TCIFLUSH)
 
     def _asked_to_stop(self) -> None:
         if self.app.is_running and not self._is_paused:
@@ -289,23 +294,8 @@ class Screen:
             self._output.write_raw("\r")
             self._output.cursor_up(more)
 
-    def _set_timeout(self, _processor: object) -> None:
-        keys = self.app.key_processor.key_buffer
-        is_escape = bool(keys) and keys[0].key == Keys.Escape
-        self.app.timeoutlen = _ALT_S if is_escape else _SEQUENCE_S
-
-    def _focus_keys(self) -> KeyBindings:
-        keys = KeyBindings()
-
-        @keys.add(_FOCUSED)
-        def _(_event: KeyPressEvent) -> None:
-            self.is_focused = True
-
-        @keys.add(_UNFOCUSED)
-        def _(_event: KeyPressEvent) -> None:
-            self.is_focused = False
-
-        return keys
+    def _focus_changed(self, is_focused: bool) -> None:
+        self.is_focused = is_focused
 
     def _size(self) -> Size:
         columns, rows = terminal_size(self._writer.fileno())

@@ -24,7 +24,7 @@ from tests.support.pty_program import PtyProgram
 
 FREE = ("-s", "danger-full-access")
 SLEEP = [*ev_function_call("call_1", "exec_command", {"cmd": "sleep 417"}), ev_completed()]
-_ON = re.compile(rb"\x1b\[\?(2004|1004|2026|25)([hl])|\x1b\[(22|23);0t")
+_ON = re.compile(rb"\x1b\[\?(2004|1004|2026|25)([hl])|\x1b\[(22|23);0t|\x1b\[([><])[15]u")
 
 
 def modes_left_on(raw: bytes) -> dict[str, bool]:
@@ -33,8 +33,10 @@ def modes_left_on(raw: bytes) -> dict[str, bool]:
     for match in _ON.finditer(raw):
         if match[1]:
             modes[match[1].decode()] = match[2] == b"h"
-        else:
+        elif match[3]:
             modes["title"] = match[3] == b"22"
+        else:
+            modes["kitty"] = match[4] == b">"
     return modes
 
 
@@ -171,6 +173,7 @@ def test_it_stops_for_the_shell_and_goes_on_where_it_was(place: Workplace) -> No
         program.wait_until(lambda: program.lines[-1] == "sh>", what="the prompt of the shell")
         assert modes_left_on(program.raw)["2004"] is False
         assert modes_left_on(program.raw)["1004"] is False
+        assert modes_left_on(program.raw)["kitty"] is False
         program.type("echo $((20 + 3))\r")
         program.wait_for("\n23")
         program.type("fg\r")
@@ -182,6 +185,29 @@ def test_it_stops_for_the_shell_and_goes_on_where_it_was(place: Workplace) -> No
         program.wait_for("To continue this session")
         program.type("echo $((30 + 4))\r")
         program.wait_for("34")
+
+
+def test_what_the_terminal_reports_is_never_shown(place: Workplace) -> None:
+    with (
+        ScriptedServer([[*ev_message("First."), ev_completed()]]) as server,
+        shell(place, server, ["cat"]) as program,
+    ):
+        program.reports_focus = True
+        program.press("c-d")
+        program.type(f"{sys.executable} -m codex_py One?\r")
+        program.wait_for("First.")
+        for _ in range(2):
+            program.wait_for("Ask codex-py")
+            program.press("c-z")
+            program.wait_for("Stopped")
+            program.wait_until(lambda: program.lines[-1] == "sh>", what="the prompt of the shell")
+            program.type("clear; fg\r")
+            program.wait_until(lambda: "Stopped" not in program.text)
+        program.wait_for("Ask codex-py")
+        program.press("c-d")
+        program.wait_for("To continue this session")
+        program.settle()
+    assert b"^[" not in program.raw
 
 
 def test_a_terminal_that_takes_nothing_gets_all_of_it_later(start: Start) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 from typing import TYPE_CHECKING
 
-from prompt_toolkit.filters import Condition, emacs_mode, vi_navigation_mode
+from prompt_toolkit.filters import Condition, vi_navigation_mode
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from codex_py.errors import CodexError
@@ -35,7 +35,7 @@ def writing_keys(terminal: "Terminal") -> KeyBindings:
     def _(_event: KeyPressEvent) -> None:
         terminal.start(_paste_image(terminal))
 
-    @keys.add("escape", "up", filter=composing & queued & emacs_mode)
+    @keys.add("escape", "up", filter=composing & queued)
     @keys.add("s-left", filter=composing & queued)
     def _(_event: KeyPressEvent) -> None:
         terminal.composer.restore([terminal.conversation.queue.pop()])

@@ -3,17 +3,13 @@
 from typing import TYPE_CHECKING
 
 from prompt_toolkit.filters import Condition, emacs_mode, vi_insert_mode, vi_navigation_mode
-from prompt_toolkit.input.ansi_escape_sequences import ANSI_SEQUENCES
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 
+from codex_py.frontends.tui.key_codes import ESCAPE
+
 if TYPE_CHECKING:
     from codex_py.frontends.tui.composer import Composer
-
-# A new line, by the keys that only some terminals tell from Enter. As the sequence of one key, so that
-# Esc, which vi has, need not be waited with for what follows.
-for sequence in ("\x1b\r", "\x1b\n", "\x1b[27;2;13~", "\x1b[27;3;13~", "\x1b[13;2u", "\x1b[13;3u"):
-    ANSI_SEQUENCES[sequence] = Keys.ControlJ
 
 
 def composer_keys(composer: "Composer") -> KeyBindings:
@@ -45,7 +41,7 @@ def composer_keys(composer: "Composer") -> KeyBindings:
     def _(event: KeyPressEvent) -> None:
         composer.paste(event.data)
 
-    @keys.add("escape", filter=offering)
+    @keys.add(ESCAPE, filter=offering)
     def _(_event: KeyPressEvent) -> None:
         completion.close()
 

@@ -1,0 +1,135 @@
+"""Which keys the control sequences of a terminal stand for, in prompt-toolkit's names.
+
+Understood are xterm's sequences, its `modifyOtherKeys`, and the kitty keyboard protocol:
+https://sw.kovidgoyal.net/kitty/keyboard-protocol/
+"""
+
+import re
+from collections.abc import Mapping
+from string import ascii_lowercase
+from typing import Final, TypeAlias
+
+from prompt_toolkit.input.ansi_escape_sequences import ANSI_SEQUENCES
+from prompt_toolkit.keys import Keys
+
+KeyNames: TypeAlias = tuple[str, ...]
+"""Keys in the order in which they are pressed; `Keys.Escape` in front of another one is Alt."""
+
+ESCAPE: Final = Keys.ControlF15
+"""Esc that came alone. `Keys.Escape` is Alt; no keyboard and no sequence has this name."""
+
+KITTY_ON: Final = "\x1b[>5u"
+"""Have Esc, Enter and keys with modifiers told apart, with the key that is there in a Latin layout."""
+KITTY_OFF: Final = "\x1b[<1u"
+
+_SHIFT, _ALT, _CTRL, _OTHER = 1, 2, 4, 8 | 16 | 32
+_MODIFIERS = _SHIFT | _ALT | _CTRL | _OTHER
+"""Without Caps Lock and Num Lock."""
+_RELEASED = 3
+_LAST_CODE = 0x10FFFF
+
+_CSI_KEY = re.compile(r"\x1b\[([0-9:;]{0,40})([A-Za-z~])")
+_KEYPAD_TEXT: Final[Mapping[int, str]] = dict(enumerate("0123456789./*-+\r=,", 57399))
+_KEYPAD_KEYS: Final[Mapping[int, str]] = dict(
+    enumerate(
+        (
+            *(Keys.Left, Keys.Right, Keys.Up, Keys.Down, Keys.PageUp, Keys.PageDown),
+            *(Keys.Home, Keys.End, Keys.Insert, Keys.Delete),
+        ),
+        57417,
+    )
+)
+_CONTROL: Final[Mapping[str, str]] = {
+    **{letter: Keys(f"c-{letter}") for letter in ascii_lowercase},
+    **dict.fromkeys("@ 2", Keys.ControlAt),
+    **dict.fromkeys("[3", ESCAPE),
+    **dict.fromkeys("\\4", Keys.ControlBackslash),
+    **dict.fromkeys("]5", Keys.ControlSquareClose),
+    **dict.fromkeys("^6", Keys.ControlCircumflex),
+    **dict.fromkeys("_/7", Keys.ControlUnderscore),
+}
+"""By the key that is held with Ctrl."""
+
+
+def keys_of(sequence: str) -> KeyNames:
+    """The keys of a whole sequence; empty if it is none of a key, or of one without a meaning."""
+    match = _CSI_KEY.fullmatch(sequence)
+    if match is None:
+        return _known(sequence)
+    final = match[2]
+    fields = [[int(part or 0) for part in field.split(":")] for field in match[1].split(";")]
+    code, shifted, base, *_ = (*fields[0], 0, 0)
+    held, event, *_ = (*fields[1], 0) if len(fields) > 1 else (0, 0)
+    modifiers = max(held - 1, 0) & _MODIFIERS
+    if event == _RELEASED:
+        return ()
+    if final == "u":
+        return _from_code(code, shifted, base, modifiers)
+    if final == "~" and code == 27 and len(fields) == 3:
+        return _from_code(fields[2][0], 0, 0, modifiers)
+    if final == "~":
+        return _known(f"\x1b[{code};{modifiers + 1}~" if modifiers else f"\x1b[{code}~")
+    if modifiers:
+        return _known(f"\x1b[1;{modifiers + 1}{final}")
+    # F1 to F4 have both forms.
+    return _known(f"\x1b[{final}") or _known(f"\x1bO{final}")
+
+
+def alt_with(character: str) -> KeyNames:
+    """The keys of Alt and a character, which a terminal sends behind Esc."""
+    # Alt-Enter begins a new line.
+    return (Keys.ControlJ,) if character in "\r\n" else (Keys.Escape, *plain(character))
+
+
+def plain(character: str) -> KeyNames:
+    """The key of a character that came by itself."""
+    return _known(character) or (character,)
+
+
+def _known(sequence: str) -> KeyNames:
+    keys = ANSI_SEQUENCES.get(sequence, Keys.Ignore)
+    if isinstance(keys, tuple):
+        return keys
+    return () if keys is Keys.Ignore else (keys,)
+
+
+def _from_code(code: int, shifted: int, base: int, modifiers: int) -> KeyNames:
+    """The keys of a code point, with those that the keyboard has there with Shift and in a Latin layout."""
+    if modifiers & _OTHER:
+        return ()
+    if code in _KEYPAD_KEYS:
+        return () if modifiers else (_KEYPAD_KEYS[code],)
+    match _KEYPAD_TEXT.get(code) or (chr(code) if code <= _LAST_CODE else ""):
+        case "\x1b":
+            return () if modifiers else (ESCAPE,)
+        case "\r":
+            return (Keys.ControlJ,) if modifiers else (Keys.ControlM,)
+        case "\t":
+            return {0: (Keys.ControlI,), _SHIFT: (Keys.BackTab,)}.get(modifiers, ())
+        case "\x7f" | "\b":
+            deletes_word = modifiers & (_ALT | _CTRL)
+            return (Keys.Escape, Keys.ControlH) if deletes_word else (Keys.ControlH,)
+        case text if text and text.isprintable():
+            return _from_text(text, _printable(shifted), _printable(base), modifiers)
+        case _:
+            return ()
+
+
+def _from_text(character: str, shifted: str, base: str, modifiers: int) -> KeyNames:
+    alt = (Keys.Escape,) if modifiers & _ALT else ()
+    if modifiers & (_ALT | _CTRL) and not character.isascii() and base:
+        character = base
+    if modifiers & _CTRL:
+        key = _CONTROL.get(character)
+        if key is None or modifiers & _SHIFT or (alt and key is ESCAPE):
+            return ()
+        return (*alt, key)
+    if modifiers & _SHIFT:
+        character = shifted or character.upper()
+    return (*alt, character)
+
+
+def _printable(code: int) -> str:
+    """The character, if it is one that can be typed; else nothing."""
+    text = chr(code) if code <= _LAST_CODE else ""
+    return text if text.isprintable() else ""

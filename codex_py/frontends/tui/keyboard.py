@@ -1,0 +1,155 @@
+"""Reads what a terminal sends: text, keys, pastes, and reports that nobody wants to see typed.
+
+A control sequence is taken whole, as ECMA-48 delimits it, whether or not it means something here, and
+however many reads it comes in. So the rest of an unknown one is never typed, nor its beginning an Esc.
+"""
+
+import re
+import time
+from collections.abc import Callable
+
+from prompt_toolkit.input import Input
+from prompt_toolkit.input.vt100 import Vt100Input
+from prompt_toolkit.input.vt100_parser import Vt100Parser
+from prompt_toolkit.key_binding.key_processor import KeyPress
+from prompt_toolkit.keys import Keys
+
+from codex_py.frontends.tui.key_codes import ESCAPE, KeyNames, alt_with, keys_of, plain
+
+_REST_S = 0.5
+"""How long the rest of a sequence is waited for, after which what comes was typed."""
+_KEPT_OF_SEQUENCE = 64
+_KEPT_OF_STRING = 3
+_STRINGS = frozenset("]PX^_")
+_PASTE_END = "\x1b[201~"
+
+# Strings are answers of the terminal, and no keys.
+_STRING = r"\x1b[\]PX^_]"
+_SEQUENCE = re.compile(
+    r"\x1b?\x1b(?:\[\[[A-E]|\[M[^\x00-\x1f]{3}|\[[0-?]*[ -/]*(?!(?<=\x1b\[)[\[M])[@-~]|O[0-9;]*[ @-~])"
+    rf"|{_STRING}[^\x00-\x1f\x9c]*(?:\x07|\x9c|\x1b\\)"
+)
+_UNFINISHED = re.compile(
+    r"\x1b?\x1b(?:\[\[?|\[M[^\x00-\x1f]{0,2}|\[[0-?]*[ -/]*|O[0-9;]*)?"
+    rf"|{_STRING}[^\x00-\x1f\x9c]*\x1b?"
+)
+_BROKEN_OFF = re.compile(rf"\x1b?\x1b(?:\[[0-?]*[ -/]*|O[0-9;]*)|{_STRING}[^\x00-\x1f\x9c]*")
+
+
+class KeyParser(Vt100Parser):
+    """
+    Args:
+        press: is given each key, Alt as `Keys.Escape` before the key that it is held with.
+        focus: is told whether the terminal has the focus, when it says so.
+        clock: seconds.
+    """
+
+    def __init__(
+        self,
+        press: Callable[[KeyPress], None],
+        focus: Callable[[bool], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._focus = focus
+        self._clock = clock
+        super().__init__(press)
+
+    def reset(self, request: bool = False) -> None:  # noqa: ARG002
+        self._unfinished = ""
+        self._read_at = 0.0
+        self._paste: list[str] | None = None
+
+    def feed(self, data: str) -> None:
+        """Take what was read, and give the keys in it; a sequence at its end may go on in the next."""
+        now = self._clock()
+        if self._paste is None and now - self._read_at > _REST_S:
+            self._unfinished = ""
+        self._read_at = now
+        text, self._unfinished = self._unfinished + data, ""
+        place = 0
+        while place < len(text):
+            if self._paste is not None:
+                place = self._take_paste(text, place)
+            elif text[place] != "\x1b":
+                self._press(plain(text[place]), text[place])
+                place += 1
+            elif (match := _SEQUENCE.match(text, place)) is not None:
+                self._take_sequence(match[0])
+                place = match.end()
+            elif _UNFINISHED.fullmatch(text, place):
+                self._keep(text[place:])
+                return
+            else:
+                place = self._take_other(text, place)
+
+    def flush(self) -> None:
+        """Nothing has followed for a while: Esc was pressed, or Alt and the beginning of a sequence."""
+        if self._paste is not None:
+            return
+        match self._unfinished:
+            case "\x1b" | "\x1b\x1b" as escapes:
+                self._unfinished = ""
+                for _ in escapes:
+                    self._press((ESCAPE,), "")
+            case "\x1b]" | "\x1bP" | "\x1bX" | "\x1b^" | "\x1b_" as alt:
+                self._unfinished = ""
+                self._press(alt_with(alt[1]), alt[1])
+            case _:
+                # The rest comes late, or never.
+                pass
+
+    def _take_sequence(self, sequence: str) -> None:
+        if sequence.startswith("\x1b\x1b"):
+            if keys := keys_of(sequence[1:]):
+                self._press((Keys.Escape, *keys), "")
+            return
+        match sequence:
+            case "\x1b[I" | "\x1b[O":
+                self._focus(sequence.endswith("I"))
+            case "\x1b[200~":
+                self._paste = []
+            case _:
+                keys = keys_of(sequence)
+                self._press(keys, keys[-1] if keys and len(keys[-1]) == 1 else "")
+
+    def _take_other(self, text: str, place: int) -> int:
+        """Esc with what follows it, which is no sequence, or one that was broken off; where it ends."""
+        if (match := _BROKEN_OFF.match(text, place)) is not None:
+            return match.end()
+        if text[place + 1] == "\x1b":
+            self._press((ESCAPE,), "")
+            return place + 1
+        self._press(alt_with(text[place + 1]), text[place + 1])
+        return place + 2
+
+    def _take_paste(self, text: str, place: int) -> int:
+        assert self._paste is not None
+        end = text.find(_PASTE_END, place)
+        if end < 0:
+            # The mark of the end may be cut in two.
+            start = text.rfind("\x1b", max(place, len(text) - len(_PASTE_END) + 1))
+            is_cut = start >= 0 and _PASTE_END.startswith(text[start:])
+            end = start if is_cut else len(text)
+            self._paste.append(text[place:end])
+            self._unfinished = text[end:]
+            return len(text)
+        pasted, self._paste = "".join((*self._paste, text[place:end])), None
+        self._press((Keys.BracketedPaste,), pasted)
+        return end + len(_PASTE_END)
+
+    def _keep(self, unfinished: str) -> None:
+        """As much as is needed to know how it goes on; what is longer means nothing to us."""
+        is_string = unfinished[1:2] in _STRINGS
+        most = _KEPT_OF_STRING if is_string else _KEPT_OF_SEQUENCE
+        ends_in_escape = is_string and len(unfinished) > most and unfinished.endswith("\x1b")
+        self._unfinished = unfinished[:most] + ("\x1b" if ends_in_escape else "")
+
+    def _press(self, keys: KeyNames, data: str) -> None:
+        for key in keys:
+            self.feed_key_callback(KeyPress(key, data))
+
+
+def read_whole_sequences(keyboard: Input, focus: Callable[[bool], None]) -> None:
+    """Have this parser read a keyboard, and `focus` told whether the terminal has the focus."""
+    assert isinstance(keyboard, Vt100Input)
+    keyboard.vt100_parser = KeyParser(keyboard.vt100_parser.feed_key_callback, focus)

@@ -1,0 +1,162 @@
+"""What the bytes of terminals are read as."""
+
+import pytest
+from prompt_toolkit.key_binding.key_processor import KeyPress
+
+from codex_py.frontends.tui.key_codes import ESCAPE
+from codex_py.frontends.tui.keyboard import KeyParser
+
+
+class Keyboard:
+    """Gathers what is pressed: names of keys, and pastes as they are."""
+
+    def __init__(self) -> None:
+        self.pressed: list[str] = []
+        self.focus: list[bool] = []
+        self.now_s = 100.0
+        self.parser = KeyParser(self._press, self.focus.append, lambda: self.now_s)
+
+    def _press(self, press: KeyPress) -> None:
+        name = str(getattr(press.key, "value", press.key))
+        names = {ESCAPE.value: "ESC", "escape": "alt", "<bracketed-paste>": press.data}
+        self.pressed.append(names.get(name, name))
+
+    def send(self, *reads: str) -> list[str]:
+        for read in reads:
+            self.parser.feed(read)
+        self.parser.flush()
+        pressed, self.pressed = self.pressed, []
+        return pressed
+
+
+@pytest.mark.parametrize(
+    "sequence",
+    [
+        *(
+            "\x1b[27;5;44~",
+            "\x1b[120;9u",
+            "\x1b[44;10u",
+            "\x1b[1;13A",
+            "\x1b[57441;2u",
+            "\x1b[57358u",
+        ),
+        *("\x1b[27;1:3u", "\x1b[97;5:3u", "\x1b[1;1:3A", "\x1b[3;1:3~", "\x1b[99;6u", "\x1b[27;2u"),
+        *("\x1b[0u", "\x1b[;u", "\x1b[99999999u", "\x1b[55296u", "\x1b[57344u", "\x1b[7u"),
+        *(
+            "\x1b]11;rgb:0000/0000/0000\x07",
+            "\x1b]11;rgb:0000/0000/0000\x1b\\",
+            "\x1b]52;c;eQ==\x9c",
+        ),
+        *(
+            "\x1b[?62;22;52c",
+            "\x1b[>41;354;0c",
+            "\x1b[?5u",
+            "\x1b[?2026;2$y",
+            "\x1b[12;40R",
+            "\x1b[0n",
+        ),
+        *(
+            "\x1bP1$r0m\x1b\\",
+            "\x1bP>|kitty(0.35)\x1b\\",
+            "\x1b_Gi=1;OK\x1b\\",
+            "\x1b^x\x1b\\",
+            "\x1bXy\x1b\\",
+        ),
+        *(
+            "\x1b[<64;85;12M",
+            "\x1b[M a1",
+            "\x1b[96;14;13M",
+            "\x1b[201~",
+            "\x1b[999~",
+            "\x1b[[Q"[:3] + "E",
+        ),
+        *("\x1bOz", "\x1bO5z", "\x1b[I", "\x1b[O", "\x1b[E", "\x1b[" + "1" * 5000 + "u"),
+    ],
+)
+def test_what_is_no_key_of_ours_is_swallowed_however_it_comes(sequence: str) -> None:
+    expected = ["f5"] if sequence == "\x1b[[E" else []
+    assert Keyboard().send(sequence, "x") == [*expected, "x"]
+    assert Keyboard().send(*sequence, "x") == [*expected, "x"]
+    for cut in range(2, min(len(sequence), 40)):
+        keyboard = Keyboard()
+        keyboard.parser.feed(sequence[:cut])
+        if sequence[:cut] not in {"\x1b]", "\x1bP", "\x1b_", "\x1b^", "\x1bX"}:
+            keyboard.parser.flush()
+        keyboard.parser.feed(sequence[cut:])
+        assert keyboard.send("x") == [*expected, "x"]
+
+
+@pytest.mark.parametrize(
+    ("sent", "pressed"),
+    [
+        ("a\u00fc\u4f60", ["a", "\u00fc", "\u4f60"]),
+        ("\x1b", ["ESC"]),
+        ("\x1b\x1b", ["ESC", "ESC"]),
+        ("\x1b[27u", ["ESC"]),
+        ("\x1b[27;65u", ["ESC"]),
+        ("\x1b[27;129;27~", ["ESC"]),
+        ("\x1b[91;5u", ["ESC"]),
+        ("\x1bp", ["alt", "p"]),
+        ("\x1b\u00fc", ["alt", "\u00fc"]),
+        ("\x1b]", ["alt", "]"]),
+        ("\x1b\x1b[A", ["alt", "up"]),
+        ("\x1b[1;3A", ["alt", "up"]),
+        ("\x1b[112;3u", ["alt", "p"]),
+        ("\x1b[97;7u", ["alt", "c-a"]),
+        ("\x1b\x7f", ["alt", "c-h"]),
+        ("\x1b[127;3u\x1b[127;5u", ["alt", "c-h", "alt", "c-h"]),
+        ("\x7f\x08\x1b[127u\x1b[127;2u", ["c-h"] * 4),
+        ("\r\x1b[13u\x1b[57414u", ["c-m"] * 3),
+        ("\n\x1b\r\x1b[13;2u\x1b[13;3u\x1b[13;5u\x1b[27;2;13~\x1b[57414;2u", ["c-j"] * 7),
+        ("\t\x1b[9u", ["c-i"] * 2),
+        ("\x1b[Z\x1b[9;2u\x1b[27;2;9~", ["s-tab"] * 3),
+        ("\x03\x1b[99;5u\x1b[99;69u\x1b[99;5:1u\x1b[99;5:2u\x1b[27;5;99~", ["c-c"] * 6),
+        # Ctrl-C on a Cyrillic keyboard, Alt-B on a Greek one.
+        ("\x1b[1089::99;5u\x1b[946::98;3u", ["c-c", "alt", "b"]),
+        ("\x1b[32;5u\x1b[47;5u\x1b[55;5u", ["c-@", "c-_", "c-_"]),
+        ("\x1b[57404u\x1b[57411u\x1b[97;2u\x1b[49:33;2u", ["5", "*", "A", "!"]),
+        ("\x1b[57417u\x1b[57426u", ["left", "delete"]),
+        # With Num Lock, which kitty counts as a modifier.
+        ("\x1b[1;129A\x1b[3;129~\x1b[A\x1bOA\x1b[1;1:2A", ["up", "delete", "up", "up", "up"]),
+        ("\x1b[1;2D\x1b[1;5C\x1bOP\x1b[P\x1b[1P", ["s-left", "c-right", "f1", "f1", "f1"]),
+        ("\x1b[200~a\x1b[2Jb\x1b[201~c", ["a\x1b[2Jb", "c"]),
+        ("\x1b[1\x03x", ["c-c", "x"]),
+        ("\x1b]0;t\x03x", ["c-c", "x"]),
+        ("\x1b[1\x1b[Ax", ["up", "x"]),
+        ("\x1b\x1b\x1b[A", ["ESC", "alt", "up"]),
+    ],
+)
+def test_keys_are_told_apart(sent: str, pressed: list[str]) -> None:
+    assert Keyboard().send(sent) == pressed
+
+
+def test_a_paste_is_one_however_it_is_cut() -> None:
+    paste = "\x1b[200~one\rtwo \x1b[A \x1b[20 \x1b[201~"
+    for cut in range(1, len(paste)):
+        assert Keyboard().send(paste[:cut], paste[cut:], "x") == ["one\rtwo \x1b[A \x1b[20 ", "x"]
+    keyboard = Keyboard()
+    assert keyboard.send("\x1b[200~one\x1b[20") == []
+    keyboard.now_s += 5
+    assert keyboard.send("1~") == ["one"]
+
+
+def test_the_rest_of_a_sequence_is_not_waited_for_without_end() -> None:
+    for beginning in ("\x1b[", "\x1b[1;", "\x1bO", "\x1b]11;rgb", "\x1bP1", "\x1b[M"):
+        keyboard = Keyboard()
+        assert keyboard.send(beginning) == []
+        keyboard.now_s += 1
+        assert keyboard.send("yes") == ["y", "e", "s"]
+
+
+def test_an_endless_string_is_swallowed_and_not_kept() -> None:
+    keyboard = Keyboard()
+    keyboard.parser.feed("\x1b]52;c;")
+    for _ in range(1000):
+        keyboard.parser.feed("A" * 1000)
+    assert keyboard.send("\x1b", "\\x") == ["x"]
+
+
+def test_the_focus_is_no_key() -> None:
+    keyboard = Keyboard()
+    assert keyboard.send("a\x1b[Ob", "\x1b", "[I") == ["a", "b"]
+    assert keyboard.focus == [False, True]

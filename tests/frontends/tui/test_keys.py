@@ -1,0 +1,107 @@
+"""What keys and the terminal's own answers do to the program: while it works, asks, lists and waits."""
+
+import pytest
+
+from codex_py.testing import Pause, ScriptedServer, ev_completed, ev_created, ev_message
+from tests.frontends.tui.terminals import IDLE, Start
+from tests.frontends.tui.test_approval import QUESTION, asks, says
+from tests.support.program import Workplace
+from tests.support.pty_program import PtyProgram
+
+UNKNOWN = (
+    *("\x1b,", "\x1bp", "\x1b\u00fc", "\x1by", "\x1bn", "\x1b1"),
+    *("\x1b[1;3A", "\x1b[1;3B", "\x1b[1;7A", "\x1b[1;4C", "\x1b\x01", "\x1b\x1b[A", "\x1b[1;4P"),
+    *("\x1b[27;5;9~", "\x1b[27;6;67~", "\x1b[120;9u", "\x1b[121;3u", "\x1b[99;6u", "\x1b[97;5:3u"),
+    *("\x1b]11;rgb:0000/0000/0000\x1b\\", "\x1b]11;rgb:0000/0000/0000\x07", "\x1b[?62;22;52c"),
+    *(
+        "\x1b[I",
+        "\x1b[O",
+        "\x1bP>|kitty(0.35)\x1b\\",
+        "\x1b_Gi=1;OK\x1b\\",
+        "\x1b[?5u",
+        "\x1b[201~",
+    ),
+    *("\x1b[12;40R", "\x1b[<64;85;12M", "\x1b[24;2~", "\x1bO5z", "\x1b[1;13A"),
+)
+
+
+def press_what_is_unknown(program: PtyProgram, *, known: tuple[str, ...] = ()) -> None:
+    for sequence in UNKNOWN:
+        if sequence not in known:
+            program.type(sequence)
+            program.settle(0.01)
+    # In two reads, too.
+    for sequence in ("\x1b[27;5;9~", "\x1b]11;rgb:0000/0000/0000\x1b\\"):
+        program.type(sequence[:4])
+        program.settle(0.1)
+        program.type(sequence[4:])
+    program.settle(0.2)
+
+
+def test_unknown_keys_do_nothing_while_it_works(start: Start) -> None:
+    pause = Pause()
+    with ScriptedServer([[ev_created(), pause, *ev_message("Done."), ev_completed()]]) as server:
+        program = start(server, "Begin.")
+        program.wait_for("Working")
+        press_what_is_unknown(program, known=("\x1b1",))
+        program.wait_for("Ask codex-py to do anything")
+        program.type("typed")
+        program.wait_for("\u203a typed\n")
+        pause.until.set()
+        program.wait_for("Done.")
+        assert "interrupted" not in program.text
+
+
+def test_unknown_keys_answer_no_question(start: Start, place: Workplace) -> None:
+    with ScriptedServer([asks("touch made"), says("Made.")]) as server:
+        program = start(server, "Make it.")
+        program.wait_for(QUESTION)
+        press_what_is_unknown(program)
+        assert QUESTION in program.text
+        assert not (place.cwd / "made").exists()
+        program.type("y")
+        program.wait_for("Made.")
+
+
+def test_unknown_keys_do_nothing_in_a_list_and_when_idle(start: Start) -> None:
+    with ScriptedServer([]) as server:
+        program = start(server)
+        program.wait_for(IDLE)
+        press_what_is_unknown(program, known=("\x1b1",))
+        program.wait_for("Ask codex-py to do anything")
+        program.type("/theme")
+        program.press("enter")
+        program.wait_for("Background")
+        press_what_is_unknown(program)
+        program.wait_for("type to search")
+        program.press("esc")
+        program.wait_for("Ask codex-py to do anything")
+        assert "again to go back" not in program.text
+
+
+@pytest.mark.parametrize("escape", ["\x1b", "\x1b[27u", "\x1b[27;1:1u"])
+def test_esc_alone_interrupts_and_twice_goes_back(start: Start, escape: str) -> None:
+    with ScriptedServer([[ev_created(), Pause()]]) as server:
+        program = start(server, "Begin.")
+        program.wait_for("Working")
+        program.type(escape)
+        program.wait_for("Conversation interrupted")
+        program.type(escape)
+        program.wait_for("Press Esc again to go back")
+        program.type(escape)
+        program.wait_for("Go back")
+
+
+def test_keys_of_the_kitty_protocol_are_those_of_other_terminals(start: Start) -> None:
+    with ScriptedServer([says("Understood.")]) as server:
+        program = start(server)
+        program.wait_for(IDLE)
+        program.type("one\x1b[13;2utwo\x1b[13;5uthree four\x1b[127;5ufive\x1b[97;5u>\x1b[101;5u")
+        program.wait_for("\u203a one\n  two\n  >three five")
+        program.type("\x1b[99;5u")
+        program.wait_for("Ask codex-py to do anything")
+        program.type("go\x1b[57414u")
+        program.wait_for("Understood.")
+        program.type("\x1b[100;5u")
+        assert program.wait() == 0
+    assert server.requests[-1].body["input"][-1]["content"][0]["text"] == "go"
