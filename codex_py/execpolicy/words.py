@@ -15,17 +15,21 @@ from typing import Final, TypeAlias
 Command: TypeAlias = tuple[str, ...]
 """The words of one simple command, unquoted."""
 
-_PARTS = r"""
-    [\w./:@%+,^=!\x80-\U0010ffff-]++  # not ~ * ? [ ] { } $ ` and the operators: a shell may expand them
-    | (?<=[A-Za-z0-9_])\#             # may begin a comment elsewhere
-    | (?<=[A-Za-z0-9_])~              # HEAD~1; a home directory at the start and behind : and =
-    | \{\}                            # as `find` and `xargs` take it
+_PLAIN = r"[\w./:@%+,^=!\x80-\U0010ffff-]"
+"""Not `~ * ? [ ] { } $`, a backtick and the operators: a shell may expand them."""
+_SPECIAL = r"""
+    (?<=[A-Za-z0-9_])\#             # may begin a comment elsewhere
+    | (?<=[A-Za-z0-9_])~            # HEAD~1; a home directory at the start and behind : and =
+    | \{\}                          # as `find` and `xargs` take it
     | \\[\s\S]
     | '[^']*'
-    | "(?:[^"\\$`]|\\[\s\S])*+"
+    | "[^"\\$`]*(?:\\[\s\S][^"\\$`]*)*"
 """
-_WORDS = f"(?:{_PARTS})++"
-_TOKENS = rf"(?P<blank>(?:[ \t]|\\\n)++)|(?P<comment>\#[^\n]*)|(?P<operator>&&|\|\||[;|\n])|(?P<word>{_WORDS})"
+_PARTS = f"{_PLAIN}+|{_SPECIAL}"
+# Every character has one way to be read, so that a text which does not match takes no longer than one which
+# does. Possessive groups would say the same; Python 3.11.0 to 3.11.4 match them wrongly.
+_WORDS = f"(?:{_PLAIN}|{_SPECIAL}){_PLAIN}*(?:(?:{_SPECIAL}){_PLAIN}*)*"
+_TOKENS = rf"(?P<blank>(?:[ \t]|\\\n)+)|(?P<comment>\#[^\n]*)|(?P<operator>&&|\|\||[;|\n])|(?P<word>{_WORDS})"
 
 
 @cache

@@ -179,15 +179,17 @@ def _patterns(query: str) -> Iterator[re.Pattern[str]]:
     None of them goes back in the text, so that a block takes the same time whatever is in it.
     """
     if not query:
-        yield re.compile(r"\0([^\0/]++)(?=\0)")
-        yield re.compile(r"\0([^\0]++)")
+        yield re.compile(r"\0([^\0/]+)(?=\0)")
+        yield re.compile(r"\0([^\0]+)")
         return
     literal = re.escape(query)
-    letters = "".join(f"[^\0{re.escape(x)}]*+{re.escape(x)}" for x in query)
+    letters = "".join(f"[^\0{re.escape(x)}]*{re.escape(x)}" for x in query)
+    # A lookahead is left only once: the folders of a path are not tried again one by one.
+    folders = r"(?=((?:[^\0/]*/)*))\2"
     if "/" not in query:
-        yield re.compile(rf"\0((?:[^\0/]*+/)*+{literal}[^\0/]*+)(?=\0)")
-        yield re.compile(rf"\0((?:[^\0/]*+/)*+[^\0/]*?{literal}[^\0/]*+)(?=\0)")
+        yield re.compile(rf"\0({folders}{literal}[^\0/]*)(?=\0)")
+        yield re.compile(rf"\0({folders}[^\0/]*?{literal}[^\0/]*)(?=\0)")
     else:
-        yield re.compile(rf"\0({literal}[^\0]*+)")
-    yield re.compile(rf"\0([^\0]*?{literal}[^\0]*+)")
-    yield re.compile(rf"\0({letters}[^\0]*+)")
+        yield re.compile(rf"\0({literal}[^\0]*)")
+    yield re.compile(rf"\0([^\0]*?{literal}[^\0]*)")
+    yield re.compile(rf"\0({letters}[^\0]*)")
