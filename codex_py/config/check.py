@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, cast
 
-from codex_py.config.schema import PLAIN, SCHEMA, AnyOf, Kind
+from codex_py.config.kinds import PLAIN, AnyOf, Kind
+from codex_py.config.schema import SCHEMA
 
 KeyPath: TypeAlias = tuple[str, ...]
 """The parts of a dotted key."""
@@ -63,7 +64,7 @@ def _member(kind: Kind, part: str) -> "Kind | None":
             return kind.get(part, kind.get("*"))
         case AnyOf():
             return next((found for one in kind if (found := _member(one, part)) is not None), None)
-        case "table" | "any":
+        case "table" | "array" | "any":
             return "any"
         case _:
             return None

@@ -16,6 +16,7 @@ from codex_py.config.project_trust import ProjectTrust
 from codex_py.config.schema import DEFAULTS
 from codex_py.config.trust import Trust
 from codex_py.config.unenforced import unenforced
+from codex_py.config.without_effect import without_effect
 from codex_py.errors import ConfigError
 from codex_py.protocol.approval import (
     ApprovalPolicy,
@@ -257,7 +258,12 @@ def load_config(
         show_raw_agent_reasoning=get("show_raw_agent_reasoning"),
         features=values.get("features", {}),
         values=values,
-        warnings=(*layers.warnings, *sandbox_warnings, *server_warnings),
+        warnings=(
+            *layers.warnings,
+            *sandbox_warnings,
+            *server_warnings,
+            *without_effect(values),
+        ),
         unenforced=unenforced(layers),
     )
 

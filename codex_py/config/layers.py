@@ -13,6 +13,7 @@ from typing import Any, Final, cast
 
 from codex_py.config.check import KeyPath, Problem, dotted, problems, suggestion
 from codex_py.config.files import parse_toml, read_text
+from codex_py.config.kinds import Kind
 from codex_py.config.lines import key_lines
 from codex_py.config.overrides import parse_overrides
 from codex_py.config.paths import codex_home, folders_between, project_root, user_home
@@ -24,7 +25,7 @@ from codex_py.config.project_trust import (
     Untrusted,
     project_trust,
 )
-from codex_py.config.schema import DEFAULTS, PROJECT_REFUSED, SCHEMA, Kind
+from codex_py.config.schema import DEFAULTS, PROJECT_REFUSED, SCHEMA
 from codex_py.config.trust import Trust, trust_level
 from codex_py.errors import ConfigError
 

@@ -26,7 +26,6 @@ _HTTP_ONLY: Final = (
     *("bearer_token_env_var", "http_headers", "http_headers_helper", "env_http_headers"),
     *("oauth", "oauth_resource", "auth", "scopes"),
 )
-_WITHOUT_EFFECT: Final = ("http_headers_helper",)
 _THIS_MACHINE: Final = "local"
 """The `environment_id` of servers that run here, as a server without one does."""
 
@@ -80,12 +79,6 @@ def mcp_servers(
         ConfigError: the message names the key.
     """
     warnings = [
-        f"{dotted(('mcp_servers', name, key))} has no effect"
-        for name, table in tables.items()
-        for key in _WITHOUT_EFFECT
-        if key in table
-    ]
-    warnings += [
         f"MCP server `{name}` is not started: its `environment_id` names another machine"
         for name, table in tables.items()
         if _is_elsewhere(table) and table.get("enabled", True)

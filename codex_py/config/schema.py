@@ -4,91 +4,20 @@ The keys are those that Codex 0.169 accepts with `--strict-config`. Those that t
 of are here as well: a file that is written for Codex is not full of mistakes.
 """
 
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
-
-class AnyOf(tuple["Kind", ...]):
-    """A value may be of any one of these kinds."""
-
-    __slots__ = ()
-
-
-Kind: TypeAlias = "str | tuple[str, ...] | list[Kind] | dict[str, Kind] | AnyOf"
-"""What a value must be.
-
-A string names a plain type, see `PLAIN`; a tuple of strings is a choice; a list of one kind is an array;
-a dict is a table, and the name `*` in it stands for any other name.
-"""
-
-PLAIN: Final[dict[str, tuple[str, tuple[type, ...]]]] = {
-    "string": ("a string", (str,)),
-    "secret": ("a string", (str,)),  # not shown when the configuration is explained
-    "path": ("a path", (str,)),  # relative to the folder of the file that sets it
-    "boolean": ("a boolean", (bool,)),
-    "integer": ("an integer", (int,)),
-    "count": ("an integer of 0 or more", (int,)),
-    "number": ("a number", (int, float)),
-    "table": ("a table", (dict,)),  # free in form
-    "any": ("anything", (object,)),
-}
-
-_APPROVAL_MODE: Final[Kind] = ("auto", "prompt", "writes", "approve")
-_REASONING_EFFORT: Final[Kind] = "string"  # each model has its own; Codex passes any through
-
-MODEL_PROVIDER: Final[dict[str, Kind]] = {
-    "name": "string",
-    "base_url": "string",
-    "env_key": "string",
-    "env_key_instructions": "string",
-    "experimental_bearer_token": "secret",
-    "auth": {
-        "command": "string",
-        "args": ["string"],
-        "cwd": "path",
-        "timeout_ms": "count",
-        "refresh_interval_ms": "count",
-    },
-    "aws": "table",
-    "wire_api": "string",  # the model package knows its wires
-    "query_params": {"*": "string"},
-    "http_headers": {"*": "secret"},
-    "env_http_headers": {"*": "string"},
-    "request_max_retries": "count",
-    "stream_max_retries": "count",
-    "stream_idle_timeout_ms": "count",
-    "websocket_connect_timeout_ms": "count",
-    "supports_websockets": "boolean",
-    "requires_openai_auth": "boolean",
-}
-
-MCP_SERVER: Final[dict[str, Kind]] = {
-    "name": "string",
-    "command": "string",
-    "args": ["string"],
-    "env": {"*": "secret"},
-    "env_vars": [AnyOf(("string", {"name": "string", "source": "string"}))],
-    "cwd": "string",
-    "environment_id": "string",
-    "url": "string",
-    "bearer_token_env_var": "string",
-    "http_headers": {"*": "secret"},
-    "http_headers_helper": "string",
-    "env_http_headers": {"*": "string"},
-    "oauth": {"client_id": "string", "*": "any"},
-    "oauth_resource": "string",
-    "auth": ("oauth", "chatgpt", "ema_auth"),
-    "scopes": ["string"],
-    "enabled": "boolean",
-    "required": "boolean",
-    "startup_timeout_sec": "number",
-    "startup_timeout_ms": "count",
-    "tool_timeout_sec": "number",
-    "enabled_tools": ["string"],
-    "disabled_tools": ["string"],
-    "supports_parallel_tool_calls": "boolean",
-    "default_tools_approval_mode": _APPROVAL_MODE,
-    "tools": {"*": {"approval_mode": _APPROVAL_MODE}},
-}
+from codex_py.config.features import FEATURES, FEATURES_WITH_SETTINGS
+from codex_py.config.kinds import AnyOf, Kind
+from codex_py.config.tables import (
+    HOOK_EVENTS,
+    HOOKS,
+    MCP_SERVER,
+    MEMORIES,
+    MODEL_PROVIDER,
+    PERMISSION_PROFILE,
+    REASONING_EFFORT,
+    TUI,
+)
 
 SCHEMA: Final[dict[str, Kind]] = {
     # The model.
@@ -102,9 +31,10 @@ SCHEMA: Final[dict[str, Kind]] = {
     "model_context_window": "count",
     "model_auto_compact_token_limit": "integer",
     "model_auto_compact_token_limit_scope": ("total", "body_after_prefix"),
+    "model_post_turn_compact_threshold_percent": "count",
     "model_catalog_json": "path",
-    "model_reasoning_effort": _REASONING_EFFORT,
-    "plan_mode_reasoning_effort": _REASONING_EFFORT,
+    "model_reasoning_effort": REASONING_EFFORT,
+    "plan_mode_reasoning_effort": REASONING_EFFORT,
     "model_reasoning_summary": ("auto", "concise", "detailed", "none"),
     "model_verbosity": ("low", "medium", "high"),
     "service_tier": "string",
@@ -138,7 +68,7 @@ SCHEMA: Final[dict[str, Kind]] = {
         )
     ),
     "approvals_reviewer": ("user", "auto_review", "guardian_subagent"),
-    "auto_review": {"policy": "string"},
+    "auto_review": {"policy": "string", "circuit_break_action": ("default", "strict")},
     "sandbox_mode": ("read-only", "workspace-write", "danger-full-access"),
     "sandbox_workspace_write": {
         "writable_roots": ["path"],
@@ -147,7 +77,7 @@ SCHEMA: Final[dict[str, Kind]] = {
         "exclude_slash_tmp": "boolean",
     },
     "default_permissions": "string",
-    "permissions": "table",
+    "permissions": {"*": PERMISSION_PROFILE},
     "projects": {"*": {"trust_level": ("trusted", "untrusted")}},
     # Its tools.
     "allow_login_shell": "boolean",
@@ -180,6 +110,7 @@ SCHEMA: Final[dict[str, Kind]] = {
         ),
         "update_plan": {"enabled": "boolean"},
         "experimental_request_user_input": {"enabled": "boolean"},
+        "client_search_provider": ("standalone", "search_mcp"),
     },
     "web_search": ("disabled", "cached", "indexed", "live"),
     "mcp_servers": {"*": MCP_SERVER},
@@ -190,6 +121,7 @@ SCHEMA: Final[dict[str, Kind]] = {
         "config": ["table"],
         "bundled": {"enabled": "boolean"},
         "include_instructions": "boolean",
+        "max_context_tokens": "count",
     },
     "agents": {
         "enabled": "boolean",
@@ -197,6 +129,8 @@ SCHEMA: Final[dict[str, Kind]] = {
         "max_depth": "integer",
         "job_max_runtime_seconds": "count",
         "interrupt_message": "boolean",
+        "default_subagent_model": "string",
+        "default_subagent_reasoning_effort": "string",
         "*": {
             "description": "string",
             "config_file": "path",
@@ -205,7 +139,7 @@ SCHEMA: Final[dict[str, Kind]] = {
     },
     # What happens around it.
     "notify": ["string"],
-    "hooks": "table",
+    "hooks": {**dict.fromkeys(HOOK_EVENTS, HOOKS), "state": "table", "*": "any"},
     "history": {"persistence": ("save-all", "none"), "max_bytes": "count"},
     "sqlite_home": "path",
     "log_dir": "path",
@@ -215,29 +149,27 @@ SCHEMA: Final[dict[str, Kind]] = {
     "check_for_update_on_startup": "boolean",
     "disable_paste_burst": "boolean",
     "suppress_unstable_features_warning": "boolean",
-    "features": "table",
-    "tui": {
-        "notifications": AnyOf(("boolean", ["string"])),
-        "notification_method": ("auto", "osc9", "osc777", "bel"),
-        "notification_condition": ("unfocused", "always"),
-        "animations": "boolean",
-        "show_tooltips": "boolean",
-        "alternate_screen": ("auto", "always", "never"),
-        "status_line": ["string"],
-        "status_line_use_colors": "boolean",
-        "terminal_title": ["string"],
-        "terminal_resize_reflow_max_rows": "count",
-        "theme": "string",
-        "pet": "string",
-        "vim_mode_default": "boolean",
-        "session_picker_view": ("comfortable", "dense"),
-        "raw_output_mode": "boolean",
-        "keymap": "table",
-        "model_availability_nux": "table",
+    "features": {
+        **dict.fromkeys(FEATURES, "boolean"),
+        **dict.fromkeys(FEATURES_WITH_SETTINGS, AnyOf(("boolean", "table"))),
     },
+    "tui": TUI,
     "allow_unenforced": ["string"],
     "budget": "table",
-    # Accepted, and of no effect here.
+    # Accepted, and mostly of no effect here.
+    "allow_symlinked_codex_home": "boolean",
+    "browser_use": "table",
+    "cloud": "table",
+    "computer_use": "table",
+    "experimental_realtime_webrtc_call_base_url": "string",
+    "experimental_thread_store_endpoint": "string",
+    "goals": "table",
+    "js_repl_node_module_dirs": ["path"],
+    "js_repl_node_path": "path",
+    "mcp_enterprise_managed_auth": "table",
+    "mcp_optional_startup_grace_ms": "count",
+    "responses_api_metadata": {"*": "string"},
+    "thread_unload_delay_secs": "count",
     "cli_auth_credentials_store": ("file", "keyring", "auto", "ephemeral"),
     "forced_login_method": ("chatgpt", "api"),
     "forced_chatgpt_workspace_id": AnyOf(("string", ["string"])),
@@ -251,7 +183,7 @@ SCHEMA: Final[dict[str, Kind]] = {
         "metrics_exporter": "any",
         "*": "any",
     },
-    "apps": "table",
+    "apps": {"*": {"enabled": "boolean", "*": "any"}},
     "apps_mcp_product_sku": "string",
     "audio": "table",
     "desktop": "table",
@@ -263,10 +195,10 @@ SCHEMA: Final[dict[str, Kind]] = {
     "experimental_thread_store": "table",
     "ghost_snapshot": "table",
     "marketplaces": "table",
-    "memories": "table",
+    "memories": MEMORIES,
     "notice": "table",
     "orchestrator": "table",
-    "plugins": "table",
+    "plugins": {"*": {"enabled": "boolean", "*": "any"}},
     "profile": "string",
     "profiles": "table",
     "realtime": "table",

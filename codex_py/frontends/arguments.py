@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal, NoReturn
 
-from codex_py.errors import CodexError, ExitCode
+from codex_py.config.features import FEATURES
+from codex_py.errors import CodexError, ConfigError, ExitCode
 
-_NOT_YET = {"--worktree", "--approve-for-me", "--remote", "--no-daemon"}
+_NOT_YET = {"--worktree", "--approve-for-me", "--remote"}
 """Options of Codex that this program knows of and does not have."""
 
 _FLAG = re.compile(r"--?[A-Za-z][\w-]*")
@@ -66,6 +67,10 @@ class Arguments:
     json: bool = False
     color: Literal["always", "never", "auto"] = "auto"
     fail_on: Literal["denied"] | None = None
+
+    no_alt_screen: bool = False
+    """What happens anyway, as the next."""
+    no_daemon: bool = False
 
     ephemeral: bool = False
     last: bool = False
@@ -225,6 +230,9 @@ def exec_parser() -> argparse.ArgumentParser:
     add("--color", type=_one_of("always", "never", "auto"))
     add("--fail-on", type=_one_of("denied"))
 
+    add("--no-alt-screen", action="store_true")
+    add("--no-daemon", action="store_true")
+
     add("--ephemeral", action="store_true")
     add("--last", action="store_true")
     add("--all", action="store_true")
@@ -273,7 +281,12 @@ def _one_of(*allowed: str) -> Callable[[str], str]:
 
 
 def _feature(value: str) -> Callable[[str], str]:
-    return lambda name: f"features.{name}={value}"
+    def setting(name: str) -> str:
+        if name not in FEATURES:
+            raise ConfigError(f"unknown feature {name!r}.{suggestion(name, sorted(FEATURES))}")
+        return f"features.{name}={value}"
+
+    return setting
 
 
 def _unknown_option(flag: str) -> str:

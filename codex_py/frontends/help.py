@@ -93,6 +93,8 @@ Session:
       --all                 With resume: sessions of every folder
       --record TAPE         Keep the exchange with the model in a file
       --replay TAPE         Answer from such a file, without a network
+      --no-alt-screen, --no-daemon
+                            Accepted for compatibility: there is neither
       --thread-source NAME  Accepted for compatibility
       --cyber-access-program NAME
                             Accepted for compatibility: standard, daybreak_blue,

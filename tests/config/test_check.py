@@ -1,5 +1,7 @@
 from typing import Any
 
+import pytest
+
 from codex_py.config.check import Problem, dotted, kind_of, problems, suggestion
 
 
@@ -9,7 +11,7 @@ def test_values_of_the_right_kind_are_accepted():
         "approval_policy": {"granular": {"rules": True}},
         "tools": {"web_search": True, "update_plan": {"enabled": True}},
         "mcp_servers": {"a": {"command": "x", "startup_timeout_sec": 3, "env_vars": ["A"]}},
-        "features": {"anything": {"goes": 1}},
+        "features": {"multi_agent": False, "network_proxy": {"enabled": True}},
         "hooks": {"Stop": [{"hooks": []}]},
         "agents": {"max_threads": 2, "reviewer": {"description": "reads"}},
         "tui": {"keymap": {"global": {"copy": "ctrl-c"}}},
@@ -77,10 +79,62 @@ def test_suggestions_are_close_names_of_the_same_table_or_successors():
 
 def test_kinds_are_found_below_free_names():
     assert kind_of(("mcp_servers", "any", "env", "KEY")) == "secret"
-    assert kind_of(("features", "x")) == "any"
+    assert kind_of(("features", "goals")) == "boolean"
+    assert kind_of(("features", "x")) is None
+    assert kind_of(("permissions", "x", "filesystem", "/a")) == kind_of(
+        ("permissions", "x", "filesystem", ":root", "b")
+    )
     assert kind_of(("tools", "web_search", "context_size")) == ("low", "medium", "high")
     assert kind_of(("model", "x")) is None
 
 
 def test_dotted_keys_are_quoted_where_needed():
     assert dotted(("projects", '/a "b"', "trust_level")) == r'projects."/a \"b\"".trust_level'
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"hooks": {"PreToolUse": 1}},
+        {"hooks": {"PreToolUse": [1]}},
+        {"hooks": {"PreToolUse": [{"matcher": 1}]}},
+        {"hooks": {"PreToolUse": [{"hooks": [{"type": "nope"}]}]}},
+        {"hooks": {"state": 1}},
+        {"permissions": {"x": 1}},
+        {"permissions": {"x": {"filesystem": {"/a": "nope"}}}},
+        {"permissions": {"x": {"network": {"domains": {"a": "nope"}}}}},
+        {"plugins": {"x": 1}},
+        {"plugins": {"x": {"enabled": 1}}},
+        {"apps": {"x": {"enabled": 1}}},
+        {"memories": {"use_memories": 1}},
+        {"features": {"hooks": 1}},
+        {"features": {"hooks": {"x": 1}}},
+        {"features": {"rollout_budget": 1}},
+    ],
+)
+def test_types_are_checked_inside_the_tables_of_codex(values: dict[str, Any]):
+    """Each is an error in Codex 0.169 too."""
+    assert [problem.unknown for problem in problems(values)] == [False]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"hooks": {"Later": 1}},
+        {"permissions": {"x": {"later": 1}}},
+        {"plugins": {"x": {"later": 1}}},
+        {"agents": {"default_subagent_model": "m", "default_subagent_reasoning_effort": "high"}},
+        {"mcp_servers": {"x": {"tools": {"t": {"output_token_limit": 5}}}}},
+        {"tui": {"copy_on_select": "auto", "presets": {}, "sidebar_width_percent": 20}},
+        {"skills": {"max_context_tokens": 5}, "cloud": {}, "goals": {}},
+    ],
+)
+def test_what_codex_takes_is_known(values: dict[str, Any]):
+    assert problems(values) == []
+
+
+def test_an_unknown_feature_is_an_unknown_key_with_a_suggestion():
+    assert problems({"features": {"goal": True}}) == [
+        Problem(("features", "goal"), "is unknown", unknown=True)
+    ]
+    assert suggestion(("features", "goal")) == "features.goals"

@@ -80,7 +80,9 @@ def test_every_key_of_an_address_is_read(place: Place):
 
 def test_what_has_no_effect_is_said(place: Place):
     place.user("[mcp_servers.s]\nurl = 'http://h'\nhttp_headers_helper = 'e'\n")
-    assert place.load().warnings == ("mcp_servers.s.http_headers_helper has no effect",)
+    assert place.load().warnings == (
+        "This setting has no effect in this version: mcp_servers.s.http_headers_helper.",
+    )
 
 
 def test_a_server_of_another_machine_is_not_started_here(place: Place):

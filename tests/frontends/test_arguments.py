@@ -2,6 +2,7 @@ import re
 
 import pytest
 
+from codex_py.errors import ConfigError
 from codex_py.frontends.arguments import (
     Arguments,
     ExecTarget,
@@ -53,13 +54,24 @@ def parse_exec(*argv: str) -> tuple[Arguments, ExecTarget]:
         ),
         (["exec", "-mx", "--model=y"], Arguments(words=("exec",), model="y")),
         (
-            ["exec", "-c", "a=1", "--enable", "f", "--disable", "g", "--search", "-c", "b=x=y"],
+            [
+                "exec",
+                "-c",
+                "a=1",
+                "--enable",
+                "goals",
+                "--disable",
+                "apps",
+                "--search",
+                "-c",
+                "b=x=y",
+            ],
             Arguments(
                 words=("exec",),
                 overrides=[
                     "a=1",
-                    "features.f=true",
-                    "features.g=false",
+                    "features.goals=true",
+                    "features.apps=false",
                     'web_search="live"',
                     "b=x=y",
                 ],
@@ -216,3 +228,13 @@ def test_what_is_replayed_can_not_be_recorded() -> None:
     with pytest.raises(UsageError, match="exclude each other") as caught:
         parse_arguments(["exec", "--record", "a.tape", "--replay", "b.tape", "go"])
     assert caught.value.exit_code == 2
+
+
+def test_an_unknown_feature_is_an_error_of_the_configuration() -> None:
+    with pytest.raises(ConfigError, match=r"unknown feature 'goal'. Did you mean goals\?"):
+        parse_arguments(["exec", "--enable", "goal"])
+
+
+def test_what_there_is_not_need_not_be_switched_off() -> None:
+    found = parse_arguments(["--no-alt-screen", "--no-daemon"])
+    assert (found.no_alt_screen, found.no_daemon) == (True, True)

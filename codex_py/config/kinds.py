@@ -1,0 +1,30 @@
+"""The kinds of values that the table of known keys is made of."""
+
+from typing import Final, TypeAlias
+
+
+class AnyOf(tuple["Kind", ...]):
+    """A value may be of any one of these kinds."""
+
+    __slots__ = ()
+
+
+Kind: TypeAlias = "str | tuple[str, ...] | list[Kind] | dict[str, Kind] | AnyOf"
+"""What a value must be.
+
+A string names a plain type, see `PLAIN`; a tuple of strings is a choice; a list of one kind is an array;
+a dict is a table, and the name `*` in it stands for any other name.
+"""
+
+PLAIN: Final[dict[str, tuple[str, tuple[type, ...]]]] = {
+    "string": ("a string", (str,)),
+    "secret": ("a string", (str,)),  # not shown when the configuration is explained
+    "path": ("a path", (str,)),  # relative to the folder of the file that sets it
+    "boolean": ("a boolean", (bool,)),
+    "integer": ("an integer", (int,)),
+    "count": ("an integer of 0 or more", (int,)),
+    "number": ("a number", (int, float)),
+    "table": ("a table", (dict,)),  # free in form
+    "array": ("an array", (list,)),  # likewise
+    "any": ("anything", (object,)),
+}
