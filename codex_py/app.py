@@ -54,6 +54,8 @@ class SessionOptions:
     """With `resume_last`: of any working directory."""
     fork: bool = False
     """Go on in a copy with an id of its own; with `resume` or `resume_last`."""
+    choices: Choices | None = None
+    """Run with these in place of those of the configuration and of `add_dirs`."""
     add_dirs: tuple[Path, ...] = ()
     """Writable roots beside those of the configuration; absolute."""
     record: Path | None = None
@@ -107,7 +109,7 @@ async def open_session(
     rules = None if options.ignore_rules else command_rules(config)
     for warning in () if rules is None else rules.warnings:
         warnings(warning)
-    settings = settings_for(configured_choices(config, options.add_dirs))
+    settings = settings_for(options.choices or configured_choices(config, options.add_dirs))
     origin = ThreadOrigin(config, options.originator, options.source, options.ephemeral, warnings)
     path = session_to_resume(
         config, options.resume, last=options.resume_last, anywhere=options.resume_all

@@ -40,7 +40,7 @@ from codex_py.protocol.events import (
     UserMessage,
 )
 from codex_py.protocol.messages import EncodedItem
-from codex_py.protocol.prompts import UserPrompt
+from codex_py.protocol.prompts import UserPrompt, is_summary, user_prompt
 from codex_py.protocol.stream import ModelClient, Prompt, Usage
 from codex_py.protocol.tools import ToolCall
 
@@ -132,6 +132,8 @@ class Session:
         self._last_message: str | None = None
         self._denied = False
         self._refusal: CodexError | None = None
+        self.is_unfinished = False
+        """The last turn did not come to its end: see `retry`."""
 
     def start(self) -> None:
         """Announce the thread."""
@@ -180,31 +182,21 @@ class Session:
             RuntimeError: a turn is running.
         """
 
-        async def work() -> None:
-            self._output_schema = output_schema
-            self._takes_steering = True
-            try:
-                try:
-                    await self._make_room()
-                finally:
-                    # Whatever becomes of the turn, what the user said is kept.
-                    self._log.begin_turn(self.settings)
-                    self._log_prompt(UserPrompt(text, tuple(map(str, images))))
-                turn = Turn(
-                    self,
-                    self._model,
-                    lambda: self._load_handlers(self),
-                    self._retries,
-                    max_responses=self.settings.max_responses,
-                    ran=self._ran,
-                )
-                await turn.run()
-                await self._end_turn(self)
-            except asyncio.CancelledError:
-                self._log.abort()
-                raise
+        prompt = UserPrompt(text, tuple(map(str, images)))
+        return await self._run(partial(self._run_turn, prompt, output_schema))
 
-        return await self._run(work)
+    async def retry(self, *, output_schema: Any = None) -> TurnResult:
+        """Go on with a turn that failed or was interrupted; nothing is said anew, no call runs again.
+
+        Events, errors and cancellation are those of `run_turn`.
+
+        Raises:
+            RuntimeError: a turn is running.
+            CodexError: the last turn came to its end, or was taken back.
+        """
+        if not self.is_unfinished:
+            raise CodexError("there is nothing to try again", code="nothing_to_retry")
+        return await self._run(partial(self._run_turn, None, output_schema))
 
     async def compact(self) -> TurnResult:
         """Put a summary in place of the history. Events, errors and cancellation are those of a turn.
@@ -266,6 +258,11 @@ class Session:
         self._must_be_idle()
         self.settings = self._settings_for(choices)
 
+    @property
+    def has_begun(self) -> bool:
+        """Something was said in the thread: there is something to come back to."""
+        return any(is_summary(item) or user_prompt(item) is not None for item in self.items)
+
     def past_prompts(self) -> list[PastPrompt]:
         """The prompts that `rollback` can go back to, oldest first."""
         return past_prompts(self.items)
@@ -282,6 +279,8 @@ class Session:
         self._must_be_idle()
         prompts, before = self.past_prompts(), estimated_tokens(self.items)
         self._log.rollback(turns)
+        self.is_unfinished = False
+        self._ran.clear()
         left = estimated_tokens(self.items) / max(1, before)
         self._report_estimate(round(self._last_usage.total_tokens * left))
         return prompts[-turns].prompt
@@ -338,6 +337,33 @@ class Session:
         await self._compact()
         self._made_room = True
         return True
+
+    async def _run_turn(self, prompt: UserPrompt | None, output_schema: Any) -> None:
+        self._output_schema = output_schema
+        self._takes_steering = True
+        try:
+            try:
+                await self._make_room()
+            finally:
+                # Whatever becomes of the turn, what the user said is kept.
+                self._log.begin_turn(self.settings)
+                if prompt is not None:
+                    self._log_prompt(prompt)
+                self.is_unfinished = True
+            turn = Turn(
+                self,
+                self._model,
+                lambda: self._load_handlers(self),
+                self._retries,
+                max_responses=self.settings.max_responses,
+                ran=self._ran,
+            )
+            await turn.run()
+            self.is_unfinished = False
+            await self._end_turn(self)
+        except asyncio.CancelledError:
+            self._log.abort()
+            raise
 
     async def _run(self, work: Callable[[], Awaitable[None]]) -> TurnResult:
         self._must_be_idle()

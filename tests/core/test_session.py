@@ -5,7 +5,7 @@ import pytest
 
 from codex_py.core.past import PastPrompt
 from codex_py.core.session import Session
-from codex_py.errors import CodexError, ModelError, TurnAborted
+from codex_py.errors import CodexError, ModelError, StreamError, TurnAborted
 from codex_py.protocol.approval import ApprovalPolicy
 from codex_py.protocol.events import (
     Error,
@@ -104,6 +104,29 @@ def test_what_was_said_into_a_turn_that_failed_can_be_had_back() -> None:
     assert str(asyncio.run(session.run_turn("go")).error) == "no"
     assert session.take_unsent() == [UserPrompt("hello?")]
     assert session.take_unsent() == []
+
+
+def test_a_turn_that_failed_is_tried_again_without_running_its_calls_twice() -> None:
+    ran: list[str] = []
+
+    async def tool(call: ToolCall) -> str:
+        ran.append(call.call_id)
+        return "ok"
+
+    model = ScriptedModel(
+        [calls("c1"), StreamError("cut", started=True)],
+        [calls("c1"), completed()],
+        [says("done"), completed()],
+    )
+    session = make_session(model, tool=tool)
+    failed = asyncio.run(session.run_turn("go"))
+    assert (str(failed.error), session.is_unfinished) == ("cut", True)
+    result = asyncio.run(session.retry())
+    assert (result.error, result.last_message, session.is_unfinished) == (None, "done", False)
+    assert ran == ["c1"]
+    assert model.inputs[2] == model.inputs[1]
+    with pytest.raises(CodexError, match="nothing to try again"):
+        asyncio.run(session.retry())
 
 
 def test_two_turns_at_once_are_a_mistake_of_the_caller() -> None:

@@ -187,8 +187,9 @@ class Composer:
             self.send(queued=True)
 
     def send(self, *, queued: bool = False) -> None:
+        """Hand over what is written. Of nothing, an empty submission tells that Enter was pressed."""
         text, images = self.expanded
-        if text.strip() or images:
+        if text.strip() or images or not queued:
             self.clear()
             self._submit(Submission(text.strip(), images, queued=queued))
 

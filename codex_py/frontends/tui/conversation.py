@@ -56,26 +56,28 @@ class Conversation:
         elicitor: Elicitor,
         patience: Patience,
     ) -> "Session":
-        """Begin with another session; the one before is closed.
+        """Begin with another session; the one before is closed when that is open.
 
         Raises:
-            CodexError: it can not be opened. There is no session then.
+            CodexError: it cannot be opened. The session before, if there is one, stays.
         """
         from codex_py.app import open_session  # noqa: PLC0415
 
-        await self.close()
-        self.session = await self._open.enter_async_context(
-            open_session(
-                config,
-                options,
-                self._sink,
-                environment=self._environment,
-                approver=approver,
-                elicitor=elicitor,
-                patience=patience.wait,
+        async with AsyncExitStack() as stack:
+            session = await stack.enter_async_context(
+                open_session(
+                    config,
+                    options,
+                    self._sink,
+                    environment=self._environment,
+                    approver=approver,
+                    elicitor=elicitor,
+                    patience=patience.wait,
+                )
             )
-        )
-        return self.session
+            await self.close()
+            self._open, self.session = stack.pop_all(), session
+        return session
 
     async def close(self) -> None:
         """Interrupt the turn, and close the session."""
@@ -98,6 +100,11 @@ class Conversation:
         """Make room, as a turn that can be interrupted. None may be running."""
         assert self.session is not None
         self._start(self.session.compact, tasks)
+
+    def retry(self, tasks: asyncio.TaskGroup) -> None:
+        """Go on with the turn that did not come to its end. None may be running."""
+        assert self.session is not None
+        self._start(self.session.retry, tasks)
 
     def was_told(self) -> None:
         """The model has been told what was steered first."""

@@ -72,7 +72,7 @@ class Leaving:
 
 def how_to_resume(session: "Session", *, with_usage: bool) -> str:
     """Last words; empty for a session in which nothing was said."""
-    if not session.past_prompts():
+    if not session.has_begun:
         return ""
     used = session.token_usage.total
     tokens = (

@@ -54,23 +54,30 @@ class Opening:
         self._target = target
         self._add_dirs = add_dirs
         self._reload = reload
+        self.is_under_way = True
+        """A session is about to be open: what is sent meanwhile is for that one."""
         self.patience = Patience(terminal.status, lambda: terminal.screen.changed())
 
     async def begin(self) -> None:
         """Open the first session, when it is settled whether the folder is trusted."""
+        try:
+            await self._begin()
+        except CodexError as error:
+            self._terminal.transcript.error(str(error))
+        finally:
+            self.is_under_way = False
+            self._terminal.sending.give_back_waiting()
+
+    async def _begin(self) -> None:
         terminal = self._terminal
         # While the first frame is looked at.
         await asyncio.to_thread(_load, _LATER)
         gc.enable()
         from codex_py.frontends.tui.welcome import explain_missing_key, settle_trust  # noqa: PLC0415
 
-        try:
-            if await settle_trust(terminal):
-                terminal.config = self._reload()
-            explain_missing_key(terminal)
-        except CodexError as error:
-            terminal.transcript.error(str(error))
-            return
+        if await settle_trust(terminal):
+            terminal.config = self._reload()
+        explain_missing_key(terminal)
         target = self._target
         options = replace(
             self.new_session(),
@@ -90,24 +97,27 @@ class Opening:
         await self.open(options)
 
     def new_session(self) -> "SessionOptions":
-        """Options for a session that begins anew."""
+        """Options for a session that begins anew, with what the user has chosen for the one before."""
         from codex_py.app import SessionOptions  # noqa: PLC0415
 
+        session = self._terminal.conversation.session
         return SessionOptions(
             source="cli",
             originator="codex-tui",
+            choices=None if session is None else session.settings.choices,
             add_dirs=self._add_dirs,
             request_retries=_RETRIES,
             stream_retries=_RETRIES,
         )
 
     async def open(self, options: "SessionOptions") -> None:
-        """Go on with another session. If it can not be opened, the user is told why."""
+        """Go on with another session. If it cannot be opened, the user is told why, and goes on with this one."""
         from codex_py.core.transcript import thread_items  # noqa: PLC0415
         from codex_py.frontends.tui.approval import TerminalApprover  # noqa: PLC0415
         from codex_py.frontends.tui.elicitation import TerminalElicitor  # noqa: PLC0415
 
         terminal = self._terminal
+        self.is_under_way = True
         try:
             session = await terminal.conversation.open(
                 terminal.config,
@@ -120,6 +130,8 @@ class Opening:
             terminal.transcript.error(str(error))
             terminal.sending.give_back_waiting()
             return
+        finally:
+            self.is_under_way = False
         terminal.progress.begin(session, thread_items(session.earlier))
         terminal.start(self._look_around())
         terminal.sending.send_waiting()

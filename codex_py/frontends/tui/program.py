@@ -194,7 +194,7 @@ class Terminal:
         self._leaving.leave(code)
 
     async def open(self, options: "SessionOptions") -> None:
-        """Go on with another session. If it can not be opened, the user is told why."""
+        """Go on with another session; with this one, if that cannot be opened, and the user is told why."""
         await self.opening.open(options)
 
     def new_session(self) -> "SessionOptions":
@@ -220,6 +220,12 @@ class Terminal:
         if self.conversation.session is not None:
             self.progress.work_begins()
             self.conversation.compact(self.tasks)
+
+    def retry(self) -> None:
+        """Go on with the turn that did not come to its end."""
+        if self.conversation.session is not None:
+            self.progress.work_begins()
+            self.conversation.retry(self.tasks)
 
     def interrupt(self) -> bool:
         """End what is under way, or wait for it no longer; whether there was something."""

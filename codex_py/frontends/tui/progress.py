@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from codex_py.frontends.tui.composer import Submission
@@ -10,11 +11,15 @@ from codex_py.protocol.events import (
     AgentMessage,
     CommandExecution,
     CommandOutputDelta,
+    ErrorInfo,
     Event,
     ItemCompleted,
     ItemStarted,
     Reconnecting,
     ThreadItem,
+    ThreadStarted,
+    TurnFailed,
+    TurnStarted,
     UsageReported,
     UserMessage,
 )
@@ -34,6 +39,8 @@ class Progress:
     def __init__(self, terminal: "Terminal") -> None:
         self._terminal = terminal
         self.said: list[ThreadItem] = []
+        self._has_failed = False
+        """The last turn failed in a way that may pass."""
         self._last_answer = ""
         self._clock: asyncio.TimerHandle | None = None
 
@@ -45,6 +52,15 @@ class Progress:
         match event:
             case Reconnecting(wait_s=wait_s):
                 status.reconnecting = event, time.monotonic() + wait_s
+            case ThreadStarted() if (left := self._terminal.conversation.session) is not None:
+                # On a line of its own the command is not broken in a narrow terminal.
+                back = f" To go back:\n/resume {left.thread_id}" if left.has_begun else ""
+                self._terminal.transcript.separate(f"Another conversation from here on.{back}")
+            case TurnStarted():
+                self._has_failed = False
+            case TurnFailed(error):
+                self._has_failed = error.retryable
+                event = replace(event, error=replace(error, message=self._advised(error)))
             case UsageReported():
                 status.usage = event
             case ItemStarted(CommandExecution() as item):
@@ -55,11 +71,26 @@ class Progress:
                 pass
         self._terminal.transcript(event)
 
+    @property
+    def offers_retry(self) -> bool:
+        """Whether Enter on an empty composer goes on with the turn that failed."""
+        session, is_working = (
+            self._terminal.conversation.session,
+            self._terminal.status.working_since,
+        )
+        return (
+            self._has_failed
+            and is_working is None
+            and session is not None
+            and session.is_unfinished
+        )
+
     def begin(self, session: "Session", earlier: Sequence[ThreadItem]) -> None:
         """Another session is open now: show it, and what was said in it."""
         status = self._terminal.status
         status.usage = session.token_usage if session.earlier else None
         status.commands.clear()
+        self._has_failed = False
         self._terminal.refresh()
         self.said = list(earlier)
         self._terminal.transcript.replay(self.said)
@@ -97,6 +128,16 @@ class Progress:
     def close(self) -> None:
         if self._clock is not None:
             self._clock.cancel()
+
+    def _advised(self, error: ErrorInfo) -> str:
+        """Why the turn failed, and what can be done about it here."""
+        session = self._terminal.conversation.session
+        if error.code == "context_length_exceeded":
+            advice = "/compact puts a summary in place of the conversation, /retry goes on with it;"
+            return f"{error.message}\n{advice} /new begins another one."
+        if error.retryable and session is not None and session.is_unfinished:
+            return f"{error.message}\nEnter on an empty prompt, or /retry, tries again."
+        return error.message
 
     def _completed(self, item: ThreadItem) -> None:
         match item:

@@ -24,6 +24,10 @@ class Sending:
     def submitted(self, submission: Submission) -> None:
         """The user has sent off what the composer held."""
         terminal, line = self._terminal, submission.text
+        if not line and not submission.images:
+            if terminal.progress.offers_retry:
+                terminal.retry()
+            return
         session = terminal.conversation.session
         terminal.composer.history.add(line, "" if session is None else session.thread_id)
         if line.startswith("!"):
@@ -41,8 +45,14 @@ class Sending:
     def send(self, submission: Submission) -> None:
         """Have the model told, now or as soon as it can be."""
         terminal = self._terminal
-        if terminal.conversation.session is None:
+        if terminal.opening.is_under_way:
             self._waiting.append(submission)
+            return
+        if terminal.conversation.session is None:
+            terminal.composer.restore([submission])
+            terminal.hint(
+                "not sent: there is no conversation; /new begins one, /resume goes on with one"
+            )
             return
         if not terminal.conversation.is_working:
             terminal.progress.prompt(submission)
@@ -56,7 +66,7 @@ class Sending:
             self.send(submission)
 
     def give_back_waiting(self) -> None:
-        """There will be no session: what was to be sent is the composer's again."""
+        """The session that it was for could not be opened: what was to be sent is the composer's again."""
         if waiting := self._waiting:
             self._waiting = []
             self._terminal.composer.restore(waiting)

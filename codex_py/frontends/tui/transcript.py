@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from rich.console import RenderableType
+from rich.rule import Rule
 
 from codex_py.frontends.tui.blocks import Block, Blocks
 from codex_py.frontends.tui.cells.command import explored, explored_cell
@@ -144,6 +145,12 @@ class Transcript:
 
     def notice(self, text: str) -> None:
         self.print(notice_cell(text, self._theme))
+
+    def separate(self, text: str) -> None:
+        """Draw a line, and say what begins below it."""
+        theme = self._theme
+        self.print(Rule(characters=theme.glyph("line"), style=theme.style("quiet")))
+        self.print(notice_cell(text, theme), space=False)
 
     def warning(self, text: str) -> None:
         self.print(warning_cell(text, self._theme))

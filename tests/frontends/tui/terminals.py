@@ -1,9 +1,9 @@
 """The interactive program against a scripted model."""
 
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import Protocol
+from typing import Any, Protocol
 
 from codex_py.testing import ScriptedServer
 from tests.support.program import Workplace, environment
@@ -11,6 +11,9 @@ from tests.support.pty_program import PtyProgram
 
 IDLE = "gpt-5.5"
 """Stands in the status line, which is there as soon as something can be typed."""
+
+
+_NOTHING: Mapping[str, Any] = {}
 
 
 class Start(Protocol):
@@ -21,9 +24,13 @@ class Start(Protocol):
         columns: int = 80,
         rows: int = 24,
         trusted: bool = True,
+        provider: Mapping[str, Any] = _NOTHING,
         **env: str,
     ) -> PtyProgram:
-        """Start `codex-py ARGS` in the place's folder, with the server as its provider."""
+        """Start `codex-py ARGS` in the place's folder, with the server as its provider.
+
+        `provider` has further keys of that; without any, nothing is tried again.
+        """
         ...
 
 
@@ -37,9 +44,10 @@ def starting(place: Workplace) -> Generator[Start]:
             columns: int = 80,
             rows: int = 24,
             trusted: bool = True,
+            provider: Mapping[str, Any] = _NOTHING,
             **env: str,
         ) -> PtyProgram:
-            place.configure(server)
+            place.configure(server, **provider)
             if trusted:
                 with (place.home / "config.toml").open("a", encoding="utf-8") as config:
                     config.write(f'[projects."{place.cwd}"]\ntrust_level = "trusted"\n')

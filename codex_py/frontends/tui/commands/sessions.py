@@ -33,7 +33,10 @@ async def _clear(terminal: "Terminal", _: str) -> None:
 
 async def _resume(terminal: "Terminal", argument: str) -> None:
     wanted = argument or await pick_session(terminal)
-    if wanted is not None:
+    session = terminal.conversation.session
+    if session is not None and wanted in {session.thread_id, session.name}:
+        terminal.hint("this conversation is open already")
+    elif wanted is not None:
         await terminal.open(replace(terminal.new_session(), resume=wanted))
 
 
@@ -79,6 +82,8 @@ def _age(found: SessionSummary) -> str:
 
 async def _fork(terminal: "Terminal", _: str) -> None:
     session = _session(terminal)
+    if not session.has_begun:
+        raise CodexError("there is nothing to copy: nothing was said yet", code="nothing_to_fork")
     await terminal.open(replace(terminal.new_session(), resume=session.thread_id, fork=True))
 
 
@@ -94,6 +99,12 @@ async def _rename(terminal: "Terminal", argument: str) -> None:
 async def _compact(terminal: "Terminal", _: str) -> None:
     _session(terminal)
     terminal.compact()
+
+
+async def _retry(terminal: "Terminal", _: str) -> None:
+    if not _session(terminal).is_unfinished:
+        raise CodexError("there is nothing to try again", code="nothing_to_retry")
+    terminal.retry()
 
 
 async def go_back(terminal: "Terminal", _: str = "") -> None:
@@ -134,6 +145,7 @@ SESSIONS = [
     Command("clear", "begin a new one on an empty screen", _clear, while_working=False),
     Command("resume", "go on with an earlier one", _resume, while_working=False, argument="[ID]"),
     Command("fork", "go on with a copy of this one", _fork, while_working=False),
+    Command("retry", "go on with a turn that failed", _retry, while_working=False),
     Command("back", "go back to an earlier prompt (Esc Esc)", go_back, while_working=False),
     Command("rename", "give this one a name", _rename, argument="NAME"),
     Command("compact", "put a summary in place of what was said", _compact, while_working=False),

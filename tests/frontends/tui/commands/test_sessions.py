@@ -1,0 +1,71 @@
+import re
+
+from codex_py.testing import ScriptedServer, ev_completed, ev_message
+from tests.frontends.tui.terminals import IDLE, Start
+
+ANSWER = [*ev_message("Hello **you**."), ev_completed()]
+AGAIN = [*ev_message("Still here."), ev_completed()]
+
+
+def test_a_conversation_stays_where_another_cannot_be_opened(start: Start) -> None:
+    with ScriptedServer([ANSWER, AGAIN]) as server:
+        program = start(server, "Hello?")
+        program.wait_for("Hello you.")
+        program.type("/resume nobody")
+        program.press("enter")
+        program.wait_for("no session found with the id or name 'nobody'")
+        program.type("And now?")
+        program.press("enter")
+        program.wait_for("Still here.")
+        first, second = server.requests
+        assert second.input[: len(first.input)] == first.input
+
+
+def test_what_is_sent_without_a_conversation_is_given_back(start: Start) -> None:
+    with ScriptedServer([ANSWER]) as server:
+        program = start(server, "resume", "nobody")
+        program.wait_for("no session found")
+        program.type("Hello?")
+        program.press("enter")
+        program.wait_for("not sent: there is no conversation; /new begins one")
+        assert "\u203a Hello?" in program.lines
+        program.press("c-c")
+        program.type("/new")
+        program.press("enter")
+        program.wait_for(IDLE)
+        program.press("up", "up")
+        program.wait_for("\u203a Hello?")
+        program.press("enter")
+        program.wait_for("Hello you.")
+
+
+def test_nothing_is_forked_before_anything_was_said(start: Start) -> None:
+    with ScriptedServer([ANSWER]) as server:
+        program = start(server)
+        program.wait_for(IDLE)
+        program.type("/fork")
+        program.press("enter")
+        program.wait_for("there is nothing to copy")
+        program.type("Hello?")
+        program.press("enter")
+        program.wait_for("Hello you.")
+
+
+def test_a_new_conversation_keeps_what_was_chosen_and_names_the_one_before(start: Start) -> None:
+    with ScriptedServer([ANSWER, AGAIN]) as server:
+        program = start(server, "Hello?")
+        program.wait_for("Hello you.")
+        program.type("/model gpt-5.5-codex high")
+        program.press("enter")
+        program.wait_for("Model: gpt-5.5-codex high")
+        program.type("/new")
+        program.press("enter")
+        program.wait_for("Another conversation from here on.")
+        assert re.search(r"\u2500{80}\n.* To go back:\n  /resume [0-9a-f-]{36}\n", program.text)
+        program.type("And now?")
+        program.press("enter")
+        program.wait_for("Still here.")
+        first, second = server.requests
+        assert (first.body["model"], second.body["model"]) == ("gpt-5.5", "gpt-5.5-codex")
+        assert second.body["reasoning"]["effort"] == "high"
+        assert second.body["prompt_cache_key"] != first.body["prompt_cache_key"]

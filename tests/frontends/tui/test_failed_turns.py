@@ -1,0 +1,103 @@
+"""What the terminal does about a turn that failed, and while a request is tried again."""
+
+from codex_py.testing import (
+    Pause,
+    Reply,
+    ScriptedServer,
+    ev_completed,
+    ev_created,
+    ev_function_call,
+    ev_message,
+)
+from tests.frontends.tui.terminals import Start
+from tests.support.program import Workplace
+
+FREE = ("-s", "danger-full-access")
+ANSWER = [*ev_message("Hello **you**."), ev_completed()]
+BUSY = Reply(status=503, body=b'{"error": {"message": "at lunch"}}')
+TOO_LONG = Reply(
+    status=400,
+    body=b'{"error": {"message": "too long", "code": "context_length_exceeded"}}',
+)
+OFFER = "Enter on an empty prompt, or /retry, tries again."
+
+
+def test_enter_on_an_empty_prompt_goes_on_with_a_turn_that_failed(start: Start) -> None:
+    with ScriptedServer([BUSY, BUSY, ANSWER]) as server:
+        program = start(server, "Hello?")
+        program.wait_for(OFFER)
+        program.press("enter")
+        program.wait_until(lambda: program.text.count("at lunch") == 2)
+        program.type("/retry")
+        program.press("enter")
+        program.wait_for("Hello you.")
+        assert program.text.count("\u203a Hello?") == 1
+        first, *others = server.requests
+        assert [other.input for other in others] == [first.input] * 2
+
+
+def test_enter_on_an_empty_prompt_sends_nothing_after_a_turn_that_did_not_fail(
+    start: Start,
+) -> None:
+    with ScriptedServer([ANSWER, ANSWER]) as server:
+        program = start(server, "Hello?")
+        program.wait_for("Hello you.")
+        program.press("enter")
+        program.type("/retry")
+        program.press("enter")
+        program.wait_for("there is nothing to try again")
+        assert len(server.requests) == 1
+
+
+def test_a_call_of_the_turn_that_failed_does_not_run_again(start: Start, place: Workplace) -> None:
+    call = ev_function_call("call_1", "exec_command", {"cmd": "echo ran >> count"})
+    replies = [Reply(events=call, cut=True), [*call, ev_completed()], ANSWER]
+    with ScriptedServer(replies) as server:
+        program = start(server, *FREE, "Count.")
+        program.wait_for(OFFER)
+        program.press("enter")
+        program.wait_for("Hello you.")
+    assert (place.cwd / "count").read_text(encoding="utf-8") == "ran\n"
+
+
+def test_a_retry_is_counted_down_with_its_cause_and_escape_ends_it(start: Start) -> None:
+    busy = Reply(status=503, body=BUSY.body, headers={"retry-after": "60"})
+    with ScriptedServer([busy, ANSWER]) as server:
+        program = start(server, "Hello?", provider={"request_max_retries": 3})
+        program.wait_for("Reconnecting... 1/3 (59s \u2022 esc to interrupt)")
+        assert "503 Service Unavailable: at lunch" in program.text
+        program.press("esc")
+        program.wait_for("interrupted")
+        program.wait_until(lambda: "Reconnecting" not in program.text)
+        program.type("/retry")
+        program.press("enter")
+        program.wait_for("Hello you.")
+
+
+def test_what_was_queued_is_the_composers_again_when_the_turn_fails(start: Start) -> None:
+    hold = Pause()
+    with ScriptedServer(
+        [Reply(events=[ev_created(), hold, ev_created()], cut=True), ANSWER]
+    ) as server:
+        program = start(server, "Hello?")
+        hold.reached.wait(20)
+        program.type("And then this.")
+        program.press("tab")
+        program.wait_until(lambda: "\u203a And then this." not in program.lines)
+        program.type("And that.")
+        program.press("enter")
+        hold.until.set()
+        program.wait_for(OFFER)
+        program.wait_for("\u203a And that.")
+        program.wait_for("And then this.")
+        program.press("enter")
+        program.wait_for("Hello you.")
+        said = server.requests[-1].body["input"][-1]["content"][-1]["text"]
+        assert said == "And that.\n\nAnd then this."
+
+
+def test_a_full_window_names_the_commands_that_help(start: Start) -> None:
+    with ScriptedServer([TOO_LONG]) as server:
+        program = start(server, "Hello?")
+        program.wait_for("/compact puts a summary in place of the conversation")
+        program.wait_for("/new begins another one")
