@@ -25,7 +25,11 @@ class Sandbox(Protocol):
         ...
 
     def release(self) -> None:
-        """Take back what `command` made. No command may run any more; others may follow."""
+        """Take back what `command` made. No command may run any more; others may follow.
+
+        Waits for what the last ones left behind to be dead: mostly not at all, at most a second. Keeps
+        everything as it is where something lives on.
+        """
         ...
 
 

@@ -12,8 +12,9 @@ from pathlib import Path
 from codex_py.programs import find_program
 from codex_py.sandbox.layout import Layout
 
-# The filter comes through a descriptor, and ours are closed when a command starts; so a shell opens it.
-_WITH_FILTER = 'exec "$@" 9<"$0"'
+# The filter comes through a descriptor, and ours are closed when a command starts; so a shell opens it. What
+# `bwrap` started goes out through another.
+_WITH_FILES = 'info=$1; shift; exec "$@" 9<"$0" 8>"$info"'
 
 
 def find_bwrap(search_path: str, outside_of: Sequence[Path]) -> str | None:
@@ -29,16 +30,19 @@ def bwrap_command(
     cwd: Path,
     *,
     filter_file: str,
+    info_file: str,
     user_namespace: bool,
 ) -> list[str]:
     """What runs `argv` in the view.
 
     Args:
         filter_file: that holds the program of `seccomp.filter_program`.
+        info_file: to which the number of the first process in it is written, as JSON.
         user_namespace: ordinary users need one. Root may do without, and then keeps to work in folders
             of other users.
     """
-    command = ["/bin/sh", "-c", _WITH_FILTER, filter_file, bwrap, "--die-with-parent"]
+    command = ["/bin/sh", "-c", _WITH_FILES, filter_file, info_file, bwrap]
+    command += ["--die-with-parent", "--info-fd", "8"]
     command += ["--unshare-user"] if user_namespace else ["--cap-drop", "ALL", *_KEPT]
     command += ["--unshare-pid", "--unshare-ipc"]
     if view.offline:

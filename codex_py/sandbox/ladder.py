@@ -8,6 +8,10 @@ from codex_py.protocol.approval import SandboxPolicy
 from codex_py.sandbox.layout import Roots, absent_names, layout, resolve_roots
 from codex_py.sandbox.placeholders import Placeholders
 from codex_py.sandbox.rungs import Rung, own_paths, platform_rungs, problem
+from codex_py.sandbox.survivors import Survivors
+
+_DEATH_S = 1.0
+"""What a namespace of processes may take to end. It takes some 20 ms."""
 
 
 class LadderSandbox:
@@ -34,6 +38,7 @@ class LadderSandbox:
         self._rung: Rung | None = None
         self._roots: dict[SandboxPolicy, Roots] = {}
         self._placeholders = Placeholders()
+        self._survivors = Survivors()
 
     def command(self, argv: Sequence[str], policy: SandboxPolicy, cwd: Path) -> Sequence[str]:
         """See `Sandbox.command`."""
@@ -47,7 +52,7 @@ class LadderSandbox:
         if rung.name in _COVERS_NAMES:
             self._placeholders.hold(absent)
         view = layout(roots, (*self._own, *absent), offline=not policy.network_access)
-        command = rung.command(argv, view, roots, cwd)
+        command = rung.command(argv, view, roots, cwd, self._survivors.pipe())
         if command is None:
             # It was there when it was tried.
             raise self._refusal([f"{rung.name}: gone"])
@@ -55,7 +60,9 @@ class LadderSandbox:
 
     def release(self) -> None:
         """See `Sandbox.release`."""
-        self._placeholders.release()
+        # A process that is being killed still finishes the call it is in, and one call makes a `.git`.
+        if self._survivors.wait(_DEATH_S):
+            self._placeholders.release()
 
     def _working_rung(self) -> Rung:
         if self.unavailable is not None:

@@ -3,9 +3,9 @@
     python -I -S -c '…; from codex_py.sandbox.launcher import main; …' RUNG [OPTION]... -- COMMAND...
 
 `RUNG` is `namespaces`, `views` (the same without a namespace of processes), `landlock` or `supervised`, which
-is Landlock with our help; the options are `offline`, `filter=HEX`, `write=PATH` (outermost first),
-`protect=PATH`, for the views `link=PATH`, which is to stay the link that it is, and for Landlock `whole=PATH`,
-writable with all that is in it. Anything that fails ends it with a line on standard error and `FAILED`: a
+is Landlock with our help; the options are `offline`, `filter=HEX`, `alive=PATH` (a pipe that is held open while
+anything of the command lives), `write=PATH` (outermost first), `protect=PATH`, for the views `link=PATH`,
+which is to stay the link that it is, and for Landlock `whole=PATH`, writable with all that is in it. Anything that fails ends it with a line on standard error and `FAILED`: a
 command never runs with less than it was to be held by.
 
 A program, rather than a thread of the agent that restricts itself: namespaces need a process without
@@ -18,17 +18,18 @@ import os
 import sys
 
 from codex_py.sandbox import kernel, landlock, namespaces
+from codex_py.sandbox.keeper import drop_output, end_children, exit_code, run_kept
 
 TYPE_CHECKING = False  # as in `typing`, which would cost 5 ms
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import NoReturn
 
 FAILED = 125
 _NOT_EXECUTABLE, _NOT_FOUND = 126, 127
 
 _SIGHUP, _SIGINT, _SIGQUIT, _SIGKILL, _SIGPIPE, _SIGTERM, _SIGXFSZ = 1, 2, 3, 9, 13, 15, 25
 _ASKING_TO_END = (_SIGHUP, _SIGINT, _SIGQUIT, _SIGTERM)
-_SIGNAL_EXIT_BASE = 128
 _DESCRIPTOR_BYTES = 4
 
 
@@ -38,6 +39,7 @@ class Confinement:
         self.rung = words[0]
         self.offline = "offline" in words[1:end]
         self.filter = b""
+        self.alive = ""
         self.writable: list[str] = []
         self.whole: list[str] = []
         self.protected: list[str] = []
@@ -46,6 +48,8 @@ class Confinement:
             name, _, value = word.partition("=")
             if name == "filter":
                 self.filter = bytes.fromhex(value)
+            elif name == "alive":
+                self.alive = value
             elif name == "write":
                 self.writable.append(value)
             elif name == "whole":
@@ -57,8 +61,7 @@ class Confinement:
         self.command = words[end + 1 :]
 
 
-def main(words: list[str]) -> None:
-    """Does not return."""
+def main(words: list[str]) -> "NoReturn":
     confinement = Confinement(words)
     try:
         _run(confinement)
@@ -67,42 +70,61 @@ def main(words: list[str]) -> None:
     os._exit(FAILED)
 
 
-def _run(confinement: Confinement) -> None:
+def _run(confinement: Confinement) -> "NoReturn":
     # Dies with the agent, also where the agent can not say so any more.
     kernel.prctl(kernel.PR_SET_PDEATHSIG, _SIGKILL)
     kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
-    if confinement.rung == "landlock":
-        _restrict_with_landlock(confinement)
-        _become_command(confinement, ())
+    ours = _ignore_signals()
     if confinement.rung == "supervised":
-        _run_supervised(confinement)
-    processes = confinement.rung == "namespaces"
-    cwd = os.getcwd()  # noqa: PTH109 - pathlib would cost 5 ms
-    namespaces.unshare(processes=processes, offline=confinement.offline)
-    if processes:
-        ours = _ignore_signals()
-        read_end, report = os.pipe()
-        first = os.fork()
-        if first:
-            os.close(report)
-            _wait_outside(first, read_end)
+        _run_supervised(confinement, ours)
+    if confinement.rung == "namespaces":
+        run_kept(confinement.alive, lambda report: _start_namespaces(confinement, ours, report))
+    run_kept(confinement.alive, lambda _report: _start_beside_others(confinement, ours))
+
+
+def _start_namespaces(confinement: Confinement, ours: list[int], report: int) -> int:
+    """The first process of a new namespace of processes, in which the command runs."""
+    namespaces.begin_processes()
+    first = os.fork()
+    if not first:
         kernel.prctl(kernel.PR_SET_PDEATHSIG, _SIGKILL)
-    else:
-        ours, report = [], -1
-    namespaces.restrict_writes(
-        confinement.writable, confinement.protected, confinement.links, processes=processes
-    )
-    # Until now it was the one below the mounts.
-    os.chdir(cwd)
-    if processes:
+        _restrict_view(confinement)
         # Nobody in there is to read our memory or our descriptors.
         kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
         command = os.fork()
         if command:
             _wait_as_first_process(command, report)
-    # `kill 0` reaches the group that we were started in, also from a namespace of processes.
-    landlock.restrict_signals()
-    _become_command(confinement, ours)
+        landlock.restrict_signals()
+        _become_command(confinement, ours)
+    return first
+
+
+def _start_beside_others(confinement: Confinement, ours: list[int]) -> int:
+    """The command itself, in a view of its own or held by Landlock alone."""
+    command = os.fork()
+    if not command:
+        kernel.prctl(kernel.PR_SET_PDEATHSIG, _SIGKILL)
+        if confinement.rung == "views":
+            _restrict_view(confinement)
+            # `kill 0` reaches the group that we were started in.
+            landlock.restrict_signals()
+        else:
+            _restrict_with_landlock(confinement)
+        _become_command(confinement, ours)
+    return command
+
+
+def _restrict_view(confinement: Confinement) -> None:
+    cwd = os.getcwd()  # noqa: PTH109 - pathlib would cost 5 ms
+    namespaces.begin_view(offline=confinement.offline)
+    namespaces.restrict_writes(
+        confinement.writable,
+        confinement.protected,
+        confinement.links,
+        processes=confinement.rung == "namespaces",
+    )
+    # Until now it was the one below the mounts.
+    os.chdir(cwd)
 
 
 def _restrict_with_landlock(confinement: Confinement) -> None:
@@ -119,7 +141,7 @@ def _ignore_signals() -> list[int]:
     return [n for n in _ASKING_TO_END if kernel.set_signal(n, kernel.SIG_IGN) != kernel.SIG_IGN]
 
 
-def _run_supervised(confinement: Confinement) -> None:
+def _run_supervised(confinement: Confinement, ours: list[int]) -> "NoReturn":
     # 2 ms that the other ways can do without. Of `socket` and `select`, the cores are enough.
     import _socket  # noqa: PLC0415
     import select  # noqa: PLC0415
@@ -133,7 +155,6 @@ def _run_supervised(confinement: Confinement) -> None:
         [], [], whole=[*confinement.writable, *confinement.whole], offline=False
     )
     kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
-    ours = _ignore_signals()
     here, there = _socket.socketpair()
 
     def set_filter(program: bytes) -> None:
@@ -158,43 +179,20 @@ def _run_supervised(confinement: Confinement) -> None:
         while (ended, select.POLLIN) not in (events := waiting.poll()):
             if (asked.descriptor, select.POLLIN) in events:
                 supervisor.answer_one()
-    code = _exit_code(os.waitpid(command, 0)[1])
-    _end_children()
+    code = exit_code(os.waitpid(command, 0)[1])
+    end_children()
     os._exit(code)
 
 
-def _end_children() -> None:
-    """Kill what the command left behind, which is ours now. Without us, it could do little more."""
-    try:
-        while True:
-            with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:  # noqa: PTH123
-                children = file.read().split()
-            for child in children:
-                os.kill(int(child), _SIGKILL)
-            # Its own children are ours, now that it has ended.
-            os.wait()
-    except OSError:
-        # There are none any more, or this kernel does not tell them.
-        return
-
-
-def _wait_outside(first: int, report: int) -> None:
-    """Leave with the exit code that is reported, before the namespaces are taken down: that is 20 ms."""
-    code = os.read(report, 1)
-    os._exit(code[0] if code else _exit_code(os.waitpid(first, 0)[1]))
-
-
-def _wait_as_first_process(command: int, report: int) -> None:
+def _wait_as_first_process(command: int, report: int) -> "NoReturn":
     """Reap everyone's children until the command has ended. What it left behind ends with us."""
     kernel.drop_capabilities()
-    # The output ends with the command, not with us.
-    null = os.open("/dev/null", os.O_RDWR)
-    for descriptor in range(3):
-        os.dup2(null, descriptor)
+    drop_output()
     while True:
         pid, status = os.wait()
         if pid == command:
-            code = _exit_code(status)
+            # Before the namespaces are taken down: that is 20 ms.
+            code = exit_code(status)
             os.write(report, bytes([code]))
             os._exit(code)
 
@@ -204,7 +202,7 @@ def _become_command(
     default_signals: "list[int] | tuple[()]",
     *,
     set_filter: "Callable[[bytes], None]" = kernel.set_filter,
-) -> None:
+) -> "NoReturn":
     kernel.drop_capabilities()
     # Those that Python ignores itself, and those that we do.
     for number in (_SIGPIPE, _SIGXFSZ, *default_signals):
@@ -220,11 +218,6 @@ def _become_command(
     except OSError as error:
         _say(f"cannot run {command[0]!r}: {error.strerror}")
         os._exit(_NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_EXECUTABLE)
-
-
-def _exit_code(status: int) -> int:
-    code = os.waitstatus_to_exitcode(status)
-    return code if code >= 0 else _SIGNAL_EXIT_BASE - code
 
 
 def _say(text: str) -> None:

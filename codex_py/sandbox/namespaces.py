@@ -26,25 +26,33 @@ _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 _LINKS = (("fd", "/proc/self/fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2"))
 
 
-def unshare(*, processes: bool, offline: bool) -> None:
-    """Leave the namespaces of the machine. With `processes`, the next child is the first of its own.
-
-    Root does so as itself, so that it can still work in folders of other users; everyone else, and root
-    without its capabilities, in a user namespace with the same user id.
+def begin_processes() -> None:
+    """Make the next child the first of a namespace of processes. This process stays where it is.
 
     Raises:
         OSError: the kernel does not let us.
     """
-    flags = _NEWNS | _NEWIPC
-    flags |= _NEWPID if processes else 0
-    flags |= _NEWNET if offline else 0
-    user, group = os.geteuid(), os.getegid()
+    _unshare(_NEWPID)
+
+
+def begin_view(*, offline: bool) -> None:
+    """Leave the mounts and the queues of the machine, and with `offline` its network.
+
+    Raises:
+        OSError: the kernel does not let us.
+    """
+    _unshare(_NEWNS | _NEWIPC | (_NEWNET if offline else 0))
+
+
+def _unshare(flags: int) -> None:
+    """Root does so as itself, so that it can still work in folders of other users; everyone else, and root
+    without its capabilities, in a user namespace with the same user id."""
     try:
-        if user == 0:
-            kernel.unshare(flags)
-            return
+        kernel.unshare(flags)
+        return
     except PermissionError:
         pass
+    user, group = os.geteuid(), os.getegid()
     kernel.unshare(flags | _NEWUSER)
     for name, text in (
         ("setgroups", "deny"),
@@ -59,7 +67,7 @@ def restrict_writes(
 ) -> None:
     """Make everything read-only but `writable`, outermost first, without `protected`; keep the `links`.
 
-    To be called by the first process of the new namespace. Of devices, those that give and take nothing
+    To be called in the new view, by the first process of the new namespace if there is one. Of devices, those that give and take nothing
     are left. The working directory is the old one until it is changed again.
 
     Raises:

@@ -32,9 +32,12 @@ class Rung(Protocol):
     def name(self) -> str: ...
 
     def command(
-        self, argv: Sequence[str], view: Layout, roots: Roots, cwd: Path
+        self, argv: Sequence[str], view: Layout, roots: Roots, cwd: Path, alive: str = ""
     ) -> list[str] | None:
-        """What runs `argv` in the view; None where what that takes is not on this machine."""
+        """What runs `argv` in the view; None where what that takes is not on this machine.
+
+        `alive`: see `Survivors.pipe`; empty where nobody is going to ask.
+        """
         ...
 
 
@@ -51,6 +54,7 @@ class Launched:
         view: Layout,
         roots: Roots,
         cwd: Path,  # noqa: ARG002
+        alive: str = "",
     ) -> list[str] | None:
         is_supervised = self.name == "supervised"
         is_landlock = is_supervised or self.name == "landlock"
@@ -64,7 +68,7 @@ class Launched:
         if program is None or not sys.executable:
             return None
         words = [os.path.realpath(sys.executable), "-I", "-S", "-c", _START, str(_PACKAGE)]
-        words += [self.name, f"filter={program.hex()}"]
+        words += [self.name, f"filter={program.hex()}", f"alive={alive}"]
         if view.offline:
             words.append("offline")
         for path in view.writable:
@@ -90,7 +94,7 @@ class Bubblewrap:
         self._filters: dict[bool, int] = {}
 
     def command(
-        self, argv: Sequence[str], view: Layout, roots: Roots, cwd: Path
+        self, argv: Sequence[str], view: Layout, roots: Roots, cwd: Path, alive: str = ""
     ) -> list[str] | None:
         bwrap = find_bwrap(self._search_path, [*roots.all, *([cwd] if cwd.parent != cwd else [])])
         program = filter_program(os.uname().machine, offline=view.offline)
@@ -106,6 +110,7 @@ class Bubblewrap:
             view,
             cwd,
             filter_file=f"/proc/{os.getpid()}/fd/{self._filters[view.offline]}",
+            info_file=alive or os.devnull,
             user_namespace=self._user_namespace,
         )
 
@@ -119,6 +124,7 @@ class Seatbelt:
         view: Layout,
         roots: Roots,
         cwd: Path,  # noqa: ARG002
+        alive: str = "",  # noqa: ARG002
     ) -> list[str] | None:
         if not os.access(seatbelt.SANDBOX_EXEC, os.X_OK):
             return None

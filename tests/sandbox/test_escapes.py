@@ -22,7 +22,7 @@ class _Unconfined:
     name = "none"
 
     def command(
-        self, argv: Sequence[str], view: Layout, roots: Roots, cwd: Path
+        self, argv: Sequence[str], view: Layout, roots: Roots, cwd: Path, alive: str = ""
     ) -> list[str] | None:
         return list(argv)
 

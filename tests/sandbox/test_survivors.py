@@ -1,0 +1,130 @@
+"""What a command leaves behind, on every way to hold a command that this machine has."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from codex_py.process.sessions import ProcessSessions
+from codex_py.sandbox.ladder import LadderSandbox
+from codex_py.sandbox.rungs import Rung
+from codex_py.sandbox.survivors import Survivors
+from tests.sandbox.rungs import RUNGS, workspace
+from tests.support.lifeline import Lifeline
+
+every_rung = pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
+
+# Each child moves a folder of its own to a protected name as soon as nothing has that.
+_PLANTERS = """
+import os, sys, time
+for number in range(60):
+    os.makedirs(f"own{number}/hooks")
+    if not os.fork():
+        os.setsid()
+        os.environ.clear()
+        os.closerange(0, 3)
+        while True:
+            for name in (".codex", ".git"):
+                try:
+                    os.rename(f"own{number}", name)
+                except OSError:
+                    pass
+print("up", flush=True)
+if sys.argv[1:]:
+    time.sleep(60)
+"""
+
+
+@every_rung
+def test_what_a_command_leaves_behind_dies_with_it(rung: Rung, tmp_path: Path) -> None:
+    sandbox = LadderSandbox(dict(os.environ), rungs=[rung])
+    with Lifeline(tmp_path) as line:
+        script = f"{line.hold} (env -i setsid sleep 60 </dev/null >/dev/null 2>&1 &)"
+        argv = sandbox.command(["/bin/sh", "-c", script], workspace(tmp_path), tmp_path)
+        subprocess.run(argv, cwd=tmp_path, check=True)
+        assert line.was_held()
+        line.wait_until_dead()
+    sandbox.release()
+
+
+@every_rung
+def test_what_a_killed_command_leaves_behind_dies_too(rung: Rung, tmp_path: Path) -> None:
+    if rung.name == "supervised":
+        pytest.skip("its supervisor is in the group that is killed")
+
+    async def run(line: Lifeline) -> None:
+        sessions = ProcessSessions()
+        sandbox = LadderSandbox(dict(os.environ), rungs=[rung])
+        script = f"{line.hold} env -i setsid sh -c 'sleep 60' </dev/null >/dev/null 2>&1 & sleep 60"
+        argv = sandbox.command(["/bin/sh", "-c", script], workspace(tmp_path), tmp_path)
+        process = sessions.spawn(list(argv), cwd=tmp_path, environment=dict(os.environ))
+        await asyncio.to_thread(line.wait_until_up)
+        await process.stop()
+        sandbox.release()
+        await sessions.aclose()
+
+    with Lifeline(tmp_path) as line:
+        asyncio.run(run(line))
+        line.wait_until_dead()
+
+
+@pytest.mark.parametrize("end", ["exits", "is killed"])
+@every_rung
+def test_nothing_is_planted_as_a_command_ends(rung: Rung, tmp_path: Path, end: str) -> None:
+    if rung.name == "landlock":
+        pytest.skip("it holds no names")
+    sandbox = LadderSandbox(dict(os.environ), rungs=[rung])
+    code = [os.path.realpath(sys.executable), "-I", "-S", "-c", _PLANTERS]
+    words = [] if end == "exits" else ["stay"]
+
+    async def run(line: Lifeline) -> None:
+        held = ["/bin/sh", "-c", f'{line.hold} exec "$@"', "sh", *code, *words]
+        sessions = ProcessSessions()
+        up = asyncio.Event()
+        process = sessions.spawn(
+            list(sandbox.command(held, workspace(tmp_path), tmp_path)),
+            cwd=tmp_path,
+            environment=dict(os.environ),
+            on_output=lambda _: up.set(),
+        )
+        async with asyncio.timeout(20):
+            await up.wait()
+            if words:
+                await sessions.aclose()
+            await process.finished.wait()
+        sandbox.release()
+        await sessions.aclose()
+
+    with Lifeline(tmp_path) as line:
+        asyncio.run(run(line))
+        line.wait_until_dead()
+    assert not (tmp_path / ".codex").exists()
+    assert not (tmp_path / ".git").exists()
+
+
+def test_everything_is_dead_where_nothing_was_started() -> None:
+    survivors = Survivors()
+    assert survivors.wait(0)
+    survivors.pipe()
+    assert survivors.wait(0)
+    assert survivors.wait(0)
+
+
+def test_whoever_has_the_pipe_open_lives() -> None:
+    survivors = Survivors()
+    with Path(survivors.pipe()).open("wb"):
+        assert not survivors.wait(0)
+        # The next commands have a pipe of their own.
+        survivors.pipe()
+        assert not survivors.wait(0)
+    assert survivors.wait(0)
+
+
+def test_the_first_process_of_a_namespace_is_waited_for() -> None:
+    survivors = Survivors()
+    # This one is no first process: its number was given away again.
+    Path(survivors.pipe()).write_text(f'{{"child-pid": {os.getpid()}}}', encoding="ascii")
+    assert survivors.wait(0)
