@@ -1,7 +1,8 @@
 """`exec --json`: every event as one line of JSON, written as it happens."""
 
 from codex_py.frontends.streams import OutputStream
-from codex_py.protocol.events import Event, event_data
+from codex_py.protocol.event_data import event_data
+from codex_py.protocol.events import Event
 from codex_py.protocol.messages import encode_json
 
 _LINE_BREAKS = (

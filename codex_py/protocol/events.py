@@ -1,13 +1,13 @@
 """What a session tells whoever watches: one vocabulary for the terminal, for files and for `--json`.
 
 These are dataclasses, not pydantic models: they only go out, and the first two are due before pydantic
-is loaded. `event_data` gives the object that `exec --json` prints as a line. Source of the shapes: the JSONL events
-of Codex (`thread.started` … `turn.failed`); fields beyond those are additions.
+is loaded. `protocol.event_data` gives the object that `exec --json` prints as a line. Source of the shapes: the
+JSONL events of Codex (`thread.started` … `turn.failed`); fields beyond those are additions.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, TypeAlias, cast
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from codex_py.protocol.stream import Usage
 
@@ -342,31 +342,3 @@ Event: TypeAlias = (
 
 EventSink: TypeAlias = Callable[[Event], None]
 """Takes each event as it happens. It never blocks for long and never raises."""
-
-
-def event_data(event: Event) -> dict[str, Any] | None:
-    """The JSON object that `exec --json` prints for an event; None for a live-only one."""
-    if event.type is None or getattr(getattr(event, "item", None), "live_only", False):
-        return None
-    return _plain(event)
-
-
-def _plain(value: Any) -> Any:
-    fields = getattr(value, "__dataclass_fields__", None)
-    if fields is None:
-        if isinstance(value, list | tuple):
-            return [_plain(part) for part in cast("Sequence[Any]", value)]
-        return value
-    data: dict[str, Any] = {}
-    if "id" in fields:
-        data["id"] = value.id
-    if (tag := getattr(value, "type", None)) is not None:
-        data["type"] = tag
-    for name, spec in fields.items():
-        shown = spec.metadata.get("json", True)
-        if not shown or name in data or name == "type":
-            continue
-        part = getattr(value, name)
-        if part is not None or shown != "unless none":
-            data[name] = _plain(part)
-    return data

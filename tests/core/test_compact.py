@@ -7,6 +7,7 @@ import pytest
 from codex_py.core.session import Session
 from codex_py.errors import ModelError
 from codex_py.instructions import instruction_text
+from codex_py.protocol.event_data import event_data
 from codex_py.protocol.events import (
     ContextCompaction,
     ErrorItem,
@@ -17,7 +18,6 @@ from codex_py.protocol.events import (
     TurnFailed,
     TurnStarted,
     UsageReported,
-    event_data,
 )
 from codex_py.protocol.messages import message
 from codex_py.protocol.prompts import SUMMARY_OPENING

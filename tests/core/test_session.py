@@ -7,6 +7,7 @@ from codex_py.core.past import PastPrompt
 from codex_py.core.session import Session
 from codex_py.errors import CodexError, ModelError, StreamError, TurnAborted
 from codex_py.protocol.approval import ApprovalPolicy
+from codex_py.protocol.event_data import event_data
 from codex_py.protocol.events import (
     Error,
     Event,
@@ -16,7 +17,6 @@ from codex_py.protocol.events import (
     TurnStarted,
     UsageReported,
     UserMessage,
-    event_data,
 )
 from codex_py.protocol.prompts import UserPrompt
 from codex_py.protocol.stream import Usage

@@ -3,6 +3,7 @@ from pathlib import Path
 
 from codex_py.errors import CodexError
 from codex_py.patch.turn_diff import NetChanges, TurnDiff
+from codex_py.protocol.event_data import event_data
 from codex_py.protocol.events import (
     ErrorInfo,
     Event,
@@ -11,7 +12,6 @@ from codex_py.protocol.events import (
     TurnCompleted,
     TurnFailed,
     TurnStarted,
-    event_data,
 )
 from codex_py.protocol.stream import Usage
 from tests.patch.trees import git, tree
