@@ -133,7 +133,7 @@ class Toolbox:
         from codex_py.tools.base import ToolContext  # noqa: PLC0415
         from codex_py.tools.builtin import builtin_tools  # noqa: PLC0415
         from codex_py.tools.orchestrator import Orchestrator  # noqa: PLC0415
-        from codex_py.tools.router import ToolRouter, output_item  # noqa: PLC0415
+        from codex_py.tools.router import ToolRouter  # noqa: PLC0415
         from codex_py.tools.update_plan import UpdatePlan  # noqa: PLC0415
 
         self._processes = ProcessSessions()
@@ -195,7 +195,7 @@ class Toolbox:
             return output
 
         def answer(call: ToolCall, output: ToolOutput) -> "OutputItem":
-            return output_item(call, output, limit_tokens=self._output_token_limit)
+            return router.answer(call, output, context(call.call_id))
 
         return _LoadedTools(router.build_tool_call, dispatch, answer)
 

@@ -3,12 +3,13 @@
 import json
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Final, cast
 
+from codex_py.protocol.calls import failed_call, named_changes, shortened
 from codex_py.protocol.events import (
     AgentMessage,
-    Change,
     CommandExecution,
     ContextCompaction,
     FileChange,
@@ -22,13 +23,18 @@ from codex_py.protocol.events import (
 )
 from codex_py.protocol.messages import EncodedItem, decode_json
 from codex_py.protocol.prompts import is_summary, message_texts, prompt_of
+from codex_py.protocol.tools import read_coded_text
 
-_COMMANDS: Final = {"exec_command", "shell", "shell_command", "container.exec"}
+_COMMANDS: Final = {"exec_command", "shell", "shell_command", "container.exec", "local_shell"}
 _PATCHES: Final = {"apply_patch", "applypatch"}
 _EXIT_CODE: Final = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d+)$", re.MULTILINE)
 _OUTPUT: Final = re.compile(r"^Output:\n", re.MULTILINE)
-_HUNK: Final = re.compile(r"^\*\*\* (Add|Delete|Update) File: (.+)$", re.MULTILINE)
-_KINDS: Final[Mapping[str, Any]] = {"Add": "add", "Delete": "delete", "Update": "update"}
+_SERVER_TOOLS: Final = {
+    *("view_image", "list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource"),
+}
+"""Our own tools that are shown as calls of an MCP server: the one they name, or `codex`."""
+_NOT_RUN: Final = {"InvalidArgs", "UnknownTool"}
+"""Error codes of calls that no tool has seen."""
 
 
 def thread_items(items: Iterable[EncodedItem]) -> list[ThreadItem]:
@@ -71,13 +77,13 @@ class _Transcript:
                 self.shown.append(WebSearch(id=self._id(), query=query, action=action or None))
             case {"type": "function_call", "name": str(name), "arguments": str(arguments)}:
                 full_name = f"{item.get('namespace') or ''}{name}"
-                self._call(full_name, _arguments(arguments), self._outputs.get(index))
+                self._call(index, item, full_name, _arguments(arguments))
             case {"type": "custom_tool_call", "name": str(name), "input": str(text)}:
-                self._call(name, {"input": text}, self._outputs.get(index))
+                self._call(index, item, name, {"input": text})
             case {"type": "local_shell_call", "action": {"command": list(), **action}}:
-                command = [str(word) for word in item["action"]["command"]]
-                folder = str(action.get("working_directory") or "")
-                self._command(command, folder, self._outputs.get(index))
+                folder = action.get("working_directory")
+                arguments = {"command": item["action"]["command"], "workdir": folder}
+                self._call(index, item, "local_shell", arguments)
             case _:
                 pass
 
@@ -87,38 +93,48 @@ class _Transcript:
         elif is_summary(encoded):
             self.shown.append(ContextCompaction(id=self._id(), status="completed"))
 
-    def _call(self, name: str, arguments: dict[str, Any], output: str | None) -> None:
+    def _call(self, index: int, item: dict[str, Any], name: str, arguments: dict[str, Any]) -> None:
         name = name.removeprefix("functions.")
-        if name in _COMMANDS:
+        code, output = read_coded_text(self._outputs.get(index, ""))
+        is_server_tool = name.startswith("mcp__") or name in _SERVER_TOOLS
+        is_shown = is_server_tool or name in _COMMANDS or name in _PATCHES
+        if code is not None and not (is_shown and (is_server_tool or code not in _NOT_RUN)):
+            call_id = str(item.get("call_id") or item.get("id") or "")
+            self.shown.append(failed_call(self._id(), name, call_id, code, output))
+        elif name in _COMMANDS:
             command = arguments.get("cmd", arguments.get("command"))
             words = (
                 [str(word) for word in cast("list[Any]", command)]
                 if isinstance(command, list)
                 else ["bash", "-lc", str(command)]
             )
-            self._command(words, str(arguments.get("workdir") or ""), output)
+            self._command(words, str(arguments.get("workdir") or ""), code, output)
         elif name in _PATCHES:
-            self._patch(str(arguments.get("input", arguments.get("patch", ""))), output)
+            self._patch(str(arguments.get("input", arguments.get("patch", ""))), code, output)
         elif name == "update_plan":
             self._plan(arguments)
-        elif name.startswith("mcp__"):
-            server, _, tool = name.removeprefix("mcp__").partition("__")
-            result = {"content": [{"type": "text", "text": output or ""}]}
-            self.shown.append(
-                McpToolCall(
-                    id=self._id(),
-                    server=server,
-                    tool=tool,
-                    arguments=arguments,
-                    result=result,
-                    status="completed",
-                )
-            )
+        elif is_server_tool:
+            self._server_call(name, arguments, code, output)
 
-    def _command(self, words: Sequence[str], cwd: str, output: str | None) -> None:
-        code, text = _result(output or "")
+    def _server_call(
+        self, name: str, arguments: dict[str, Any], error_code: str | None, output: str
+    ) -> None:
+        server, _, tool = name.removeprefix("mcp__").partition("__")
+        if name in _SERVER_TOOLS:
+            server, tool = str(arguments.get("server") or "codex"), name
+        item = McpToolCall(id=self._id(), server=server, tool=tool, arguments=arguments)
+        if error_code is None:
+            result = {"content": [{"type": "text", "text": output}]}
+            self.shown.append(replace(item, result=result, status="completed"))
+        else:
+            self.shown.append(replace(item, error={"message": output}, status="failed"))
+
+    def _command(self, words: Sequence[str], cwd: str, error_code: str | None, output: str) -> None:
+        code, text = _result(output)
         # Without a code it went on in the background, was refused, or was interrupted.
         status = "completed" if code == 0 else "failed"
+        if error_code == "ApprovalDenied":
+            status = "declined"
         self.shown.append(
             CommandExecution(
                 id=self._id(),
@@ -130,17 +146,15 @@ class _Transcript:
             )
         )
 
-    def _patch(self, patch: str, output: str | None) -> None:
-        changes = [Change(path=m[2].strip(), kind=_KINDS[m[1]]) for m in _HUNK.finditer(patch)]
-        is_done = output is not None and _result(output)[0] == 0
-        self.shown.append(
-            FileChange(
-                id=self._id(),
-                changes=sorted(changes, key=lambda change: change.path),
-                status="completed" if is_done else "failed",
-                diff=patch,
-            )
-        )
+    def _patch(self, patch: str, error_code: str | None, output: str) -> None:
+        exit_code, text = _result(output)
+        item = FileChange(id=self._id(), changes=named_changes(patch), diff=patch)
+        if exit_code == 0:
+            self.shown.append(replace(item, status="completed"))
+            return
+        status = "declined" if error_code in {"ApprovalDenied", "SandboxDenied"} else "failed"
+        error = {"code": error_code or "PatchFailed", "message": shortened(text.rstrip("\n"))}
+        self.shown.append(replace(item, status=status, error=error if text else None))
 
     def _plan(self, arguments: dict[str, Any]) -> None:
         plan = arguments.get("plan")

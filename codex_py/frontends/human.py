@@ -172,7 +172,10 @@ class HumanText:
         self._line(f"{self._style.bold('patch:')} {item.status}")
         for change in item.changes:
             self._line(self._style.dim(printable(change.path)))
-        if item.diff:
+        if item.status == "failed":
+            if item.error is not None:
+                self._line(self._style.red(printable(item.error["message"])))
+        elif item.diff:
             self._line(printable(item.diff).removesuffix("\n"))
 
     def _todo(self, item: TodoList) -> None:

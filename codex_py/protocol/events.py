@@ -59,7 +59,9 @@ class FileChange:
     """Sorted by path."""
     status: Status = "in_progress"
     diff: str = field(default="", metadata={"json": False})
-    """Git style."""
+    """Git style; empty where the patch cannot be applied."""
+    error: dict[str, str] | None = field(default=None, metadata={"json": "unless none"})
+    """`code` and `message`: why it failed or was declined."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +106,10 @@ class ErrorItem:
     type: ClassVar = "error"
     id: str
     message: str
+    tool: str | None = field(default=None, metadata={"json": "unless none"})
+    """The tool of a call that could not be run, as the model wrote it; see `failed_call`."""
+    call_id: str | None = field(default=None, metadata={"json": "unless none"})
+    code: str | None = field(default=None, metadata={"json": "unless none"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,9 +1,12 @@
 """Tools as the model sees them, and calls as the router hands them on."""
 
+import re
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from codex_py.protocol.messages import encode_json
+
+_CODED = re.compile(r"\[ERROR:(\w+)\] ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,3 +74,14 @@ class ToolOutput:
     success: bool = True
     error_code: str | None = None
     """`ENOENT`, `Timeout`, `InvalidArgs`, …: put in front of the text for the model to match on."""
+
+
+def coded_text(code: str, text: str) -> str:
+    """A failure as the model reads it; `read_coded_text` is the inverse."""
+    return f"[ERROR:{code}] {text}"
+
+
+def read_coded_text(text: str) -> tuple[str | None, str]:
+    """The error code of an output, None where it has none, and the text behind it."""
+    found = _CODED.match(text)
+    return (found[1], text[found.end() :]) if found else (None, text)

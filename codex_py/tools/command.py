@@ -3,10 +3,10 @@
 import asyncio
 import codecs
 import errno
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Final, Protocol, cast
 
 from pydantic import (
     Field,
@@ -26,6 +26,7 @@ from codex_py.protocol.events import (
     EventSink,
     ItemCompleted,
     ItemStarted,
+    Status,
 )
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.base import ToolContext, ToolParams
@@ -34,6 +35,11 @@ from codex_py.tools.quoting import quote_argv
 from codex_py.tools.verdict import CommandCall
 
 _SPAWN_FAILED = -1
+_NOT_STARTED: Final[Mapping[str, Status]] = {
+    "ApprovalDenied": "declined",
+    "SandboxUnavailable": "failed",
+}
+"""Status of a command's item by the error that kept the command from being started."""
 _LIVE_INTERVAL_S = 0.05
 _LIVE_BYTES = 8 * 1024
 _BARE_PATCH = (
@@ -163,8 +169,9 @@ class CommandRunner:
         try:
             return await self.orchestrator.run(call, context, attempt)
         except ToolError as error:
-            if error.code == "ApprovalDenied":
-                _show_declined(call, str(error), context)
+            if (status := _NOT_STARTED.get(error.code)) is not None:
+                item = replace(_begun(call, context), aggregated_output=str(error), status=status)
+                context.emit(ItemCompleted(item))
             raise
 
     def _start(
@@ -217,11 +224,6 @@ def _begun(call: CommandCall, context: ToolContext) -> CommandExecution:
     item = CommandExecution(id=context.next_item_id(), command=shown, cwd=str(call.cwd))
     context.emit(ItemStarted(item))
     return item
-
-
-def _show_declined(call: CommandCall, reason: str, context: ToolContext) -> None:
-    item = _begun(call, context)
-    context.emit(ItemCompleted(replace(item, aggregated_output=reason, status="declined")))
 
 
 def _spawn_failure(error: OSError | ValueError, argv: Sequence[str], cwd: Path) -> ToolError:

@@ -4,6 +4,8 @@ Checked against the files as they are, then allowed or put to the user, then ann
 """
 
 import asyncio
+import errno
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -15,6 +17,7 @@ from codex_py.patch.commit import Committed
 from codex_py.patch.diff import git_diff
 from codex_py.patch.journal import Journal
 from codex_py.protocol.approval import ApprovalPolicy, ApprovalRequest, ReviewDecision, may_ask
+from codex_py.protocol.calls import named_changes, shortened
 from codex_py.protocol.events import (
     Change,
     FileChange,
@@ -29,6 +32,7 @@ from codex_py.sandbox.rungs import own_paths
 from codex_py.tools.base import ToolContext
 from codex_py.tools.review import approved
 
+_NO_FIT = "PatchFailed"
 _OUTSIDE = "patch rejected: writing outside of the project; rejected by user approval settings"
 _READ_ONLY = (
     "patch rejected: writing is blocked by read-only sandbox; rejected by user approval settings"
@@ -49,8 +53,8 @@ class PatchCalls:
     async def apply(self, patch: str, cwd: Path, context: ToolContext) -> ToolOutput:
         """Apply the text of a patch whose relative paths start at `cwd` (absolute).
 
-        A patch that does not fit is answered in Codex's words, and shows no item. Cancellation leaves
-        all of the patch on disk or nothing.
+        A patch that does not fit is answered in Codex's words, and shown as a failed item. Cancellation
+        leaves all of the patch on disk or nothing.
 
         Raises:
             ToolError: it may not be written, which shows an item with the status `declined`.
@@ -60,15 +64,20 @@ class PatchCalls:
         try:
             plan, diff, recovered = await asyncio.to_thread(_plan, patch, cwd, journal)
         except PatchError as error:
-            return ToolOutput(_verification_failure(error), success=False, error_code="PatchFailed")
+            text = _verification_failure(error)
+            item = _begun(_intended(patch, cwd), "", context)
+            context.emit(ItemCompleted(_failed(item, _NO_FIT, text)))
+            return ToolOutput(text, success=False, error_code=_NO_FIT)
+        changes = [Change(path=str(change.path), kind=change.kind) for change in plan.changes]
         try:
             await self._admit(plan, diff, context)
-        except ToolError:
-            item = _begun(plan, diff, context)
-            context.emit(ItemCompleted(replace(item, status="declined")))
+        except ToolError as error:
+            item = _begun(changes, diff, context)
+            declined = replace(_failed(item, error.code, str(error)), status="declined")
+            context.emit(ItemCompleted(declined))
             raise
 
-        item = _begun(plan, diff, context)
+        item = _begun(changes, diff, context)
         outcome = await _commit(plan, journal, item, context)
         if isinstance(outcome, PatchError):
             return ToolOutput(_report(1, started, f"{outcome}\n"), success=False)
@@ -125,8 +134,17 @@ def _outside_of(
     return lambda path: writable(path) and not f"{path}/".casefold().startswith(closed)
 
 
-def _begun(plan: PatchPlan, diff: str, context: ToolContext) -> FileChange:
-    changes = [Change(path=str(change.path), kind=change.kind) for change in plan.changes]
+def _intended(patch: str, cwd: Path) -> list[Change]:
+    """The files that a patch that does not fit would have changed, as far as it can be read."""
+    named = named_changes(patch)
+    return [replace(change, path=os.path.normpath(cwd / change.path)) for change in named]
+
+
+def _failed(item: FileChange, code: str, reason: str) -> FileChange:
+    return replace(item, status="failed", error={"code": code, "message": shortened(reason)})
+
+
+def _begun(changes: Sequence[Change], diff: str, context: ToolContext) -> FileChange:
     item = FileChange(
         id=context.next_item_id(),
         changes=sorted(changes, key=lambda change: change.path),
@@ -156,17 +174,23 @@ async def _commit(
             # A thread can not be stopped; it ends by itself, with everything or nothing written.
             cancelled = error
     failure = commit.exception()
-    status = "completed" if failure is None else "failed"
     if failure is None:
         context.emit(FilesPatched(_patched_files(plan)))
-    context.emit(
-        ItemCompleted(FileChange(id=item.id, changes=item.changes, status=status, diff=item.diff))
-    )
+        context.emit(ItemCompleted(replace(item, status="completed")))
+    else:
+        context.emit(ItemCompleted(_failed(item, _write_code(failure), str(failure))))
     if cancelled is not None:
         raise cancelled
     if failure is not None and not isinstance(failure, PatchError):
         raise failure
     return failure or commit.result()
+
+
+def _write_code(failure: BaseException) -> str:
+    """The name of the system's error where it is one: `ENOSPC`, …"""
+    cause = failure.__cause__
+    number = cause.errno if isinstance(cause, OSError) else None
+    return errno.errorcode.get(number or 0, _NO_FIT)
 
 
 def _patched_files(plan: PatchPlan) -> list[PatchedFile]:

@@ -8,12 +8,21 @@ output under its own `call_id`, whatever happens in between.
 import errno
 import json
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from typing import Any, assert_never
 
 from pydantic import BaseModel, ValidationError
 
 from codex_py.errors import ToolError
-from codex_py.protocol.events import CallDenied
+from codex_py.protocol.calls import failed_call
+from codex_py.protocol.events import (
+    CallDenied,
+    Event,
+    EventSink,
+    ItemCompleted,
+    ItemStarted,
+    ItemUpdated,
+)
 from codex_py.protocol.items import (
     CustomToolCall,
     CustomToolCallOutput,
@@ -30,6 +39,7 @@ from codex_py.protocol.tools import (
     ToolCall,
     ToolOutput,
     ToolPayload,
+    coded_text,
 )
 from codex_py.tools.base import Tool, ToolContext
 from codex_py.tools.queue import CallQueue
@@ -86,18 +96,32 @@ class ToolRouter:
     ) -> FunctionCallOutput | CustomToolCallOutput:
         """Run one call to its output. Its place in the queue is taken before the first await.
 
-        Raises nothing but what a mistake of ours raises: whatever a tool says goes to the model.
+        Raises nothing but what a mistake of ours raises: whatever a tool says goes to the model. A call
+        that fails before its tool has shown an item is shown as an error item.
         """
+        watched = _WatchedSink(context.emit)
         try:
             tool, params = self._resolve(call)
             async with self._queue.turn(parallel=tool.parallel):
-                output = await tool.run(params, context)
+                output = await tool.run(params, replace(context, emit=watched))
         except ToolError as error:
             output = ToolOutput(str(error), success=False, error_code=error.code)
         except OSError as error:
             output = ToolOutput(str(error), success=False, error_code=_errno_name(error))
         if output.error_code in _DENIALS:
             context.emit(CallDenied(call.tool_name, output.text))
+        if not watched.has_shown_item:
+            return self.answer(call, output, context)
+        return output_item(call, output, limit_tokens=context.output_token_limit)
+
+    def answer(
+        self, call: ToolCall, output: ToolOutput, context: ToolContext
+    ) -> FunctionCallOutput | CustomToolCallOutput:
+        """Make the output of a call that has no item so far. A failure with a code is shown as one."""
+        if (code := output.error_code) is not None:
+            name, item_id = call.tool_name, context.next_item_id()
+            item = failed_call(item_id, name, call.call_id, code, output.text)
+            context.emit(ItemCompleted(item))
         return output_item(call, output, limit_tokens=context.output_token_limit)
 
     def _named_call(self, item: FunctionCall | CustomToolCall, payload: ToolPayload) -> ToolCall:
@@ -166,6 +190,19 @@ class ToolRouter:
         return tool
 
 
+class _WatchedSink:
+    """Hands on the events of a call, and knows whether an item was among them."""
+
+    def __init__(self, sink: EventSink) -> None:
+        self.has_shown_item = False
+        self._sink = sink
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, ItemStarted | ItemUpdated | ItemCompleted):
+            self.has_shown_item = True
+        self._sink(event)
+
+
 def output_item(
     call: ToolCall, output: ToolOutput, *, limit_tokens: int
 ) -> FunctionCallOutput | CustomToolCallOutput:
@@ -174,7 +211,7 @@ def output_item(
     # no text is cut twice.
     text = truncate_output(output.text, limit_tokens * 6 // 5)
     if output.error_code is not None:
-        text = f"[ERROR:{output.error_code}] {text}"
+        text = coded_text(output.error_code, text)
     value: Any = text if output.content is None else list(output.content)
     match call.payload:
         case CustomPayload() | McpPayload(is_custom=True):

@@ -10,6 +10,8 @@ from codex_py.ordinary_files import NotOrdinary, read_whole
 from codex_py.protocol.images import MAX_IMAGE_BYTES, image_url, input_image
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.base import ToolContext, ToolParams
+from codex_py.tools.mcp_item import mcp_item
+from codex_py.tools.mcp_output import item_result
 
 
 class ViewImageParams(ToolParams):
@@ -27,19 +29,25 @@ class ViewImage:
         self._detail = detail
 
     async def run(self, params: ViewImageParams, context: ToolContext) -> ToolOutput:
-        """Give the image back as a content part. Nothing is shown to the user, as in Codex.
+        """Give the image back as a content part. It is shown as a call of the MCP server `codex`.
 
         Raises:
             ToolError: the file is missing, no image of a known kind, or larger than 20 MB; or it is a link
                 of the project that leads out of it.
         """
         path = context.cwd / params.path
-        url = image_url(await asyncio.to_thread(_read, path, context.cwd))
-        if url is None:
-            raise ToolError(
-                "unable to process image: invalid or unsupported image data", code="InvalidImage"
-            )
-        return ToolOutput("", content=(input_image(url, self._detail),))
+        with mcp_item("codex", self.name, {"path": str(path)}, context) as item:
+            data = await asyncio.to_thread(_read, path, context.cwd)
+            url = image_url(data)
+            if url is None:
+                raise ToolError(
+                    "unable to process image: invalid or unsupported image data",
+                    code="InvalidImage",
+                )
+            # The image itself would make the line megabytes long.
+            said = {"type": "text", "text": f"{len(data):,} bytes"}
+            item.end(item_result({"content": [said]}))
+            return ToolOutput("", content=(input_image(url, self._detail),))
 
 
 def _read(path: Path, cwd: Path) -> bytes:

@@ -9,6 +9,7 @@ from codex_py.protocol.events import (
     Change,
     CommandExecution,
     ContextCompaction,
+    ErrorItem,
     FileChange,
     McpToolCall,
     ReasoningSummary,
@@ -108,6 +109,75 @@ def test_a_history_is_shown_as_it_was_seen() -> None:
         WebSearch(id="history_7", query="weather", action={"type": "search", "query": "weather"}),
         ContextCompaction(id="history_8", status="completed"),
         UserMessage(id="history_9", text="Go on."),
+    ]
+
+
+def test_calls_that_failed_are_shown_as_they_were_live() -> None:
+    local = {"type": "exec", "command": ["ls"], "timeout_ms": -1}
+    history = [
+        *call("exec_command", {"cmd": 5}, "[ERROR:InvalidArgs] bad `cmd`"),
+        *call("nope", {}, "[ERROR:UnknownTool] unsupported call: nope"),
+        item("local_shell_call", call_id="l", action=local),
+        item("function_call_output", call_id="l", output="[ERROR:InvalidArgs] bad time"),
+        *call("apply_patch", {"input": PATCH}, "[ERROR:PatchFailed] no fit"),
+        *call("apply_patch", {"input": PATCH}, "[ERROR:SandboxDenied] read-only"),
+        *call("apply_patch", {"input": PATCH}, "Exit code: 1\nOutput:\nNo space\n"),
+        *call("shell", {"command": ["rm"]}, "[ERROR:ApprovalDenied] no rm"),
+        *call("mcp__docs__find", {"q": 1}, "[ERROR:Timeout] too slow"),
+        *call("view_image", {"path": "a.png"}, "[ERROR:InvalidArgs] no such name"),
+        *call("view_image", {"path": "b.png"}, [{"type": "input_image", "image_url": "data:"}]),
+    ]
+    changes = [Change(path="a", kind="add"), Change(path="b", kind="update")]
+
+    def patch(number: int, status: Any, code: str, message: str) -> FileChange:
+        return FileChange(
+            id=f"history_{number}",
+            changes=changes,
+            status=status,
+            diff=PATCH,
+            error={"code": code, "message": message},
+        )
+
+    def error(number: int, tool: str, code: str, message: str, call_id: str = "c") -> ErrorItem:
+        text = f"{tool} failed: {message}"
+        return ErrorItem(
+            id=f"history_{number}", message=text, tool=tool, call_id=call_id, code=code
+        )
+
+    assert thread_items(history) == [
+        error(0, "exec_command", "InvalidArgs", "bad `cmd`"),
+        error(1, "nope", "UnknownTool", "unsupported call: nope"),
+        error(2, "local_shell", "InvalidArgs", "bad time", "l"),
+        patch(3, "failed", "PatchFailed", "no fit"),
+        patch(4, "declined", "SandboxDenied", "read-only"),
+        patch(5, "failed", "PatchFailed", "No space"),
+        CommandExecution(
+            id="history_6", command="rm", aggregated_output="no rm", status="declined"
+        ),
+        McpToolCall(
+            id="history_7",
+            server="docs",
+            tool="find",
+            arguments={"q": 1},
+            error={"message": "too slow"},
+            status="failed",
+        ),
+        McpToolCall(
+            id="history_8",
+            server="codex",
+            tool="view_image",
+            arguments={"path": "a.png"},
+            error={"message": "no such name"},
+            status="failed",
+        ),
+        McpToolCall(
+            id="history_9",
+            server="codex",
+            tool="view_image",
+            arguments={"path": "b.png"},
+            result={"content": [{"type": "text", "text": ""}]},
+            status="completed",
+        ),
     ]
 
 

@@ -170,7 +170,15 @@ def test_arguments_that_are_wrong_are_told_to_the_model(
     start += "command args are empty" if words is None else "failed to parse function arguments: "
     assert output.startswith(start)
     assert (words or "") in output
-    assert [item["type"] for item in outcome.items] == ["agent_message"]
+    failed, _ = outcome.items
+    assert failed == {
+        "id": "item_0",
+        "type": "error",
+        "message": f"{name} failed: {output.removeprefix('[ERROR:InvalidArgs] ')}",
+        "tool": name,
+        "call_id": "call_1",
+        "code": "InvalidArgs",
+    }
 
 
 def test_a_local_shell_call_can_be_wrong_too(place: Workplace) -> None:
@@ -208,7 +216,11 @@ def test_a_time_out_may_be_any_number(place: Workplace) -> None:
 def test_a_tool_that_is_not_there_is_told_to_the_model(
     place: Workplace, call: list[Event], answer: str
 ) -> None:
-    assert answered(place, call)[1] == f"[ERROR:UnknownTool] {answer}"
+    outcome, output = answered(place, call)
+    assert output == f"[ERROR:UnknownTool] {answer}"
+    failed, _ = outcome.items
+    assert (failed["type"], failed["call_id"], failed["code"]) == ("error", "c", "UnknownTool")
+    assert failed["message"].endswith(f" failed: {answer}")
 
 
 def test_a_time_out_kills_the_whole_group(place: Workplace, tmp_path: Path) -> None:
@@ -458,7 +470,7 @@ def test_a_patch_for_a_command_is_not_run(
         "[ERROR:PatchFailed] apply_patch verification failed: patch detected without explicit call to"
         ' apply_patch. Rerun as ["apply_patch", "<patch>"]'
     )
-    assert [item["type"] for item in outcome.items] == ["agent_message"]
+    assert [item.get("code") for item in outcome.items] == ["PatchFailed", None]
     assert list(place.cwd.iterdir()) == []
 
 
@@ -587,7 +599,17 @@ def test_an_image_is_shown_to_the_model(place: Workplace) -> None:
     outcome, output = run(place, "view_image", {"path": "a.png"})
     url = f"data:image/png;base64,{base64.b64encode(PNG).decode()}"
     assert [(part["type"], part["image_url"]) for part in output] == [("input_image", url)]
-    assert [item["type"] for item in outcome.items] == ["agent_message"]
+    size = {"type": "text", "text": f"{len(PNG)} bytes"}
+    assert outcome.items[0] == {
+        "id": "item_0",
+        "type": "mcp_tool_call",
+        "server": "codex",
+        "tool": "view_image",
+        "arguments": {"path": str(place.cwd / "a.png")},
+        "result": {"content": [size], "structured_content": None},
+        "error": None,
+        "status": "completed",
+    }
 
 
 @pytest.mark.parametrize(

@@ -229,6 +229,17 @@ def test_a_declined_command_is_named_and_its_reason_told_once() -> None:
     assert shown(events) == "exec\nrm -f x in /repo\ndenied: exec_command: too dangerous\n"
 
 
+def test_a_patch_that_failed_is_shown_with_the_reason_and_not_as_if_it_were_made() -> None:
+    item = FileChange(
+        id="item_0", changes=[Change(path="/repo/x", kind="update")], diff="diff --git a/x b/x\n"
+    )
+    error = {"code": "ENOSPC", "message": "No space left\x07"}
+    assert (
+        shown([ItemStarted(item), ItemCompleted(replace(item, status="failed", error=error))])
+        == "apply patch\npatch: failed\n/repo/x\nNo space left␇\n"
+    )
+
+
 def test_an_interrupted_turn_says_so() -> None:
     assert (
         shown([Error("stopped", "aborted"), TurnFailed(ErrorInfo("stopped", "aborted"))])

@@ -160,8 +160,13 @@ def test_a_patch_that_does_not_fit_is_answered_in_plain_words(
 ):
     events: list[Event] = []
     output = run(ApplyPatch(), patch, tool_context(tmp_path, events.append))
-    assert output == ToolOutput(text.format(tmp_path), success=False, error_code="PatchFailed")
-    assert events == []
+    text = text.format(tmp_path)
+    assert output == ToolOutput(text, success=False, error_code="PatchFailed")
+    intended = [Change(path=f"{tmp_path}/a", kind="update")] if "File: a" in patch else []
+    begun = FileChange(id="item_0", changes=intended)
+    error = {"code": "PatchFailed", "message": text}
+    failed = replace(begun, status="failed", error=error)
+    assert events == [ItemStarted(begun), ItemCompleted(failed)]
 
 
 def refusal(tool: ApplyPatch, patch: str, context: ToolContext) -> tuple[str, str]:
@@ -199,7 +204,8 @@ def test_writing_outside_of_the_sandbox_is_refused(tmp_path: Path, policy: AskFo
         assert isinstance(begun, ItemStarted)
         assert isinstance(begun.item, FileChange)
         assert [Path(change.path).name for change in begun.item.changes] == ["out", "in"]
-        assert ended == ItemCompleted(replace(begun.item, status="declined"))
+        error = {"code": "SandboxDenied", "message": text}
+        assert ended == ItemCompleted(replace(begun.item, status="declined", error=error))
     assert [path.name for path in tmp_path.rglob("*")] == ["root"]
 
 

@@ -15,6 +15,7 @@ from codex_py.protocol.approval import (
 )
 from codex_py.protocol.events import (
     CallDenied,
+    ErrorItem,
     Event,
     ItemCompleted,
     ItemStarted,
@@ -129,7 +130,11 @@ def test_arguments_have_to_be_an_object(tmp_path: Path) -> None:
             answer = await call("mcp__fails__echo", arguments)
             assert answer.startswith("[ERROR:InvalidArgs] failed to parse function arguments: ")
 
-    assert run(tmp_path, "fails", test) == []
+    shown = [
+        event.item for event in run(tmp_path, "fails", test) if isinstance(event, ItemCompleted)
+    ]
+    tools = [(item.tool, item.code) for item in shown if isinstance(item, ErrorItem)]
+    assert tools == [("mcp__fails__echo", "InvalidArgs")] * 3
 
 
 def test_under_never_what_may_change_things_does_not_run(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from pydantic import BaseModel
 
 from codex_py.errors import ToolError
-from codex_py.protocol.events import CallDenied, Event
+from codex_py.protocol.events import AgentMessage, CallDenied, ErrorItem, Event, ItemCompleted
 from codex_py.protocol.items import (
     CustomToolCallOutput,
     FunctionCallOutput,
@@ -234,7 +234,33 @@ def test_a_denial_is_told_to_whoever_watches() -> None:
     for arguments in ('{"a": 1}', '{"a": 2}', "{}"):
         call = ToolCall("add", "c", FunctionPayload(arguments))
         asyncio.run(router.dispatch(call, tool_context(Path("/repo"), events.append)))
-    assert events == [CallDenied("add", "not this one"), CallDenied("add", "nor this one")]
+    denied = [event for event in events if isinstance(event, CallDenied)]
+    assert denied == [CallDenied("add", "not this one"), CallDenied("add", "nor this one")]
+
+
+@pytest.mark.parametrize("arguments", ['{"a": -1}', "{}", '{"a": 404}'])
+def test_a_call_that_fails_before_it_has_an_item_is_an_error_item(arguments: str) -> None:
+    events: list[Event] = []
+    call = ToolCall("add", "c", FunctionPayload(arguments))
+    output = asyncio.run(ROUTER.dispatch(call, tool_context(Path("/repo"), events.append)))
+    (event,) = events
+    assert isinstance(event, ItemCompleted)
+    assert isinstance(event.item, ErrorItem)
+    item = event.item
+    assert (item.tool, item.call_id) == ("add", "c")
+    assert output.output == f"[ERROR:{item.code}] {item.message.removeprefix('add failed: ')}"
+
+
+def test_a_call_that_shows_an_item_has_no_other() -> None:
+    class Shows(Add):
+        async def run(self, params: AddParams, context: ToolContext) -> ToolOutput:
+            context.emit(ItemCompleted(AgentMessage(id="item_0", text="shown")))
+            raise ToolError("no", code="EINVAL")
+
+    events: list[Event] = []
+    call = ToolCall("add", "c", FunctionPayload('{"a": 1}'))
+    asyncio.run(ToolRouter([Shows()]).dispatch(call, tool_context(Path("/repo"), events.append)))
+    assert events == [ItemCompleted(AgentMessage(id="item_0", text="shown"))]
 
 
 def test_what_reaches_the_model_is_bounded_whatever_the_tool_returns() -> None:

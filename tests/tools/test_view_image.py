@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from codex_py.errors import ToolError
-from codex_py.protocol.events import Event
+from codex_py.protocol.events import Event, ItemCompleted, ItemStarted
 from codex_py.protocol.images import MAX_IMAGE_BYTES
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.view_image import ViewImage
@@ -15,9 +15,12 @@ from tests.support.tool_context import tool_context
 def view(cwd: Path, path: str) -> ToolOutput:
     events: list[Event] = []
     context = tool_context(cwd, events.append)
-    output = asyncio.run(ViewImage("high").run(ViewImage.params(path=path), context))
-    assert events == []
-    return output
+    try:
+        return asyncio.run(ViewImage("high").run(ViewImage.params(path=path), context))
+    finally:
+        started, completed = events
+        assert isinstance(started, ItemStarted)
+        assert isinstance(completed, ItemCompleted)
 
 
 @pytest.mark.parametrize(

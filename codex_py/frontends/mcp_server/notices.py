@@ -69,6 +69,8 @@ def warning_text(event: Event) -> str | None:
     match event:
         case ItemCompleted(ErrorItem(message=message)):
             return message
+        case ItemCompleted(FileChange(error={"message": message})):
+            return message
         case Reconnecting(message):
             return message
         case _:

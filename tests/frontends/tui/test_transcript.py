@@ -3,6 +3,7 @@ from dataclasses import replace
 from codex_py.frontends.tui.theme import Theme
 from codex_py.protocol.events import (
     AgentMessage,
+    Change,
     CommandExecution,
     CommandOutputDelta,
     ErrorInfo,
@@ -53,6 +54,18 @@ def test_what_is_live_looks_as_it_will_when_it_is_printed() -> None:
     live = shown.live()
     shown.complete(AgentMessage(id="1", text=answer))
     assert shown.lines[-len(live) + 1 :] == live[1:]
+
+
+def test_a_patch_that_failed_says_why() -> None:
+    shown = Shown()
+    changes = [Change(path="/repo/f", kind="update")]
+    error = {"code": "PatchFailed", "message": "Failed to find expected lines in /repo/f:\nold"}
+    shown.complete(FileChange(id="1", changes=changes, status="failed", error=error))
+    assert shown.lines == [
+        "✗ Failed to patch /repo/f",
+        "  └ Failed to find expected lines in /repo/f:",
+        "    old",
+    ]
 
 
 def test_an_answer_that_was_not_streamed_is_printed_whole() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
-from codex_py.frontends.tui.cells.layout import Hanging, below, marked, stacked
+from codex_py.frontends.tui.cells.layout import Hanging, below, folded, marked, stacked
 from codex_py.frontends.tui.diffs import DiffLine, ShownFile, read_diff
 from codex_py.frontends.tui.plain import cut, one_line, plain
 from codex_py.frontends.tui.theme import Theme
@@ -29,12 +29,13 @@ def change_cell(item: FileChange, theme: Theme) -> RenderableType:
     if item.status == "completed":
         return diff_cell(item.diff, theme, changes=item.changes)
     verb = "Declined the patch of" if item.status == "declined" else "Failed to patch"
-    return marked(
-        Text.assemble((f"{verb} ", theme.style("action")), _paths(item, theme)),
-        theme,
-        glyph="no",
-        style="error",
-    )
+    parts: list[RenderableType] = [
+        Text.assemble((f"{verb} ", theme.style("action")), _paths(item, theme))
+    ]
+    # Why a patch was declined is told by the event that follows.
+    if item.status == "failed" and item.error is not None:
+        parts.append(below(folded(item.error["message"], theme, head=8, tail=2), theme))
+    return marked(stacked(parts), theme, glyph="no", style="error")
 
 
 def changing_cell(item: FileChange, theme: Theme) -> RenderableType:

@@ -17,6 +17,7 @@ from codex_py.programs import find_program
 from codex_py.protocol.events import (
     AgentMessage,
     CommandExecution,
+    ErrorItem,
     FileChange,
     ThreadItem,
     UserMessage,
@@ -76,6 +77,8 @@ def _markdown(items: Sequence[ThreadItem]) -> str:
             case CommandExecution():
                 output = item.aggregated_output.rstrip("\n")
                 parts.append(_fenced("console", f"$ {script_of(item.command)}\n{output}"))
+            case FileChange(error={"message": message}) | ErrorItem(message=message):
+                parts.append(_fenced("", message))
             case FileChange():
                 parts.append(_fenced("diff", item.diff.rstrip("\n")))
             case _:
