@@ -82,6 +82,10 @@ class Composer:
         self._recalled = -1
         """Place in the history of what is shown; -1 for what is being written."""
         self._draft = ""
+        self._shown = ""
+        """The earlier prompt that was recalled last, as it was."""
+        self._images: dict[str, tuple[Path, ...]] = {}
+        """Of what was written in this session, by its text."""
         self.folds_bursts = not config.values.get("disable_paste_burst", False)
         """Whether Enter with characters right behind it is part of a paste."""
         self.skills = Skills()
@@ -125,7 +129,8 @@ class Composer:
         )
 
     def set_text(self, text: str, images: Sequence[Path] = ()) -> None:
-        """Replace what is written; the cursor goes to its end."""
+        """Replace what is written, which the history keeps; the cursor goes to its end."""
+        self._remember(self.buffer.text)
         self._show(self._attachments.fold(text, images))
 
     def restore(self, submissions: Sequence[Submission]) -> None:
@@ -190,8 +195,14 @@ class Composer:
         """Hand over what is written. Of nothing, an empty submission tells that Enter was pressed."""
         text, images = self.expanded
         if text.strip() or images or not queued:
+            self._images[text.strip()] = images
             self.clear()
             self._submit(Submission(text.strip(), images, queued=queued))
+
+    def put_by(self) -> None:
+        """Begin anew; the history keeps what was written."""
+        self._remember(self.buffer.text)
+        self.clear()
 
     def clear(self) -> None:
         """Begin anew. What was written can not be brought back with an undo."""
@@ -201,6 +212,10 @@ class Composer:
 
     def recall(self, steps: int) -> None:
         """Go back in the history, or forth if negative, down to what is being written."""
+        if self._recalled != -1 and self.buffer.text != self._shown:
+            # A draft by now.
+            self._remember(self._draft)
+            self._recalled = -1
         entries = self.history.entries
         place = min(self._recalled + steps, len(entries) - 1)
         if place == self._recalled or place < -1:
@@ -208,9 +223,18 @@ class Composer:
         if self._recalled == -1:
             self._draft = self.buffer.text
         self._recalled = place
-        self._show(self._draft if place == -1 else self._attachments.fold(entries[place], ()))
+        text = "" if place == -1 else entries[place]
+        self._shown = self._attachments.fold(text, self._images.get(text, ()))
+        self._show(self._shown if text else self._draft)
         # Else the arrows would move in what is offered.
         self.completion.close()
+
+    def _remember(self, draft: str) -> None:
+        """Have it come back with Up, in this session."""
+        text, images = self._attachments.expand(draft)
+        if text.strip():
+            self._images[text] = images
+            self.history.remember(text)
 
     def _updated(self, _buffer: Buffer) -> None:
         self.completion.update()

@@ -1,7 +1,5 @@
 """The keys of the program, beside those that write: interrupting, going back, leaving, looking."""
 
-import asyncio
-import time
 from typing import TYPE_CHECKING, Final
 
 from prompt_toolkit.filters import Condition, emacs_mode, vi_navigation_mode
@@ -19,7 +17,9 @@ from codex_py.frontends.tui.key_codes import ESCAPE
 if TYPE_CHECKING:
     from codex_py.frontends.tui.program import Terminal
 
-TO_LEAVE: Final = "Press Ctrl-C again to leave"
+_AGAIN_TO_LEAVE: Final = "Press Ctrl-C again to leave"
+_AGAIN_TO_LEAVE_WORK: Final = "The agent works: press Ctrl-D again to leave"
+_AGAIN_TO_GO_BACK: Final = "Press Esc again to go back to an earlier prompt"
 _TWICE_WITHIN_S: Final = 2.0
 
 SHORTCUTS: Final = (
@@ -28,7 +28,7 @@ SHORTCUTS: Final = (
     ("Ctrl-J, Alt-Enter, Shift-Enter", "begin a new line"),
     ("Esc", "interrupt"),
     ("Esc Esc", "go back to an earlier prompt"),
-    ("Ctrl-C", "interrupt, empty the composer; twice: leave"),
+    ("Ctrl-C", "empty the composer (Up brings it back), else interrupt; twice: leave"),
     ("Ctrl-D", "leave, if nothing is written"),
     ("Ctrl-Z", "stop; `fg` goes on"),
     ("Ctrl-R", "search earlier prompts"),
@@ -50,7 +50,6 @@ def program_keys(terminal: "Terminal") -> KeyBindingsBase:
     composing = Condition(lambda: terminal.is_composing)
     is_empty = Condition(lambda: not terminal.composer.buffer.text)
     held = Condition(lambda: terminal.composer.holds_escape)
-    last_escape = 0.0
 
     @keys.add(ESCAPE, filter=composing & held)
     def _(event: KeyPressEvent) -> None:
@@ -58,31 +57,30 @@ def program_keys(terminal: "Terminal") -> KeyBindingsBase:
 
     @keys.add(ESCAPE, filter=composing & ~held)
     def _(_event: KeyPressEvent) -> None:
-        nonlocal last_escape
         if terminal.interrupt() or terminal.composer.text:
             return
-        now = time.monotonic()
-        if now - last_escape < _TWICE_WITHIN_S:
-            last_escape = 0.0
+        if terminal.answered_hint == _AGAIN_TO_GO_BACK:
             _run(terminal, "back")
         else:
-            last_escape = now
-            terminal.hint("Press Esc again to go back to an earlier prompt")
+            terminal.hint(_AGAIN_TO_GO_BACK, for_s=_TWICE_WITHIN_S)
 
     @keys.add("c-c", filter=composing)
     def _(_event: KeyPressEvent) -> None:
-        if terminal.interrupt():
+        if terminal.composer.text:
+            terminal.composer.put_by()
+        elif terminal.interrupt():
             return
-        if terminal.hinted == TO_LEAVE:
+        elif terminal.answered_hint == _AGAIN_TO_LEAVE:
             terminal.leave()
-        elif terminal.composer.text:
-            terminal.composer.clear()
         else:
-            _offer_to_leave(terminal)
+            terminal.hint(_AGAIN_TO_LEAVE, for_s=_TWICE_WITHIN_S)
 
     @keys.add("c-d", filter=composing & is_empty)
     def _(_event: KeyPressEvent) -> None:
-        terminal.leave()
+        if not terminal.is_working or terminal.answered_hint == _AGAIN_TO_LEAVE_WORK:
+            terminal.leave()
+        else:
+            terminal.hint(_AGAIN_TO_LEAVE_WORK, for_s=_TWICE_WITHIN_S)
 
     @keys.add("c-z")
     def _(_event: KeyPressEvent) -> None:
@@ -132,12 +130,3 @@ def _run(terminal: "Terminal", name: str) -> None:
     found = terminal.commands.find(f"/{name}")
     assert found is not None
     terminal.run_command(*found)
-
-
-def _offer_to_leave(terminal: "Terminal") -> None:
-    def forget() -> None:
-        if terminal.hinted == TO_LEAVE:
-            terminal.hint("")
-
-    terminal.hint(TO_LEAVE)
-    asyncio.get_running_loop().call_later(_TWICE_WITHIN_S, forget)

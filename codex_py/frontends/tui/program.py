@@ -18,7 +18,7 @@ from codex_py.frontends.tui.commands.registry import Command, Commands
 from codex_py.frontends.tui.compose.actions import writing_keys
 from codex_py.frontends.tui.composer import Composer, Submission
 from codex_py.frontends.tui.conversation import Conversation
-from codex_py.frontends.tui.keys import TO_LEAVE, program_keys
+from codex_py.frontends.tui.keys import program_keys
 from codex_py.frontends.tui.layout import program_layout, program_style
 from codex_py.frontends.tui.leaving import Leaving, how_to_resume
 from codex_py.frontends.tui.notifications import Notifications
@@ -56,6 +56,7 @@ class Terminal:
     Attributes:
         config: what the next session is opened with.
         typed_at: when a key was pressed last, `time.monotonic()`.
+        answered_hint: the hint that was shown when that key was pressed; empty if none was.
         farewell: what is printed when the terminal is the shell's again.
         tasks: what is done beside all else; a mistake in one of them ends the program.
         conversation, composer, panels, transcript, screen, status, …: its parts.
@@ -77,6 +78,7 @@ class Terminal:
         self.environment = environment
         self.theme = theme
         self.typed_at = 0.0
+        self.answered_hint = ""
         self.farewell = ""
         self.tasks = asyncio.TaskGroup()
         self._renderer: Renderer | None = None
@@ -165,6 +167,11 @@ class Terminal:
     def is_composing(self) -> bool:
         """Whether the composer is what is typed into."""
         return self.panels.top is None
+
+    @property
+    def is_working(self) -> bool:
+        """Whether a turn or a command of the user's is under way."""
+        return self.conversation.is_working or self.shell.is_running
 
     @property
     def is_leaving(self) -> bool:
@@ -281,10 +288,12 @@ class Terminal:
 
         self.tasks.create_task(run())
 
-    def hint(self, text: str) -> None:
-        """Say something below the composer until the next key."""
+    def hint(self, text: str, *, for_s: float | None = None) -> None:
+        """Say something below the composer until the next key, or for a time."""
         self._hint = text
         self.screen.changed()
+        if for_s is not None:
+            asyncio.get_running_loop().call_later(for_s, self._end_hint, text)
 
     async def _close(self) -> None:
         self.progress.close()
@@ -309,5 +318,9 @@ class Terminal:
 
     def _key_pressed(self, _processor: object) -> None:
         self.typed_at = time.monotonic()
-        if self._hint and self._hint != TO_LEAVE:
+        self.answered_hint = self._hint
+        self._end_hint(self._hint)
+
+    def _end_hint(self, text: str) -> None:
+        if text and self._hint == text:
             self.hint("")

@@ -105,3 +105,78 @@ def test_keys_of_the_kitty_protocol_are_those_of_other_terminals(start: Start) -
         program.type("\x1b[100;5u")
         assert program.wait() == 0
     assert server.requests[-1].body["input"][-1]["content"][0]["text"] == "go"
+
+
+def test_ctrl_c_with_a_draft_never_leaves_and_up_brings_it_back(start: Start) -> None:
+    with ScriptedServer([says("Understood.")]) as server:
+        program = start(server)
+        program.wait_for(IDLE)
+        program.press("c-c")
+        program.wait_for("Press Ctrl-C again to leave")
+        program.type("a draft")
+        program.wait_for("\u203a a draft\n" + IDLE)
+        program.press("c-c")
+        program.wait_for("Ask codex-py to do anything")
+        program.type("another")
+        program.press("up")
+        program.wait_for("\u203a a draft\n")
+        program.type("?")
+        program.press("up", "up")
+        program.wait_for("\u203a a draft\n")
+        program.press("up", "down", "down")
+        program.wait_for("\u203a a draft?\n")
+        program.press("c-c", "c-c")
+        program.wait_for("Press Ctrl-C again to leave")
+        program.press("c-c")
+        assert program.wait() == 0
+
+
+def test_ctrl_c_clears_a_draft_before_it_interrupts(start: Start) -> None:
+    with ScriptedServer([[ev_created(), Pause()]]) as server:
+        program = start(server, "Begin.")
+        program.wait_for("Working")
+        program.type("also this")
+        program.wait_for("\u203a also this")
+        program.press("c-c")
+        program.wait_for("Ask codex-py to do anything")
+        assert "Working" in program.text
+        program.press("up")
+        program.wait_for("\u203a also this")
+        program.press("c-c", "c-c")
+        program.wait_for("Conversation interrupted")
+
+
+def test_ctrl_d_leaves_a_running_turn_when_pressed_twice(start: Start) -> None:
+    with ScriptedServer([[ev_created(), Pause()]]) as server:
+        program = start(server, "Begin.")
+        program.wait_for("Working")
+        program.press("c-d")
+        program.wait_for("press Ctrl-D again to leave")
+        program.type("x")
+        program.press("backspace")
+        program.wait_until(lambda: "Ctrl-D again" not in program.text)
+        program.press("c-d")
+        program.wait_for("press Ctrl-D again to leave")
+        program.press("c-d")
+        assert program.wait() == 0
+
+
+def test_a_draft_that_is_replaced_comes_back_with_its_image(start: Start, place: Workplace) -> None:
+    (place.cwd / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(16))
+    with ScriptedServer([says("Understood.")]) as server:
+        program = start(server)
+        program.wait_for(IDLE)
+        program.type("Begin.")
+        program.press("enter")
+        program.wait_for("Understood.")
+        program.type("look at ")
+        program.paste(f"{place.cwd}/a.png")
+        program.wait_for("[Image #1]")
+        program.press("c-r")
+        program.wait_for("> Begin.")
+        program.press("enter")
+        program.wait_for("\u203a Begin.\n" + IDLE)
+        program.press("up")
+        program.wait_for("look at [Image #1]")
+        program.press("backspace", "backspace")
+        program.wait_until(lambda: "[Image" not in program.text, what="the label removed whole")

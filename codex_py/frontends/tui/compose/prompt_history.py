@@ -39,6 +39,8 @@ class PromptHistory:
         self._thread = ThreadPoolExecutor(1, "prompt history")
         self._loading: Future[list[str]] | None = None
         self._added: list[str] = []
+        self._written = 0
+        """How many of them are in the file, or will be."""
 
     @property
     def entries(self) -> Sequence[str]:
@@ -50,14 +52,19 @@ class PromptHistory:
     async def load(self) -> None:
         """Have `entries` whole, but for what others write from now on."""
         if self._loading is None:
-            self._loading = self._thread.submit(_read, self._path, len(self._added))
+            self._loading = self._thread.submit(_read, self._path, self._written)
         # Who stops waiting does not take the history from the next.
         await asyncio.shield(asyncio.wrap_future(self._loading))
 
+    def remember(self, text: str) -> None:
+        """Have a text among the entries; the file does not get it."""
+        self._added.append(text)
+
     def add(self, text: str, session_id: str) -> None:
         """Remember a text; the file follows soon."""
-        self._added.append(text)
+        self.remember(text)
         if self._path is not None:
+            self._written += 1
             entry = {"session_id": session_id, "ts": int(time.time()), "text": text}
             line = json.dumps(entry, ensure_ascii=False, separators=(",", ":")) + "\n"
             self._thread.submit(_append, self._path, line.encode(errors="replace"), self._max_bytes)
