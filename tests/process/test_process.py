@@ -247,6 +247,10 @@ def test_typing_to_a_command_that_reads_nothing_is_bounded() -> None:
     async def main() -> None:
         async with aclosing(ProcessSessions()) as sessions:
             process = _start(sessions, "stty raw; echo; exec sleep 1000", tty=True)
+            # Until it is raw, a terminal throws away what does not fit into a line.
+            async with asyncio.timeout(_WAIT_S):
+                while not process.take_output().text():
+                    await process.wait(0.05)
             process.write(b"x" * 1_000_000)
             with pytest.raises(BufferError):
                 process.write(b"x" * 100_000)
