@@ -2,7 +2,7 @@
 
 import pwd
 from collections.abc import Mapping, Sequence
-from os import getuid
+from os import getuid, scandir
 from pathlib import Path
 
 from codex_py.errors import ConfigError
@@ -39,10 +39,15 @@ def user_home(environment: Mapping[str, str]) -> Path:
 
 
 def project_root(cwd: Path, markers: Sequence[str]) -> Path | None:
-    """The nearest of `cwd` and its parents that holds one of the markers, by default `.git`."""
+    """The nearest of `cwd` and its parents that holds one of the markers, by default `.git`.
+
+    An empty `.git` folder does not count: git ignores it too, and a killed Codex leaves some behind.
+    """
     for folder in (cwd, *cwd.parents):
-        if any(exists(folder / marker) for marker in markers):
-            return folder
+        for marker in markers:
+            path = folder / marker
+            if exists(path) and not (marker == ".git" and _is_empty_folder(path)):
+                return folder
     return None
 
 
@@ -57,6 +62,14 @@ def folders_between(root: Path | None, cwd: Path) -> tuple[Path, ...]:
     if root not in chain:
         return (cwd,)
     return tuple(reversed(chain[: chain.index(root) + 1]))
+
+
+def _is_empty_folder(path: Path) -> bool:
+    try:
+        with scandir(path) as entries:
+            return next(entries, None) is None
+    except OSError:
+        return False
 
 
 def exists(path: Path) -> bool:

@@ -4,6 +4,7 @@ import pytest
 
 from codex_py.config.paths import codex_home, folders_between, inside_git, project_root
 from codex_py.errors import ConfigError
+from tests.support.repository import make_repository
 
 
 def test_home_is_codex_home_or_the_folder_in_the_users_home(tmp_path: Path):
@@ -32,6 +33,16 @@ def test_project_root_is_the_nearest_folder_with_a_marker(tmp_path: Path):
     (tmp_path / "a" / "pom.xml").touch()
     assert project_root(inner, (".root-marker", "pom.xml")) == tmp_path / "a"
     assert project_root(inner, ()) is None
+
+
+def test_an_empty_git_folder_is_no_repository(tmp_path: Path):
+    outer, inner = tmp_path / "outer", tmp_path / "outer" / "inner"
+    inner.mkdir(parents=True)
+    make_repository(outer)
+    (inner / ".git").mkdir()
+    assert project_root(inner, (".git",)) == outer
+    (inner / ".git" / "HEAD").touch()
+    assert project_root(inner, (".git",)) == inner
 
 
 def test_a_git_file_counts_as_a_repository(tmp_path: Path):

@@ -13,6 +13,7 @@ from codex_py.protocol.events import CallDenied, ErrorItem, Event, ItemCompleted
 from codex_py.testing import ScriptedServer, ev_completed, ev_function_call, ev_message
 from tests.sandbox.rungs import RUNGS
 from tests.support.program import Outcome, Workplace
+from tests.support.repository import make_repository
 from tests.support.talk import talk
 from tests.support.tool_calls import ScriptedApprover
 
@@ -119,7 +120,7 @@ def test_a_rule_lets_a_command_out_of_the_sandbox(place: Workplace) -> None:
 
 
 def test_rules_of_a_project_count_where_it_is_trusted(place: Workplace) -> None:
-    (place.cwd / ".git").mkdir()
+    make_repository(place.cwd)
     write_rules(place.cwd / ".codex")
     for trust, status, code in ((), "completed", 0), (("--trust",), "declined", 5):
         outcome, item, _ = run(place, "touch forbidden", *trust)

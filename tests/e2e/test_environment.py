@@ -7,6 +7,7 @@ import pytest
 
 from codex_py.testing import ScriptedServer, ev_completed, ev_function_call, ev_message
 from tests.support.program import KEY, Workplace
+from tests.support.repository import make_repository
 
 SECRETS = {"TENANT": "tenant-7d0c", "MCP_TOKEN": "token-51aa", "MCP_HEADER": "header-93fe"}
 
@@ -66,7 +67,7 @@ def test_env_files_are_not_read(place: Workplace, tmp_path: Path) -> None:
         for name in ("OPENAI_BASE_URL", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy")
     )
     text += "OPENAI_API_KEY=sk-evil\nCODEX_API_KEY=sk-evil\nMOCK_KEY=sk-evil\nMARK=evil\n"
-    (place.cwd / ".git").mkdir()
+    make_repository(place.cwd)
     for folder in (place.cwd, place.home, place.home.parent, tmp_path):
         (folder / ".env").write_text(text, encoding="utf-8")
     with commands("env; echo ${MARK-unset}") as server:

@@ -6,13 +6,14 @@ import pytest
 
 from codex_py.testing import ScriptedServer, ev_completed, ev_message
 from tests.support.program import Outcome, Workplace
+from tests.support.repository import make_repository
 
 DONE = [*ev_message("done"), ev_completed()]
 
 
 @pytest.fixture
 def settings(place: Workplace) -> Path:
-    (place.cwd / ".git").mkdir()
+    make_repository(place.cwd)
     path = place.cwd / ".codex/config.toml"
     path.parent.mkdir()
     path.write_text("developer_instructions = 'from the project'\n", encoding="utf-8")

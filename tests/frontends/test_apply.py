@@ -15,6 +15,7 @@ import pytest
 from codex_py.frontends.help import APPLY
 from tests.support.patching import enveloped
 from tests.support.program import environment, run_codex_py
+from tests.support.repository import make_repository
 
 DIFF = """\
 diff --git a/f b/f
@@ -198,7 +199,7 @@ def modes(root: Path) -> dict[str, int]:
 
 
 def test_the_repository_is_named_from_below(place: Place) -> None:
-    (place.root / ".git").mkdir()
+    make_repository(place.root)
     code, _, stderr = place.apply(stdin=DIFF, cwd=place.root / "sub")
     assert (code, stderr.split("\n")[-2]) == (7, f"In {place.root} it fits: use -C.")
     assert place.apply("-C", "..", stdin=DIFF, cwd=place.root / "sub")[0] == 0

@@ -3,6 +3,7 @@ import tomllib
 from codex_py.testing import ScriptedServer, ev_completed, ev_message
 from tests.frontends.tui.terminals import IDLE, Start
 from tests.support.program import Workplace
+from tests.support.repository import make_repository
 
 ANSWER = [[*ev_message("Hello."), ev_completed()]]
 
@@ -25,7 +26,7 @@ def test_a_folder_that_is_trusted_can_be_written_and_is_not_asked_about_again(
     start: Start, place: Workplace
 ) -> None:
     # Whatever lies above it is no repository of this folder's.
-    (place.cwd / ".git").mkdir()
+    make_repository(place.cwd)
     with ScriptedServer(ANSWER) as server:
         program = start(server, trusted=False)
         program.wait_for("Do you trust what is in")
