@@ -1,9 +1,15 @@
 """What every test starts from: an empty home, an empty working directory, and nothing of the user's settings."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
+
+# Whoever starts us in the background, such as `nohup` or a script with `&`, may have it ignored. Programs
+# under test would inherit that, and could not be interrupted.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _SETTINGS = ("ANTHROPIC_", "CODEX_", "GIT_", "OPENAI_", "XDG_")
 

@@ -128,7 +128,7 @@ def test_a_missing_working_directory_is_told(program: Path) -> None:
     gone.mkdir()
     script = f'cd "$1" && rmdir "$1" && exec "$2" "{ADD}"'
     done = subprocess.run(
-        ["bash", "-c", script, "-", gone, program],
+        ["/bin/sh", "-c", script, "-", gone, program],
         env=environment(program.parents[1]),
         capture_output=True,
         timeout=30,

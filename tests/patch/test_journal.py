@@ -108,17 +108,17 @@ def test_an_undo_that_is_killed_leaves_all_or_nothing(made: Journal):
     assert tree(made.cwd) == old
 
 
-def test_a_recovery_that_is_killed_is_begun_again(made: Journal):
+@pytest.mark.parametrize("moment", range(24, 60, 5))
+def test_a_recovery_that_is_killed_is_begun_again(made: Journal, moment: int):
     old = tree(made.cwd)
-    for moment in range(24, 60, 5):
-        for second in count():
-            restore(made.cwd, old)
-            assert killed_at(moment, lambda: patch(made, *ALL_KINDS))
-            killed = killed_at(second, made.recover)
-            made.recover()
-            assert tree(made.cwd) == old, f"killed at {moment}, then at {second}"
-            if not killed:
-                break
+    for second in count():
+        restore(made.cwd, old)
+        assert killed_at(moment, lambda: patch(made, *ALL_KINDS))
+        killed = killed_at(second, made.recover)
+        made.recover()
+        assert tree(made.cwd) == old, f"killed at {moment}, then at {second}"
+        if not killed:
+            break
     assert files(made) == []
 
 
