@@ -7,7 +7,7 @@ here each may stand anywhere, which accepts all of that. The commands themselves
 import argparse
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, NoReturn
 
@@ -65,6 +65,8 @@ class Arguments:
     output_schema: str | None = None
     output_last_message: str | None = None
     json: bool = False
+    experimental_json: bool = False
+    """Asked for by the spelling of the SDKs of Codex; `json` is set too."""
     color: Literal["always", "never", "auto"] = "auto"
     fail_on: Literal["denied"] | None = None
 
@@ -100,6 +102,8 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
         ):
             raise UsageError(_unknown_option(flag[0]))
     arguments = Arguments(words=tuple(words), literal_words=tuple(argv[end + 1 :]), **vars(found))
+    if arguments.experimental_json:
+        arguments = replace(arguments, json=True)
     if arguments.record is not None and arguments.replay is not None:
         raise UsageError("--record and --replay exclude each other: a replay asks no model")
     return arguments
@@ -226,7 +230,8 @@ def exec_parser() -> argparse.ArgumentParser:
     add("-i", "--image", nargs="+", action="extend")
     add("--output-schema")
     add("-o", "--output-last-message")
-    add("--json", "--experimental-json", action="store_true")
+    add("--json", action="store_true")
+    add("--experimental-json", action="store_true")
     add("--color", type=_one_of("always", "never", "auto"))
     add("--fail-on", type=_one_of("denied"))
 

@@ -8,6 +8,7 @@ that one breaks it too, an `error` event with the code `schema` follows the last
 import asyncio
 import gc
 import os
+import signal
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
@@ -23,12 +24,12 @@ from codex_py.frontends.arguments import Arguments, ExecTarget
 from codex_py.frontends.exec_config import load_exec_config
 from codex_py.frontends.human import HumanText
 from codex_py.frontends.interruption import Interruption
-from codex_py.frontends.jsonl import JsonLines
+from codex_py.frontends.jsonl import JsonLines, for_sdk
 from codex_py.frontends.last_message import LastMessageFile
 from codex_py.frontends.streams import READER_LEFT, OutputStream
 from codex_py.frontends.terminal import Style, printable, wants_color
 from codex_py.patch.turn_diff import TurnDiff
-from codex_py.protocol.events import Error
+from codex_py.protocol.events import Error, EventSink
 
 _COLLECT_AFTER_S = 0.3
 """By now all is imported, also what is left until the first request is out. A short run is over."""
@@ -76,13 +77,20 @@ class _Run:
     stdout: OutputStream
     stderr: OutputStream
 
-    async def work(self) -> int:
+    async def work(self, received: Callable[[], signal.Signals | None]) -> int:
+        """
+        Args:
+            received: the signal that is ending the program, if one is.
+        """
         prompt = asyncio.wrap_future(self.prompt)
         if self.target.prompt in {None, "-"}:
             # An empty one is a mistake that should leave no session behind.
             await prompt
         human = None if self.arguments.json else self._human_text()
-        sink = human or TurnDiff(JsonLines(self.stdout), self.config.cwd)
+        lines: EventSink = JsonLines(self.stdout)
+        if self.arguments.experimental_json:
+            lines = for_sdk(lines, received)
+        sink = human or TurnDiff(lines, self.config.cwd)
         async with open_session(
             self.config, self._session_options(), sink, environment=self.environment
         ) as session:
@@ -166,7 +174,7 @@ class _Run:
 
 async def _supervised(run: _Run) -> int:
     """Run it to its end, or to the signal or the broken pipe that ends it early."""
-    task = asyncio.create_task(run.work())
+    task = asyncio.create_task(run.work(lambda: interruption.signal))
     with Interruption(task) as interruption:
         run.stdout.on_failure = interruption.cancel
         try:

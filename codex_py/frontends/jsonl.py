@@ -1,8 +1,11 @@
 """`exec --json`: every event as one line of JSON, written as it happens."""
 
+import signal
+from collections.abc import Callable
+
 from codex_py.frontends.streams import OutputStream
 from codex_py.protocol.event_data import event_data
-from codex_py.protocol.events import Event
+from codex_py.protocol.events import Event, EventSink, TurnFailed
 from codex_py.protocol.messages import encode_json
 
 _LINE_BREAKS = (
@@ -28,3 +31,20 @@ class JsonLines:
             for raw, escaped in _LINE_BREAKS:
                 line = line.replace(raw, escaped)
             self._stream.write(line + b"\n")
+
+
+def for_sdk(sink: EventSink, received: Callable[[], signal.Signals | None]) -> EventSink:
+    """Leave out the `turn.failed` of a turn that SIGTERM ended: the `error` before it is its last event.
+
+    The SDKs of Codex send SIGTERM to abort a turn, and throw an `AbortError` when the stream ends, but an
+    error like any other where they read `turn.failed` first. Codex itself prints nothing then.
+
+    Args:
+        received: the signal that is ending the program, if one is.
+    """
+
+    def take(event: Event) -> None:
+        if not (isinstance(event, TurnFailed) and received() == signal.SIGTERM):
+            sink(event)
+
+    return take

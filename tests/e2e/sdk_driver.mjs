@@ -1,12 +1,14 @@
 // Drives the TypeScript SDK of Codex: `node sdk_driver.mjs SDK_DIR`, where SDK_DIR holds node_modules.
 //
-// Standard input: {codex: CodexOptions, turns: [{thread?, resume?, input, options?, abortOn?, run?}]}.
+// Standard input: {codex: CodexOptions, turns: [{thread?, resume?, input, options?, abortOn?, abortOnFile?,
+// run?}]}.
 // A turn starts a thread with the ThreadOptions `thread`, goes on with the thread of the id `resume`,
 // or, with neither, with the thread before it. `abortOn` is the type of the event upon which the
-// signal of the turn is aborted; `run` calls `Thread.run` in place of `Thread.runStreamed`.
+// signal of the turn is aborted, `abortOnFile` the path of a file upon which it is; `run` calls `Thread.run` in place of `Thread.runStreamed`.
 // Standard output: [{threadId, events, turn?, error?: {name, message}}], one for each turn.
 
-import { join } from "node:path";
+import { existsSync, watch } from "node:fs";
+import { dirname, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { pathToFileURL } from "node:url";
 
@@ -15,10 +17,15 @@ const { Codex } = await import(pathToFileURL(sdk));
 const { codex: options, turns } = JSON.parse(await text(process.stdin));
 const codex = new Codex(options);
 
-async function play(thread, { input, options = {}, abortOn, run }) {
+async function play(thread, { input, options = {}, abortOn, abortOnFile, run }) {
   const events = [];
   const aborter = new AbortController();
   const turnOptions = { ...options, signal: aborter.signal };
+  const watcher =
+    abortOnFile &&
+    watch(dirname(abortOnFile), () => {
+      if (existsSync(abortOnFile)) aborter.abort();
+    });
   try {
     if (run) {
       return { events, turn: await thread.run(input, turnOptions) };
@@ -31,6 +38,8 @@ async function play(thread, { input, options = {}, abortOn, run }) {
     return { events };
   } catch ({ name, message }) {
     return { events, error: { name, message } };
+  } finally {
+    watcher?.close();
   }
 }
 

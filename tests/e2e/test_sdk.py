@@ -263,17 +263,23 @@ def test_an_aborted_turn_leaves_no_process_and_can_be_gone_on_with(
             {"input": "go", "abortOn": "item.started"}, {"input": "go on", "run": True}
         )
     assert aborted["error"]["name"] == "AbortError"
-    assert [event["type"] for event in aborted["events"]][-3:] == [
-        "item.completed",
-        "error",
-        "turn.failed",
-    ]
+    # A `turn.failed` would make it an error like any other for `Thread.run`.
+    assert [event["type"] for event in aborted["events"]][-2:] == ["item.completed", "error"]
+    assert aborted["events"][-1]["code"] == "aborted"
     pid = place.cwd / "pid"
     if pid.exists():  # the command may have been stopped before it came to that
         with pytest.raises(ProcessLookupError):
             os.kill(int(pid.read_text(encoding="ascii")), 0)
     assert after["threadId"] == aborted["threadId"]
     assert after["turn"]["finalResponse"] == "Fine."
+
+
+def test_an_aborted_run_is_an_abort_error(sdk: Sdk, place: Workplace) -> None:
+    begun = place.cwd / "begun"
+    with ScriptedServer([calls(command("c1", "touch begun; exec sleep 600", 0))]) as server:
+        place.configure(server)
+        (aborted,) = sdk.run({"input": "go", "run": True, "abortOnFile": str(begun)})
+    assert aborted["error"]["name"] == "AbortError"
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,10 @@ def parse_exec(*argv: str) -> tuple[Arguments, ExecTarget]:
             ["exec", "--dangerously-bypass-approvals-and-sandbox"],
             Arguments(words=("exec",), bypass=True),
         ),
-        (["exec", "--experimental-json"], Arguments(words=("exec",), json=True)),
+        (
+            ["exec", "--experimental-json"],
+            Arguments(words=("exec",), json=True, experimental_json=True),
+        ),
         # An image takes every word up to the next option, as in Codex: the prompt too.
         (["exec", "-i", "a.png", "hi"], Arguments(words=("exec",), image=["a.png", "hi"])),
         (
@@ -155,6 +158,7 @@ def test_the_typescript_sdk_is_understood() -> None:
         output_schema="/s",
         cyber_access_program="standard",
         json=True,
+        experimental_json=True,
         image=["/1.png", "/2"],
     )
 
@@ -193,7 +197,7 @@ def test_words_after_exec_say_what_to_work_on(argv: list[str], expected: ExecTar
             " read-only, workspace-write, danger-full-access",
         ),
         (["-m"], "-m/--model: expected one argument"),
-        (["--json=yes"], "--json/--experimental-json: ignored explicit argument 'yes'"),
+        (["--json=yes"], "--json: ignored explicit argument 'yes'"),
         (["fix", "it"], "unexpected argument 'it'; put quotes around the prompt"),
         (["resume"], "say which session to resume: its id, its name, or --last"),
         (["resume", "--last", "a", "b"], "unexpected argument 'b'; put quotes around the prompt"),
