@@ -23,7 +23,7 @@ _KINDS: Final = {
     stat.S_IFSOCK: "a socket",
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
-    stat.S_IFLNK: "a link that leads to no file",
+    stat.S_IFLNK: "a link where a file should be",
 }
 _PSEUDO: Final = frozenset(
     {
@@ -40,7 +40,9 @@ class NotOrdinary(OSError):
     """The path leads to something that is never read. `strerror` says why, as the words after a colon."""
 
     def __init__(self, reason: str) -> None:
-        super().__init__(errno.EINVAL, reason)
+        # Without a number: it is none of the system's errors.
+        super().__init__(reason)
+        self.strerror = reason
 
 
 def open_ordinary(path: str | Path, *, root: Path | None = None) -> int:
@@ -90,8 +92,8 @@ def open_folder(path: str) -> int:
     return folder
 
 
-def open_ordinary_entry(name: str, *, dir_fd: int) -> int:
-    """Open a regular file of a folder, as `open_ordinary` does.
+def open_ordinary_entry(name: str, *, dir_fd: int | None = None) -> int:
+    """Open a regular file of a folder, as `open_ordinary` does. Without a folder, the name is a path.
 
     Raises:
         NotOrdinary: it is something else, a link among them.

@@ -14,10 +14,11 @@ from codex_py.frontends.stopping import Stopped, raise_when_stopped
 from codex_py.frontends.streams import print_out
 from codex_py.frontends.terminal import printable
 from codex_py.patch.formats import Detected, detect
+from codex_py.patch.handles import Directories
 from codex_py.patch.journal import Journal
 from codex_py.patch.match import Level
 from codex_py.patch.overlay import Overlay
-from codex_py.patch.plan import PatchPlan, writable_under
+from codex_py.patch.plan import PatchPlan, readable_under, writable_under
 
 _MAX_NAMED = 3
 _MAX_STRIP_TRIED = 5
@@ -64,7 +65,7 @@ def _apply(options: ApplyOptions, environment: Mapping[str, str], report: Report
             for sentence in journal.recover():
                 report.note(sentence)
         report.progress("Checking the patch …")
-        plan = _plan(found, base, options, environment)
+        plan = _plan(found, base, cwd, options, environment)
         _refuse_outside(plan, cwd)
         if options.check:
             return report.fitting(plan, cwd, None, [])
@@ -101,14 +102,15 @@ def _converted(found: Detected, cwd: Path, options: ApplyOptions) -> str:
 
 
 def _plan(
-    found: Detected, cwd: Path, options: ApplyOptions, environment: Mapping[str, str]
+    found: Detected, cwd: Path, root: Path, options: ApplyOptions, environment: Mapping[str, str]
 ) -> PatchPlan:
     if found.kind == "unified":
         return _plan_diff(found.patch, cwd, options, environment)
     # A diff does not pay for this.
     from codex_py.patch.apply import plan_patch  # noqa: PLC0415
 
-    plan = plan_patch(found.text, Path(os.path.normpath(cwd / (options.directory or ""))), None)
+    base = Path(os.path.normpath(cwd / (options.directory or "")))
+    plan = plan_patch(found.text, base, None, readable=readable_under([cwd, root]))
     if options.strict:
         _refuse_guesses(plan)
     return plan
@@ -148,6 +150,7 @@ def _plan_diff(
             diff,
             base,
             None,
+            readable=readable_under([base]),
             strip=strip,
             directory=options.directory,
             reverse=options.reverse,
@@ -190,9 +193,10 @@ def _write_rejects(plan: PatchPlan, cwd: Path, report: Report) -> list[Path]:
         folder = reject.path.parent if reject.path.parent.is_dir() else cwd
         path = folder / f"{reject.path.name}.rej"
         texts[path] = texts.get(path, b"") + reject.text
-    overlay = Overlay(cwd)
     try:
-        files = [overlay.write(path, text) for path, text in texts.items()]
+        with Directories() as handles:
+            overlay = Overlay(cwd, handles, readable_under([cwd]))
+            files = [overlay.write(path, text) for path, text in texts.items()]
         PatchPlan(files, [], [], []).checked(writable_under([cwd])).commit()
     except (OSError, PatchError) as error:
         report.note(f"what was left out could not be written: {error}")

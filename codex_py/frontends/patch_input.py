@@ -2,12 +2,14 @@
 
 import os
 import select
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from codex_py.config.paths import codex_home
 from codex_py.errors import CodexError
+from codex_py.ordinary_files import NotOrdinary, refuse_extraordinary
 
 MAX_BYTES = 512 * 1024 * 1024
 """Of a patch; beyond, it is rather something that does not end."""
@@ -65,12 +67,25 @@ def _read_file(name: str) -> bytes:
         # It may be a pipe: `codex-py apply <(git diff)`.
         fd = os.open(name, os.O_RDONLY | os.O_CLOEXEC)
         try:
+            _refuse_endless(fd)
             return _read(fd)
         finally:
             os.close(fd)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise _not_read(repr(name), reason) from error
+
+
+def _refuse_endless(fd: int) -> None:
+    """
+    Raises:
+        NotOrdinary: it is a file of the kernel's, or a device that is no terminal.
+    """
+    found = os.fstat(fd)
+    if stat.S_ISREG(found.st_mode):
+        refuse_extraordinary(found)
+    elif stat.S_ISBLK(found.st_mode) or (stat.S_ISCHR(found.st_mode) and not os.isatty(fd)):
+        raise NotOrdinary("it is a device")
 
 
 def _read(fd: int) -> bytes:

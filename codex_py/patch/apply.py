@@ -16,6 +16,7 @@ from codex_py.patch.commit import describe
 from codex_py.patch.edit import Edit, edit_text
 from codex_py.patch.envelope import AddFile, DeleteFile, Section, UpdateFile, parse_patch
 from codex_py.patch.explain import joined
+from codex_py.patch.handles import Directories
 from codex_py.patch.overlay import Overlay
 from codex_py.patch.plan import FileChangePlan, PatchPlan, writable_under
 from codex_py.patch.report import HunkReport
@@ -23,13 +24,20 @@ from codex_py.patch.report import HunkReport
 __all__ = ["FileChangePlan", "PatchPlan", "plan_patch", "writable_under"]
 
 
-def plan_patch(text: str, cwd: Path, writable: Callable[[str], bool] | None) -> PatchPlan:
+def plan_patch(
+    text: str,
+    cwd: Path,
+    writable: Callable[[str], bool] | None,
+    *,
+    readable: Callable[[str], bool] | None = None,
+) -> PatchPlan:
     """Read a patch and check all of it against the files. Nothing is written.
 
     Args:
         text: the patch, as `parse_patch` takes it.
         cwd: absolute; relative paths in the patch are joined to it.
         writable: says of a real, absolute path whether it may be written; None allows everything.
+        readable: the same of reading. It is asked before a file is opened, and what it refuses ends it.
 
     Raises:
         PatchError: the message begins as that of Codex does, and goes on to help.
@@ -37,17 +45,23 @@ def plan_patch(text: str, cwd: Path, writable: Callable[[str], bool] | None) -> 
     sections = parse_patch(text)
     if not sections:
         raise PatchError("No files were modified.", kind="empty")
-    planner = _Planner(Overlay(cwd))
     failures: list[PatchError] = []
-    for section in sections:
-        try:
-            planner.plan(section)
-        except PatchError as error:
-            failures.append(error)
+    with Directories() as handles:
+        planner = _Planner(Overlay(cwd, handles, readable))
+        for section in sections:
+            try:
+                planner.plan(section)
+            except PatchError as error:
+                if error.kind == "refused":
+                    raise
+                failures.append(error)
     if failures:
         raise PatchError(joined([error.reason for error in failures]), kind=failures[0].kind)
     named = [_named(section) for section in sections]
-    plan = PatchPlan(planner.overlay.touched, named, planner.notes, planner.reports)
+    overlay = planner.overlay
+    plan = PatchPlan(
+        overlay.touched, named, planner.notes, planner.reports, only_read=overlay.only_read
+    )
     return plan.checked(writable)
 
 

@@ -16,7 +16,7 @@ from codex_py.patch.apply import plan_patch
 from codex_py.patch.exact_diff import exact_diff
 from codex_py.patch.kind import kind_of
 from codex_py.patch.lines import BLANK
-from codex_py.patch.plan import FileChangePlan, PatchPlan
+from codex_py.patch.plan import FileChangePlan, PatchPlan, readable_under
 from codex_py.patch.unified import DiffHunk
 from codex_py.patch.unified_plan import plan_unified
 from codex_py.patch.unified_reader import read_diff
@@ -34,7 +34,7 @@ def to_unified(text: str, cwd: Path) -> str:
     Raises:
         PatchError: the envelope does not fit the files, or changes some outside of `cwd`.
     """
-    plan = plan_patch(text, cwd, None)
+    plan = plan_patch(text, cwd, None, readable=readable_under([cwd]))
     return exact_diff(plan.changes, cwd).decode(errors="surrogateescape")
 
 
@@ -45,7 +45,7 @@ def to_envelope(diff: str, cwd: Path) -> str:
         PatchError: the diff does not fit the files; or, of kind `parse`, an envelope can not say what
             it does. The message names the file and the reason.
     """
-    plan = plan_unified(diff, cwd, None)
+    plan = plan_unified(diff, cwd, None, readable=readable_under([cwd]))
     sections = [_section(change, cwd) for change in plan.changes]
     return "\n".join(["*** Begin Patch", *sections, "*** End Patch\n"])
 
@@ -173,7 +173,7 @@ def reversed_diff(diff: str, cwd: Path) -> str:
     Raises:
         PatchError: the diff does not fit the files.
     """
-    plan = plan_unified(diff, cwd, None)
+    plan = plan_unified(diff, cwd, None, readable=readable_under([cwd]))
     return exact_diff(_undone(plan), cwd).decode(errors="surrogateescape")
 
 

@@ -13,6 +13,8 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
+from codex_py.ordinary_files import open_ordinary_entry
+
 _DIRECTORY = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
 _MAX_OPEN = 64
 """Handles kept; a process may have 256 descriptors in all on macOS."""
@@ -152,7 +154,7 @@ def join(directory: str, name: str) -> str:
 def read_file(
     name: str, expected: os.stat_result | None = None, *, dir_fd: int | None = None
 ) -> bytes:
-    """The contents of a regular file.
+    """The contents of a regular file, which must be none of the kernel's.
 
     Args:
         expected: it must be this very file.
@@ -160,11 +162,9 @@ def read_file(
     Raises:
         OSError: it is none, or another one, or can not be read.
     """
-    fd = os.open(name, os.O_RDONLY | _EXISTING, dir_fd=dir_fd)
+    fd = open_ordinary_entry(name, dir_fd=dir_fd)
     try:
         found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode):
-            raise OSError(errno.EINVAL, "Not a regular file")
         if expected is not None and not os.path.samestat(found, expected):
             raise OSError(errno.ESTALE, "It was replaced while it was read")
         # One byte more than there should be, so that one call tells that there are no others.

@@ -7,11 +7,13 @@ Paths are strings here: for a patch of hundreds of files, making a `Path` of eac
 import errno
 import os
 import stat
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from codex_py.errors import PatchError
 from codex_py.patch.access import Folders, refuse_locked_file
-from codex_py.patch.handles import join, read_file, split
+from codex_py.patch.handles import Directories, join, read_file, split
 
 MAX_REMEMBERED = 16 * 1024 * 1024
 """Bytes up to which the contents of a deleted file are read, to be shown and brought back."""
@@ -69,8 +71,21 @@ class PlannedFile:
 
 
 class Overlay:
-    def __init__(self, cwd: Path) -> None:
+    """
+    Args:
+        handles: closed by the caller, when nothing is read any more.
+        readable: says of a real, absolute path whether it may be read; None allows everything.
+    """
+
+    def __init__(
+        self,
+        cwd: Path,
+        handles: Directories,
+        readable: Callable[[str], bool] | None = None,
+    ) -> None:
         self._cwd = str(cwd)
+        self._handles = handles
+        self._readable = readable
         self._files: dict[str, PlannedFile] = {}
         """By location."""
         self._real_folders: dict[str, str] = {"/": "/"}
@@ -81,6 +96,11 @@ class Overlay:
     @property
     def touched(self) -> list[PlannedFile]:
         return [file for file in self._files.values() if file.touched]
+
+    @property
+    def only_read(self) -> list[PlannedFile]:
+        """Files that give their contents to others: a link to one was moved."""
+        return [f for f in self._files.values() if f.old is not None and not f.touched]
 
     def absolute(self, path: str) -> str:
         """Joined to the working directory; `..` is taken away with the name before it, as Codex does.
@@ -228,8 +248,7 @@ class Overlay:
         if file.touched:
             return file.new or b""
         if file.old is None:
-            # What is read must be what is checked again before it is replaced.
-            file.old = read_file(file.location, file.before)
+            file.old = read_planned(file, self._handles, self._readable)
         return file.old
 
     def _make_room(self, location: str) -> None:
@@ -253,6 +272,25 @@ class Overlay:
             above.append(parent)
             parent = split(parent)[0]
         self._directories.update(above)
+
+
+def read_planned(
+    file: PlannedFile, handles: Directories, readable: Callable[[str], bool] | None
+) -> bytes:
+    """The contents of a file on disk: of the one that was looked at, and that is checked again before it
+    is replaced. Its directory is not reached through a link that has come there since.
+
+    Raises:
+        PatchError: of kind `refused`: it may not be read.
+        OSError: it can not be read, or is no ordinary file.
+    """
+    if readable is not None and not readable(file.location):
+        raise PatchError(
+            f"{file.location} is outside of the project, and was not read",
+            kind="refused",
+        )
+    folder, name = split(file.location)
+    return read_file(name, file.before, dir_fd=handles.handle(folder))
 
 
 def _refuse_special(file: PlannedFile) -> None:

@@ -54,6 +54,7 @@ class PatchPlan:
         rejects: Sequence[Reject] = (),
         conflicts: Sequence[Path] = (),
         emptied: Sequence[str] = (),
+        only_read: Sequence[PlannedFile] = (),
     ) -> None:
         self.notes = tuple(notes)
         """What the author of the patch may want to check, a sentence each."""
@@ -65,6 +66,8 @@ class PatchPlan:
         """Absolute paths of files that will have conflict markers in them."""
         self.emptied = tuple(emptied)
         """Absolute, real paths of directories that go too, the innermost first."""
+        self.locations = {Path(file.location) for file in (*files, *only_read)}
+        """Where the files that are changed, or whose contents go into others, really are. Absolute."""
         self._named = named
         self._files = files
 
@@ -74,8 +77,8 @@ class PatchPlan:
         return _changes(self._files)
 
     def refused(self, writable: Callable[[str], bool]) -> list[Path]:
-        """The files that may not be touched. `writable` is asked about real, absolute paths."""
-        return [Path(file.path) for file in self._files if not writable(file.location)]
+        """Those of `locations` that may not be touched, sorted. What a patch copies counts as well."""
+        return sorted(path for path in self.locations if not writable(str(path)))
 
     def checked(self, writable: Callable[[str], bool] | None) -> Self:
         """The plan itself, if it keeps to what may be written; None allows everything.
@@ -144,6 +147,12 @@ def writable_under(roots: Iterable[Path]) -> Callable[[str], bool]:
         )
 
     return writable
+
+
+def readable_under(roots: Iterable[Path]) -> Callable[[str], bool]:
+    """A rule for one patch: what is under one of these directories."""
+    real_roots = tuple([join(str(root.resolve()), "") for root in roots])
+    return lambda path: path.startswith(real_roots)
 
 
 def _identity(path: str) -> tuple[int, int] | None:

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from codex_py.errors import PatchError
 from codex_py.patch.explain import joined
+from codex_py.patch.handles import Directories
 from codex_py.patch.kind import kind_of
 from codex_py.patch.plan import PatchPlan
 from codex_py.patch.report import Findings
@@ -27,6 +28,7 @@ def plan_unified(
     writable: Writable | None,
     *,
     strip: int | None = None,
+    readable: Callable[[str], bool] | None = None,
     directory: str | None = None,
     reverse: bool = False,
     strict: bool = False,
@@ -39,6 +41,7 @@ def plan_unified(
         text: the diff; text in it that is not UTF-8 has been decoded with `surrogateescape`.
         cwd: absolute; names in the diff are relative to it.
         writable: says of a real, absolute path whether it may be written; None allows everything.
+        readable: the same of reading. It is asked before a file is opened, and what it refuses ends it.
         strip: how many leading directories to leave out of names; None guesses, see `targets_of`.
         directory: put in front of all names; relative to `cwd`.
         reverse: undo the diff.
@@ -59,10 +62,11 @@ def plan_unified(
     root = Path(os.path.normpath(cwd / directory)) if directory else cwd
     targets = targets_of(files, root, strip)
     findings = Findings()
-    tree = DiffTree(root, cwd, vacated(targets))
     patcher = Patcher(findings, strict=strict, partial=partial, three_way=three_way)
-    planner = DiffPlanner(tree, targets, patcher, findings)
-    planner.run()
+    with Directories() as handles:
+        tree = DiffTree(root, cwd, vacated(targets), handles, readable)
+        planner = DiffPlanner(tree, targets, patcher, findings)
+        planner.run()
     failures = findings.failures
     if failures and (not partial or not tree.touched):
         raise PatchError(joined([error.reason for error in failures]), kind=failures[0].kind)

@@ -8,16 +8,16 @@ import errno
 import heapq
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from codex_py.errors import PatchError
 from codex_py.patch.access import Folders, refuse_locked_file
-from codex_py.patch.handles import join, read_file, split
+from codex_py.patch.handles import Directories, join, split
 from codex_py.patch.kind import Kind
-from codex_py.patch.overlay import PlannedFile
+from codex_py.patch.overlay import PlannedFile, read_planned
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +37,19 @@ class DiffTree:
         root: absolute; all paths are below it.
         top: absolute; this directory and those above it are never removed, nor `root` if it is elsewhere.
         vacated: paths that the diff removes at some point. A link there is in nobody's way.
+        handles, readable: see `Overlay`.
     """
 
-    def __init__(self, root: Path, top: Path, vacated: Iterable[str]) -> None:
+    def __init__(
+        self,
+        root: Path,
+        top: Path,
+        vacated: Iterable[str],
+        handles: Directories,
+        readable: Callable[[str], bool] | None = None,
+    ) -> None:
+        self._handles = handles
+        self._readable = readable
         self._prefix = len(str(root).rstrip("/")) + 1
         self._root = os.path.realpath(root)
         top_location = os.path.realpath(top)
@@ -132,8 +142,7 @@ class DiffTree:
         if not stat.S_ISREG(mode):
             raise OSError(f"path `{file.path}` is not a file")
         if file.old is None:
-            # What is read must be what is checked again before it is replaced.
-            file.old = read_file(file.location, file.before)
+            file.old = read_planned(file, self._handles, self._readable)
         return Content(file.old)
 
     def exists(self, file: PlannedFile) -> bool:

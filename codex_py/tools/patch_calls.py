@@ -16,6 +16,7 @@ from codex_py.patch.apply import PatchPlan, plan_patch, writable_under
 from codex_py.patch.commit import Committed
 from codex_py.patch.diff import git_diff
 from codex_py.patch.journal import Journal
+from codex_py.patch.plan import readable_under
 from codex_py.protocol.approval import ApprovalPolicy, ApprovalRequest, ReviewDecision, may_ask
 from codex_py.protocol.calls import named_changes, shortened
 from codex_py.protocol.events import (
@@ -49,6 +50,7 @@ class PatchCalls:
     def __init__(self, home: Path | None) -> None:
         self._home = home
         self._approved: set[Path] = set()
+        """Where files really are: what a name leads to, a command can change."""
 
     async def apply(self, patch: str, cwd: Path, context: ToolContext) -> ToolOutput:
         """Apply the text of a patch whose relative paths start at `cwd` (absolute).
@@ -61,10 +63,15 @@ class PatchCalls:
         """
         started = time.monotonic()
         journal = None if self._home is None else Journal(self._home, cwd)
+        reach = self._reach(context)
         try:
-            plan, diff, recovered = await asyncio.to_thread(_plan, patch, cwd, journal)
+            plan, diff, recovered = await asyncio.to_thread(_plan, patch, cwd, journal, reach)
         except PatchError as error:
-            text = _verification_failure(error)
+            if error.kind == "refused":
+                refusal = _refusal(context)
+                _declined(_intended(patch, cwd), "", refusal, context)
+                raise refusal from error
+            text = reach.failure(error)
             item = _begun(_intended(patch, cwd), "", context)
             context.emit(ItemCompleted(_failed(item, _NO_FIT, text)))
             return ToolOutput(text, success=False, error_code=_NO_FIT)
@@ -72,9 +79,7 @@ class PatchCalls:
         try:
             await self._admit(plan, diff, context)
         except ToolError as error:
-            item = _begun(changes, diff, context)
-            declined = replace(_failed(item, error.code, str(error)), status="declined")
-            context.emit(ItemCompleted(declined))
+            _declined(changes, diff, error, context)
             raise
 
         item = _begun(changes, diff, context)
@@ -97,16 +102,25 @@ class PatchCalls:
         if not outside and not asks_always:
             return
         if not may_ask(policy, "sandbox_approval"):
-            read_only = context.sandbox_policy.mode == "read-only"
-            raise ToolError(_READ_ONLY if read_only else _OUTSIDE, code="SandboxDenied")
-        concerned = {change.path for change in plan.changes}
-        concerned |= {change.move_to for change in plan.changes if change.move_to is not None}
-        if concerned <= self._approved:
+            raise _refusal(context)
+        if plan.locations <= self._approved:
             return
-        request = ApprovalRequest("patch", diff, context.cwd, _reason(outside))
+        paths = tuple([path for c in plan.changes for path in (c.path, c.move_to) if path])
+        request = ApprovalRequest("patch", diff, context.cwd, _reason(outside), paths=paths)
         answer = await approved(request, context.approver, rejected="patch rejected by user")
         if answer is ReviewDecision.APPROVED_FOR_SESSION:
-            self._approved |= concerned
+            self._approved |= plan.locations
+
+    def _reach(self, context: ToolContext) -> "_Reach":
+        writable = self._writable(context)
+        if writable is None:
+            return _Reach(lambda _path: True, may_ask=False)
+        roots = (context.cwd, *context.sandbox_policy.writable_roots)
+        below, approved = readable_under(roots), {str(path) for path in self._approved}
+        return _Reach(
+            lambda path: below(path) or path in approved or writable(path),
+            may_ask=may_ask(context.approval_policy, "sandbox_approval"),
+        )
 
     def _writable(self, context: ToolContext) -> Callable[[str], bool] | None:
         """The files that the sandbox lets be written; None for all."""
@@ -123,6 +137,35 @@ class PatchCalls:
                 own = (*own_paths(), *([] if self._home is None else [self._home]))
                 held = layout(roots, own, offline=True).protected
                 return _outside_of((*held, *absent), writable_under(roots.all))
+
+
+class _Reach:
+    """What a patch may read before anybody is asked about it.
+
+    It is read in our own process, which no sandbox holds, and what does not fit is told to the model with the
+    lines of the file. So what lies outside is not read where nobody can be asked; and where the user can
+    be, the model does not hear of its contents.
+    """
+
+    def __init__(self, inside: Callable[[str], bool], *, may_ask: bool) -> None:
+        self._inside = inside
+        self._may_ask = may_ask
+        self._outside: list[str] = []
+
+    def readable(self, path: str) -> bool:
+        if self._inside(path):
+            return True
+        self._outside.append(path)
+        return self._may_ask
+
+    def failure(self, error: PatchError) -> str:
+        if not self._outside:
+            return _verification_failure(error)
+        named = _listed(list(dict.fromkeys(self._outside)))
+        return (
+            f"apply_patch verification failed: the patch reads {named}, outside of the sandbox, and does "
+            "not fit; look at the files with a command first"
+        )
 
 
 def _outside_of(
@@ -154,10 +197,22 @@ def _begun(changes: Sequence[Change], diff: str, context: ToolContext) -> FileCh
     return item
 
 
-def _plan(patch: str, cwd: Path, journal: Journal | None) -> tuple[PatchPlan, str, list[str]]:
+def _declined(changes: Sequence[Change], diff: str, error: ToolError, context: ToolContext) -> None:
+    item = _failed(_begun(changes, diff, context), error.code, str(error))
+    context.emit(ItemCompleted(replace(item, status="declined")))
+
+
+def _refusal(context: ToolContext) -> ToolError:
+    read_only = context.sandbox_policy.mode == "read-only"
+    return ToolError(_READ_ONLY if read_only else _OUTSIDE, code="SandboxDenied")
+
+
+def _plan(
+    patch: str, cwd: Path, journal: Journal | None, reach: _Reach
+) -> tuple[PatchPlan, str, list[str]]:
     """The plan, its diff, and what was recovered before: the files are read as they are after that."""
     recovered = [] if journal is None else journal.recover()
-    plan = plan_patch(patch, cwd, None)
+    plan = plan_patch(patch, cwd, None, readable=reach.readable)
     return plan, git_diff(plan.changes, cwd), recovered
 
 
@@ -220,9 +275,12 @@ def _patched_files(plan: PatchPlan) -> list[PatchedFile]:
 def _reason(outside: Sequence[Path]) -> str | None:
     if not outside:
         return None
-    named = ", ".join(str(path) for path in outside[:3])
-    more = f" and {len(outside) - 3} more" if len(outside) > 3 else ""
-    return f"writes outside of the sandbox: {named}{more}"
+    return f"writes outside of the sandbox: {_listed([str(path) for path in outside])}"
+
+
+def _listed(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
+    return ", ".join(paths[:3]) + more
 
 
 def _verification_failure(error: PatchError) -> str:

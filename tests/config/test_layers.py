@@ -198,7 +198,7 @@ def test_a_folder_or_a_pipe_in_place_of_the_file_is_an_error(place: Place):
         place.load()
     path.unlink()
     path.symlink_to(path)
-    with pytest.raises(ConfigError, match="can not be read: it is a link that leads to no file"):
+    with pytest.raises(ConfigError, match="can not be read: it is a link where a file should be"):
         place.load()
 
 

@@ -121,7 +121,7 @@ def test_what_can_not_be_read_is_a_warning(home: Path, folders: tuple[Path, ...]
     assert found == AgentsMd(
         f"# AGENTS.md instructions for {folders[2]}\n\n<INSTRUCTIONS>\nplain\n</INSTRUCTIONS>",
         (
-            f"{loop} can not be read: it is a link that leads to no file.",
+            f"{loop} can not be read: it is a link where a file should be.",
             f"{folders[1]}/AGENTS.md can not be read: it is a folder.",
             f"{folders[2]}/AGENTS.override.md can not be read: it is a named pipe.",
         ),

@@ -6,6 +6,7 @@ import pty
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -435,3 +436,32 @@ def on_terminal(place: Place, *argv: str) -> tuple[int, str]:
 
 def test_help_is_printed(place: Place) -> None:
     assert place.apply("--help") == (0, APPLY, "")
+
+
+@pytest.mark.parametrize("argv", [[], ["--check"], ["--convert", "unified"]])
+def test_no_file_outside_is_read(place: Place, argv: list[str]) -> None:
+    (place.home / "secret").write_text("password=hunter2\n", encoding="utf-8")
+    (place.root / "link").symlink_to(place.home / "secret")
+    patch = enveloped("*** Update File: link", "-password=hunter3", "+x")
+    code, stdout, stderr = place.apply(*argv, stdin=patch)
+    assert (code, stdout) == (7, "")
+    assert f"{place.home}/secret is outside of the project, and was not read" in stderr
+    diff = "--- link\n+++ link\n@@ -1 +1 @@\n-password=hunter3\n+x\n"
+    code, _, stderr = place.apply(stdin=diff)
+    assert code == 7
+    assert "hunter2" not in stderr
+
+
+@pytest.mark.timeout(30)
+def test_the_patch_itself_is_a_file_a_pipe_or_standard_input(place: Place, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=(DIFF,), kwargs={"encoding": "utf-8"})
+    writer.start()
+    assert place.apply("--check", str(pipe))[0] == 0
+    writer.join()
+    assert place.apply("--check", "/dev/stdin", stdin=DIFF)[0] == 0
+    code, _, stderr = place.apply("/dev/zero")
+    assert (code, "it is a device" in stderr) == (1, True)
+    if sys.platform == "linux":
+        assert "it is on procfs, which is never read" in place.apply("/proc/self/environ")[2]

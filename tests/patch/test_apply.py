@@ -364,3 +364,28 @@ def test_the_file_that_a_move_leaves_must_be_writable_too(tmp_path: Path):
             tmp_path / "root",
             writable_under([tmp_path / "root"]),
         )
+
+
+def test_a_directory_that_becomes_a_link_is_not_read_through(tmp_path: Path):
+    (tmp_path / "root" / "sub").mkdir(parents=True)
+    (tmp_path / "elsewhere").mkdir()
+    for folder in ("root/sub", "elsewhere"):
+        (tmp_path / folder / "f").write_text("secret\n", encoding="utf-8")
+    asked: list[str] = []
+
+    def readable(path: str) -> bool:
+        asked.append(path)
+        # As a command does that runs at the same time.
+        (tmp_path / "root" / "sub").rename(tmp_path / "root" / "aside")
+        (tmp_path / "root" / "sub").symlink_to("../elsewhere")
+        return True
+
+    with pytest.raises(PatchError) as caught:
+        plan_patch(
+            enveloped("*** Update File: sub/f", "-other"),
+            tmp_path / "root",
+            None,
+            readable=readable,
+        )
+    assert asked == [f"{tmp_path}/root/sub/f"]
+    assert "secret" not in str(caught.value)

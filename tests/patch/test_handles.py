@@ -81,7 +81,7 @@ def test_only_the_expected_regular_file_is_read(root: Path):
     os.mkfifo(root / "pipe")
     assert read_file(str(file), file.stat()) == b"1\n"
     for path, expected in ((root / "link", None), (root / "pipe", None), (root / "sub", None)):
-        with pytest.raises(OSError, match=r"Too many levels|regular file"):
+        with pytest.raises(OSError, match=r"it is a (link|named pipe|folder)"):
             read_file(str(path), expected)
     with pytest.raises(OSError, match="replaced while it was read"):
         read_file(str(file), other.stat())

@@ -108,7 +108,7 @@ def test_an_undo_that_is_killed_leaves_all_or_nothing(made: Journal):
     assert tree(made.cwd) == old
 
 
-@pytest.mark.parametrize("moment", range(24, 60, 5))
+@pytest.mark.parametrize("moment", range(8, 44, 4))
 def test_a_recovery_that_is_killed_is_begun_again(made: Journal, moment: int):
     old = tree(made.cwd)
     for second in count():
@@ -160,7 +160,7 @@ def test_a_file_in_a_folder_that_may_not_be_written_is_overwritten_in_place(made
 
 
 def test_what_another_process_is_doing_is_left_alone(made: Journal):
-    assert killed_at(30, lambda: patch(made, *ALL_KINDS))
+    assert killed_at(15, lambda: patch(made, *ALL_KINDS))
     before, names = tree(made.cwd), files(made)
     assert names == ["1.prepared"]
     with (made.cwd.parent / "home/codex-py/journal/lock").open("w", encoding="utf-8") as lock:
@@ -175,7 +175,7 @@ def test_what_another_process_is_doing_is_left_alone(made: Journal):
 
 def test_the_next_patch_recovers_what_the_last_one_left(made: Journal):
     old = tree(made.cwd)
-    assert killed_at(30, lambda: patch(made, *ALL_KINDS))
+    assert killed_at(15, lambda: patch(made, *ALL_KINDS))
     committed = patch(made, "*** Add File: ../other", "+x")
     assert tree(made.cwd) == old
     assert committed.notes == (

@@ -6,6 +6,7 @@ import sys
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -286,7 +287,129 @@ def test_the_user_is_asked_about_what_the_sandbox_forbids(tmp_path: Path):
         f"+++ b/{str(tmp_path)[1:]}/out\n@@ -0,0 +1 @@\n+x\n",
         root,
         f"writes outside of the sandbox: {tmp_path}/out",
+        paths=(tmp_path / "out",),
     )
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A workspace beside a file with a secret."""
+    (tmp_path / "secret").write_text("password=hunter2-hunter2\n", encoding="utf-8")
+    (tmp_path / "root").mkdir()
+    return tmp_path / "root"
+
+
+@pytest.mark.parametrize("mode", ["read-only", "workspace-write"])
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("*** Update File: link", "-password=hunter2-hunter3"),
+        ("*** Update File: ../secret", "-password=hunter2-hunter3"),
+        ("*** Update File: link", "*** Move to: out.txt", "@@", "+x"),
+        ("*** Delete File: ../secret",),
+        ("*** Add File: link", "+x"),
+    ],
+)
+def test_what_lies_outside_is_not_read_where_nobody_can_be_asked(
+    root: Path, lines: tuple[str, ...], mode: Literal["read-only", "workspace-write"]
+):
+    (root / "link").symlink_to("../secret")
+    events: list[Event] = []
+    sandbox = replace(workspace(root), mode=mode)
+    turn = tool_context(root, events.append, sandbox=sandbox)
+    code, text = refusal(ApplyPatch(), enveloped(*lines), turn)
+    assert code == "SandboxDenied"
+    assert "hunter" not in text
+    begun, ended = events
+    assert isinstance(begun, ItemStarted)
+    assert isinstance(begun.item, FileChange)
+    error = {"code": code, "message": text}
+    assert ended == ItemCompleted(replace(begun.item, status="declined", error=error))
+    assert "hunter" not in begun.item.diff
+    assert sorted(path.name for path in root.iterdir()) == ["link"]
+
+
+def test_a_patch_in_read_only_mode_still_says_what_differs_in_the_project(root: Path):
+    (root / "a").write_text("one\n", encoding="utf-8")
+    turn = tool_context(root, ignored, sandbox=SandboxPolicy("read-only"))
+    output = run(ApplyPatch(), enveloped("*** Update File: a", "-onf"), turn)
+    assert "the file has 'one'" in output.text
+
+
+def test_a_miss_outside_of_the_sandbox_tells_nothing_of_the_file(root: Path):
+    approver = ScriptedApprover(ReviewDecision.APPROVED)
+    turn = tool_context(
+        root, ignored, policy=ApprovalPolicy.ON_REQUEST, sandbox=workspace(root), approver=approver
+    )
+    missing = enveloped("*** Update File: ../secret", "-password=hunter2-hunter3", "+x")
+    assert run(ApplyPatch(), missing, turn) == ToolOutput(
+        f"apply_patch verification failed: the patch reads {root.parent}/secret, outside of the "
+        "sandbox, and does not fit; look at the files with a command first",
+        success=False,
+        error_code="PatchFailed",
+    )
+    assert approver.asked == []
+
+
+def test_what_a_moved_link_leads_to_is_asked_about(root: Path):
+    (root / "link").symlink_to("../secret")
+    approver = ScriptedApprover(ReviewDecision.DENIED)
+    turn = tool_context(
+        root, ignored, policy=ApprovalPolicy.ON_REQUEST, sandbox=workspace(root), approver=approver
+    )
+    moving = enveloped("*** Update File: link", "*** Move to: out.txt", "@@", "+x")
+    assert refusal(ApplyPatch(), moving, turn)[0] == "ApprovalDenied"
+    assert [request.reason for request in approver.asked] == [
+        f"writes outside of the sandbox: {root.parent}/secret"
+    ]
+    assert not (root / "out.txt").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs procfs")
+@pytest.mark.parametrize("mode", ["workspace-write", "danger-full-access"])
+def test_no_patch_reads_what_the_kernel_says(
+    root: Path, mode: Literal["workspace-write", "danger-full-access"]
+):
+    (root / "link").symlink_to("/proc/self/environ")
+    turn = tool_context(
+        root,
+        ignored,
+        policy=ApprovalPolicy.ON_REQUEST,
+        sandbox=replace(workspace(root), mode=mode),
+        approver=ScriptedApprover(ReviewDecision.APPROVED),
+    )
+    moving = enveloped("*** Update File: link", "*** Move to: out.txt", "@@", "+x")
+    output = run(ApplyPatch(), moving, turn)
+    assert not output.success
+    assert "PATH=" not in output.text
+    assert not (root / "out.txt").exists()
+    if mode == "danger-full-access":
+        assert output.text == (
+            f"apply_patch verification failed: Failed to read file to update {root}/link: "
+            "it is on procfs, which is never read"
+        )
+
+
+def test_a_yes_for_the_session_is_for_the_place_and_not_for_its_name(root: Path):
+    first, second = root.parent / "first", root.parent / "second"
+    first.mkdir()
+    second.mkdir()
+    (root / "link").symlink_to(first)
+    approver = ScriptedApprover(ReviewDecision.APPROVED_FOR_SESSION)
+    turn = tool_context(
+        root, ignored, policy=ApprovalPolicy.ON_REQUEST, sandbox=workspace(root), approver=approver
+    )
+    tool, patch = ApplyPatch(), enveloped("*** Add File: link/f", "+x")
+    for _ in range(2):
+        assert run(tool, patch, turn).success
+    (root / "link").unlink()
+    (root / "link").symlink_to(second)
+    approver.decision = ReviewDecision.DENIED
+    assert refusal(tool, patch, turn)[0] == "ApprovalDenied"
+    assert [request.reason for request in approver.asked] == [
+        f"writes outside of the sandbox: {place}/f" for place in (first, second)
+    ]
+    assert not (second / "f").exists()
 
 
 def test_an_untrusting_user_is_asked_about_every_patch(tmp_path: Path):

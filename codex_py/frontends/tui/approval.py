@@ -13,6 +13,7 @@ from codex_py.frontends.tui.fragments import Fragments
 from codex_py.frontends.tui.panel import Choice, Entry, Option
 from codex_py.frontends.tui.plain import plain
 from codex_py.protocol.approval import ApprovalRequest, Review, ReviewDecision
+from codex_py.protocol.events import Change
 
 if TYPE_CHECKING:
     from codex_py.frontends.tui.program import Terminal
@@ -93,7 +94,8 @@ def _rows(cell: RenderableType, terminal: "Terminal", width: int) -> list[Fragme
 def _body(request: ApprovalRequest, terminal: "Terminal", *, fold: bool) -> RenderableType:
     match request.kind:
         case "patch":
-            return diff_cell(request.summary, terminal.theme, fold=fold)
+            changes = [Change(path=str(path), kind="update") for path in request.paths]
+            return diff_cell(request.summary, terminal.theme, changes=changes, fold=fold)
         case "mcp":
             return Text(plain(_pretty(request.summary)[:_LONGEST_SHOWN]))
         case "command":

@@ -15,6 +15,7 @@ from codex_py.testing.events import Event
 from tests.frontends.tui.terminals import Start
 from tests.support.program import Workplace
 
+EXCLUDED = "sandbox_workspace_write={exclude_slash_tmp=true,exclude_tmpdir_env_var=true}"
 QUESTION = "Would you like to run the following command?"
 PATCH = "*** Begin Patch\n*** Add File: a.py\n+import os\n+print(os.environ)\n*** End Patch"
 
@@ -122,6 +123,24 @@ def test_edits_are_asked_about_with_their_diff(start: Start, place: Workplace) -
         program.type("y")
         program.wait_for("Written.")
     assert (place.cwd / "a.py").exists()
+
+
+def test_edits_elsewhere_are_named_with_their_first_slash(start: Start, place: Workplace) -> None:
+    elsewhere = place.cwd.parent / "elsewhere"
+    elsewhere.mkdir()
+    (place.cwd / "link").symlink_to(elsewhere)
+    patch = (
+        f"*** Begin Patch\n*** Add File: {elsewhere}/a\n+a\n*** Add File: link/b\n+b\n*** End Patch"
+    )
+    replies = [[*ev_custom_tool_call("call_1", "apply_patch", patch), ev_completed()]]
+    with ScriptedServer(replies) as server:
+        options = ("-a", "on-request", "-s", "workspace-write", "-c", EXCLUDED)
+        program = start(server, *options, "Write it.", columns=240)
+        program.wait_for("Would you like to make the following edits?")
+        assert f"writes outside of the sandbox: {elsewhere}/a, {elsewhere}/b" in program.text
+        assert f"Added {elsewhere}/a (+1 -0)" in program.text
+        program.type("n")
+        program.wait_for("Conversation interrupted")
 
 
 def test_what_is_typed_into_the_composer_does_not_answer(start: Start, place: Workplace) -> None:

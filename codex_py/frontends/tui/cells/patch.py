@@ -58,6 +58,8 @@ def diff_cell(
         # A diff names a file that lies outside of the folder without its first slash.
         if f"/{file.path}" in named:
             file.path = f"/{file.path}"
+        if f"/{file.moved_to}" in named:
+            file.moved_to = f"/{file.moved_to}"
     if not files:
         files = [ShownFile(change.path, _KINDS[change.kind]) for change in changes]
     most = _MOST_LINES if fold else _MOST_LINES_IN_ALL
