@@ -1,7 +1,10 @@
 import os
+import re
 import subprocess
 import sys
+import tarfile
 import zipfile
+from email import message_from_string
 from pathlib import Path
 
 import pytest
@@ -9,18 +12,22 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What a wheel puts into site-packages."""
-    folder = tmp_path_factory.mktemp("wheel")
+def built(kind: str, folder: Path) -> Path:
     subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)],
+        [sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(folder)],
         cwd=ROOT,
         check=True,
         capture_output=True,
     )
-    (wheel,) = folder.glob("*.whl")
-    with zipfile.ZipFile(wheel) as archive:
+    (archive,) = folder.iterdir()
+    return archive
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a wheel puts into site-packages."""
+    folder = tmp_path_factory.mktemp("wheel")
+    with zipfile.ZipFile(built("wheel", folder)) as archive:
         archive.extractall(folder / "site")
     return folder / "site"
 
@@ -58,3 +65,25 @@ def test_the_demo_runs_from_the_wheel(installed: Path, tmp_path: Path) -> None:
 def test_the_wheel_says_that_it_is_typed_and_has_no_tests(installed: Path) -> None:
     assert (installed / "codex_py" / "py.typed").is_file()
     assert not (installed / "tests").exists()
+
+
+def test_the_wheel_brings_its_licence_and_says_what_it_is(installed: Path) -> None:
+    (info,) = installed.glob("codex_py-*.dist-info")
+    metadata = message_from_string((info / "METADATA").read_text(encoding="utf-8"))
+    assert metadata["License-Expression"] == "Apache-2.0"
+    assert metadata.get_all("License-File") == ["LICENSE", "NOTICE"]
+    for name in ("LICENSE", "NOTICE"):
+        assert (info / "licenses" / name).read_bytes() == (ROOT / name).read_bytes()
+    assert metadata["Author"] == "codex_py contributors"
+    assert metadata["Keywords"]
+    assert "Typing :: Typed" in (metadata.get_all("Classifier") or [])
+
+
+def test_the_source_archive_has_what_the_readme_points_to(tmp_path: Path) -> None:
+    with tarfile.open(built("sdist", tmp_path)) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    linked = {path for path in re.findall(r"\]\(([^):]+)\)", readme) if "#" not in path}
+    assert {"docs/compatibility.md", "CONTRIBUTING.md"} <= linked
+    scripts = set(re.findall(r"\bscripts/[a-z-]+", readme))
+    assert linked | scripts | {"LICENSE", "NOTICE", "CHANGELOG.md", "tests/conftest.py"} <= names
