@@ -147,7 +147,9 @@ class Toolbox:
             secret_names=self._secret_names,
         )
         # Read-only for commands: the configuration says what they may do.
-        sandbox = LadderSandbox(environment, protected=[self._config.home])
+        sandbox = LadderSandbox(
+            environment, protected=[self._config.home], limits=self._config.sandbox_limits
+        )
         self._sandbox = sandbox
         tools = builtin_tools(
             self._processes,

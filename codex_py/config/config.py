@@ -1,8 +1,8 @@
 """The configuration of a session: what all the layers amount to, with types."""
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
@@ -25,6 +25,7 @@ from codex_py.protocol.approval import (
     SandboxMode,
     SandboxPolicy,
 )
+from codex_py.protocol.limits import SandboxLimits
 
 WebSearchMode: TypeAlias = Literal["disabled", "cached", "indexed", "live"]
 
@@ -82,6 +83,7 @@ class Config:
     sandbox_mode: SandboxMode | None
     """None leaves it to the rule of `sandbox_policy`."""
     sandbox_workspace_write: SandboxWorkspaceWrite
+    sandbox_limits: SandboxLimits
 
     shell_environment: ShellEnvironmentPolicy
     allow_login_shell: bool
@@ -232,6 +234,7 @@ def load_config(
             exclude_tmpdir_env_var=get("sandbox_workspace_write.exclude_tmpdir_env_var"),
             exclude_slash_tmp=get("sandbox_workspace_write.exclude_slash_tmp"),
         ),
+        sandbox_limits=_sandbox_limits(get),
         shell_environment=ShellEnvironmentPolicy(
             inherit=get("shell_environment_policy.inherit"),
             ignore_default_excludes=get("shell_environment_policy.ignore_default_excludes"),
@@ -266,6 +269,14 @@ def load_config(
         ),
         unenforced=unenforced(layers),
     )
+
+
+def _sandbox_limits(get: Callable[[str], Any]) -> SandboxLimits:
+    limits = {field.name: get(f"sandbox_limits.{field.name}") for field in fields(SandboxLimits)}
+    for name, value in limits.items():
+        if value == 0:
+            raise ConfigError(f"sandbox_limits.{name} must be more than 0")
+    return SandboxLimits(**limits)
 
 
 def _approval(value: Any) -> AskForApproval | None:

@@ -18,6 +18,7 @@ from codex_py.config.tables import (
     REASONING_EFFORT,
     TUI,
 )
+from codex_py.protocol.limits import DEFAULT_LIMITS
 
 SCHEMA: Final[dict[str, Kind]] = {
     # The model.
@@ -75,6 +76,11 @@ SCHEMA: Final[dict[str, Kind]] = {
         "network_access": "boolean",
         "exclude_tmpdir_env_var": "boolean",
         "exclude_slash_tmp": "boolean",
+    },
+    "sandbox_limits": {
+        "max_processes": "count",
+        "max_open_files": "count",
+        "max_memory_mb": "count",
     },
     "default_permissions": "string",
     "permissions": {"*": PERMISSION_PROFILE},
@@ -218,6 +224,8 @@ DEFAULTS: Final[dict[str, Any]] = {
     "sandbox_workspace_write.network_access": False,
     "sandbox_workspace_write.exclude_tmpdir_env_var": False,
     "sandbox_workspace_write.exclude_slash_tmp": False,
+    "sandbox_limits.max_processes": DEFAULT_LIMITS.max_processes,
+    "sandbox_limits.max_open_files": DEFAULT_LIMITS.max_open_files,
     "allow_login_shell": True,
     "shell_environment_policy.inherit": "all",
     "shell_environment_policy.ignore_default_excludes": True,

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from codex_py.config.config import load_config
+from codex_py.config.config import Config, load_config
 from codex_py.errors import CodexError, ExitCode, ToolError
 from codex_py.frontends.arguments import Arguments, CommandParser, UsageError
 from codex_py.frontends.exec_config import working_directory
@@ -46,7 +46,7 @@ def run_sandbox(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     )
     config.require_enforced()
     policy = config.sandbox_policy([Path(folder) for folder in options.add_dir or ()])
-    return _run(command, policy, cwd, config.home, environment)
+    return _run(command, policy, cwd, config, environment)
 
 
 def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
@@ -65,13 +65,13 @@ def _run(
     command: Sequence[str],
     policy: SandboxPolicy,
     cwd: Path,
-    home: Path,
+    config: Config,
     environment: Mapping[str, str],
 ) -> int:
     variables = dict(environment)
     if not policy.network_access:
         variables["CODEX_SANDBOX_NETWORK_DISABLED"] = "1"
-    sandbox = LadderSandbox(variables, protected=[home])
+    sandbox = LadderSandbox(variables, protected=[config.home], limits=config.sandbox_limits)
     try:
         confined = sandbox.command(command, policy, cwd)
         # The keys of the terminal are for the command, which is in the same group.

@@ -24,13 +24,20 @@ _ENVIRONMENT_FIELDS = slice(47, 49)
 """Of `/proc/PID/stat`, behind the name: where the environment begins and ends."""
 
 
-def run_kept(alive: str, start: "Callable[[int], int]") -> "NoReturn":
+def run_kept(
+    alive: str,
+    start: "Callable[[int], int]",
+    wait: "Callable[[int, int], int | None] | None" = None,
+) -> "NoReturn":
     """Run a command below a keeper, and leave with its exit code as soon as that is known.
 
     Args:
         alive: a pipe that is held open for writing until nothing of the command lives; empty for none.
         start: called in the keeper with the descriptor to which a process of its own may write the exit
-            code, a byte. It forks, and returns the child that is the command or has it below itself.
+            code, a byte. It forks, and returns the child that is the command or has it below itself. The
+            keeper's own environment is wiped then, `os.environ` is not.
+        wait: called in the keeper with that child and the launcher; returns the child's status, or None once
+            the launcher is dead. None to do nothing else meanwhile.
 
     Raises:
         OSError: the pipe is not there, or no process can be made.
@@ -47,7 +54,20 @@ def run_kept(alive: str, start: "Callable[[int], int]") -> "NoReturn":
         os._exit(code[0] if code else exit_code(os.waitpid(keeper, 0)[1]))
     os.close(read_end)
     kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
-    _keep(start(report), report, launcher)
+    # The agent kills what has its mark in the environment, and we are needed until the end.
+    _wipe_environment()
+    try:
+        child = start(report)
+        os.setsid()
+        drop_output()
+        kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
+        kernel.drop_capabilities()
+        status = (wait or _wait_for)(child, launcher)
+        if status is not None:
+            _report(status, report)
+    finally:
+        end_children()
+    os._exit(0)
 
 
 def exit_code(status: int) -> int:
@@ -70,28 +90,19 @@ def end_children() -> None:
                 children = file.read().split()
             for child in children:
                 os.kill(int(child), _SIGKILL)
-            os.wait()
+            for _ in children or [""]:
+                os.wait()
     except OSError:
         # There are none any more, or this kernel does not tell them.
         return
 
 
-def _keep(child: int, report: int, launcher: int) -> "NoReturn":
-    os.setsid()
-    drop_output()
-    # The agent kills what has its mark in the environment, and we are needed until the end.
-    _wipe_environment()
-    kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
-    kernel.drop_capabilities()
-    status = _wait_for(child, launcher)
-    if status is not None:
-        try:  # noqa: SIM105 - contextlib would cost 3 ms
-            os.write(report, bytes([exit_code(status)]))
-        except OSError:
-            # The launcher has it from the first process of the namespace already.
-            pass
-    end_children()
-    os._exit(0)
+def _report(status: int, report: int) -> None:
+    try:  # noqa: SIM105 - contextlib would cost 3 ms
+        os.write(report, bytes([exit_code(status)]))
+    except OSError:
+        # The launcher has it from the first process of the namespace already.
+        pass
 
 
 def _wait_for(child: int, launcher: int) -> int | None:

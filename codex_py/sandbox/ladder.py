@@ -5,6 +5,7 @@ from pathlib import Path
 
 from codex_py.errors import ToolError
 from codex_py.protocol.approval import SandboxPolicy
+from codex_py.protocol.limits import DEFAULT_LIMITS, SandboxLimits
 from codex_py.sandbox.layout import Roots, absent_names, layout, resolve_roots
 from codex_py.sandbox.placeholders import Placeholders
 from codex_py.sandbox.rungs import Rung, own_paths, platform_rungs, problem
@@ -20,7 +21,8 @@ class LadderSandbox:
     Args:
         environment: of the commands.
         protected: read-only wherever it lies; `$CODEX_HOME`.
-        rungs: the strongest first.
+        limits: of each command.
+        rungs: in place of those of this platform, the strongest first. They have limits of their own.
     """
 
     def __init__(
@@ -28,13 +30,14 @@ class LadderSandbox:
         environment: Mapping[str, str],
         *,
         protected: Sequence[Path] = (),
+        limits: SandboxLimits = DEFAULT_LIMITS,
         rungs: Sequence[Rung] | None = None,
     ) -> None:
         self.unavailable: str | None = None
         search_path = environment.get("PATH", "")
         self._tmpdir = environment.get("TMPDIR", "")
         self._own = (*own_paths(), *protected)
-        self._rungs = platform_rungs(search_path) if rungs is None else rungs
+        self._rungs = platform_rungs(search_path, limits) if rungs is None else rungs
         self._rung: Rung | None = None
         self._roots: dict[SandboxPolicy, Roots] = {}
         self._placeholders = Placeholders()

@@ -1,5 +1,7 @@
 """Hold this process to some folders with Landlock, which needs no privileges and nothing installed.
 
+Everything can be read but devices: a terminal gives whoever reads it what is typed into it.
+
 Landlock only ever grants: what lies in a granted folder can not be taken out again. It does not know of
 modes, owners, times and extended attributes. https://docs.kernel.org/userspace-api/landlock.html
 """
@@ -13,12 +15,12 @@ _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _VERSION_FLAG = 1
 _PATH_BENEATH = 1
 
-_WRITE_FILE, _TRUNCATE, _IOCTL_DEV = 1 << 1, 1 << 14, 1 << 15
+_WRITE_FILE, _READ_FILE, _TRUNCATE, _IOCTL_DEV = 1 << 1, 1 << 2, 1 << 14, 1 << 15
 _REFER = 1 << 13
 _MAKE_CHAR, _MAKE_BLOCK = 1 << 6, 1 << 11
 # Removing, and making of every kind.
 _CHANGE_FOLDER = sum(1 << bit for bit in (4, 5, 6, 7, 8, 9, 10, 11, 12))
-_OF_FILES = _WRITE_FILE | _TRUNCATE | _IOCTL_DEV
+_OF_FILES = _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
 
 _BIND_TCP, _CONNECT_TCP = 1, 2
 _SCOPE_ABSTRACT_SOCKETS, _SCOPE_SIGNALS = 1, 2
@@ -27,7 +29,7 @@ _SCOPE_ABSTRACT_SOCKETS, _SCOPE_SIGNALS = 1, 2
 _REFER_SINCE, TRUNCATE_SINCE, _NETWORK_SINCE, _IOCTL_SINCE, _SCOPES_SINCE = 2, 3, 4, 5, 6
 
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
-"""Those of /dev that every command may write to."""
+"""Those of /dev that every command may read and write."""
 
 
 def version() -> int:
@@ -38,27 +40,32 @@ def version() -> int:
         return 0
 
 
-def restrict_writes(
-    writable: list[str], protected: list[str], *, whole: list[str], offline: bool
-) -> None:
+def restrict(writable: list[str], protected: list[str], *, whole: list[str], offline: bool) -> None:
     """Let nothing be written but the devices and what is in `writable` and `whole`, by every child too.
 
     A folder with something protected in it is given in parts: what is in it now and is not protected.
-    New entries can then not be made in the folder itself.
+    New entries can then not be made in the folder itself. Of devices, no others can be read; the terminal
+    that we were started in can. What comes to be in `/` itself later can not be read.
 
     Raises:
         OSError: the kernel has no Landlock, or does not let us.
     """
     abi = version()
-    handled = _WRITE_FILE | _CHANGE_FOLDER
+    handled = _WRITE_FILE | _READ_FILE | _CHANGE_FOLDER
     handled |= _REFER if abi >= _REFER_SINCE else 0
     handled |= _TRUNCATE if abi >= TRUNCATE_SINCE else 0
     handled |= _IOCTL_DEV if abi >= _IOCTL_SINCE else 0
     ruleset = _ruleset(abi, handled, offline=offline)
     for name in DEVICES:
         _grant(ruleset, f"/dev/{name}", handled & _OF_FILES)
+    for descriptor in range(3):
+        if os.isatty(descriptor):
+            _add_rule(ruleset, descriptor, handled & _OF_FILES)
+    names = os.listdir("/")  # noqa: PTH208 - pathlib would cost 5 ms
+    for path in (*(f"/{name}" for name in names if name != "dev"), "/dev/shm"):
+        _grant(ruleset, path, _READ_FILE)
     # No device files: root could make one of the disk.
-    rights = handled & ~(_MAKE_CHAR | _MAKE_BLOCK | _IOCTL_DEV)
+    rights = handled & ~(_READ_FILE | _MAKE_CHAR | _MAKE_BLOCK | _IOCTL_DEV)
     parts = [part for folder in writable for part in _parts(folder, protected)]
     for path in (*parts, *whole):
         _grant(ruleset, path, rights)
@@ -107,11 +114,13 @@ def _grant(ruleset: int, path: str, rights: int) -> None:
     except OSError:
         # Gone meanwhile, or a link, whose target is granted under its own name or not at all.
         return
-    mode = os.fstat(descriptor).st_mode
-    if not stat.S_ISDIR(mode):
-        rights &= _OF_FILES
-    rule = rights.to_bytes(8, "little") + descriptor.to_bytes(4, "little")
     try:
-        kernel.system_call(_ADD_RULE, ruleset, _PATH_BENEATH, rule, 0)
+        is_folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
+        _add_rule(ruleset, descriptor, rights if is_folder else rights & _OF_FILES)
     finally:
         os.close(descriptor)
+
+
+def _add_rule(ruleset: int, descriptor: int, rights: int) -> None:
+    rule = rights.to_bytes(8, "little") + descriptor.to_bytes(4, "little")
+    kernel.system_call(_ADD_RULE, ruleset, _PATH_BENEATH, rule, 0)

@@ -3,10 +3,11 @@
     python -I -S -c '…; from codex_py.sandbox.launcher import main; …' RUNG [OPTION]... -- COMMAND...
 
 `RUNG` is `namespaces`, `views` (the same without a namespace of processes), `landlock` or `supervised`, which
-is Landlock with our help; the options are `offline`, `filter=HEX`, `alive=PATH` (a pipe that is held open while
-anything of the command lives), `write=PATH` (outermost first), `protect=PATH`, for the views `link=PATH`,
-which is to stay the link that it is, and for Landlock `whole=PATH`, writable with all that is in it. Anything that fails ends it with a line on standard error and `FAILED`: a
-command never runs with less than it was to be held by.
+is Landlock with our help; the options are `offline`, `filter=HEX`, `processes=N`, `files=N` (of each process),
+`memory=N` (bytes of data of each process), `alive=PATH` (a pipe that is held open while anything of the command
+lives), `write=PATH` (outermost first), `protect=PATH`, for the views `link=PATH`, which is to stay the link that
+it is, and for Landlock `whole=PATH`, writable with all that is in it. Anything that fails ends it with a line on
+standard error and `FAILED`: a command never runs with less than it was to be held by.
 
 A program, rather than a thread of the agent that restricts itself: namespaces need a process without
 threads, a mistake in here can not lock the agent up, and nothing runs between fork and exec of the agent,
@@ -18,7 +19,7 @@ import os
 import sys
 
 from codex_py.sandbox import kernel, landlock, namespaces
-from codex_py.sandbox.keeper import drop_output, end_children, exit_code, run_kept
+from codex_py.sandbox.keeper import drop_output, exit_code, run_kept
 
 TYPE_CHECKING = False  # as in `typing`, which would cost 5 ms
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ _NOT_EXECUTABLE, _NOT_FOUND = 126, 127
 
 _SIGHUP, _SIGINT, _SIGQUIT, _SIGKILL, _SIGPIPE, _SIGTERM, _SIGXFSZ = 1, 2, 3, 9, 13, 15, 25
 _ASKING_TO_END = (_SIGHUP, _SIGINT, _SIGQUIT, _SIGTERM)
-_DESCRIPTOR_BYTES = 4
+_LIMITS = ("processes", "files", "memory")
 
 
 class Confinement:
@@ -44,6 +45,7 @@ class Confinement:
         self.whole: list[str] = []
         self.protected: list[str] = []
         self.links: list[str] = []
+        self.limits: dict[str, int] = {}
         for word in words[1:end]:
             name, _, value = word.partition("=")
             if name == "filter":
@@ -58,7 +60,14 @@ class Confinement:
                 self.protected.append(value)
             elif name == "link":
                 self.links.append(value)
+            elif name in _LIMITS:
+                self.limits[name] = int(value)
         self.command = words[end + 1 :]
+
+    @property
+    def has_own_users(self) -> bool:
+        """Whether it is in a user namespace of its own, in which the kernel counts its processes alone."""
+        return self.rung in {"namespaces", "views"} and os.geteuid() != 0
 
 
 def main(words: list[str]) -> "NoReturn":
@@ -88,6 +97,9 @@ def _start_namespaces(confinement: Confinement, ours: list[int], report: int) ->
     first = os.fork()
     if not first:
         kernel.prctl(kernel.PR_SET_PDEATHSIG, _SIGKILL)
+        if os.geteuid() == 0 and "processes" in confinement.limits:
+            # The usual limit, which follows below, does not hold root.
+            namespaces.limit_processes(confinement.limits["processes"])
         _restrict_view(confinement)
         # Nobody in there is to read our memory or our descriptors.
         kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
@@ -128,7 +140,7 @@ def _restrict_view(confinement: Confinement) -> None:
 
 
 def _restrict_with_landlock(confinement: Confinement) -> None:
-    landlock.restrict_writes(
+    landlock.restrict(
         confinement.writable,
         confinement.protected,
         whole=confinement.whole,
@@ -142,46 +154,25 @@ def _ignore_signals() -> list[int]:
 
 
 def _run_supervised(confinement: Confinement, ours: list[int]) -> "NoReturn":
-    # 2 ms that the other ways can do without. Of `socket` and `select`, the cores are enough.
-    import _socket  # noqa: PLC0415
-    import select  # noqa: PLC0415
+    # 2 ms that the other ways can do without.
+    from codex_py.sandbox.supervised import Supervised  # noqa: PLC0415
 
-    from codex_py.sandbox.calls import Asked  # noqa: PLC0415
-    from codex_py.sandbox.places import Places  # noqa: PLC0415
-    from codex_py.sandbox.supervisor import Supervisor  # noqa: PLC0415
+    def restrict() -> None:
+        # Who can not write elsewhere either; and who is confined further may not look into it.
+        landlock.restrict([], [], whole=[*confinement.writable, *confinement.whole], offline=False)
 
-    # We can not write elsewhere either; and who is confined further may not look into us.
-    landlock.restrict_writes(
-        [], [], whole=[*confinement.writable, *confinement.whole], offline=False
-    )
-    kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
-    here, there = _socket.socketpair()
-
-    def set_filter(program: bytes) -> None:
-        asked = kernel.set_filter_that_asks(program).to_bytes(_DESCRIPTOR_BYTES, "little")
-        there.sendmsg([b"x"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, asked)])
-
-    command = os.fork()
-    if not command:
-        kernel.prctl(kernel.PR_SET_PDEATHSIG, _SIGKILL)
+    def command(set_filter: "Callable[[bytes], None]") -> "NoReturn":
         _restrict_with_landlock(confinement)
         _become_command(confinement, ours, set_filter=set_filter)
-    there.close()
-    kernel.drop_capabilities()
-    ended = os.pidfd_open(command)
-    received = here.recvmsg(1, _socket.CMSG_SPACE(_DESCRIPTOR_BYTES))[1]
-    if received:
-        asked = Asked(int.from_bytes(received[0][2], "little"))
-        supervisor = Supervisor(asked, Places(asked, confinement.writable, confinement.protected))
-        waiting = select.poll()
-        waiting.register(ended, select.POLLIN)
-        waiting.register(asked.descriptor, select.POLLIN)
-        while (ended, select.POLLIN) not in (events := waiting.poll()):
-            if (asked.descriptor, select.POLLIN) in events:
-                supervisor.answer_one()
-    code = exit_code(os.waitpid(command, 0)[1])
-    end_children()
-    os._exit(code)
+
+    supervised = Supervised(
+        command,
+        writable=confinement.writable,
+        protected=confinement.protected,
+        restrict=restrict,
+        max_processes=confinement.limits.get("processes"),
+    )
+    run_kept(confinement.alive, lambda _report: supervised.start(), supervised.wait)
 
 
 def _wait_as_first_process(command: int, report: int) -> "NoReturn":
@@ -204,6 +195,13 @@ def _become_command(
     set_filter: "Callable[[bytes], None]" = kernel.set_filter,
 ) -> "NoReturn":
     kernel.drop_capabilities()
+    limits = confinement.limits
+    if confinement.has_own_users and "processes" in limits:
+        kernel.limit(kernel.RLIMIT_NPROC, limits["processes"])
+    if "files" in limits:
+        kernel.limit(kernel.RLIMIT_NOFILE, limits["files"])
+    if "memory" in limits:
+        kernel.limit(kernel.RLIMIT_DATA, limits["memory"])
     # Those that Python ignores itself, and those that we do.
     for number in (_SIGPIPE, _SIGXFSZ, *default_signals):
         kernel.set_signal(number, kernel.SIG_DFL)
@@ -211,7 +209,8 @@ def _become_command(
     os.closerange(3, 1 << 20)
     command = confinement.command
     try:
-        os.execvp(command[0], command)
+        # The memory of our own environment may be wiped.
+        os.execvpe(command[0], command, os.environ)
     except ValueError:
         _say("cannot run '': there is no program without a name")
         os._exit(_NOT_FOUND)

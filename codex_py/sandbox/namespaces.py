@@ -26,6 +26,10 @@ _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 _LINKS = (("fd", "/proc/self/fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2"))
 
 
+_RESERVED_PROCESS_IDS = 300
+_PROCESS_IDS_SINCE = (6, 14)
+
+
 def begin_processes() -> None:
     """Make the next child the first of a namespace of processes. This process stays where it is.
 
@@ -60,6 +64,16 @@ def _unshare(flags: int) -> None:
         ("gid_map", f"{group} {group} 1"),
     ):
         _write(f"/proc/self/{name}", text)
+
+
+def limit_processes(most: int) -> None:
+    """Bound the ids of this namespace of processes, threads included, to `most`; the lowest 300 do not count.
+
+    Does nothing before Linux 6.14, where the bound is that of the whole machine.
+    """
+    major, minor = os.uname().release.split(".")[:2]
+    if (int(major), int("".join(c for c in minor if c.isdigit()))) >= _PROCESS_IDS_SINCE:
+        _write("/proc/sys/kernel/pid_max", str(most + _RESERVED_PROCESS_IDS))
 
 
 def restrict_writes(

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Protocol
 
 import codex_py
+from codex_py.protocol.limits import DEFAULT_LIMITS, SandboxLimits
 from codex_py.sandbox import landlock, seatbelt
 from codex_py.sandbox.bubblewrap import bwrap_command, find_bwrap
 from codex_py.sandbox.layout import Layout, Roots, absent_names
 from codex_py.sandbox.seccomp import filter_program
+from codex_py.sandbox.ulimit import limited
 
 _PROBE_TIMEOUT_S = 10.0
 # A package with our path and without our `__init__`: the `typing` that this imports would cost 5 ms.
@@ -44,9 +46,10 @@ class Rung(Protocol):
 class Launched:
     """Held by our own launcher."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, limits: SandboxLimits) -> None:
         """`name`: see `launcher`."""
         self.name = name
+        self._limits = limits
 
     def command(
         self,
@@ -69,6 +72,9 @@ class Launched:
             return None
         words = [os.path.realpath(sys.executable), "-I", "-S", "-c", _START, str(_PACKAGE)]
         words += [self.name, f"filter={program.hex()}", f"alive={alive}"]
+        words += [f"processes={self._limits.max_processes}", f"files={self._limits.max_open_files}"]
+        if self._limits.max_memory_mb is not None:
+            words.append(f"memory={self._limits.max_memory_mb << 20}")
         if view.offline:
             words.append("offline")
         for path in view.writable:
@@ -88,8 +94,9 @@ class Launched:
 class Bubblewrap:
     name = "bwrap"
 
-    def __init__(self, search_path: str) -> None:
+    def __init__(self, search_path: str, limits: SandboxLimits) -> None:
         self._search_path = search_path
+        self._limits = limits
         self._user_namespace = os.geteuid() != 0
         self._filters: dict[bool, int] = {}
 
@@ -106,7 +113,7 @@ class Bubblewrap:
             weakref.finalize(self, os.close, descriptor)
         return bwrap_command(
             bwrap,
-            argv,
+            limited(argv, self._limits, processes=self._user_namespace),
             view,
             cwd,
             filter_file=f"/proc/{os.getpid()}/fd/{self._filters[view.offline]}",
@@ -118,6 +125,9 @@ class Bubblewrap:
 class Seatbelt:
     name = "seatbelt"
 
+    def __init__(self, limits: SandboxLimits) -> None:
+        self._limits = limits
+
     def command(
         self,
         argv: Sequence[str],
@@ -128,22 +138,22 @@ class Seatbelt:
     ) -> list[str] | None:
         if not os.access(seatbelt.SANDBOX_EXEC, os.X_OK):
             return None
-        return seatbelt.seatbelt_command(argv, view, roots)
+        return seatbelt.seatbelt_command(limited(argv, self._limits, processes=False), view, roots)
 
 
-def platform_rungs(search_path: str) -> list[Rung]:
+def platform_rungs(search_path: str, limits: SandboxLimits = DEFAULT_LIMITS) -> list[Rung]:
     """All there are for this platform, whether they work here or not. `search_path`: a `$PATH`."""
     match sys.platform:
         case "linux":
             return [
-                Launched("namespaces"),
-                Bubblewrap(search_path),
-                Launched("views"),
-                Launched("supervised"),
-                Launched("landlock"),
+                Launched("namespaces", limits),
+                Bubblewrap(search_path, limits),
+                Launched("views", limits),
+                Launched("supervised", limits),
+                Launched("landlock", limits),
             ]
         case "darwin":
-            return [Seatbelt()]
+            return [Seatbelt(limits)]
         case _:
             return []
 

@@ -59,9 +59,10 @@ ASKED_ABOUT: Final = (
     ),
     *("link", "linkat", "symlink", "symlinkat", "mknod", "mknodat"),
     *("chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "lchown", "fchownat"),
-    *("utime", "utimes", "futimesat", "utimensat"),
+    *("utime", "utimes", "futimesat", "utimensat", "fork", "vfork"),
 )
-"""What changes an entry of a folder, or an attribute of a file; and opening for writing."""
+"""What changes an entry of a folder, or an attribute of a file, or starts a process; and so do, depending on
+their arguments, `clone` and opening for writing."""
 _EXTENDED_ATTRIBUTES: Final = (
     *("setxattr", "lsetxattr", "fsetxattr", "setxattrat", "file_setattr"),
     *("removexattr", "lremovexattr", "fremovexattr", "removexattrat"),
@@ -207,6 +208,13 @@ def _ask() -> Iterator[_Rule]:
             _ASKED,
             _ALLOWED,
         )
+    yield (
+        "clone",
+        _argument(0),
+        _Instruction(_ANY_BIT, _NEW_NAMESPACES, if_false=1),
+        _REFUSED,
+        _ASKED,
+    )
     # As for `clone3`; who is told that it is missing uses `openat`.
     yield "openat2", _MISSING
     for name in _EXTENDED_ATTRIBUTES:

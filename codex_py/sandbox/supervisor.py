@@ -15,7 +15,8 @@ import stat
 
 from codex_py.sandbox import kernel
 from codex_py.sandbox.calls import HERE, Asked, Call
-from codex_py.sandbox.places import Entry, Places, signed
+from codex_py.sandbox.places import Entry, Places
+from codex_py.sandbox.process_count import ProcessCount
 from codex_py.sandbox.system_calls import NUMBERS
 
 TYPE_CHECKING = False  # as in `typing`, which would cost 5 ms
@@ -32,14 +33,15 @@ _NUMBERS = NUMBERS[os.uname().machine]
 
 
 class Supervisor:
-    """Answers the calls of a command and of all that it starts."""
+    """Answers the calls of a command and of all that it starts. `count`: how many it may start; None for any."""
 
-    def __init__(self, asked: Asked, places: Places) -> None:
+    def __init__(self, asked: Asked, places: Places, count: ProcessCount | None) -> None:
         self._asked = asked
         self._places = places
+        self._count = count
 
     def answer_one(self) -> None:
-        """Wait for the next call, and answer it."""
+        """Wait for the next call, and answer it. Whatever goes wrong with one is an error of that one."""
         call = self._asked.next()
         if call is None:
             return
@@ -52,6 +54,15 @@ class Supervisor:
                 self._asked.succeed(call)
         except OSError as error:
             self._asked.fail(call, error.errno or errno.EPERM)
+        except (OverflowError, ValueError):
+            # An argument that no such call can have.
+            self._asked.fail(call, errno.EINVAL)
+        except (MemoryError, RuntimeError):
+            # RuntimeError: no more threads.
+            self._asked.fail(call, errno.EAGAIN)
+        except Exception:  # noqa: BLE001
+            # A mistake of ours. The other calls, of other processes, still need their answers.
+            self._asked.fail(call, errno.EPERM)
         finally:
             self._places.let_go()
 
@@ -73,8 +84,12 @@ class Supervisor:
         if kind == stat.S_IFIFO:
             # Its other end may be long in coming, and until then others are answered.
             entry = Entry(os.dup(entry.folder), entry.path)
+            try:
+                _thread.start_new_thread(self._open_pipe, (call, entry, flags))
+            except RuntimeError:
+                os.close(entry.folder)
+                raise
             call.is_taken = True
-            _thread.start_new_thread(self._open_pipe, (call, entry, flags))
             return True
         if flags & os.O_CREAT:
             os.umask(call.umask())
@@ -161,7 +176,7 @@ class Supervisor:
         self, call: Call, folder: int, path: int, user: int, group: int, flags: int
     ) -> bool:
         file = self._places.file(call, folder, path, flags)
-        os.chown(file, signed(user), signed(group))
+        os.chown(file, _id(user), _id(group))
         return True
 
     def set_times(
@@ -184,6 +199,17 @@ class Supervisor:
             data = b"".join(number.to_bytes(8, "little") for number in numbers)
         kernel.system_call(_NUMBERS["utimensat"], HERE, os.fsencode(file), data, 0)
         return True
+
+    def start_process(self, _call: Call) -> bool:
+        if self._count is not None and not self._count.may_grow():
+            raise OSError(errno.EAGAIN, "too many processes")
+        return False
+
+
+def _id(word: int) -> int:
+    """A register, as a call reads it that takes a user or a group: -1 leaves it as it is."""
+    word &= 0xFFFFFFFF
+    return -1 if word == 0xFFFFFFFF else word
 
 
 def _kind(entry: Entry) -> int | None:
@@ -227,5 +253,8 @@ CALLS: "dict[str, tuple[Callable[..., bool], tuple[int, ...]]]" = {
     "utimes": (Supervisor.set_times, (_CWD, 0, 1, _NONE, _MICRO)),
     "futimesat": (Supervisor.set_times, (0, 1, 2, _NONE, _MICRO)),
     "utimensat": (Supervisor.set_times, (0, 1, 2, 3, _NANO)),
+    "clone": (Supervisor.start_process, ()),
+    "fork": (Supervisor.start_process, ()),
+    "vfork": (Supervisor.start_process, ()),
 }
 """What does a call, and with which of its arguments; from `_CWD` on, those that it does not have."""

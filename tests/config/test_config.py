@@ -7,6 +7,7 @@ from codex_py.config.environment import ShellEnvironmentPolicy
 from codex_py.config.project_trust import Unknown
 from codex_py.errors import ConfigError
 from codex_py.protocol.approval import ApprovalPolicy, GranularPolicy, SandboxPolicy
+from codex_py.protocol.limits import SandboxLimits
 from tests.config.conftest import Place
 
 
@@ -42,6 +43,7 @@ def test_without_any_file_everything_has_its_default(place: Place):
         approval_policy=None,
         sandbox_mode=None,
         sandbox_workspace_write=SandboxWorkspaceWrite(),
+        sandbox_limits=SandboxLimits(),
         shell_environment=ShellEnvironmentPolicy(),
         allow_login_shell=True,
         tool_output_token_limit=None,
@@ -103,6 +105,15 @@ def test_workspace_write_takes_its_settings_and_added_folders(place: Place):
         exclude_slash_tmp=True,
         exclude_tmpdir_env_var=True,
     )
+
+
+def test_limits_of_commands_are_configured_and_are_more_than_nothing(place: Place):
+    place.user("[sandbox_limits]\nmax_processes = 100\nmax_memory_mb = 512\n")
+    assert place.load().sandbox_limits == SandboxLimits(max_processes=100, max_memory_mb=512)
+    with pytest.raises(ConfigError, match="max_open_files must be more than 0"):
+        place.load(overrides=["sandbox_limits.max_open_files=0"])
+    with pytest.raises(ConfigError, match="max_processes` must be an integer of 0 or more"):
+        place.load(overrides=["sandbox_limits.max_processes=-1"])
 
 
 def test_full_access_includes_the_network(place: Place):

@@ -355,6 +355,57 @@ def test_a_command_has_a_terminal_where_it_wants_one(rung: Rung, tmp_path: Path)
         assert (code, output.split()) == (5, ["there", "^Ccaught"])
 
 
+def test_other_terminals_are_not_read(rung: Rung, tmp_path: Path) -> None:
+    master, slave = os.openpty()
+    try:
+        os.write(master, b"password\n")
+        script = f"cat {os.ttyname(slave)}"
+        code, output = sh(rung, script, workspace(tmp_path), tmp_path)
+    finally:
+        os.close(slave)
+        os.close(master)
+    assert code != 0
+    assert "password" not in output
+
+
+def test_a_command_opens_its_own_terminal_by_every_name(rung: Rung, tmp_path: Path) -> None:
+    async def run() -> tuple[int | None, str]:
+        sessions = ProcessSessions()
+        sandbox = LadderSandbox(dict(os.environ), rungs=[rung])
+        script = (
+            "echo one >/dev/stderr && echo two >/dev/stdout && echo three | tee /dev/stderr >/dev/null"
+            " && read line </dev/stdin && echo $line >/dev/tty"
+        )
+        argv = sandbox.command(["/bin/bash", "-c", script], SandboxPolicy(), tmp_path)
+        process = sessions.spawn(list(argv), cwd=tmp_path, environment=dict(os.environ), tty=True)
+        process.write(b"typed\n")
+        async with asyncio.timeout(20):
+            await process.finished.wait()
+        output = process.all_output().text()
+        await sessions.aclose()
+        sandbox.release()
+        return process.exit_code, output
+
+    code, output = asyncio.run(run())
+    # What is typed comes back as an echo too, sooner or later.
+    assert (code, [word for word in output.split() if word != "typed"]) == (
+        0,
+        ["one", "two", "three"],
+    )
+    assert output.split().count("typed") == 2
+
+
+def test_files_and_devices_are_read_as_before(rung: Rung, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("text\n", encoding="ascii")
+    script = (
+        "cat file /proc/self/comm && echo in | cat /dev/stdin && head -c 1 /dev/zero | wc -c"
+        " && cat /etc/passwd /sys/kernel/mm/transparent_hugepage/enabled >/dev/null && exec 5<file && cat /dev/fd/5"
+        " && cat <(echo sub) && ls /dev >/dev/null && python3 --version >/dev/null"
+    )
+    code, output = sh(rung, script, workspace(tmp_path), tmp_path)
+    assert (code, output) == (0, "text\ncat\nin\n1\ntext\nsub\n")
+
+
 def test_nothing_is_left_when_the_group_is_killed(rung: Rung, tmp_path: Path) -> None:
     async def run(line: Lifeline) -> int | None:
         sessions = ProcessSessions()

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -9,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from codex_py.protocol.approval import SandboxPolicy
+from codex_py.sandbox.ladder import LadderSandbox
 from codex_py.sandbox.seccomp import ASKED_ABOUT
 from codex_py.sandbox.supervisor import CALLS
 from codex_py.sandbox.system_calls import NUMBERS
 from tests.sandbox.rungs import RUNGS, run_in, workspace
+from tests.support.lifeline import Lifeline
 
 SUPERVISED = [rung for rung in RUNGS if rung.name == "supervised"]
 PYTHON = os.path.realpath(sys.executable)
@@ -225,6 +228,80 @@ def test_what_is_left_behind_ends_with_the_command(tmp_path: Path) -> None:
         os.kill(pid, 0)
 
 
+def test_a_call_with_arguments_that_make_no_sense_fails_alone(repository: Path) -> None:
+    code = """
+import ctypes, errno, os
+libc = ctypes.CDLL(None, use_errno=True)
+os.mkfifo("pipe")
+long, size, bad = 1 << 63, 0xFFFFFFFFFFFFFFFF, 8
+numbers = {"chown": 92, "mkdir": 83, "open": 2, "utimensat": 280, "mknod": 133, "fchmodat": 268}
+if os.uname().machine != "x86_64":
+    numbers = {"utimensat": 88, "fchmodat": 53}
+for number in numbers.values():
+    for words in (
+        (b"src", 0x80000000, 0), (b"src", 0xFFFFFFFE, 0x80000001), (b"src", size, size), (-1, b"src", size, size),
+        (-100, b"src", bad, long), (bad, bad, bad, bad), (b"\\xff\\xfe", long, long), (long, long, long, long),
+        (-100, b"src", b"\\xff" * 32, 0),
+    ):
+        libc.syscall(number, *(ctypes.c_long(w) if isinstance(w, int) else w for w in words))
+os.mkdir("still answered")
+print("done")
+"""
+    assert python(code, repository) == (0, "done\n")
+
+
+def test_an_owner_may_have_any_number(repository: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root gives files away")
+    code = "import os; os.chown('src/code.py', 0x80000000, 0xFFFFFFFE)"
+    status, output = python(code, repository)
+    owner = (repository / "src/code.py").stat()
+    # Without its capabilities, root may not.
+    assert (status, "PermissionError" in output, owner.st_uid) == (1, True, 0)
+
+
+def test_pipes_that_nobody_opens_do_not_use_up_the_supervisor(repository: Path) -> None:
+    code = """
+import os, threading
+os.mkfifo("pipe")
+def open_pipe():
+    try:
+        os.close(os.open("pipe", os.O_WRONLY))
+    except OSError:
+        pass
+threads = [threading.Thread(target=open_pipe, daemon=True) for _ in range(300)]
+for thread in threads:
+    thread.start()
+os.mkdir("still answered")
+print("done", flush=True)
+os._exit(0)
+"""
+    assert python(code, repository) == (0, "done\n")
+
+
+@pytest.mark.parametrize("victim", ["agent", "group"])
+def test_nothing_survives_a_killed_agent_or_group(repository: Path, victim: str) -> None:
+    with Lifeline(repository) as line:
+        sandbox = LadderSandbox(dict(os.environ), rungs=SUPERVISED)
+        script = f"{line.hold} env -i setsid sh -c 'echo up >&9; sleep 60 & sleep 60' & sleep 60"
+        argv = sandbox.command(["/bin/bash", "-c", script], workspace(repository), repository)
+        starting = "import subprocess, sys; subprocess.run(sys.argv[1:], start_new_session=True)"
+        agent = subprocess.Popen(
+            [sys.executable, "-c", starting, *argv], cwd=repository, stdin=subprocess.DEVNULL
+        )
+        line.wait_until_up(2)
+        if victim == "agent":
+            agent.kill()
+        else:
+            (child,) = (
+                Path(f"/proc/{agent.pid}/task/{agent.pid}/children").read_text("ascii").split()
+            )
+            os.killpg(int(child), signal.SIGKILL)
+        line.wait_until_dead()
+        agent.wait()
+        sandbox.release()
+
+
 def test_many_processes_and_threads_are_answered(repository: Path) -> None:
     code = """
 import os
@@ -257,5 +334,5 @@ def test_a_package_is_built_beside_git(repository: Path) -> None:
 
 
 def test_what_is_asked_about_is_what_is_answered() -> None:
-    assert set(CALLS) == {*ASKED_ABOUT, "open", "openat"}
+    assert set(CALLS) == {*ASKED_ABOUT, "open", "openat", "clone"}
     assert set(CALLS) <= set(NUMBERS["x86_64"])
