@@ -18,6 +18,7 @@ from codex_py.protocol.events import (
     ThreadItem,
     TodoEntry,
     TodoList,
+    TurnTime,
     UserMessage,
     WebSearch,
 )
@@ -28,6 +29,8 @@ from codex_py.protocol.tools import read_coded_text
 _COMMANDS: Final = {"exec_command", "shell", "shell_command", "container.exec", "local_shell"}
 _PATCHES: Final = {"apply_patch", "applypatch"}
 _EXIT_CODE: Final = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d+)$", re.MULTILINE)
+_WALL_TIME: Final = re.compile(r"^Wall time: (\d{1,9}(?:\.\d{1,9})?) seconds$", re.MULTILINE)
+_IN_BACKGROUND: Final = re.compile(r"^Process running with session ID (\d+)$", re.MULTILINE)
 _OUTPUT: Final = re.compile(r"^Output:\n", re.MULTILINE)
 _SERVER_TOOLS: Final = {
     *("view_image", "list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource"),
@@ -52,6 +55,10 @@ def thread_items(items: Iterable[EncodedItem]) -> list[ThreadItem]:
 class _Transcript:
     def __init__(self, items: Sequence[dict[str, Any]], encoded: Sequence[EncodedItem]) -> None:
         self.shown: list[ThreadItem] = []
+        self._patches: list[int] = []
+        """Places in `shown` of the patches of a response."""
+        self._background: dict[str, int] = {}
+        """Places in `shown` of commands that went on in the background, by the id of their process."""
         self._outputs = _outputs(items)
         for index, item in enumerate(items):
             self._take(index, item, encoded[index])
@@ -85,6 +92,19 @@ class _Transcript:
                 arguments = {"command": item["action"]["command"], "workdir": folder}
                 self._call(index, item, "local_shell", arguments)
             case _:
+                self._fact(item)
+
+    def _fact(self, item: dict[str, Any]) -> None:
+        """What a session file has beside the items of the model."""
+        match item:
+            case {"type": "patch_applied", "diff": str(diff)}:
+                self._applied(diff)
+            case {"type": "turn_completed", "duration_ms": int(duration_ms)}:
+                self.shown.append(TurnTime(id=self._id(), duration_ms=duration_ms))
+            case {"type": "function_call_output" | "custom_tool_call_output"}:
+                # The diffs of a response stand before the outputs of its calls.
+                self._patches.clear()
+            case _:
                 pass
 
     def _user(self, item: dict[str, Any], encoded: EncodedItem) -> None:
@@ -113,6 +133,8 @@ class _Transcript:
             self._patch(str(arguments.get("input", arguments.get("patch", ""))), code, output)
         elif name == "update_plan":
             self._plan(arguments)
+        elif name == "write_stdin":
+            self._heard(str(arguments.get("session_id")), output)
         elif is_server_tool:
             self._server_call(name, arguments, code, output)
 
@@ -131,8 +153,11 @@ class _Transcript:
 
     def _command(self, words: Sequence[str], cwd: str, error_code: str | None, output: str) -> None:
         code, text = _result(output)
+        running = _IN_BACKGROUND.search(_header(output))
+        if running is not None:
+            self._background[running[1]] = len(self.shown)
         # Without a code it went on in the background, was refused, or was interrupted.
-        status = "completed" if code == 0 else "failed"
+        status = "completed" if code == 0 or running is not None else "failed"
         if error_code == "ApprovalDenied":
             status = "declined"
         self.shown.append(
@@ -143,13 +168,42 @@ class _Transcript:
                 exit_code=code,
                 status=status,
                 cwd=cwd,
+                duration_ms=_duration_ms(output) if code is not None else None,
             )
         )
+
+    def _heard(self, process: str, output: str) -> None:
+        """What a command in the background has printed since, and its exit code if it is over."""
+        code, text = _result(output)
+        place = self._background.get(process)
+        if place is None or _OUTPUT.search(output) is None:
+            return
+        item = self.shown[place]
+        assert isinstance(item, CommandExecution)
+        self.shown[place] = replace(
+            item,
+            aggregated_output=item.aggregated_output + text,
+            exit_code=code,
+            status="failed" if code else "completed",
+        )
+
+    def _applied(self, diff: str) -> None:
+        """Show the diff that was made for the patch, with line numbers, in place of the patch itself."""
+        if self._patches:
+            place = self._patches.pop(0)
+            item = self.shown[place]
+            assert isinstance(item, FileChange)
+            self.shown[place] = replace(item, diff=diff)
+        else:
+            # A command has applied it.
+            change = FileChange(id=self._id(), changes=[], status="completed", diff=diff)
+            self.shown.append(change)
 
     def _patch(self, patch: str, error_code: str | None, output: str) -> None:
         exit_code, text = _result(output)
         item = FileChange(id=self._id(), changes=named_changes(patch), diff=patch)
         if exit_code == 0:
+            self._patches.append(len(self.shown))
             self.shown.append(replace(item, status="completed"))
             return
         status = "declined" if error_code in {"ApprovalDenied", "SandboxDenied"} else "failed"
@@ -207,11 +261,22 @@ def _result(output: str) -> tuple[int | None, str]:
         )
         if isinstance(code, int):
             return code, str(data.get("output", ""))
-    end = _OUTPUT.search(output)
-    if end is None:
+    header = _header(output)
+    if not header:
         return None, output
-    code = _EXIT_CODE.search(output, 0, end.start())
-    return (int(code[1]) if code else None), output[end.end() :]
+    code = _EXIT_CODE.search(header)
+    return (int(code[1]) if code else None), output[len(header) + len("Output:\n") :]
+
+
+def _header(output: str) -> str:
+    """The lines before the text that a command printed; empty where there are none."""
+    end = _OUTPUT.search(output)
+    return "" if end is None else output[: end.start()]
+
+
+def _duration_ms(output: str) -> int | None:
+    found = _WALL_TIME.search(_header(output))
+    return None if found is None else int(float(found[1]) * 1000)
 
 
 def _arguments(text: str) -> dict[str, Any]:

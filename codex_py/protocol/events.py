@@ -137,6 +137,16 @@ class ContextCompaction:
     status: Status = "in_progress"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnTime:
+    """How long a turn took that came to its end; only in what is read back."""
+
+    type: ClassVar = "turn_time"
+    live_only: ClassVar = True
+    id: str
+    duration_ms: int
+
+
 ThreadItem: TypeAlias = (
     AgentMessage
     | ReasoningSummary
@@ -148,6 +158,7 @@ ThreadItem: TypeAlias = (
     | ErrorItem
     | UserMessage
     | ContextCompaction
+    | TurnTime
 )
 
 

@@ -27,7 +27,10 @@ class StoredSession:
     items: list[EncodedItem]
     """Every call with its output; the base prompt, `meta.base_instructions`, is not among them."""
     shown: list[EncodedItem]
-    """The items of the whole thread, also those that a compaction has taken from `items`."""
+    """The items of the whole thread, also those that a compaction has taken from `items`.
+
+    The diffs of patches and the times of turns stand between them, see `rollout.events`.
+    """
     usage: Usage
     """Of the whole thread."""
     last_usage: Usage
@@ -146,6 +149,8 @@ class _Reading:
             case "event_msg" if line.payload.get("type") == "token_count":
                 if (usages := read_token_count(line.payload)) is not None:
                     self.usage, self.last_usage = usages
+            case "event_msg" if line.payload.get("type") in {"patch_applied", "turn_completed"}:
+                self.shown.append(Entry.of(line.payload))
             case "event_msg" if line.payload.get("type") == "thread_rolled_back":
                 turns = line.payload.get("num_turns")
                 self.entries = without_last_turns(self.entries, turns)

@@ -15,6 +15,7 @@ from codex_py.protocol.events import (
     ReasoningSummary,
     TodoEntry,
     TodoList,
+    TurnTime,
     UserMessage,
     WebSearch,
 )
@@ -22,6 +23,7 @@ from codex_py.protocol.messages import EncodedItem, encode_json, input_text, mes
 from codex_py.protocol.prompts import SUMMARY_OPENING
 from tests.core.sessions import BASE, SETTINGS, context
 
+RUNNING = "Process running with session ID 7\nOutput:\n"
 PATCH = "*** Begin Patch\n*** Update File: b\n-x\n+y\n*** Add File: a\n+a\n*** End Patch"
 
 
@@ -83,6 +85,7 @@ def test_a_history_is_shown_as_it_was_seen() -> None:
             exit_code=3,
             status="failed",
             cwd="sub",
+            duration_ms=100,
         ),
         FileChange(
             id="history_4",
@@ -202,7 +205,37 @@ def test_what_a_command_came_to_is_read_from_its_output(
         (shown,) = thread_items(call(name, arguments, output))
         assert isinstance(shown, CommandExecution)
         assert (shown.exit_code, shown.aggregated_output) == (code, text)
-        assert shown.status == ("completed" if code == 0 else "failed")
+        goes_on = output.startswith("Process running")
+        assert shown.status == ("completed" if code == 0 or goes_on else "failed")
+
+
+def test_a_command_in_the_background_is_shown_with_its_end() -> None:
+    history = [
+        *call("exec_command", {"cmd": "make"}, f"{RUNNING}one\n", "a"),
+        *call("write_stdin", {"session_id": 7}, f"{RUNNING}two\n", "b"),
+        *call("write_stdin", {"session_id": 7}, "Process exited with code 2\nOutput:\nend\n", "c"),
+    ]
+    (shown,) = thread_items(history)
+    assert isinstance(shown, CommandExecution)
+    assert shown.aggregated_output == "one\ntwo\nend\n"
+    assert (shown.exit_code, shown.status) == (2, "failed")
+
+
+def test_patches_are_shown_with_the_diffs_that_were_made_for_them() -> None:
+    done = "Exit code: 0\nWall time: 0 seconds\nOutput:\nSuccess.\n"
+    patches = [
+        item("custom_tool_call", name="apply_patch", input=PATCH, call_id=call_id)
+        for call_id in ("p", "q")
+    ]
+    outputs = [
+        item("custom_tool_call_output", call_id=call_id, output=done) for call_id in ("p", "q")
+    ]
+    facts = [item("patch_applied", diff=diff) for diff in ("first", "second")]
+    history = [*patches, *facts, *outputs, *call("exec_command", {"cmd": "x"}, done)]
+    history += [item("patch_applied", diff="third"), item("turn_completed", duration_ms=1500)]
+    shown = thread_items(history)
+    assert [s.diff for s in shown if isinstance(s, FileChange)] == ["first", "second", "third"]
+    assert shown[-1] == TurnTime(id="history_4", duration_ms=1500)
 
 
 def test_what_can_not_be_read_is_left_out_or_shown_bare() -> None:

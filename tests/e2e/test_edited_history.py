@@ -152,9 +152,12 @@ def test_a_thread_that_goes_on_is_shown_from_its_beginning(place: Workplace) -> 
         ] == [
             ("user_message", "first"),
             ("agent_message", "one"),
+            ("turn_time", ""),
             ("context_compaction", ""),
+            ("turn_time", ""),
             ("user_message", "second"),
             ("agent_message", "two"),
+            ("turn_time", ""),
         ]
 
     with ScriptedServer(COMPACTED, check_prefix=False) as server:

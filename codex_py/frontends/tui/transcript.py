@@ -54,8 +54,6 @@ _THOUGHT_ROWS = 4
 """Of what the model is thinking, while it does."""
 _TAIL_ROWS = 5
 """Of the output of one running command; several at once share them."""
-_SHORT_TURN_S = 2.0
-"""It needs no line that says how long it took."""
 _REPLAYED_ITEMS = 300
 _REPLAYED_CHARACTERS = 200_000
 """Of an earlier conversation, this much is shown of its end."""
@@ -312,8 +310,8 @@ class Transcript:
             message = event.error.message
             cell = interrupted_cell(self._theme) if aborted else error_cell(message, self._theme)
             self.print(cell)
-        elif worked_s >= _SHORT_TURN_S:
-            self.print(worked_cell(int(worked_s) * 1000, self._theme))
+        elif (worked := worked_cell(int(worked_s) * 1000, self._theme)) is not None:
+            self.print(worked)
 
     def _show_unfinished(self) -> None:
         """What the end of the turn has cut off is not lost."""

@@ -17,6 +17,7 @@ from codex_py.testing import (
     ev_text_deltas,
 )
 from tests.frontends.tui.terminals import IDLE, Start
+from tests.support.program import Workplace
 from tests.support.pty_program import PtyProgram
 from tests.support.snapshots import check_snapshot
 
@@ -95,6 +96,34 @@ def test_a_resumed_conversation_is_shown_again(start: Start) -> None:
         second.wait_for(IDLE)
         shown = second.lines
         assert shown[shown.index(f"\u203a {PROMPT}") + 2] == "• It is done."
+
+
+def test_a_resumed_conversation_looks_as_it_did(start: Start, place: Workplace) -> None:
+    (place.cwd / "gone.txt").write_text("one\ntwo\n", encoding="utf-8")
+    (place.cwd / "kept.txt").write_text("".join(f"{n}\n" for n in range(50)), encoding="utf-8")
+    patch = (
+        "*** Begin Patch\n*** Delete File: gone.txt\n"
+        "*** Update File: kept.txt\n@@\n 40\n-41\n+forty-one\n*** End Patch"
+    )
+    replies = [
+        [*ev_function_call("call_1", "exec_command", {"cmd": "seq 20; exit 3"}), ev_completed()],
+        [*ev_function_call("call_2", "exec_command", {"cmd": "sleep 2"}), ev_completed()],
+        [*ev_custom_tool_call("call_3", "apply_patch", patch), ev_completed()],
+        [*ev_message("It is **done**."), ev_completed()],
+    ]
+    with ScriptedServer(replies) as server:
+        first = start(server, "-s", "danger-full-access", PROMPT, rows=50)
+        first.wait_for("Worked for")
+        first.press("c-d")
+        assert first.wait() == 0
+        second = start(server, "resume", "--last", rows=50)
+        second.wait_for("Worked for")
+        second.wait_for(IDLE)
+        second.press("c-d")
+        assert second.wait() == 0
+    assert "42" in conversation(first)
+    assert "-one" in conversation(first).replace(" ", "")
+    assert conversation(second) == conversation(first)
 
 
 def test_a_dumb_terminal_without_unicode_shows_the_same_in_ascii(start: Start) -> None:

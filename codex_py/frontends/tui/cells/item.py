@@ -11,7 +11,7 @@ from codex_py.frontends.tui.cells.activity import (
 )
 from codex_py.frontends.tui.cells.command import command_cell, running_cell
 from codex_py.frontends.tui.cells.message import reasoning_cell, user_cell
-from codex_py.frontends.tui.cells.notice import warning_cell
+from codex_py.frontends.tui.cells.notice import warning_cell, worked_cell
 from codex_py.frontends.tui.cells.patch import change_cell, changing_cell
 from codex_py.frontends.tui.theme import Theme
 from codex_py.protocol.events import (
@@ -24,6 +24,7 @@ from codex_py.protocol.events import (
     ReasoningSummary,
     ThreadItem,
     TodoList,
+    TurnTime,
     UserMessage,
     WebSearch,
 )
@@ -50,6 +51,8 @@ def item_cell(item: ThreadItem, theme: Theme) -> RenderableType | None:
             return warning_cell(item.message, theme)
         case ContextCompaction():
             return compaction_cell(item, theme)
+        case TurnTime(duration_ms=duration_ms):
+            return worked_cell(duration_ms, theme)
         case AgentMessage():
             return None
 

@@ -9,6 +9,7 @@ from codex_py.frontends.tui.plain import one_line
 from codex_py.frontends.tui.theme import Theme
 
 _HEAD, _TAIL = 40, 10
+_SHORT_TURN_MS = 2_000
 
 
 def notice_cell(text: str, theme: Theme) -> RenderableType:
@@ -43,6 +44,8 @@ def interrupted_cell(theme: Theme) -> RenderableType:
     return error_cell(text, theme)
 
 
-def worked_cell(milliseconds: int, theme: Theme) -> RenderableType:
-    """How long a turn took."""
+def worked_cell(milliseconds: int, theme: Theme) -> RenderableType | None:
+    """How long a turn took; None for a short one, which needs no line that says it."""
+    if milliseconds < _SHORT_TURN_MS:
+        return None
     return Text(f"  Worked for {took(milliseconds)}", theme.style("quiet"))
