@@ -9,6 +9,7 @@
         ├── StreamError        this attempt failed; another may succeed
         └── MalformedItem      an item of a known type lacks what its type promises
     ToolError                  the model is told; the turn goes on
+    └── CallRefused            a policy does not let the call run
 
 A mistake of ours is none of these: it is left to crash with its traceback.
 """
@@ -166,3 +167,17 @@ class ToolError(Exception):
     def __init__(self, message: str, *, code: str = "UnknownError") -> None:
         super().__init__(message)
         self.code = code
+
+
+class CallRefused(ToolError):
+    """A policy does not let the call run.
+
+    Attributes:
+        cause: why, as a clause for the user: `the sandbox is read-only`.
+        allow: the option or setting that would allow the call; None where none would.
+    """
+
+    def __init__(self, message: str, *, code: str, cause: str, allow: str | None = None) -> None:
+        super().__init__(message, code=code)
+        self.cause = cause
+        self.allow = allow

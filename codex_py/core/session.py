@@ -21,6 +21,7 @@ from codex_py.core.settings import Choices, TurnSettings
 from codex_py.core.thread_log import Recorder, ThreadLog, ThreadState
 from codex_py.core.turn import ItemHandlers, RetryBudget, Turn
 from codex_py.errors import CodexError, ModelError, TurnAborted
+from codex_py.protocol.denied import Denied
 from codex_py.protocol.events import (
     AgentMessage,
     CallDenied,
@@ -130,7 +131,7 @@ class Session:
         self._made_room = False
         self._output_schema: Any = None
         self._last_message: str | None = None
-        self._denied = False
+        self._denied = Denied()
         self._refusal: CodexError | None = None
         self.is_unfinished = False
         """The last turn did not come to its end: see `retry`."""
@@ -315,7 +316,7 @@ class Session:
         if isinstance(event, ItemCompleted) and isinstance(event.item, AgentMessage):
             self._last_message = event.item.text
         elif isinstance(event, CallDenied):
-            self._denied = True
+            self._denied = self._denied.plus(event.cause, event.allow)
         self._sink(event)
 
     def add_usage(self, usage: Usage) -> None:
@@ -373,7 +374,7 @@ class Session:
         self._retries = self._new_retries()
         self._made_room = False
         self._last_message = None
-        self._denied = False
+        self._denied = Denied()
         try:
             self.emit(TurnStarted())
             try:
@@ -391,7 +392,9 @@ class Session:
                 # A mistake of ours. Whoever reads the events still gets an end; the traceback goes on.
                 await self._fail(CodexError(f"internal error: {error!r}", code="internal"))
                 raise
-            self.emit(TurnCompleted(self._usage))
+            self.emit(
+                TurnCompleted(self._usage, denied=self._denied if self._denied.calls else None)
+            )
             return self._result()
         finally:
             self._is_running = self._takes_steering = False
@@ -421,7 +424,9 @@ class Session:
         )
 
     def _result(self, error: CodexError | None = None) -> TurnResult:
-        return TurnResult(self._last_message, self._usage, error, self._denied, self._refusal)
+        return TurnResult(
+            self._last_message, self._usage, error, self._denied.calls > 0, self._refusal
+        )
 
     async def _make_room(self) -> None:
         """Compact what is so long that little more fits."""

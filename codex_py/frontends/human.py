@@ -7,6 +7,7 @@ from codex_py import __version__
 from codex_py.frontends.streams import OutputStream
 from codex_py.frontends.terminal import Style, printable
 from codex_py.protocol.approval import SandboxPolicy
+from codex_py.protocol.denied import Denied
 from codex_py.protocol.events import (
     AgentMessage,
     CallDenied,
@@ -99,9 +100,11 @@ class HumanText:
                 self._line("turn interrupted")
             case TurnFailed(error) if error.message != self._reported:
                 self._error(error.message)
-            case TurnCompleted(usage):
+            case TurnCompleted(usage, denied=denied):
                 spent = usage.input_tokens - usage.cached_input_tokens + usage.output_tokens
                 self._line(f"{self._style.dim('tokens used')}\n{spent:,}")
+                if denied is not None:
+                    self._line(self._style.yellow(printable(denied_line(denied))))
             case _:
                 pass
 
@@ -199,6 +202,16 @@ class HumanText:
 
     def _line(self, text: str) -> None:
         self._stream.write_text(text + "\n")
+
+
+def denied_line(denied: Denied) -> str:
+    """`2 calls were refused: the sandbox is read-only. To allow them: -s workspace-write`."""
+    calls, them = (
+        ("1 call was", "it") if denied.calls == 1 else (f"{denied.calls} calls were", "them")
+    )
+    why = f": {'; '.join(denied.causes)}" if denied.causes else ""
+    remedy = f". To allow {them}: {' and '.join(denied.allow)}" if denied.allow else ""
+    return f"{calls} refused{why}{remedy}"
 
 
 def sandbox_summary(policy: SandboxPolicy, cwd: Path) -> str:

@@ -13,11 +13,11 @@ from codex_py.protocol.events import (
     Event,
     EventSink,
     FilesPatched,
-    PatchedFile,
     TurnCompleted,
     TurnFailed,
     TurnStarted,
 )
+from codex_py.protocol.patched_file import PatchedFile
 
 _MAX_KEPT = 2 * 1024 * 1024
 """Bytes of one side of a file; the diff would not show more."""

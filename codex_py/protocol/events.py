@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeAlias
 
+from codex_py.protocol.denied import Denied
+from codex_py.protocol.patched_file import PatchedFile
 from codex_py.protocol.stream import Usage
 
 Status: TypeAlias = Literal["in_progress", "completed", "failed", "declined"]
@@ -199,6 +201,7 @@ class TurnCompleted:
     diff: str | None = field(default=None, metadata={"json": "unless none"})
     """What the patches of the turn came to, git style; see `codex_py.patch.turn_diff`. None where they
     changed nothing, or nobody keeps account."""
+    denied: Denied | None = field(default=None, metadata={"json": "unless none"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,24 +288,9 @@ class CallDenied:
     tool: str
     reason: str
     """As the model is told."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PatchedFile:
-    """What a patch has made of the file of one name; a file that moves counts under both names."""
-
-    path: str
-    """Absolute."""
-    old: bytes | None
-    """None where there was no file, or, if there is an `old_mode`, one that was removed unread."""
-    new: bytes | None
-    """None where there is no file any more."""
-    old_mode: int | None
-    """File type and permission bits, as `st_mode`; None where there was no file."""
-    new_mode: int | None
-    """None where there is no file any more, and for a new one whose bits the umask decides."""
-    moved_from: str | None = None
-    """Absolute; where the contents were before."""
+    cause: str | None = None
+    """As in `CallRefused`, like `allow`; None where a user said no."""
+    allow: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,24 @@
 """Which calls of MCP tools need a yes. Source: Codex 0.169, where it is known."""
 
-from codex_py.config.mcp import ApprovalMode
+from codex_py.config.mcp import ApprovalMode, McpServerConfig
+from codex_py.errors import CallRefused
 from codex_py.mcp.tools import ServerTool
 from codex_py.protocol.approval import ApprovalPolicy, AskForApproval, GranularPolicy, SandboxPolicy
 
-NEVER_ASKS = "MCP tool call requires approval, but approval policy is never"
+_NEVER_ASKS = "MCP tool call requires approval, but approval policy is never"
+
+
+def refusal(server: str, tool: str, config: McpServerConfig) -> CallRefused:
+    """The answer to a call that needs a yes where nobody may be asked: it says how to allow it."""
+    own = tool in config.tools_approval_modes
+    key = f"tools.{tool}.approval_mode" if own else "default_tools_approval_mode"
+    allow = f'mcp_servers.{server}.{key} = "approve"'
+    return CallRefused(
+        f"{_NEVER_ASKS}; to allow it: {allow}",
+        code="ApprovalDenied",
+        cause="a tool of an MCP server needs an approval",
+        allow=allow,
+    )
 
 
 def needs_approval(

@@ -17,7 +17,7 @@ from codex_py.mcp.tools import ServerTool
 from codex_py.protocol.approval import ApprovalRequest, ReviewDecision, may_ask
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.base import ToolContext
-from codex_py.tools.mcp_approval import NEVER_ASKS, needs_approval
+from codex_py.tools.mcp_approval import needs_approval, refusal
 from codex_py.tools.mcp_item import mcp_item
 from codex_py.tools.mcp_output import call_output, is_error, item_result
 from codex_py.tools.review import approved
@@ -110,7 +110,7 @@ class McpTool:
         ):
             return
         if not may_ask(context.approval_policy, "mcp_elicitations"):
-            raise ToolError(NEVER_ASKS, code="ApprovalDenied")
+            raise refusal(self._server.name, self._tool.name, self._config)
         shown = truncate_middle(json.dumps(arguments, ensure_ascii=False), _SUMMARY_BYTES, "bytes")
         request = ApprovalRequest(
             "mcp",

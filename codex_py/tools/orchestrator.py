@@ -9,7 +9,7 @@ import signal
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from codex_py.errors import ToolError
+from codex_py.errors import CallRefused, ToolError
 from codex_py.process.process import Process
 from codex_py.protocol.approval import ApprovalPolicy, ApprovalRequest, ReviewDecision
 from codex_py.sandbox.base import NO_SANDBOX, Sandbox
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _REJECTED = "exec command rejected by user"
 _NOT_AGAIN = "the user did not let it run again outside of the sandbox"
+_ALLOWING_RULE = 'a rule with decision="allow" in $CODEX_HOME/rules'
 _AGAIN = "it failed in the sandbox; run it again outside of it?"
 
 _SANDBOX_WORDS: Final = (
@@ -105,7 +106,9 @@ class Orchestrator:
                 if isinstance(verdict, Ask):
                     await self._ask(verdict.request, call.approval, context, _REJECTED)
         if isinstance(verdict, Refuse):
-            raise ToolError(verdict.text, code="ApprovalDenied")
+            cause = "a rule forbids it" if verdict.by_rule else "it needs an approval"
+            allow = None if verdict.by_rule else _ALLOWING_RULE
+            raise CallRefused(verdict.text, code="ApprovalDenied", cause=cause, allow=allow)
         return verdict.sandboxed
 
     async def _admit_again(self, call: CommandCall, process: Process, context: ToolContext) -> None:

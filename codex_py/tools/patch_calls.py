@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from codex_py.errors import PatchError, ToolError
+from codex_py.errors import CallRefused, PatchError, ToolError
 from codex_py.patch.apply import PatchPlan, plan_patch, writable_under
 from codex_py.patch.commit import Committed
 from codex_py.patch.diff import git_diff
@@ -25,8 +25,8 @@ from codex_py.protocol.events import (
     FilesPatched,
     ItemCompleted,
     ItemStarted,
-    PatchedFile,
 )
+from codex_py.protocol.patched_file import PatchedFile
 from codex_py.protocol.tools import ToolOutput
 from codex_py.sandbox.layout import absent_names, layout, resolve_roots
 from codex_py.sandbox.rungs import own_paths
@@ -202,9 +202,12 @@ def _declined(changes: Sequence[Change], diff: str, error: ToolError, context: T
     context.emit(ItemCompleted(replace(item, status="declined")))
 
 
-def _refusal(context: ToolContext) -> ToolError:
-    read_only = context.sandbox_policy.mode == "read-only"
-    return ToolError(_READ_ONLY if read_only else _OUTSIDE, code="SandboxDenied")
+def _refusal(context: ToolContext) -> CallRefused:
+    if context.sandbox_policy.mode == "read-only":
+        text, cause, allow = _READ_ONLY, "the sandbox is read-only", "-s workspace-write"
+    else:
+        text, cause, allow = _OUTSIDE, "a patch leaves the workspace", "--add-dir FOLDER"
+    return CallRefused(text, code="SandboxDenied", cause=cause, allow=allow)
 
 
 def _plan(

@@ -59,7 +59,7 @@ def decide(
     """
     match = rules.decide(call.argv)
     if match is not None and match.decision is Decision.FORBIDDEN:
-        return Refuse(_rejected(call, match.justification or _forbidden(match)))
+        return Refuse(_rejected(call, match.justification or _forbidden(match)), by_rule=True)
     if match is not None and match.decision is Decision.ALLOW:
         return Run(sandboxed=False)
     danger = dangerous(call.argv)

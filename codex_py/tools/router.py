@@ -13,7 +13,7 @@ from typing import Any, assert_never
 
 from pydantic import BaseModel, ValidationError
 
-from codex_py.errors import ToolError
+from codex_py.errors import CallRefused, ToolError
 from codex_py.protocol.calls import failed_call
 from codex_py.protocol.events import (
     CallDenied,
@@ -100,16 +100,19 @@ class ToolRouter:
         that fails before its tool has shown an item is shown as an error item.
         """
         watched = _WatchedSink(context.emit)
+        refused: CallRefused | None = None
         try:
             tool, params = self._resolve(call)
             async with self._queue.turn(parallel=tool.parallel):
                 output = await tool.run(params, replace(context, emit=watched))
         except ToolError as error:
+            refused = error if isinstance(error, CallRefused) else None
             output = ToolOutput(str(error), success=False, error_code=error.code)
         except OSError as error:
             output = ToolOutput(str(error), success=False, error_code=_errno_name(error))
         if output.error_code in _DENIALS:
-            context.emit(CallDenied(call.tool_name, output.text))
+            why = (refused.cause, refused.allow) if refused is not None else ()
+            context.emit(CallDenied(call.tool_name, output.text, *why))
         if not watched.has_shown_item:
             return self.answer(call, output, context)
         return output_item(call, output, limit_tokens=context.output_token_limit)

@@ -44,6 +44,8 @@ class Ask:
 class Refuse:
     text: str
     """For the model."""
+    by_rule: bool = False
+    """A rule forbids it, so that no other rule can allow it."""
 
 
 Verdict: TypeAlias = Run | Ask | Refuse

@@ -16,7 +16,7 @@ from codex_py.testing import (
     ev_function_call,
     ev_message,
 )
-from tests.support.program import Workplace, run_codex_py
+from tests.support.program import Workplace, jsonl, run_codex_py
 
 DONE = [*ev_message("done"), ev_completed()]
 NO_FIT = "*** Begin Patch\n*** Update File: f\n@@\n-not there\n+new\n*** End Patch"
@@ -108,6 +108,24 @@ def test_text_mode_has_a_line_for_each(arranged: Workplace) -> None:
         "mcp: codex/view_image (completed)\n",
     ):
         assert line in err
+
+
+def test_what_was_refused_is_summed_up_with_the_option_that_allows_it(place: Workplace) -> None:
+    add = "*** Begin Patch\n*** Add File: f\n+x\n*** End Patch"
+    refused = [
+        *ev_custom_tool_call("c0", "apply_patch", add, index=0),
+        *ev_custom_tool_call("c1", "apply_patch", add, index=1),
+        ev_completed(),
+    ]
+    command = ["exec", "--skip-git-repo-check", "-s", "read-only", "go"]
+    with ScriptedServer([refused, DONE, refused, DONE]) as server:
+        place.configure(server)
+        text = run_codex_py(command, place.home, place.cwd).stderr.decode()
+        events = jsonl(run_codex_py([*command, "--json"], place.home, place.cwd).stdout)
+    assert text.endswith(
+        "\n2 calls were refused: the sandbox is read-only. To allow them: -s workspace-write\n"
+    )
+    assert events[-1]["denied"] == {"calls": 2, "allow": ["-s workspace-write"]}
 
 
 def test_a_patch_that_the_disk_does_not_take_is_shown_with_the_reason(place: Workplace) -> None:

@@ -11,6 +11,7 @@ from codex_py.frontends.human import HumanText, duration, sandbox_summary
 from codex_py.frontends.streams import OutputStream
 from codex_py.frontends.terminal import Style
 from codex_py.protocol.approval import ApprovalPolicy, SandboxPolicy
+from codex_py.protocol.denied import Denied
 from codex_py.protocol.events import (
     AgentMessage,
     CallDenied,
@@ -216,6 +217,21 @@ def test_a_denied_call_is_shown_with_the_reason() -> None:
         shown([CallDenied("apply_patch", "blocked by \x1b[1mread-only sandbox")])
         == "denied: apply_patch: blocked by ␛[1mread-only sandbox\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("denied", "line"),
+    [
+        (
+            Denied(2, ("-s workspace-write",), ("the sandbox is read-only",)),
+            "2 calls were refused: the sandbox is read-only. To allow them: -s workspace-write\n",
+        ),
+        (Denied(1, (), ("a rule forbids it",)), "1 call was refused: a rule forbids it\n"),
+        (Denied(3, ("a", "b"), ("x", "y")), "3 calls were refused: x; y. To allow them: a and b\n"),
+    ],
+)
+def test_the_last_line_sums_up_what_was_refused(denied: Denied, line: str) -> None:
+    assert shown([TurnCompleted(Usage(), denied=denied)]) == f"tokens used\n0\n{line}"
 
 
 def test_a_declined_command_is_named_and_its_reason_told_once() -> None:

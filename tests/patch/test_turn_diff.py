@@ -8,11 +8,11 @@ from codex_py.protocol.events import (
     ErrorInfo,
     Event,
     FilesPatched,
-    PatchedFile,
     TurnCompleted,
     TurnFailed,
     TurnStarted,
 )
+from codex_py.protocol.patched_file import PatchedFile
 from codex_py.protocol.stream import Usage
 from tests.patch.trees import git, tree
 

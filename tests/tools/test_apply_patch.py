@@ -30,8 +30,8 @@ from codex_py.protocol.events import (
     FilesPatched,
     ItemCompleted,
     ItemStarted,
-    PatchedFile,
 )
+from codex_py.protocol.patched_file import PatchedFile
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.apply_patch import ApplyPatch
 from codex_py.tools.base import ToolContext

@@ -138,7 +138,8 @@ def test_arguments_have_to_be_an_object(tmp_path: Path) -> None:
 
 
 def test_under_never_what_may_change_things_does_not_run(tmp_path: Path) -> None:
-    text = "MCP tool call requires approval, but approval policy is never"
+    allow = 'mcp_servers.fails.default_tools_approval_mode = "approve"'
+    text = f"MCP tool call requires approval, but approval policy is never; to allow it: {allow}"
 
     async def test(call: Call) -> None:
         assert await call("mcp__fails__echo") == ["{}"]
@@ -149,7 +150,7 @@ def test_under_never_what_may_change_things_does_not_run(tmp_path: Path) -> None
     assert events[2:] == [
         ItemStarted(item("fails", id="item_1")),
         ItemCompleted(failed),
-        CallDenied("mcp__fails__fails", text),
+        CallDenied("mcp__fails__fails", text, "a tool of an MCP server needs an approval", allow),
     ]
 
 

@@ -1,5 +1,6 @@
 """The texts for the model are those of Codex 0.169."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -133,7 +134,7 @@ def test_a_rule_decides_before_all_else(policy: ApprovalPolicy) -> None:
                 verdict(script, policy, mode=mode, escalated=escalated)
                 for script in ("git fetch", "ls; curl x", "npm publish")
             ] == [
-                FREE if script == "git fetch" else refuse(script, why)
+                FREE if script == "git fetch" else replace(refuse(script, why), by_rule=True)
                 for script, why in (
                     ("git fetch", ""),
                     ("ls; curl x", "policy forbids commands starting with `curl`"),

@@ -1,0 +1,20 @@
+"""The calls of a turn that were not let run, summed up."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Denied:
+    calls: int = 0
+    allow: tuple[str, ...] = ()
+    """The options and settings that would allow them, each once; empty where none would."""
+    causes: tuple[str, ...] = field(default=(), metadata={"json": False})
+    """Why, as clauses for the user, each once."""
+
+    def plus(self, cause: str | None, allow: str | None) -> "Denied":
+        """One more call."""
+        return Denied(self.calls + 1, _with(self.allow, allow), _with(self.causes, cause))
+
+
+def _with(values: tuple[str, ...], value: str | None) -> tuple[str, ...]:
+    return values if value is None or value in values else (*values, value)
