@@ -7,7 +7,7 @@ import codex_py
 PACKAGE = Path(codex_py.__file__).parent
 
 LAYERS = [
-    {"errors", "instructions", "ordinary_files", "programs", "protocol"},
+    {"errors", "instructions", "ordinary_files", "own_files", "programs", "protocol"},
     {"model", "patch", "process", "sandbox", "rollout", "config", "execpolicy", "mcp"},
     {"tools"},
     {"core"},
@@ -33,7 +33,7 @@ FRONTENDS_MAY_IMPORT = {
     *("app", "patching", "core", "protocol", "config", "errors", "instructions", "frontends"),
     *("mcp_login", "mcp_servers", "model_access", "turn_settings"),
     *("patch", "sandbox", "execpolicy", "rollout", "process", "programs", "mcp"),
-    "ordinary_files",
+    *("ordinary_files", "own_files"),
 }
 """Those of the last line, because they are used without a session too."""
 

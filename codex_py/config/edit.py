@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from codex_py.config.files import locked, parse_toml, read_text, replace_text
 from codex_py.errors import ConfigError
+from codex_py.own_files import make_private
 
 Edit: TypeAlias = Callable[[str], str]
 """The text of a file, changed. ConfigError where it does not know how."""
@@ -23,7 +24,7 @@ def edit_config(home: Path, change: Callable[[str, Path], str]) -> None:
         ConfigError: the file can not be read or written, or `change` raises it; it is then unchanged.
     """
     try:
-        home.mkdir(parents=True, exist_ok=True)
+        make_private(home)
         with locked(home):
             path = Path(os.path.realpath(home / "config.toml"))
             text = read_text(path) or ""

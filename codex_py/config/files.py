@@ -5,18 +5,21 @@ import re
 import tomllib
 from collections.abc import Generator
 from contextlib import contextmanager
-from fcntl import LOCK_EX, flock
 from pathlib import Path
 from typing import Any, cast
 
 from codex_py.errors import ConfigError
 from codex_py.ordinary_files import read_whole
+from codex_py.own_files import lock
 
 _MAX_DEPTH = 64
 """Tables and arrays inside each other. More than a person writes, less than Python's stack holds."""
 
 _MAX_BYTES = 4 * 1024 * 1024
 """Of one file. More than a person writes, and little enough to be parsed at once."""
+
+_LOCK_PATIENCE_S = 10.0
+"""A file is replaced in some milliseconds."""
 
 _POSITION = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)\Z", re.DOTALL)
 
@@ -54,15 +57,16 @@ def read_required_text(path: Path, key: str, *, root: Path | None = None) -> str
 
 
 @contextmanager
-def locked(folder: Path) -> Generator[None]:
+def locked(folder: Path, patience_s: float = _LOCK_PATIENCE_S) -> Generator[None]:
     """Programs that change files of the folder take turns.
 
     Raises:
+        TimeoutError: another program has had its turn for so long.
         OSError: it can not be opened.
     """
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        flock(descriptor, LOCK_EX)
+        lock(descriptor, patience_s)
         yield
     finally:
         os.close(descriptor)

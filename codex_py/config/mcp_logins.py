@@ -4,7 +4,7 @@ Each login has a folder below `$CODEX_HOME/codex-py/mcp-logins`, which programs 
 """
 
 from collections.abc import Generator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from hashlib import sha256
 from importlib import import_module
 from importlib.util import find_spec
@@ -14,8 +14,11 @@ from typing import Any
 from codex_py.config.files import locked, read_text, replace_text
 from codex_py.config.mcp import StoreKind
 from codex_py.errors import ConfigError
+from codex_py.own_files import make_private
 
 _SERVICE = "codex-py MCP login"
+_RENEWAL_PATIENCE_S = 60.0
+"""Whoever has the lock may be waiting for a server."""
 
 
 class StoredLogins:
@@ -83,7 +86,7 @@ class StoredLogins:
         with ExitStack() as stack:
             try:
                 self._make_folder()
-                stack.enter_context(locked(self._folder))
+                stack.enter_context(locked(self._folder, _RENEWAL_PATIENCE_S))
             except OSError as error:
                 raise ConfigError(f"{self._folder} can not be used: {error.strerror}") from error
             yield
@@ -93,10 +96,7 @@ class StoredLogins:
         return self._folder / "login.json"
 
     def _make_folder(self) -> None:
-        self._folder.parent.parent.mkdir(parents=True, exist_ok=True)
-        for folder in (self._folder.parent, self._folder):
-            with suppress(FileExistsError):
-                folder.mkdir(mode=0o700)
+        make_private(self._folder)
 
     def _keyring(self) -> Any:
         """The module of the package; None where it is not to be used."""

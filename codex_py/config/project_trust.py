@@ -17,6 +17,7 @@ from codex_py.config.files import locked, read_text, replace_text
 from codex_py.config.paths import exists
 from codex_py.config.trust import Trust, write_trust
 from codex_py.errors import ConfigError
+from codex_py.own_files import make_private
 
 _Digests: TypeAlias = dict[str, str]
 """By the path of a file below the root of its project."""
@@ -167,7 +168,7 @@ def _checked(value: object) -> dict[str, _Digests]:
 def _record(home: Path, root: Path, digests: _Digests) -> None:
     path = _record_file(home)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private(path.parent)
         with locked(path.parent):
             projects = _recorded(home) | {str(root): digests}
             replace_text(path, json.dumps(projects, indent=1, sort_keys=True) + "\n")

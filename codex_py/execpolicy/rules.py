@@ -12,7 +12,6 @@
 Source: the README of Codex's `execpolicy` crate, and how Codex 0.169 reads such files.
 """
 
-import fcntl
 import json
 import os
 from collections.abc import Sequence
@@ -29,6 +28,7 @@ from codex_py.execpolicy.decision import (
 )
 from codex_py.execpolicy.rule_calls import Definition, host_executable, network_rule, prefix_rule
 from codex_py.execpolicy.starlark import read_calls
+from codex_py.own_files import lock, make_private
 
 __all__ = [
     "Decision",
@@ -43,6 +43,7 @@ __all__ = [
 ]
 
 _NO_RULES = Rules()
+_LOCK_PATIENCE_S = 10.0
 
 
 def parse_rules(text: str, source: str, base: Rules = _NO_RULES) -> Rules:
@@ -123,9 +124,9 @@ def allow_prefix(rules_folder: Path, prefix: Sequence[str]) -> None:
         raise ValueError("a rule needs a word")
     words = ", ".join(json.dumps(word, ensure_ascii=False) for word in prefix)
     line = f'prefix_rule(pattern=[{words}], decision="allow")'.encode()
-    rules_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(rules_folder)
     with open(rules_folder / "default.rules", "a+b", buffering=0, opener=_private) as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        lock(file.fileno(), _LOCK_PATIENCE_S)
         file.seek(0)
         content = file.readall()
         if line in (known.rstrip(b"\r") for known in content.split(b"\n")):

@@ -13,6 +13,7 @@ of the request no header is kept and no query, of the response only what is need
 import asyncio
 import codecs
 import json
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from pathlib import Path
@@ -22,6 +23,7 @@ import httpx
 
 from codex_py.errors import ConfigError, ModelError
 from codex_py.model.tape_match import first_difference, normalised, working_directory
+from codex_py.own_files import open_emptied
 
 _VERSION: Final = 1
 _KEPT_HEADERS = ("content-type", "retry-after", "retry-after-ms")
@@ -43,14 +45,13 @@ class RecordingTransport(httpx.AsyncBaseTransport):
     def __init__(self, inner: httpx.AsyncBaseTransport, path: Path) -> None:
         """
         Raises:
-            ConfigError: the file can not be written.
+            ConfigError: the file can not be written, or is a link or somebody else's.
         """
         self._inner = inner
         self._path = path
         self._failure: OSError | None = None
         try:
-            path.touch(mode=0o600)
-            self._file = path.open("w", encoding="utf-8")
+            self._file = os.fdopen(open_emptied(path), "w", encoding="utf-8")
         except OSError as error:
             raise ConfigError(self._not_written(error)) from error
         self._write({"tape": _VERSION})

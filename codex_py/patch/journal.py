@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from codex_py.errors import PatchError
+from codex_py.own_files import lock, make_private
 from codex_py.patch.change import Entry, State, Store
 from codex_py.patch.entry_file import (
     DamagedEntry,
@@ -27,7 +28,6 @@ from codex_py.patch.entry_file import (
     stored_bytes,
 )
 from codex_py.patch.handles import Directories
-from codex_py.patch.lock import lock
 from codex_py.patch.rollback import finish, roll_back
 
 MAX_TOTAL_BYTES = 256 * 1024 * 1024
@@ -77,11 +77,15 @@ class Journal:
             PatchError: of kind `file`: another process has the lock for too long.
             OSError: the journal can not be kept.
         """
-        for folder in (self._folder.parent.parent, self._folder.parent, self._folder):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(self._folder)
         fd = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            lock(fd, time.monotonic() + patience_s)
+            try:
+                lock(fd, patience_s)
+            except TimeoutError as error:
+                raise PatchError(
+                    "Another process is writing a patch and does not come to an end", kind="file"
+                ) from error
             yield
         finally:
             os.close(fd)

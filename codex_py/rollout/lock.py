@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from codex_py.errors import SessionError
+from codex_py.own_files import make_private
 
 _FOLDER = "thread-writer-locks"
 _NO_LOCKS_HERE = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
@@ -29,7 +30,7 @@ class ThreadLock:
             OSError: the lock file can not be made.
         """
         folder = home / _FOLDER
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(folder)
         self._coordination = folder / ".coordination.lock"
         self._path = folder / f"{thread_id}.lock"
         while True:

@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from codex_py.errors import SessionError
+from codex_py.own_files import make_private
 from codex_py.protocol.messages import EncodedItem, encode_json
 from codex_py.rollout.lock import ThreadLock
 from codex_py.rollout.names import rename_thread
@@ -59,7 +60,7 @@ class RolloutWriter:
         """
         path = session_path(home, meta)
         try:
-            _make_folders(path.parent)
+            make_private(path.parent)
             lock = ThreadLock(home, meta.id)
         except OSError as error:
             raise _not_writable(path, error) from error
@@ -171,13 +172,6 @@ class RolloutWriter:
 
 def _open(path: Path, flags: int) -> int:
     return os.open(path, flags | os.O_APPEND | os.O_CLOEXEC, 0o600)
-
-
-def _make_folders(folder: Path) -> None:
-    # `Path.mkdir(mode, parents=True)` gives the mode to the last folder alone.
-    for path in reversed([folder, *folder.parents]):
-        if not path.exists():
-            path.mkdir(mode=0o700, exist_ok=True)
 
 
 def _appendable(path: Path, first_line: bytes) -> SessionMeta:

@@ -11,6 +11,10 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from codex_py.own_files import lock
+
+_LOCK_PATIENCE_S = 1.0
+"""Another agent has it for a moment. A command that keeps it is not waited for: the name is taken."""
 _OURS_S = 1_000_000_007
 """Seconds, a time that no folder of today has: everything made in it later would change that."""
 
@@ -52,7 +56,7 @@ class Placeholders:
             if not made and any(os.scandir(descriptor)):
                 return
             # Also an empty one that is not marked: another agent may be about to.
-            fcntl.flock(descriptor, fcntl.LOCK_SH)
+            lock(descriptor, _LOCK_PATIENCE_S, shared=True)
             if _is_at(descriptor, path):
                 if made:
                     os.utime(descriptor, (_OURS_S, _OURS_S))

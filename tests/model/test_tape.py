@@ -204,3 +204,14 @@ def test_a_tape_that_can_not_be_opened_is_named(tmp_path: Path) -> None:
 def test_a_tape_on_a_full_disk_is_named() -> None:
     with pytest.raises(ConfigError, match="full: the tape can not be written: No space left"):
         RecordingTransport(httpx.MockTransport(streaming()), Path("/dev/full"))
+
+
+def test_a_tape_replaces_nothing_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / "victim").write_text("kept", encoding="utf-8")
+    (tmp_path / "tape").symlink_to("victim")
+    with pytest.raises(ConfigError) as caught:
+        RecordingTransport(httpx.MockTransport(streaming()), tmp_path / "tape")
+    assert str(caught.value) == (
+        f"{tmp_path}/tape: the tape can not be written: it is a symbolic link; name the file itself"
+    )
+    assert (tmp_path / "victim").read_text(encoding="utf-8") == "kept"

@@ -108,7 +108,7 @@ def test_an_undo_that_is_killed_leaves_all_or_nothing(made: Journal):
     assert tree(made.cwd) == old
 
 
-@pytest.mark.parametrize("moment", range(8, 44, 4))
+@pytest.mark.parametrize("moment", range(8, 40, 4))
 def test_a_recovery_that_is_killed_is_begun_again(made: Journal, moment: int):
     old = tree(made.cwd)
     for second in count():
@@ -370,7 +370,7 @@ def test_where_no_journal_can_be_kept_patches_are_applied_all_the_same(tmp_path:
     assert (tmp_path / "a").read_text(encoding="utf-8") == "x\n"
     assert committed.number is None
     assert committed.notes == (
-        "This patch can not be undone: no journal is kept: File exists (os error 17).",
+        "This patch can not be undone: no journal is kept: Not a directory (os error 20).",
     )
 
 

@@ -10,17 +10,18 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 from stat import S_ISREG
 from typing import Any, Final
+
+from codex_py.own_files import lock, make_private
 
 _MAX_READ: Final = 4 * 1024 * 1024
 """Bytes from the end of the file; what is older is not offered any more."""
 _KEPT_PART: Final = 0.8
 """Of the bound, when a file that is beyond it is cut. So it is not cut every time."""
-_LOCK_TRIES: Final = 20
-_LOCK_WAIT_S: Final = 0.05
+_LOCK_PATIENCE_S: Final = 1.0
+"""Codex takes the lock as well."""
 
 
 class PromptHistory:
@@ -103,13 +104,12 @@ def _text(line: bytes) -> str | None:
 
 def _append(path: Path, line: bytes, max_bytes: int | None) -> None:
     with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private(path.parent)
         descriptor = _open_regular(str(path), os.O_RDWR | os.O_CREAT | os.O_APPEND)
         try:
             if os.fstat(descriptor).st_mode & 0o077:
                 os.fchmod(descriptor, 0o600)
-            if not _locked(descriptor):
-                return
+            lock(descriptor, _LOCK_PATIENCE_S)
             size = os.fstat(descriptor).st_size
             if size and os.pread(descriptor, 1, size - 1) != b"\n":
                 # Whoever wrote the last line did not come to its end.
@@ -141,17 +141,6 @@ def _cut(path: Path, descriptor: int, size: int, kept: int) -> None:
             os.ftruncate(writer, len(tail) - first)
     finally:
         os.close(writer)
-
-
-def _locked(descriptor: int) -> bool:
-    """Take the lock that Codex takes as well; False where another program does not let go of it."""
-    for attempt in range(_LOCK_TRIES):
-        if attempt:
-            time.sleep(_LOCK_WAIT_S)
-        with suppress(BlockingIOError):
-            flock(descriptor, LOCK_EX | LOCK_NB)
-            return True
-    return False
 
 
 def _open_regular(path: str, flags: int) -> int:

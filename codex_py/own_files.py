@@ -1,0 +1,85 @@
+"""Files and folders that this program keeps for its user alone, and the locks on them. LIGHT."""
+
+import errno
+import fcntl
+import os
+import stat
+import time
+from pathlib import Path
+
+_POLL_S = 0.01
+_NO_LOCKS_HERE = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
+"""What file systems without locks say. Working unlocked there is better than not working."""
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder, and those above it that are missing, for the user alone, whatever the umask allows.
+
+    Raises:
+        OSError: one of them can not be made.
+    """
+    # `Path.mkdir(mode, parents=True)` gives the mode to the last folder alone.
+    for path in reversed((folder, *folder.parents)):
+        if not path.exists():
+            path.mkdir(mode=0o700, exist_ok=True)
+
+
+def open_emptied(path: Path) -> int:
+    """Open a file for writing, for the user alone and empty; the descriptor.
+
+    Raises:
+        OSError: it can not be opened, or is a link, no file, or somebody else's.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        opened = os.open(path, flags, 0o600)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise OSError(errno.ELOOP, "it is a symbolic link; name the file itself") from error
+    try:
+        found = os.fstat(opened)
+        if stat.S_ISREG(found.st_mode):
+            if found.st_uid != os.geteuid():
+                raise OSError(errno.EPERM, "it belongs to another user")
+            os.fchmod(opened, 0o600)
+            os.ftruncate(opened, 0)
+        elif not stat.S_ISCHR(found.st_mode):
+            raise OSError(errno.EINVAL, "it is not a file")
+        os.set_blocking(opened, True)
+    except OSError:
+        os.close(opened)
+        raise
+    return opened
+
+
+def lock(descriptor: int, patience_s: float, *, shared: bool = False) -> None:
+    """Hold the lock of a file or a folder until its descriptor is closed.
+
+    Any program that may read the file can hold it, a command of the model's too: so no wait is without an end.
+
+    Args:
+        patience_s: with 0 it is tried once.
+
+    Raises:
+        TimeoutError: another process has had it for so long.
+        OSError: it can not be locked.
+    """
+    deadline = time.monotonic() + patience_s
+    operation = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+    while True:
+        try:
+            fcntl.flock(descriptor, operation | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            # There is no flock with a deadline.
+            if time.monotonic() >= deadline:
+                raise TimeoutError(
+                    errno.ETIMEDOUT, "another process has locked it and does not let go of it"
+                ) from error
+            time.sleep(_POLL_S)
+        except OSError as error:
+            if error.errno not in _NO_LOCKS_HERE:
+                raise
+            return
+        else:
+            return
