@@ -78,4 +78,5 @@ def place(tmp_path: Path) -> Place:
     cwd = tmp_path / "repo" / "sub"
     for folder in (home, cwd, tmp_path / "etc", tmp_path / "repo" / ".git"):
         folder.mkdir(parents=True)
+    (tmp_path / "repo" / ".git" / "HEAD").touch()
     return Place(home, tmp_path / "repo", cwd, tmp_path / "etc")

@@ -70,8 +70,8 @@ def test_what_can_not_be_shown_is_an_error(tmp_path: Path):
 
 
 def test_an_image_of_the_project_does_not_lead_out_of_it(tmp_path: Path):
-    (tmp_path / "repo" / ".git").mkdir(parents=True)
-    (tmp_path / "repo" / "sub").mkdir()
+    (tmp_path / "repo" / "sub").mkdir(parents=True)
+    (tmp_path / "repo" / ".git").write_text("gitdir: elsewhere\n", encoding="utf-8")
     (tmp_path / "private").write_bytes(b"GIF89a")
     (tmp_path / "repo" / "picture").symlink_to("../private")
     for path in ("../picture", str(tmp_path / "repo" / "picture")):
