@@ -116,7 +116,7 @@ def test_every_example_prints_what_the_readme_shows(tmp_path: Path, home: Path, 
 
 def run(command: str, tmp_path: Path, repo: Path) -> str:
     done = subprocess.run(
-        ["bash", "-c", command],
+        ["sh", "-c", command],
         cwd=repo,
         env=environment(tmp_path),
         stdin=subprocess.DEVNULL,

@@ -23,7 +23,7 @@ from codex_py.process.sessions import ProcessSessions
 async def main():
     sessions = ProcessSessions()
     for script in sys.argv[1:]:
-        process = sessions.spawn(["bash", "-c", script], cwd=Path("/"), environment=dict(os.environ))
+        process = sessions.spawn(["sh", "-c", script], cwd=Path("/"), environment=dict(os.environ))
         if script.endswith("exit 0"):
             await process.wait(20)
     print("started", flush=True)
@@ -67,7 +67,7 @@ def test_background_processes_die_with_an_agent_that_is_killed(tmp_path: Path) -
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 def test_daemons_die_with_an_agent_that_is_killed(tmp_path: Path) -> None:
     with Lifeline(tmp_path) as lifeline:
-        daemon = f"setsid bash -c '{lifeline.hold} exec sleep 1000' >/dev/null 2>&1 & exit 0"
+        daemon = f"setsid sh -c '{lifeline.hold} exec sleep 1000' >/dev/null 2>&1 & exit 0"
         _kill_an_agent_that_runs(daemon, lifeline=lifeline)
 
 

@@ -15,7 +15,7 @@ from tests.support.lifeline import Lifeline
 async def running(script: str, cwd: Path) -> AsyncGenerator[PipedProcess]:
     processes = PipedProcesses()
     environment = {"PATH": os.environ["PATH"]}
-    process = processes.spawn(["bash", "-c", script], cwd=cwd, environment=environment)
+    process = processes.spawn(["sh", "-c", script], cwd=cwd, environment=environment)
     try:
         yield process
     finally:

@@ -21,7 +21,7 @@ _WAIT_S = 20.0
 def _start(
     sessions: ProcessSessions, script: str, cwd: Path = Path("/"), *, tty: bool = False
 ) -> Process:
-    return sessions.spawn(["bash", "-c", script], cwd=cwd, environment=dict(os.environ), tty=tty)
+    return sessions.spawn(["sh", "-c", script], cwd=cwd, environment=dict(os.environ), tty=tty)
 
 
 def _run(script: str, cwd: Path = Path("/"), *, tty: bool = False) -> tuple[int | None, str]:
@@ -146,7 +146,7 @@ def test_output_is_taken_in_turns_and_characters_stay_whole(tmp_path: Path) -> N
         printed = asyncio.Event()
         async with aclosing(ProcessSessions()) as sessions:
             process = sessions.spawn(
-                ["bash", "-c", rf"printf 'a\xe2\x82'; read x <{go}; printf '\xacb'"],
+                ["sh", "-c", rf"printf 'a\342\202'; read x <{go}; printf '\254b'"],
                 cwd=tmp_path,
                 environment=dict(os.environ),
                 on_output=lambda _: printed.set(),
@@ -179,7 +179,7 @@ def test_a_killed_command_takes_its_descendants_along(tmp_path: Path) -> None:
 def test_a_killed_command_takes_along_what_has_left_its_session(tmp_path: Path) -> None:
     async def main(lifeline: Lifeline) -> int | None:
         async with aclosing(ProcessSessions()) as sessions:
-            script = f"setsid bash -c '{lifeline.hold} sleep 1000 & wait' & wait"
+            script = f"setsid sh -c '{lifeline.hold} sleep 1000 & wait' & wait"
             process = _start(sessions, script)
             lifeline.wait_until_up()
             await process.stop(exit_code=124)

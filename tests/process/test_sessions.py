@@ -14,7 +14,7 @@ _WAIT_S = 20.0
 
 def _start(sessions: ProcessSessions, script: str, *, tty: bool = False) -> Process:
     return sessions.spawn(
-        ["bash", "-c", script], cwd=Path("/"), environment=dict(os.environ), tty=tty
+        ["sh", "-c", script], cwd=Path("/"), environment=dict(os.environ), tty=tty
     )
 
 
@@ -83,7 +83,7 @@ def test_closing_kills_what_does_not_listen(tmp_path: Path) -> None:
         ended: list[int | None] = []
         for tty in (False, True):
             sessions.spawn(
-                ["bash", "-c", f"trap '' TERM HUP; {lifeline.hold} while :; do sleep 1000; done"],
+                ["sh", "-c", f"trap '' TERM HUP; {lifeline.hold} while :; do sleep 1000; done"],
                 cwd=tmp_path,
                 environment=dict(os.environ),
                 tty=tty,

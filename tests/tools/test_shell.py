@@ -36,7 +36,7 @@ def _call(
 @pytest.mark.parametrize(
     ("kind", "command", "shown"),
     [
-        (Shell, ["bash", "-c", "echo hi; exit 3"], "bash -c 'echo hi; exit 3'"),
+        (Shell, ["sh", "-c", "echo hi; exit 3"], "sh -c 'echo hi; exit 3'"),
         (Shell, "echo hi; exit 3", "/bin/bash -lc 'echo hi; exit 3'"),
         (ShellCommand, "echo hi; exit 3", "/bin/bash -lc 'echo hi; exit 3'"),
         (LocalShell, ["sh", "-c", "echo hi; exit 3"], "sh -c 'echo hi; exit 3'"),
