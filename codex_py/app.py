@@ -146,7 +146,7 @@ async def open_session(
             model = servers.offered_by(model, patience)
         tools = Toolbox(
             config=config,
-            secret_names=secret_names(config, provider),
+            secret_names=secret_names(config),
             structured_shell=not info.freeform_apply_patch,
             image_detail=info.image_detail,
             output_token_limit=config.tool_output_token_limit or info.truncation_limit_tokens,

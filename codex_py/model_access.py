@@ -5,7 +5,9 @@ Part of the composition root.
 
 import os
 from collections.abc import Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Final
 
 import httpx
 
@@ -51,13 +53,27 @@ def missing_key(config: Config, environment: Mapping[str, str]) -> str | None:
     return None
 
 
-def secret_names(config: Config, provider: Provider) -> set[str]:
-    """The variables from which keys are sent, to the provider and to MCP servers."""
-    names = {"CODEX_API_KEY", "OPENAI_API_KEY", *provider.env_http_headers.values()}
-    if provider.env_key is not None:
-        names.add(provider.env_key)
+_SETTINGS: Final = (
+    *("LANG", "LC_*", "TERM", "TZ", "*_PROXY", "*_HOME", "*_PATH", "*_DIR", "*_CERT*", "*_CA_*"),
+    *("*DISPLAY", "XDG_*", "SSH_AUTH_SOCK", "DOCKER_HOST", "KUBECONFIG", "VIRTUAL_ENV"),
+)
+"""Names of variables that a server is given and that hold no secret: commands need them as well."""
+
+
+def secret_names(config: Config) -> set[str]:
+    """The variables from which keys are sent or handed on, to any provider and to MCP servers."""
+    names = {"CODEX_API_KEY", "OPENAI_API_KEY"}
+    for provider in config.model_providers.values():
+        names.update(provider.get("env_http_headers", {}).values())
+        if provider.get("env_key"):
+            names.add(provider["env_key"])
     for server in config.mcp_servers.values():
         names.update(server.env_http_headers.values())
+        names.update(
+            name
+            for name in server.env_vars
+            if not any(fnmatchcase(name.upper(), pattern) for pattern in _SETTINGS)
+        )
         if server.bearer_token_env_var is not None:
             names.add(server.bearer_token_env_var)
     return names

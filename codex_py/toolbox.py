@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from codex_py.config.config import Config
-from codex_py.config.environment import child_environment
+from codex_py.config.environment import child_environment, hidden_names
 from codex_py.config.layers import SYSTEM_FOLDER
 from codex_py.config.project_trust import Trusted
 from codex_py.core.context import user_shell
@@ -52,7 +52,7 @@ class Toolbox:
     ) -> None:
         """
         Args:
-            secret_names: variables that hold keys of the provider; commands do not see them.
+            secret_names: variables that hold keys; commands do not see them.
             structured_shell: `shell` answers with JSON.
             image_detail: at which images are shown to the model, as the service names it.
             output_token_limit: of one result, for the model.
@@ -156,6 +156,9 @@ class Toolbox:
             self._plan,
             Orchestrator(
                 sandbox,
+                hidden=hidden_names(
+                    self._config.shell_environment, self._environment, self._secret_names
+                ),
                 rules=self._rules,
                 write_rule=lambda words: self._write_rule(words, session),
             ),

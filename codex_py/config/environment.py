@@ -52,24 +52,9 @@ def child_environment(
 ) -> dict[str, str]:
     """What a command gets: the user's environment as the policy leaves it, and what we add.
 
-    The order is that of Codex: inherit, default excludes, `exclude`, `set`, `include_only`. The
-    variables in `secret_names`, from which keys are sent, are taken out unless `include_only` names them
-    in full or `set` gives them a value; a header may well be made of `USER`, though, which is no secret.
     What the user sets on purpose wins over what we add to keep output plain.
     """
-    variables = _inherited(policy, environment)
-    if not policy.ignore_default_excludes:
-        variables = _without(variables, _CREDENTIALS)
-    variables = _without(variables, policy.exclude)
-    wanted = {name.upper() for name in policy.include_only}
-    for name in secret_names:
-        if name.upper() not in wanted | _CORE:
-            variables.pop(name, None)
-    variables |= policy.set
-    if policy.include_only:
-        variables = {
-            name: value for name, value in variables.items() if _matches(name, policy.include_only)
-        }
+    variables = allowed_environment(policy, environment, secret_names)
     chosen = {name: variables[name] for name in policy.set if name in variables}
     variables |= _PLAIN_OUTPUT | chosen
     variables |= {
@@ -81,6 +66,44 @@ def child_environment(
     if network_disabled:
         variables["CODEX_SANDBOX_NETWORK_DISABLED"] = "1"
     return variables
+
+
+def allowed_environment(
+    policy: ShellEnvironmentPolicy, environment: Mapping[str, str], secret_names: Collection[str]
+) -> dict[str, str]:
+    """The user's environment as the policy leaves it.
+
+    The order is that of Codex: inherit, default excludes, `exclude`, `set`, `include_only`. The
+    variables in `secret_names` are taken out unless `include_only` names them in full or `set` gives them
+    a value; a header may well be made of `USER`, though, which is no secret.
+    """
+    variables = _inherited(policy, environment)
+    if not policy.ignore_default_excludes:
+        variables = _without(variables, _CREDENTIALS)
+    variables = _without(variables, policy.exclude)
+    for name in _secret(policy, secret_names):
+        variables.pop(name, None)
+    variables |= policy.set
+    if policy.include_only:
+        variables = {
+            name: value for name, value in variables.items() if _matches(name, policy.include_only)
+        }
+    return variables
+
+
+def hidden_names(
+    policy: ShellEnvironmentPolicy, environment: Mapping[str, str], secret_names: Collection[str]
+) -> frozenset[str]:
+    """The variables that the policy keeps from commands as secrets, also where it is a profile that sets them."""
+    patterns = (*policy.exclude, *(() if policy.ignore_default_excludes else _CREDENTIALS))
+    excluded = {name for name in environment if _matches(name, patterns)}
+    kept = allowed_environment(policy, environment, secret_names)
+    return frozenset({*_secret(policy, secret_names), *excluded} - set(kept))
+
+
+def _secret(policy: ShellEnvironmentPolicy, secret_names: Collection[str]) -> set[str]:
+    wanted = {name.upper() for name in policy.include_only} | _CORE
+    return {name for name in secret_names if name.upper() not in wanted}
 
 
 def _inherited(policy: ShellEnvironmentPolicy, environment: Mapping[str, str]) -> dict[str, str]:

@@ -4,15 +4,19 @@ import argparse
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from codex_py.config.config import Config, load_config
+from codex_py.config.environment import allowed_environment, hidden_names
+from codex_py.config.login_shell import without_variables
 from codex_py.errors import CodexError, ExitCode, ToolError
 from codex_py.frontends.arguments import Arguments, CommandParser, UsageError
 from codex_py.frontends.exec_config import working_directory
 from codex_py.frontends.help import SANDBOX
 from codex_py.frontends.streams import OutputStream
+from codex_py.model_access import secret_names
 from codex_py.protocol.approval import SandboxPolicy
 from codex_py.sandbox.escapes import ESCAPES, KNOWN_OPEN, try_escape
 from codex_py.sandbox.ladder import LadderSandbox
@@ -21,6 +25,7 @@ from codex_py.sandbox.rungs import Rung, platform_rungs, problem
 _MODES = ("read-only", "workspace-write", "danger-full-access")
 _SIGNAL_EXIT_BASE = 128
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
+_ENDING = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
 
 
 def run_sandbox(argv: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -68,16 +73,17 @@ def _run(
     config: Config,
     environment: Mapping[str, str],
 ) -> int:
-    variables = dict(environment)
+    secrets = secret_names(config)
+    variables = allowed_environment(config.shell_environment, environment, secrets)
+    hidden = hidden_names(config.shell_environment, environment, secrets)
     if not policy.network_access:
         variables["CODEX_SANDBOX_NETWORK_DISABLED"] = "1"
     sandbox = LadderSandbox(variables, protected=[config.home], limits=config.sandbox_limits)
     try:
-        confined = sandbox.command(command, policy, cwd)
-        # The keys of the terminal are for the command, which is in the same group.
-        for number in (signal.SIGINT, signal.SIGQUIT):
+        confined = sandbox.command(without_variables(command, hidden), policy, cwd)
+        for number in (*_ENDING, signal.SIGCHLD):
             signal.signal(number, lambda _number, _frame: None)
-        code = subprocess.Popen(confined, cwd=cwd, env=variables).wait()
+        code = _exit_code(subprocess.Popen(confined, cwd=cwd, env=variables))
     except ToolError as error:
         raise CodexError(str(error), code="sandbox", exit_code=ExitCode.SANDBOX) from error
     except OSError as error:
@@ -88,6 +94,25 @@ def _run(
     finally:
         sandbox.release()
     return code if code >= 0 else _SIGNAL_EXIT_BASE - code
+
+
+def _exit_code(command: subprocess.Popen[bytes]) -> int:
+    """Wait for the command; negative after a signal.
+
+    The keys of the terminal are for the command, which is in the same group and may catch them. A signal that a
+    process has sent to us alone ends the command, and is how both have ended.
+    """
+    if sys.platform != "linux":
+        return command.wait()
+    signal.pthread_sigmask(signal.SIG_BLOCK, (*_ENDING, signal.SIGCHLD))
+    while (code := command.poll()) is None:
+        came = signal.sigwaitinfo((*_ENDING, signal.SIGCHLD))
+        if came.si_signo in _ENDING and came.si_code <= 0:
+            # Its launcher leaves signals to the command; without the launcher, all of it ends.
+            command.kill()
+            command.wait()
+            return -came.si_signo
+    return code
 
 
 def _test(environment: Mapping[str, str]) -> int:

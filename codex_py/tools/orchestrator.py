@@ -6,9 +6,10 @@ Source of the sequence: Codex, `core/src/tools/orchestrator.rs`; of what looks l
 
 import asyncio
 import signal
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Final
 
+from codex_py.config.login_shell import without_variables
 from codex_py.errors import CallRefused, ToolError
 from codex_py.process.process import Process
 from codex_py.protocol.approval import ApprovalPolicy, ApprovalRequest, ReviewDecision
@@ -43,6 +44,7 @@ class Orchestrator:
 
     Args:
         sandbox: what holds the commands.
+        hidden: variables that a login shell does not see although the user's profile sets them.
         rules: the user's; None for none.
         write_rule: keeps a rule that the user has made, for later sessions. It never raises.
     """
@@ -51,10 +53,12 @@ class Orchestrator:
         self,
         sandbox: Sandbox = NO_SANDBOX,
         *,
+        hidden: Collection[str] = (),
         rules: "Rules | None" = None,
         write_rule: Callable[[Sequence[str]], None] = lambda _: None,
     ) -> None:
         self._sandbox = sandbox
+        self._hidden = hidden
         self._rules = rules
         self._write_rule = write_rule
         self._approved: set[Approval] = set()
@@ -79,7 +83,8 @@ class Orchestrator:
         """
         sandboxed = await self._admit(call, context)
         policy = context.sandbox_policy
-        held = self._sandbox.command(call.argv, policy, call.cwd) if sandboxed else call.argv
+        argv = without_variables(call.argv, self._hidden)
+        held = self._sandbox.command(argv, policy, call.cwd) if sandboxed else argv
         process = await attempt(held)
         may_leave = sandboxed and policy.mode != "danger-full-access"
         if (
@@ -89,7 +94,7 @@ class Orchestrator:
             and _looks_held_up(process.exit_code, process.all_output().text())
         ):
             await self._admit_again(call, process, context)
-            process = await attempt(call.argv)
+            process = await attempt(argv)
         return process
 
     async def _admit(self, call: CommandCall, context: ToolContext) -> bool:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from codex_py.testing import ScriptedServer, ev_completed, ev_function_call, ev_message
-from tests.support.program import KEY, Workplace
+from tests.support.program import KEY, Workplace, run_codex_py
 from tests.support.repository import make_repository
 
 SECRETS = {"TENANT": "tenant-7d0c", "MCP_TOKEN": "token-51aa", "MCP_HEADER": "header-93fe"}
@@ -58,6 +58,28 @@ def test_unless_the_user_asks_for_it(place: Workplace, policy: str) -> None:
     seen = seen_by_commands(place, f"[shell_environment_policy]\n{policy}")
     assert seen >= lines(SECRETS)
     assert f"MOCK_KEY={KEY}" not in seen
+
+
+def test_a_profile_does_not_bring_keys_back(place: Workplace) -> None:
+    profile = place.home.parent / ".bash_profile"
+    profile.write_text("export MOCK_KEY=again OTHER_KEY=again HANDED=again KEPT=kept", "ascii")
+    settings = (
+        "[model_providers.other]\nname = 'o'\nbase_url = 'http://127.0.0.1:9'\nenv_key = 'OTHER_KEY'\n"
+        "[mcp_servers.local]\ncommand = 'true'\nenabled = false\nenv_vars = ['HANDED', 'JAVA_HOME']\n"
+    )
+    script = "echo [$MOCK_KEY$OTHER_KEY$HANDED] $KEPT $JAVA_HOME"
+    with commands(script) as server:
+        place.configure(server)
+        config = place.home / "config.toml"
+        config.write_text(config.read_text("utf-8") + settings, "utf-8")
+        outcome = place.rerun(env={"OTHER_KEY": "o", "HANDED": "h", "JAVA_HOME": "/j"})
+    item = outcome.items[0]
+    assert item["aggregated_output"] == "[] kept /j\n"
+    assert item["command"] == f"/bin/bash -lc '{script}'"
+    done = run_codex_py(
+        ["sandbox", "--", "/bin/bash", "-lc", script], place.home, place.cwd, {"HANDED": "h"}
+    )
+    assert done.stdout == b"[] kept\n"
 
 
 def test_env_files_are_not_read(place: Workplace, tmp_path: Path) -> None:

@@ -1,13 +1,17 @@
 """Policies hold for what a model runs, in the real program."""
 
+import asyncio
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from codex_py.process.sessions import ProcessSessions
 from codex_py.testing import ScriptedServer, ev_completed, ev_function_call, ev_message
 from tests.sandbox.rungs import RUNGS
+from tests.support.lifeline import Lifeline
 from tests.support.program import Workplace, environment, run_codex_py
 
 pytestmark = pytest.mark.skipif(not RUNGS, reason="needs a way to hold commands")
@@ -82,6 +86,58 @@ def test_a_command_is_run_by_hand(place: Workplace, args: list[str]) -> None:
     )
     assert (done.returncode, done.stdout) == (7, b"out\n")
     assert not Path("/etc/no").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="who has sent a signal is known on Linux alone")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_for_the_program_alone_ends_the_command_too(
+    place: Workplace, number: signal.Signals
+) -> None:
+    with Lifeline(place.cwd) as line:
+        words = ["sandbox", "workspace-write", "--", "sh", "-c", f"{line.hold} exec sleep 60"]
+        program = subprocess.Popen(
+            [sys.executable, "-m", "codex_py", *words],
+            cwd=place.cwd,
+            env=environment(place.home),
+            start_new_session=True,
+        )
+        line.wait_until_up()
+        program.send_signal(number)
+        assert program.wait(timeout=20) == 128 + number
+        line.wait_until_dead()
+
+
+def test_the_interrupt_key_of_a_terminal_is_for_the_command(place: Workplace) -> None:
+    words = [
+        "sandbox",
+        "read-only",
+        "--",
+        "sh",
+        "-c",
+        "trap 'echo caught; exit 5' INT; echo up; read x",
+    ]
+    argv = [sys.executable, "-m", "codex_py", *words]
+
+    async def run() -> tuple[int | None, str]:
+        sessions = ProcessSessions()
+        ready = asyncio.Event()
+        process = sessions.spawn(
+            argv,
+            cwd=place.cwd,
+            environment=environment(place.home),
+            tty=True,
+            on_output=lambda _: ready.set(),
+        )
+        async with asyncio.timeout(30):
+            await ready.wait()
+            process.write(b"\x03")
+            await process.finished.wait()
+        output = process.all_output().text()
+        await sessions.aclose()
+        return process.exit_code, output
+
+    code, output = asyncio.run(run())
+    assert (code, "caught" in output) == (5, True)
 
 
 def test_words_that_mean_nothing_are_an_error(place: Workplace) -> None:
