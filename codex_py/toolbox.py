@@ -148,7 +148,7 @@ class Toolbox:
         )
         # Read-only for commands: the configuration says what they may do.
         sandbox = LadderSandbox(
-            environment, protected=[self._config.home], limits=self._config.sandbox_limits
+            environment, home=self._config.home, limits=self._config.sandbox_limits
         )
         self._sandbox = sandbox
         tools = builtin_tools(

@@ -78,7 +78,7 @@ def _run(
     hidden = hidden_names(config.shell_environment, environment, secrets)
     if not policy.network_access:
         variables["CODEX_SANDBOX_NETWORK_DISABLED"] = "1"
-    sandbox = LadderSandbox(variables, protected=[config.home], limits=config.sandbox_limits)
+    sandbox = LadderSandbox(variables, home=config.home, limits=config.sandbox_limits)
     try:
         confined = sandbox.command(without_variables(command, hidden), policy, cwd)
         for number in (*_ENDING, signal.SIGCHLD):

@@ -56,6 +56,12 @@ def bwrap_command(
     command += ["--proc", "/proc", "--remount-ro", "/proc"]
     for path in view.protected:
         command += ["--ro-bind", str(path), str(path)]
+    for path in view.hidden:
+        if path.is_dir():
+            command += ["--tmpfs", str(path), "--remount-ro", str(path)]
+        else:
+            # A device cannot be opened through such a mount.
+            command += ["--ro-bind", os.devnull, str(path)]
     return [*command, "--chdir", os.path.realpath(cwd), "--seccomp", "9", "--", *argv]
 
 

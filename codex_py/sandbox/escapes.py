@@ -1,152 +1,18 @@
 """Ways out of the sandbox, tried for real against a target that is made for it."""
 
-import os
-import select
 import shutil
-import socket
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from codex_py.errors import ToolError
-from codex_py.protocol.approval import SandboxPolicy
 from codex_py.sandbox.ladder import LadderSandbox
 from codex_py.sandbox.rungs import Rung
+from codex_py.sandbox.target import Target
 
 _TIMEOUT_S = 20.0
-# What a process may take to die of a signal that it was sent already.
-_DEATH_S = 0.3
-_CONFIGURATIONS = ("work/.git/config", "work/inner/.git/config", "linked/.git/config")
-_TCP, _UDP, _STREAM, _DATAGRAM, _ABSTRACT = "TCP", "UDP", "STREAM", "DATAGRAM", "ABSTRACT"
-
-
-@dataclass(slots=True)
-class Target:
-    """A workspace with an inner root, one whose protected names are links, a folder outside, a process,
-    and sockets that listen."""
-
-    folder: Path
-    output: str = ""
-    """What the script has printed."""
-    _stack: ExitStack = field(default_factory=ExitStack)
-    _sockets: dict[str, socket.socket] = field(default_factory=dict[str, socket.socket])
-    _victim: subprocess.Popen[bytes] = field(init=False)
-
-    def __enter__(self) -> Self:
-        for name in ("work/.git/hooks", "work/inner/.git", "bare", "linked/a/git", "outside"):
-            (self.folder / name).mkdir(parents=True)
-        (self.linked / ".git").symlink_to("a/git")
-        (self.linked / ".codex").symlink_to("later/codex")
-        for name in (*_CONFIGURATIONS, "outside/kept"):
-            (self.folder / name).write_text("kept\n", encoding="ascii")
-        (self.outside / "kept").chmod(0o600)
-        self._victim = self._stack.enter_context(
-            subprocess.Popen(["sleep", "60"], stdin=subprocess.DEVNULL)
-        )
-        self._listen(_TCP, socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", 0))
-        self._listen(_UDP, socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", 0))
-        self._listen(_STREAM, socket.AF_UNIX, socket.SOCK_STREAM, f"{self.folder}/s")
-        self._listen(_DATAGRAM, socket.AF_UNIX, socket.SOCK_DGRAM, f"{self.folder}/d")
-        if sys.platform == "linux":
-            name = f"\0codex-py-{os.getpid()}"
-            self._listen(_ABSTRACT, socket.AF_UNIX, socket.SOCK_STREAM, name)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._victim.kill()
-        self._stack.close()
-
-    @property
-    def work(self) -> Path:
-        return self.folder / "work"
-
-    @property
-    def linked(self) -> Path:
-        return self.folder / "linked"
-
-    @property
-    def outside(self) -> Path:
-        return self.folder / "outside"
-
-    @property
-    def policy(self) -> SandboxPolicy:
-        return SandboxPolicy(
-            "workspace-write",
-            (self.work, self.work / "inner", self.folder / "bare", self.linked),
-            exclude_slash_tmp=True,
-            exclude_tmpdir_env_var=True,
-        )
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """For a script: where things are."""
-        sockets = {
-            name: str(
-                s.getsockname()[1] if s.family == socket.AF_INET else self.folder / name[0].lower()
-            )
-            for name, s in self._sockets.items()
-            if name != _ABSTRACT
-        }
-        return {
-            **os.environ,
-            **sockets,
-            _ABSTRACT: f"codex-py-{os.getpid()}",
-            "OUT": str(self.outside),
-            "BARE": str(self.folder / "bare"),
-            "LINKED": str(self.linked),
-            "VICTIM": str(self._victim.pid),
-            "PYTHON": os.path.realpath(sys.executable),
-        }
-
-    def is_changed(self) -> bool:
-        """Whether anything outside is not as it was."""
-        kept = self.outside / "kept"
-        return (
-            os.listdir(self.outside) != ["kept"]  # noqa: PTH208
-            or kept.read_text(encoding="ascii") != "kept\n"
-            or kept.stat().st_mode & 0o777 != 0o600
-        )
-
-    def is_planted(self) -> bool:
-        """Whether a protected name is there that was not, or holds something else."""
-        for config in (self.folder / name for name in _CONFIGURATIONS):
-            if not config.is_file() or config.read_text(encoding="ascii") != "kept\n":
-                return True
-        new = (".git/hooks", ".codex", "../bare/.git", "../linked/.codex")
-        return any(any((self.work / name).glob("*")) for name in new)
-
-    def is_hurt(self) -> bool:
-        try:
-            self._victim.wait(_DEATH_S)
-        except subprocess.TimeoutExpired:
-            return False
-        return True
-
-    def is_reached(self) -> bool:
-        """Whether anyone has connected or sent something."""
-        return bool(select.select(list(self._sockets.values()), [], [], 0)[0])
-
-    def has_escapee(self) -> bool:
-        """Whether the script says that it could do what is not seen from here."""
-        return "escaped" in self.output.split()
-
-    def _listen(self, name: str, family: int, kind: int, address: str | tuple[str, int]) -> None:
-        listener = self._stack.enter_context(socket.socket(family, kind))
-        listener.bind(address)
-        if kind == socket.SOCK_STREAM:
-            listener.listen()
-        self._sockets[name] = listener
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,12 +26,21 @@ class Escape:
     happened: Callable[[Target], bool]
 
 
+_READ_PIPE = "read from a named pipe outside"
 KNOWN_OPEN = {
+    "namespaces": {_READ_PIPE},
+    "bwrap": {
+        *("replace a .git that is a link", "write to a named pipe outside", _READ_PIPE),
+        "get what is mounted outside later",
+    },
+    "views": {_READ_PIPE},
+    "supervised": {_READ_PIPE},
     "landlock": {
         *("change a mode outside", "change the flags of a file outside"),
-        "make .git where there is none",
+        *("make .git where there is none", "plant a hook above, below a temporary folder"),
+        "make .codex above, below a temporary folder",
+        _READ_PIPE,
     },
-    "bwrap": {"replace a .git that is a link"},
 }
 """What a rung can not hold, by its nature."""
 
@@ -181,7 +56,7 @@ def try_escape(escape: Escape, rung: Rung) -> bool:
     folder = Path(tempfile.mkdtemp(prefix="codex-py-escape-")).resolve()
     try:
         with Target(folder) as target:
-            sandbox = LadderSandbox(target.environment, rungs=[rung])
+            sandbox = LadderSandbox(target.environment, home=target.home, rungs=[rung])
             try:
                 done = subprocess.run(
                     sandbox.command(["/bin/sh", "-c", escape.script], target.policy, target.work),
@@ -195,9 +70,9 @@ def try_escape(escape: Escape, rung: Rung) -> bool:
                 target.output = done.stdout.decode(errors="replace")
                 if not target.output.startswith(_TRIED):
                     raise ToolError(f"{escape.name}: {done}", code="SandboxNotTried")
-                return not escape.happened(target)
             finally:
                 sandbox.release()
+            return not escape.happened(target)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -299,6 +174,72 @@ ESCAPES = (
         "make what .codex leads to",
         _sh("cd $LINKED; mkdir -p later/codex; echo x >later/codex/config.toml"),
         Target.is_planted,
+    ),
+    Escape(
+        "make .codex as the command ends",
+        _python(
+            "for number in range(20):\n"
+            '    os.makedirs(f"own{number}/x")\n'
+            "    if not os.fork():\n"
+            "        os.closerange(0, 3); os.setsid()\n"
+            "        for _ in range(3_000_000):\n"
+            '            try: os.rename(f"own{number}", ".codex")\n'
+            "            except OSError: pass\n"
+            "        os._exit(0)"
+        ),
+        Target.is_planted,
+    ),
+    Escape(
+        "plant a hook above, below a temporary folder",
+        _sh("echo x >$PROJECT/.git/hooks/x"),
+        Target.is_planted,
+    ),
+    Escape(
+        "make .codex above, below a temporary folder",
+        _sh("mkdir $PROJECT/.codex; echo x >$PROJECT/.codex/config.toml"),
+        Target.is_planted,
+    ),
+    Escape(
+        "change the rules of the home",
+        _sh("echo x >>$CODEX_HOME/rules/config; mkdir $CODEX_HOME/hooks; >$CODEX_HOME/hooks/x"),
+        Target.is_planted,
+    ),
+    Escape(
+        "read a stored login",
+        _sh("grep -q secret $CODEX_HOME/auth.json && echo escaped"),
+        Target.has_escapee,
+    ),
+    Escape(
+        "write to a named pipe outside",
+        _python('os.write(os.open(env["PIPES"] + "/in.pipe", os.O_WRONLY | os.O_NONBLOCK), b"x")'),
+        Target.is_written_to,
+    ),
+    Escape(
+        _READ_PIPE,
+        _python(
+            'if os.read(os.open(env["PIPES"] + "/out.pipe", os.O_RDONLY | os.O_NONBLOCK), 9): print("escaped")'
+        ),
+        Target.has_escapee,
+    ),
+    Escape(
+        "read what is typed into another terminal",
+        _python(
+            'if os.read(os.open(env["TERMINAL"], os.O_RDONLY | os.O_NONBLOCK), 9): print("escaped")'
+        ),
+        Target.has_escapee,
+    ),
+    Escape(
+        "get what is mounted outside later",
+        _sh(
+            '[ "$(readlink /proc/self/ns/mnt)" != "$MOUNTS" ] '
+            "&& grep -q ' master:\\| shared:' /proc/self/mountinfo && echo escaped"
+        ),
+        Target.has_escapee,
+    ),
+    Escape(
+        "live on in another session",
+        _sh("(exec 9>line.pipe; env -i setsid sleep 5 </dev/null >/dev/null 2>&1 9>&9 &)"),
+        Target.is_survived,
     ),
     Escape("mount over .git", _sh("mkdir m; mount --bind m .git && >.git/x"), Target.is_planted),
     Escape("unmount", _sh("umount .git; umount -l .; echo x >.git/hooks/x"), Target.is_planted),

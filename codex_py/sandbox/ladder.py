@@ -6,7 +6,7 @@ from pathlib import Path
 from codex_py.errors import ToolError
 from codex_py.protocol.approval import SandboxPolicy
 from codex_py.protocol.limits import DEFAULT_LIMITS, SandboxLimits
-from codex_py.sandbox.layout import Roots, absent_names, layout, resolve_roots
+from codex_py.sandbox.layout import Roots, absent_names, layout, resolve_roots, secrets
 from codex_py.sandbox.placeholders import Placeholders
 from codex_py.sandbox.rungs import Rung, own_paths, platform_rungs, problem
 from codex_py.sandbox.survivors import Survivors
@@ -20,7 +20,7 @@ class LadderSandbox:
 
     Args:
         environment: of the commands.
-        protected: read-only wherever it lies; `$CODEX_HOME`.
+        home: `$CODEX_HOME`, read-only wherever it lies; its logins are hidden.
         limits: of each command.
         rungs: in place of those of this platform, the strongest first. They have limits of their own.
     """
@@ -29,14 +29,14 @@ class LadderSandbox:
         self,
         environment: Mapping[str, str],
         *,
-        protected: Sequence[Path] = (),
+        home: Path | None = None,
         limits: SandboxLimits = DEFAULT_LIMITS,
         rungs: Sequence[Rung] | None = None,
     ) -> None:
         self.unavailable: str | None = None
         search_path = environment.get("PATH", "")
         self._tmpdir = environment.get("TMPDIR", "")
-        self._own = (*own_paths(), *protected)
+        self._home = home
         self._rungs = platform_rungs(search_path, limits) if rungs is None else rungs
         self._rung: Rung | None = None
         self._roots: dict[SandboxPolicy, Roots] = {}
@@ -49,12 +49,14 @@ class LadderSandbox:
             return argv
         rung = self._working_rung()
         if policy not in self._roots:
-            self._roots[policy] = resolve_roots(policy, self._tmpdir)
+            self._roots[policy] = resolve_roots(policy, self._tmpdir, self._home)
         roots = self._roots[policy]
         absent = absent_names(roots)
         if rung.name in _COVERS_NAMES:
             self._placeholders.hold(absent)
-        view = layout(roots, (*self._own, *absent), offline=not policy.network_access)
+        home, hidden = ([], ()) if self._home is None else ([self._home], secrets(self._home))
+        own = (*own_paths(), *home, *absent)
+        view = layout(roots, own, offline=not policy.network_access, hidden=hidden)
         command = rung.command(argv, view, roots, cwd, self._survivors.pipe())
         if command is None:
             # It was there when it was tried.

@@ -40,12 +40,20 @@ def version() -> int:
         return 0
 
 
-def restrict(writable: list[str], protected: list[str], *, whole: list[str], offline: bool) -> None:
+def restrict(
+    writable: list[str],
+    protected: list[str],
+    *,
+    whole: list[str],
+    hidden: list[str],
+    offline: bool,
+) -> None:
     """Let nothing be written but the devices and what is in `writable` and `whole`, by every child too.
 
     A folder with something protected in it is given in parts: what is in it now and is not protected.
     New entries can then not be made in the folder itself. Of devices, no others can be read; the terminal
-    that we were started in can. What comes to be in `/` itself later can not be read.
+    that we were started in can. What is `hidden` can not be read either, unless it lies in something writable.
+    What comes to be in `/` itself later, or in a folder with something hidden in it, can not be read.
 
     Raises:
         OSError: the kernel has no Landlock, or does not let us.
@@ -61,8 +69,8 @@ def restrict(writable: list[str], protected: list[str], *, whole: list[str], off
     for descriptor in range(3):
         if os.isatty(descriptor):
             _add_rule(ruleset, descriptor, handled & _OF_FILES)
-    names = os.listdir("/")  # noqa: PTH208 - pathlib would cost 5 ms
-    for path in (*(f"/{name}" for name in names if name != "dev"), "/dev/shm"):
+    unread = [path for path in hidden if not _is_in(path, [*writable, *whole])]
+    for path in (*_parts("/", ["/dev", *unread]), "/dev/shm"):
         _grant(ruleset, path, _READ_FILE)
     # No device files: root could make one of the disk.
     rights = handled & ~(_READ_FILE | _MAKE_CHAR | _MAKE_BLOCK | _IOCTL_DEV)
@@ -73,13 +81,25 @@ def restrict(writable: list[str], protected: list[str], *, whole: list[str], off
     os.close(ruleset)
 
 
-def restrict_signals() -> None:
-    """Let no process outside be signalled, where the kernel can (version 6 of the interface)."""
+def restrict_beyond_view(writable: list[str]) -> None:
+    """In a view with read-only mounts: let no process outside be signalled and no pipe outside be written to.
+
+    A mount that is read-only keeps nobody from writing to a named pipe. Signals take version 6 of the interface,
+    and pipes version 2: before that, Landlock lets nothing be moved from one folder to another.
+    """
     abi = version()
-    if abi >= _SCOPES_SINCE:
-        ruleset = _ruleset(abi, 0, offline=False)
-        kernel.system_call(_RESTRICT_SELF, ruleset, 0)
-        os.close(ruleset)
+    handled = _WRITE_FILE | _REFER if abi >= _REFER_SINCE else 0
+    if not handled:
+        return
+    ruleset = _ruleset(abi, handled, offline=False)
+    # Moving is for the mounts to hold.
+    _grant(ruleset, "/", _REFER)
+    for path in ("/dev", *writable):
+        _grant(ruleset, path, handled)
+    for descriptor in range(3):
+        _grant_open(ruleset, descriptor)
+    kernel.system_call(_RESTRICT_SELF, ruleset, 0)
+    os.close(ruleset)
 
 
 def _ruleset(abi: int, handled: int, *, offline: bool) -> int:
@@ -106,6 +126,20 @@ def _parts(folder: str, protected: list[str]) -> list[str]:
     for name in names:
         parts += _parts(f"{folder.rstrip('/')}/{name}", protected)
     return parts
+
+
+def _is_in(path: str, folders: list[str]) -> bool:
+    return any(path.startswith(folder.rstrip("/") + "/") for folder in folders)
+
+
+def _grant_open(ruleset: int, descriptor: int) -> None:
+    """Let a file be opened anew for writing, by a name such as /dev/stdout, that is open already."""
+    try:
+        if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            _add_rule(ruleset, descriptor, _WRITE_FILE)
+    except OSError:
+        # Closed; or a pipe without a name, which Landlock leaves alone.
+        return
 
 
 def _grant(ruleset: int, path: str, rights: int) -> None:

@@ -5,9 +5,9 @@
 `RUNG` is `namespaces`, `views` (the same without a namespace of processes), `landlock` or `supervised`, which
 is Landlock with our help; the options are `offline`, `filter=HEX`, `processes=N`, `files=N` (of each process),
 `memory=N` (bytes of data of each process), `alive=PATH` (a pipe that is held open while anything of the command
-lives), `write=PATH` (outermost first), `protect=PATH`, for the views `link=PATH`, which is to stay the link that
-it is, and for Landlock `whole=PATH`, writable with all that is in it. Anything that fails ends it with a line on
-standard error and `FAILED`: a command never runs with less than it was to be held by.
+lives), `write=PATH` (outermost first), `protect=PATH`, `hide=PATH`, for the views `link=PATH`, which is to stay
+the link that it is, and for Landlock `whole=PATH`, writable with all that is in it. Anything that fails ends it
+with a line on standard error and `FAILED`: a command never runs with less than it was to be held by.
 
 A program, rather than a thread of the agent that restricts itself: namespaces need a process without
 threads, a mistake in here can not lock the agent up, and nothing runs between fork and exec of the agent,
@@ -45,6 +45,7 @@ class Confinement:
         self.whole: list[str] = []
         self.protected: list[str] = []
         self.links: list[str] = []
+        self.hidden: list[str] = []
         self.limits: dict[str, int] = {}
         for word in words[1:end]:
             name, _, value = word.partition("=")
@@ -60,6 +61,8 @@ class Confinement:
                 self.protected.append(value)
             elif name == "link":
                 self.links.append(value)
+            elif name == "hide":
+                self.hidden.append(value)
             elif name in _LIMITS:
                 self.limits[name] = int(value)
         self.command = words[end + 1 :]
@@ -106,7 +109,7 @@ def _start_namespaces(confinement: Confinement, ours: list[int], report: int) ->
         command = os.fork()
         if command:
             _wait_as_first_process(command, report)
-        landlock.restrict_signals()
+        landlock.restrict_beyond_view(confinement.writable)
         _become_command(confinement, ours)
     return first
 
@@ -119,7 +122,7 @@ def _start_beside_others(confinement: Confinement, ours: list[int]) -> int:
         if confinement.rung == "views":
             _restrict_view(confinement)
             # `kill 0` reaches the group that we were started in.
-            landlock.restrict_signals()
+            landlock.restrict_beyond_view(confinement.writable)
         else:
             _restrict_with_landlock(confinement)
         _become_command(confinement, ours)
@@ -133,6 +136,7 @@ def _restrict_view(confinement: Confinement) -> None:
         confinement.writable,
         confinement.protected,
         confinement.links,
+        confinement.hidden,
         processes=confinement.rung == "namespaces",
     )
     # Until now it was the one below the mounts.
@@ -144,6 +148,7 @@ def _restrict_with_landlock(confinement: Confinement) -> None:
         confinement.writable,
         confinement.protected,
         whole=confinement.whole,
+        hidden=confinement.hidden,
         offline=confinement.offline,
     )
 
@@ -159,7 +164,8 @@ def _run_supervised(confinement: Confinement, ours: list[int]) -> "NoReturn":
 
     def restrict() -> None:
         # Who can not write elsewhere either; and who is confined further may not look into it.
-        landlock.restrict([], [], whole=[*confinement.writable, *confinement.whole], offline=False)
+        whole = [*confinement.writable, *confinement.whole]
+        landlock.restrict([], [], whole=whole, hidden=[], offline=False)
 
     def command(set_filter: "Callable[[bytes], None]") -> "NoReturn":
         _restrict_with_landlock(confinement)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codex_py.protocol.approval import SandboxPolicy
-from codex_py.protocol.protected import PROTECTED_NAMES
+from codex_py.protocol.protected import HOME_SECRETS, HOME_SETTINGS, PROTECTED_NAMES
 
 _MAX_POINTER_BYTES = 4096
 
@@ -27,6 +27,17 @@ class Roots:
     def all(self) -> tuple[Path, ...]:
         return tuple(dict.fromkeys(sorted((*self.workspace, *self.temporary), key=_depth)))
 
+    @property
+    def protected_names(self) -> list[Path]:
+        """What stays read-only, whether it is there or not; it may be a link.
+
+        Also in the folders above the workspace, up to one that can be written: the root of the project may be
+        there, and all of it below a folder for temporary files.
+        """
+        above = (folder for root in self.workspace for folder in (root, *root.parents))
+        folders = dict.fromkeys(folder for folder in above if _is_in(folder, self.all))
+        return [folder / name for folder in folders for name in PROTECTED_NAMES]
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:
@@ -42,33 +53,50 @@ class Layout:
     offline: bool
     links: tuple[Path, ...] = ()
     """Protected names that are symbolic links, and stay so. What they lead to is in `protected`."""
+    hidden: tuple[Path, ...] = ()
+    """Cannot be read where that can be helped. They exist, and are no links."""
 
 
-def resolve_roots(policy: SandboxPolicy, tmpdir: str) -> Roots:
-    """The folders of a policy. `tmpdir` is the command's `$TMPDIR`, empty where it has none."""
+def resolve_roots(policy: SandboxPolicy, tmpdir: str, home: Path | None = None) -> Roots:
+    """The folders of a policy.
+
+    Args:
+        tmpdir: the command's `$TMPDIR`, empty where it has none.
+        home: `$CODEX_HOME`, which is no root, and neither are the settings in it. Its other folders may be.
+    """
     if policy.mode != "workspace-write":
         return Roots()
     temporary = [] if policy.exclude_slash_tmp else [Path("/tmp")]
     if tmpdir.startswith("/") and not policy.exclude_tmpdir_env_var:
         temporary.append(Path(tmpdir))
-    workspace = _real(policy.writable_roots)
-    return Roots(workspace, tuple(p for p in _real(temporary) if p not in workspace))
+    workspace = _real(policy.writable_roots, home)
+    return Roots(workspace, tuple(p for p in _real(temporary, home) if p not in workspace))
 
 
 def absent_names(roots: Roots) -> list[Path]:
-    """What could come to be in the workspace under a name that stays read-only, or where such a link leads.
+    """What could come to be under a name that stays read-only, or where such a link leads.
 
-    Also an empty folder of that name: it may be here for as long as another agent keeps the name.
+    Also an empty folder of that name: it may be here for as long as another agent keeps the name. Not in a
+    folder for temporary files itself.
     """
-    paths = (root / name for root in roots.workspace for name in PROTECTED_NAMES)
-    first = dict.fromkeys(_first_missing(os.path.realpath(path), roots.workspace) for path in paths)
-    return [path for path in first if path is not None and _is_in(path, roots.workspace)]
+    names = [path for path in roots.protected_names if path.parent not in roots.temporary]
+    places = {path.parent for path in names}
+    first = dict.fromkeys(_first_missing(os.path.realpath(path), roots.all) for path in names)
+    return [path for path in first if path is not None and not places.isdisjoint(path.parents)]
 
 
-def layout(roots: Roots, own: Iterable[Path], *, offline: bool) -> Layout:
+def secrets(home: Path) -> tuple[Path, ...]:
+    """What of `$CODEX_HOME` is to be hidden from commands, as far as it is there."""
+    real = (Path(os.path.realpath(home / name)) for name in HOME_SECRETS)
+    return tuple(path for path in real if path.exists())
+
+
+def layout(
+    roots: Roots, own: Iterable[Path], *, offline: bool, hidden: tuple[Path, ...] = ()
+) -> Layout:
     """The view of a command that starts now. `own`: paths of this program, read-only wherever they are."""
     writable = [root for root in roots.all if _is_still(root)]
-    named = [root / name for root in writable for name in PROTECTED_NAMES]
+    named = [path for path in roots.protected_names if _is_in(path.parent, writable)]
     links = [path for path in named if path.is_symlink()]
     led_to = dict.fromkeys(Path(os.path.realpath(path)) for path in (*named, *own))
     for path in named:
@@ -92,6 +120,7 @@ def layout(roots: Roots, own: Iterable[Path], *, offline: bool) -> Layout:
         temporary=roots.temporary,
         offline=offline,
         links=tuple(links),
+        hidden=hidden,
     )
 
 
@@ -113,8 +142,12 @@ def _led_to(pointer: Path, prefix: str = "") -> Path:
     return Path(os.path.realpath(pointer.parent / text.removeprefix(prefix).strip()))
 
 
-def _real(paths: Iterable[Path]) -> tuple[Path, ...]:
-    real = (Path(os.path.realpath(path)) for path in paths)
+def _real(paths: Iterable[Path], home: Path | None) -> tuple[Path, ...]:
+    real = [Path(os.path.realpath(path)) for path in paths]
+    if home is not None:
+        home = Path(os.path.realpath(home))
+        settings = [home / name for name in HOME_SETTINGS]
+        real = [path for path in real if path != home and not _is_in(path, settings)]
     return tuple(dict.fromkeys(path for path in real if path.is_dir()))
 
 

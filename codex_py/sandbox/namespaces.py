@@ -11,8 +11,8 @@ from codex_py.sandbox import kernel
 _NEWNS, _NEWIPC, _NEWUSER, _NEWPID, _NEWNET = (
     *(0x00020000, 0x08000000, 0x10000000, 0x20000000, 0x40000000),
 )
-_MS_NOSUID, _MS_NOEXEC, _MS_REC, _MS_SLAVE, _MS_RDONLY, _MS_NODEV = (
-    *(2, 8, 1 << 14, 1 << 19, 1, 4),
+_MS_NOSUID, _MS_NOEXEC, _MS_REC, _MS_PRIVATE, _MS_RDONLY, _MS_NODEV = (
+    *(2, 8, 1 << 14, 1 << 18, 1, 4),
 )
 
 _OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442
@@ -23,6 +23,7 @@ _MOVE_FROM_EMPTY_PATH, _MOVE_TO_EMPTY_PATH = 0x04, 0x40
 _READ_ONLY, _NO_SUID, _NO_DEVICES = 1, 2, 4
 
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+_EMPTY = "/dev/empty"
 _LINKS = (("fd", "/proc/self/fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2"))
 
 
@@ -77,9 +78,16 @@ def limit_processes(most: int) -> None:
 
 
 def restrict_writes(
-    writable: list[str], protected: list[str], links: list[str], *, processes: bool
+    writable: list[str],
+    protected: list[str],
+    links: list[str],
+    hidden: list[str],
+    *,
+    processes: bool,
 ) -> None:
     """Make everything read-only but `writable`, outermost first, without `protected`; keep the `links`.
+
+    What is `hidden` is empty.
 
     To be called in the new view, by the first process of the new namespace if there is one. Of devices, those that give and take nothing
     are left. The working directory is the old one until it is changed again.
@@ -87,7 +95,8 @@ def restrict_writes(
     Raises:
         OSError: something could not be done; the view must not be used.
     """
-    kernel.mount("", "/", None, _MS_REC | _MS_SLAVE)
+    # What is mounted outside from now on would come without our attributes.
+    kernel.mount("", "/", None, _MS_REC | _MS_PRIVATE)
     # Taken before everything is read-only: they keep what they were, also what was read-only in them.
     roots = [(path, _clone(path)) for path in writable if path != "/"]
     devices = [(name, _clone(f"/dev/{name}")) for name in _DEVICES]
@@ -110,6 +119,9 @@ def restrict_writes(
     for path in links:
         # Covered by itself a link leads where it did, and can be neither removed nor replaced.
         _place(_clone(path, os.O_NOFOLLOW), path, os.O_NOFOLLOW)
+    for path in hidden:
+        _hide(path)
+    _set_attributes("/dev", _READ_ONLY, recursive=False)
 
 
 def _make_devices(devices: list[tuple[str, int]]) -> None:
@@ -125,10 +137,22 @@ def _make_devices(devices: list[tuple[str, int]]) -> None:
     kernel.mount("tmpfs", "/dev/shm", "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=1777")
     for name, target in (("ptmx", "pts/ptmx"), *_LINKS):
         os.symlink(target, f"/dev/{name}")  # noqa: PTH211
-    _set_attributes("/dev", _READ_ONLY, recursive=False)
 
 
 _PTS = "newinstance,ptmxmode=0666,mode=620"
+
+
+def _hide(path: str) -> None:
+    """Cover it with a file or a folder that has nothing in it, and no other name."""
+    is_folder = os.path.isdir(path)  # noqa: PTH112 - pathlib would cost 5 ms
+    if is_folder:
+        os.mkdir(_EMPTY)  # noqa: PTH102
+    else:
+        _write(_EMPTY, "")
+    tree = _clone(_EMPTY)
+    _set_attributes(tree, _READ_ONLY)
+    _place(tree, path)
+    (os.rmdir if is_folder else os.unlink)(_EMPTY)
 
 
 def _clone(path: str, how: int = 0) -> int:

@@ -85,6 +85,7 @@ class Launched:
             words.append(f"whole={_SHARED_MEMORY}")
         words += [f"protect={path}" for path in view.protected]
         words += [f"{'protect' if is_landlock else 'link'}={path}" for path in view.links]
+        words += [f"hide={path}" for path in view.hidden]
         if is_supervised:
             # It keeps names from coming to be, without anything in their place.
             words += [f"protect={path}" for path in absent_names(roots)]

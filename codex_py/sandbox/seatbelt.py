@@ -60,7 +60,8 @@ def seatbelt_profile(view: Layout, roots: Roots) -> str:
     rules += [f"(deny file-write-unlink (literal {_quoted(path)}))\n" for path in view.writable]
     closed = dict.fromkeys((*view.protected, *absent_names(roots)))
     rules += [f"(deny file-write* (subpath {_quoted(path)}))\n" for path in closed]
-    for root in roots.all:
+    rules += [f"(deny file-read* (subpath {_quoted(path)}))\n" for path in view.hidden]
+    for root in dict.fromkeys((*roots.all, *(path.parent for path in roots.protected_names))):
         names = "|".join(_any_case(name) for name in PROTECTED_NAMES)
         prefix = "" if root == Path("/") else _pattern(str(root))
         rules.append(f'(deny file-write* (regex #"^{prefix}/({names})(/.*)?$"))\n')

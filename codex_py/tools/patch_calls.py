@@ -132,7 +132,7 @@ class PatchCalls:
                 return lambda _path: False
             case "workspace-write":
                 # As for commands: see `LadderSandbox`.
-                roots = resolve_roots(policy, context.environment.get("TMPDIR", ""))
+                roots = resolve_roots(policy, context.environment.get("TMPDIR", ""), self._home)
                 absent = absent_names(roots)
                 own = (*own_paths(), *([] if self._home is None else [self._home]))
                 held = layout(roots, own, offline=True).protected

@@ -469,3 +469,74 @@ def test_children_die_with_whoever_started_them(rung: Rung, tmp_path: Path) -> N
         starter.wait()
         line.wait_until_dead()
         sandbox.release()
+
+
+def test_logins_of_the_home_are_hidden(rung: Rung, tmp_path: Path) -> None:
+    home, work = tmp_path / "home", tmp_path / "work"
+    (home / "codex-py/mcp-logins/server").mkdir(parents=True)
+    work.mkdir()
+    for name in ("auth.json", "config.toml", "codex-py/mcp-logins/server/login.json"):
+        (home / name).write_text("text", encoding="ascii")
+    sandbox = LadderSandbox(dict(os.environ), home=home, rungs=[rung])
+    script = (
+        f"cd {home}; cat config.toml; cat auth.json; ls codex-py/mcp-logins; >codex-py/mcp-logins/x"
+    )
+    argv = sandbox.command(["/bin/sh", "-c", script], workspace(work), work)
+    done = subprocess.run(argv, cwd=work, capture_output=True, check=False)
+    sandbox.release()
+    assert (done.returncode != 0, done.stdout.removesuffix(b"server\n")) == (True, b"text")
+
+
+def test_a_stream_can_be_opened_anew_by_its_name(rung: Rung, tmp_path: Path) -> None:
+    sandbox = LadderSandbox(dict(os.environ), rungs=[rung])
+    script = "mkfifo pipe && (echo through >pipe &) && read line <pipe && echo $line >/dev/stdout"
+    argv = sandbox.command(["/bin/sh", "-c", script], workspace(tmp_path), tmp_path)
+    with (tmp_path / "out").open("wb") as out:
+        subprocess.run(argv, cwd=tmp_path, stdout=out, check=True)
+    sandbox.release()
+    assert (tmp_path / "out").read_text(encoding="ascii") == "through\n"
+
+
+# Of one's own, as nobody else may mount; with an outer folder that is shared, as on most machines.
+_MOUNTER = """
+import os, subprocess, sys
+from pathlib import Path
+from codex_py.protocol.approval import SandboxPolicy
+from codex_py.sandbox.ladder import LadderSandbox
+from codex_py.sandbox.rungs import platform_rungs
+folder = Path(sys.argv[1])
+def mount(*words):
+    subprocess.run(["mount", *words], check=True)
+mount("-t", "tmpfs", "none", str(folder))
+mount("--make-shared", str(folder))
+(folder / "work").mkdir()
+(folder / "later").mkdir()
+[rung] = [r for r in platform_rungs(os.environ["PATH"]) if r.name == sys.argv[2]]
+sandbox = LadderSandbox({}, rungs=[rung])
+policy = SandboxPolicy("workspace-write", (folder / "work",), exclude_slash_tmp=True)
+script = "echo; read line; echo x >../later/x"
+argv = sandbox.command(["/bin/sh", "-c", script], policy, folder / "work")
+with subprocess.Popen(argv, cwd=folder / "work", stdin=-1, stdout=-1, stderr=-1) as command:
+    if command.stdout.readline() != b"\\n":
+        sys.exit(command.stderr.read().decode())
+    mount("-t", "tmpfs", "none", str(folder / "later"))
+    command.communicate(b"\\n")
+sandbox.release()
+print(os.listdir(folder / "later"))
+"""
+
+
+def test_what_is_mounted_later_cannot_be_written(rung: Rung, tmp_path: Path) -> None:
+    if rung.name == "bwrap":
+        pytest.skip("its mounts follow those outside")
+    own = ["unshare", "--mount", "--map-root-user"]
+    if subprocess.run([*own, "true"], check=False, capture_output=True).returncode:
+        pytest.skip("needs a user namespace")
+    done = subprocess.run(
+        [*own, sys.executable, "-c", _MOUNTER, str(tmp_path), rung.name],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        timeout=30,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == (b"[]\n", b"")

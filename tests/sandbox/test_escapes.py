@@ -15,7 +15,10 @@ _NOT_FOR_EVERYONE = {
     *("type into the terminal", "make a device", "mount over .git", "unmount", "io_uring"),
     *("write to a kernel setting", "a user namespace of one's own", "read the keys of the kernel"),
     *("trace a process", "write through another process", "change the flags of a file outside"),
+    "get what is mounted outside later",
 }
+# Open or not as the machine has its mounts.
+_DEPENDS = {"get what is mounted outside later"}
 
 
 class _Unconfined:
@@ -31,7 +34,7 @@ class _Unconfined:
 @pytest.mark.parametrize("escape", ESCAPES, ids=lambda escape: escape.name)
 def test_nothing_gets_out_that_can_be_held(escape: Escape, rung: Rung) -> None:
     held = escape.name not in KNOWN_OPEN.get(rung.name, ())
-    assert try_escape(escape, rung) is held
+    assert try_escape(escape, rung) is held or (escape.name in _DEPENDS and not held)
 
 
 @pytest.mark.parametrize(

@@ -108,3 +108,25 @@ def test_a_root_that_was_replaced_is_left_out(tmp_path: Path) -> None:
     inner.rmdir()
     inner.symlink_to("/etc")
     assert layout(roots, (), offline=True).writable == (tmp_path,)
+
+
+def test_names_are_protected_up_to_the_folder_that_can_be_written(tmp_path: Path) -> None:
+    work, temporary = tmp_path / "tmp/project/a", tmp_path / "tmp"
+    (temporary / "project/.git").mkdir(parents=True)
+    (temporary / ".aws").mkdir()
+    work.mkdir()
+    policy = SandboxPolicy("workspace-write", (work,), exclude_slash_tmp=True)
+    roots = resolve_roots(policy, str(temporary))
+    seen = layout(roots, (), offline=True)
+    assert seen.protected == (temporary / ".aws", temporary / "project/.git")
+    assert seen.writable == (temporary, temporary / "project", work)
+    # None in the folder for temporary files itself, which is everybody's.
+    assert {path.parent for path in absent_names(roots)} == {work, temporary / "project"}
+
+
+@pytest.mark.parametrize("root", ["", "rules", "codex-py/journal"])
+def test_the_home_and_its_settings_are_no_workspace(tmp_path: Path, root: str) -> None:
+    for name in ("rules", "codex-py/journal", "skills"):
+        (tmp_path / name).mkdir(parents=True)
+    policy = workspace(tmp_path / root, tmp_path / "skills")
+    assert resolve_roots(policy, str(tmp_path), tmp_path) == Roots((tmp_path / "skills",))
