@@ -16,7 +16,14 @@ from codex_py.core.session import Session
 from codex_py.core.transcript import thread_items
 from codex_py.protocol.events import ErrorItem, Event, ItemCompleted
 from codex_py.protocol.prompts import SUMMARY_OPENING
-from codex_py.testing import Reply, ScriptedServer, ev_completed, ev_function_call, ev_message
+from codex_py.testing import (
+    Reply,
+    ScriptedServer,
+    ev_completed,
+    ev_custom_tool_call,
+    ev_function_call,
+    ev_message,
+)
 from tests.support.program import Workplace, environment
 from tests.support.talk import Talk, talk
 
@@ -79,10 +86,18 @@ async def takes_back_what_was_said_into_a_turn(session: Session) -> None:
     await session.run_turn("third")
 
 
+async def patches(session: Session) -> None:
+    await session.run_turn("first")
+    assert "patched" in (session.settings.cwd / "made.txt").read_text(encoding="utf-8")
+
+
+PATCH = "*** Begin Patch\n*** Add File: made.txt\n+patched\n*** End Patch"
+PATCHED = [[*ev_custom_tool_call("call_1", "apply_patch", PATCH), ev_completed()], says("one")]
 COMPACTED = [says("one"), says("the note"), says("two")]
 ROLLED_BACK = [says("one"), says("two"), says("three"), says("four")]
 CASES = [
     (compacts, COMPACTED, ["first", "the note", "second", "two"]),
+    (patches, PATCHED, ["first", "one"]),
     (goes_back, ROLLED_BACK, ["first", "one", "fourth", "four"]),
     (
         takes_back_what_was_said_into_a_turn,
@@ -143,6 +158,19 @@ def test_a_request_that_does_not_fit_is_compacted(place: Workplace) -> None:
     with ScriptedServer(script, check_prefix=False) as server:
         outcome = place.run(server)
     assert (outcome.code, outcome.messages) == (0, ["done"])
+
+
+def test_a_compaction_is_tried_again_and_says_so(place: Workplace) -> None:
+    call = ev_function_call("c1", "exec_command", {"cmd": "seq 2000"})
+    error = {"error": {"code": "context_length_exceeded", "message": "too long"}}
+    refused = Reply(status=400, body=json.dumps(error).encode())
+    busy = Reply(status=503, body=b"")
+    script = [[*call, ev_completed()], refused, busy, says("the note"), says("done")]
+    with ScriptedServer(script, check_prefix=False) as server:
+        outcome = place.run(server, request_max_retries=1)
+    assert (outcome.code, outcome.messages) == (0, ["done"])
+    (notice,) = [event["message"] for event in outcome.events if event["type"] == "error"]
+    assert notice.startswith("Reconnecting... 1/1 (unexpected status 503")
 
 
 def test_a_thread_that_goes_on_is_shown_from_its_beginning(place: Workplace) -> None:

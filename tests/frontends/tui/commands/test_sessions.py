@@ -69,3 +69,13 @@ def test_a_new_conversation_keeps_what_was_chosen_and_names_the_one_before(start
         assert (first.body["model"], second.body["model"]) == ("gpt-5.5", "gpt-5.5-codex")
         assert second.body["reasoning"]["effort"] == "high"
         assert second.body["prompt_cache_key"] != first.body["prompt_cache_key"]
+
+
+def test_a_resumed_conversation_says_which_model_it_goes_on_with(start: Start) -> None:
+    with ScriptedServer([ANSWER]) as server:
+        first = start(server, "-m", "gpt-5.5-codex", "Hello?")
+        first.wait_for("Hello you.")
+        first.press("c-d")
+        assert first.wait() == 0
+        program = start(server, "resume", "--last", columns=120)
+        program.wait_for("recorded with model `gpt-5.5-codex` but is resuming with `gpt-5.5`")
