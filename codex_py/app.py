@@ -1,10 +1,12 @@
 """The composition root: a configuration becomes a session. The one module that knows every part."""
 
+import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from inspect import iscoroutinefunction
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from codex_py.config.config import Config
 from codex_py.core.session import Session
@@ -76,7 +78,7 @@ async def open_session(
     options: SessionOptions,
     sink: EventSink,
     *,
-    environment: Mapping[str, str],
+    environment: Mapping[str, str] | None = None,
     approver: Approver | None = None,
     elicitor: Elicitor | None = None,
     patience: "Patience | None" = None,
@@ -87,15 +89,20 @@ async def open_session(
     closes its file and its connections.
 
     Args:
+        sink: takes every event; a plain function, which is never awaited.
+        environment: that of the program where none is given.
         approver: decides what the approval policy leaves to a user; None refuses it.
         elicitor: answers what MCP servers ask the user; None declines.
         patience: waits with a request until MCP servers have started, or less long; None waits.
 
     Raises:
         ConfigError, SessionError: before anything is emitted.
+        TypeError: the sink is a coroutine function.
         CodexError: as early, a required MCP server is not to be had.
     """
     config.require_enforced()
+    _check_sink(sink)
+    environment = os.environ if environment is None else environment
     provider = configured_provider(config, environment)
     info = model_info(config.model, config.model_catalog_json)
     warnings = _Warnings(list(config.warnings))
@@ -176,6 +183,7 @@ async def open_session(
             told_with=lambda text: _skills_in(text, config, environment, warnings),
             mcp_servers=tuple if servers is None else servers.statuses,
             stop_commands=tools.stop_commands,
+            answer_check=_answer_check,
         )
         if config.notify:
             notifier = _notifier(config.notify, session, options, environment, warnings)
@@ -195,6 +203,18 @@ async def open_session(
 
 def _either(configured: int | None, default: int) -> int:
     return default if configured is None else configured
+
+
+def _check_sink(sink: EventSink) -> None:
+    if iscoroutinefunction(sink) or iscoroutinefunction(type(sink).__call__):
+        raise TypeError("the sink must be a plain function: an `async def` would never be awaited")
+
+
+def _answer_check(schema: Any) -> Callable[[str], str | None]:
+    # Few turns have a schema.
+    from codex_py.output_schema import answer_check  # noqa: PLC0415
+
+    return answer_check(schema)
 
 
 def _mcp_servers(

@@ -18,6 +18,7 @@ LAYERS = [
             "mcp_servers",
             "model_access",
             "notify",
+            "output_schema",
             "patching",
             "thread",
             "toolbox",
@@ -31,7 +32,7 @@ LAYERS = [
 CORE_MAY_IMPORT = {"errors", "protocol", "instructions", "ordinary_files", "core"}
 FRONTENDS_MAY_IMPORT = {
     *("app", "patching", "core", "protocol", "config", "errors", "instructions", "frontends"),
-    *("mcp_login", "mcp_servers", "model_access", "turn_settings"),
+    *("mcp_login", "mcp_servers", "model_access", "output_schema", "turn_settings"),
     *("patch", "sandbox", "execpolicy", "rollout", "process", "programs", "mcp"),
     *("ordinary_files", "own_files"),
 }

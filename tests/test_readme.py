@@ -144,13 +144,17 @@ def test_the_library_example_runs_as_it_stands(tmp_path: Path, home: Path, repo:
     assert done.stdout.decode().splitlines()[-1] == HELLO
 
 
-def test_the_provider_example_is_a_valid_configuration(
+def test_the_provider_examples_are_valid_configurations(
     tmp_path: Path, home: Path, repo: Path
 ) -> None:
-    (example,) = blocks("toml")
-    (home / "config.toml").write_text(example, encoding="utf-8")
-    command = "codex-py config explain model_providers.mine.base_url --strict-config"
-    assert json.dumps("https://llm.example.com/v1") in run(command, tmp_path, repo)
+    examples = {
+        "mine": "https://llm.example.com/v1",
+        "litellm": "http://127.0.0.1:4000/v1",
+    }
+    for (name, address), example in zip(examples.items(), blocks("toml"), strict=True):
+        (home / "config.toml").write_text(example, encoding="utf-8")
+        command = f"codex-py config explain model_providers.{name}.base_url --strict-config"
+        assert json.dumps(address) in run(command, tmp_path, repo)
 
 
 def test_the_scripts_that_the_readme_names_are_there() -> None:

@@ -146,7 +146,7 @@ class Config:
 def load_config(
     *,
     cwd: Path,
-    environment: Mapping[str, str],
+    environment: Mapping[str, str] | None = None,
     overrides: Sequence[str] = (),
     flags: Mapping[str, Any] | None = None,
     profile: str | None = None,
@@ -156,7 +156,7 @@ def load_config(
 ) -> Config:
     """Read the configuration for a session in `cwd`.
 
-    `overrides` are the texts of `-c KEY=VALUE`. `flags` are the dedicated options of the command line,
+    `environment` is that of the program where none is given. `overrides` are the texts of `-c KEY=VALUE`. `flags` are the dedicated options of the command line,
     as a table in the form of the file: `{"model": "gpt-5.5", "sandbox_mode": "read-only"}`. Unknown keys
     become warnings; with `strict` they are errors.
 
@@ -167,7 +167,7 @@ def load_config(
     """
     layers = read_layers(
         cwd=cwd,
-        environment=environment,
+        environment=os.environ if environment is None else environment,
         overrides=overrides,
         flags=flags,
         profile=profile,

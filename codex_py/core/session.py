@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from codex_py.core.past import PastPrompt, past_prompts
 from codex_py.core.settings import Choices, TurnSettings
 from codex_py.core.thread_log import Recorder, ThreadLog, ThreadState
 from codex_py.core.turn import ItemHandlers, RetryBudget, Turn
-from codex_py.errors import CodexError, ModelError, TurnAborted
+from codex_py.errors import CodexError, ExitCode, ModelError, TurnAborted
 from codex_py.protocol.denied import Denied
 from codex_py.protocol.events import (
     AgentMessage,
@@ -51,6 +51,12 @@ if TYPE_CHECKING:
     from codex_py.protocol.mcp import McpServerStatus
 
 
+_ONCE_MORE = (
+    "Your last message can not be used: {}\n"
+    "Send the whole answer again, as JSON that satisfies the schema, and nothing else."
+)
+
+
 @dataclass(frozen=True, slots=True)
 class TurnResult:
     last_message: str | None
@@ -63,6 +69,14 @@ class TurnResult:
     refusal: CodexError | None = None
     """Why the model could not do all it wanted on this machine, although the turn completed."""
 
+    def raise_for_error(self) -> None:
+        """
+        Raises:
+            CodexError: the turn failed; `error` is raised.
+        """
+        if self.error is not None:
+            raise self.error
+
 
 class Session:
     """One thread. One turn, or one compaction, runs at a time.
@@ -74,6 +88,7 @@ class Session:
         told_with: what else the model is told after a prompt, given its text; each a message.
         mcp_servers: how they are now, for people to see.
         stop_commands: kills what the commands of the thread have left running; how many it were.
+        answer_check: what says, for an output schema, how an answer breaks it; see `output_schema`.
         load_handlers: see `Turn`.
         retries: gives each turn its budget.
         end_turn: awaited at the end of every turn, before its last event; again if it was
@@ -97,6 +112,7 @@ class Session:
         told_with: Callable[[str], Sequence[str]] = lambda _: (),
         mcp_servers: "Callable[[], Sequence[McpServerStatus]]" = tuple,
         stop_commands: Callable[[], int] = int,
+        answer_check: Callable[[Any], Callable[[str], str | None]] = lambda _: lambda _: None,
     ) -> None:
         self.thread_id = thread.id
         self.name = thread.name
@@ -106,6 +122,7 @@ class Session:
         self.settings = settings
         self.mcp_servers = mcp_servers
         self.stop_commands = stop_commands
+        self._answer_check = answer_check
         self._settings_for = settings_for
         self._compact_prompt = compact_prompt
         self._sink = sink
@@ -179,9 +196,30 @@ class Session:
         the user has to know of a failure is returned, not raised. When cancelled, the turn ends
         the same way, the history can be sent again, and the cancellation goes on.
 
+        Args:
+            output_schema: a JSON Schema for the final answer. An answer that breaks it is sent back once,
+                as a second turn; if that one breaks it too, the result's `error` has the code `schema`.
+
         Raises:
             RuntimeError: a turn is running.
+            ConfigError: `output_schema` is no JSON Schema, or refers to one that it does not contain.
         """
+        if output_schema is None:
+            return await self._run_prompt(text, images, None)
+        violation = self._answer_check(output_schema)
+        first = await self._run_prompt(text, images, output_schema)
+        if first.error is not None or (wrong := violation(first.last_message or "")) is None:
+            return first
+        self.warn(f"{wrong}; asking once more")
+        second = await self._run_prompt(_ONCE_MORE.format(wrong), (), output_schema)
+        second = replace(second, denied=first.denied or second.denied)
+        if second.error is not None or (wrong := violation(second.last_message or "")) is None:
+            return second
+        return replace(second, error=CodexError(wrong, code="schema", exit_code=ExitCode.SCHEMA))
+
+    async def _run_prompt(
+        self, text: str, images: Sequence[Path], output_schema: Any
+    ) -> TurnResult:
 
         prompt = UserPrompt(text, tuple(map(str, images)))
         return await self._run(partial(self._run_turn, prompt, output_schema))

@@ -1,8 +1,8 @@
 """One run of `codex-py exec`, from the configuration to the exit code.
 
 Standard output carries the answer, or with `--json` nothing but events; all else is on standard error.
-With `--output-schema`, an answer that breaks the schema is sent back once, as a second turn. If
-that one breaks it too, an `error` event with the code `schema` follows the last `turn.completed`.
+With `--output-schema`, an answer that breaks the schema is sent back once, as a second turn, behind a
+warning. If that one breaks it too, an `error` event with the code `schema` follows the last `turn.completed`.
 """
 
 import asyncio
@@ -11,14 +11,13 @@ import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from codex_py.app import SessionOptions, open_session
 from codex_py.config.config import Config
-from codex_py.core.session import Session, TurnResult
+from codex_py.core.session import TurnResult
 from codex_py.errors import CodexError, ExitCode
 from codex_py.frontends.arguments import Arguments, ExecTarget
 from codex_py.frontends.exec_config import load_exec_config
@@ -47,14 +46,12 @@ def run(
     if arguments.full_auto:
         stderr.write_text("warning: --full-auto is deprecated; use --sandbox workspace-write\n")
     config = load_exec_config(arguments, environment)
-    schema, violation = _schema(arguments.output_schema)
     one = _Run(
         arguments=arguments,
         target=target,
         config=config,
         environment=environment,
-        schema=schema,
-        violation=violation,
+        schema=_schema(arguments.output_schema),
         message_file=_message_file(arguments.output_last_message),
         prompt=prompt,
         stdout=OutputStream(1),
@@ -70,8 +67,6 @@ class _Run:
     config: Config
     environment: Mapping[str, str]
     schema: Any
-    violation: Callable[[str], str | None]
-    """What is wrong with an answer."""
     message_file: LastMessageFile | None
     prompt: "Future[str]"
     stdout: OutputStream
@@ -98,40 +93,23 @@ class _Run:
             if human is not None:
                 human.begin(session.thread_id, session.settings, text)
             asyncio.get_running_loop().call_later(_COLLECT_AFTER_S, _collect_garbage)
-            result, violation = await self._answer(session, text)
-        if result.error is None:
+            images = image_paths(self.arguments.image)
+            result = await session.run_turn(text, images=images, output_schema=self.schema)
+        error = result.error
+        breaks_schema = error is not None and error.code == "schema"
+        if error is None or breaks_schema:
             self._deliver(result)
-        if violation is not None:
+        if error is not None and breaks_schema:
             if human is None:
-                sink(Error(violation, "schema"))
-            raise CodexError(violation, code="schema", exit_code=ExitCode.SCHEMA)
-        if result.error is not None:
-            return result.error.exit_code
+                sink(Error(str(error), error.code))
+            raise error
+        if error is not None:
+            return error.exit_code
         if result.refusal is not None:
             return result.refusal.exit_code
         if self.arguments.fail_on == "denied" and result.denied:
             return ExitCode.DENIED
         return ExitCode.DONE
-
-    async def _answer(self, session: Session, text: str) -> tuple[TurnResult, str | None]:
-        """The result, and what is still wrong with it after the model had a second try."""
-        images = image_paths(self.arguments.image)
-        result = await session.run_turn(text, images=images, output_schema=self.schema)
-        violation = self._violation(result)
-        if violation is None:
-            return result, None
-        again = (
-            f"Your last message can not be used: {violation}\n"
-            "Send the whole answer again, as JSON that satisfies the schema, and nothing else."
-        )
-        if not self.arguments.json:
-            self.stderr.write_text(f"warning: {printable(violation)}; asking once more\n")
-        second = await session.run_turn(again, output_schema=self.schema)
-        second = replace(second, denied=result.denied or second.denied)
-        return second, self._violation(second)
-
-    def _violation(self, result: TurnResult) -> str | None:
-        return None if result.error else self.violation(result.last_message or "")
 
     def _deliver(self, result: TurnResult) -> None:
         """Put the last message where it was asked for."""
@@ -203,15 +181,13 @@ def image_paths(values: Sequence[str]) -> list[Path]:
     return [Path(name).absolute() for value in values for name in value.split(",") if name]
 
 
-def _schema(path: str | None) -> tuple[Any, Callable[[str], str | None]]:
-    """The schema of the answer, and what tells how an answer breaks it."""
+def _schema(path: str | None) -> Any:
     if path is None:
-        return None, lambda _: None
+        return None
     # jsonschema is some 60 ms, and a plain turn does without.
-    from codex_py.frontends.output_schema import load_schema, schema_violation  # noqa: PLC0415
+    from codex_py.output_schema import load_schema  # noqa: PLC0415
 
-    schema = load_schema(Path(path))
-    return schema, partial(schema_violation, schema)
+    return load_schema(Path(path))
 
 
 def _message_file(path: str | None) -> LastMessageFile | None:

@@ -3,7 +3,8 @@
     with ScriptedServer([[*ev_function_call("call_1", "exec_command", {"cmd": "ls"}), ev_completed()],
                          [*ev_message("done"), ev_completed()]]) as server:
         (home / "config.toml").write_text(server.config_toml())
-        ...
+        environment = {**os.environ, "CODEX_HOME": str(home), "MOCK_KEY": "any"}
+        ...  # run the program, or `load_config` and `open_session`, with this environment
 
 It needs nothing but the standard library, and listens on 127.0.0.1 alone. `python -m codex_py.testing
 SCRIPT.json` serves a script from a file, to try a program by hand.

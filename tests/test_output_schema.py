@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from codex_py.errors import ConfigError, ExitCode
-from codex_py.frontends.output_schema import load_schema, schema_violation
+from codex_py.output_schema import answer_check, load_schema
 
 _SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -13,6 +13,10 @@ _SCHEMA: dict[str, Any] = {
     "required": ["files"],
     "additionalProperties": False,
 }
+
+
+def broken(schema: Any, text: str) -> str | None:
+    return answer_check(schema)(text)
 
 
 def _file(folder: Path, text: str) -> Path:
@@ -30,7 +34,7 @@ def test_a_schema_is_read_as_it_stands(tmp_path: Path) -> None:
 )
 def test_schemas_of_every_draft_and_shape_are_taken(tmp_path: Path, schema: object) -> None:
     assert load_schema(_file(tmp_path, json.dumps(schema))) == schema
-    assert schema_violation(schema, "1") is None
+    assert broken(schema, "1") is None
 
 
 def test_a_missing_schema_file_is_named(tmp_path: Path) -> None:
@@ -62,7 +66,7 @@ def test_a_file_that_is_no_schema_is_refused(tmp_path: Path, text: str, message:
 
 
 def test_an_answer_that_satisfies_the_schema_has_nothing_wrong() -> None:
-    assert schema_violation(_SCHEMA, ' {"files": ["a"]}\n') is None
+    assert broken(_SCHEMA, ' {"files": ["a"]}\n') is None
 
 
 @pytest.mark.parametrize(
@@ -87,11 +91,11 @@ def test_an_answer_that_satisfies_the_schema_has_nothing_wrong() -> None:
     ids=["type", "required", "prose", "no JSON number"],
 )
 def test_what_breaks_the_schema_is_said_with_its_place(answer: str, violation: str) -> None:
-    assert schema_violation(_SCHEMA, answer) == violation
+    assert broken(_SCHEMA, answer) == violation
 
 
 def test_a_huge_answer_is_not_quoted_whole() -> None:
-    violation = schema_violation({"type": "integer"}, json.dumps("x" * 100_000))
+    violation = broken({"type": "integer"}, json.dumps("x" * 100_000))
     assert violation is not None
     assert len(violation) < 400
     assert violation.endswith("is not of type 'integer'")
@@ -100,10 +104,10 @@ def test_a_huge_answer_is_not_quoted_whole() -> None:
 def test_a_reference_to_elsewhere_is_not_followed(tmp_path: Path) -> None:
     schema = load_schema(_file(tmp_path, '{"$ref": "http://127.0.0.1:1/schema.json"}'))
     with pytest.raises(ConfigError, match="reference that can not be resolved"):
-        schema_violation(schema, "1")
+        broken(schema, "1")
 
 
 def test_a_reference_within_the_schema_is_followed() -> None:
     schema = {"$defs": {"n": {"type": "integer"}}, "$ref": "#/$defs/n"}
-    assert schema_violation(schema, "1") is None
-    assert schema_violation(schema, '"1"') is not None
+    assert broken(schema, "1") is None
+    assert broken(schema, '"1"') is not None
