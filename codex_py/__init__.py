@@ -1,10 +1,14 @@
 """A streaming coding agent for the terminal and for CI, and the library it is made of."""
 
-from typing import TYPE_CHECKING, Any
+# Not from `typing`: with `python -m codex_py` the working directory, which may have a `typing.py` of its
+# own, is still the first place that is looked in.
+TYPE_CHECKING = False
 
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from codex_py.app import SessionOptions, open_session
     from codex_py.config.config import Config, load_config
     from codex_py.core.session import Session, TurnResult
@@ -32,7 +36,7 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     # `codex-py --version` imports this module and nothing else.
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

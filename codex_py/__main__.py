@@ -1,15 +1,15 @@
 """Where the program starts and ends."""
 
-import gc
-import os
 import sys
-
-from codex_py import __version__
 
 if __name__ == "__main__" and not sys.flags.safe_path:
     # `python -m` puts the working directory first, and a repository may hold a `json.py`.
     del sys.path[0]
 
+import gc
+import os
+
+from codex_py import __version__
 
 _APPLY_PATCH = {"apply_patch", "applypatch"}
 """Called by one of these names, by a symbolic link, it does nothing but apply a patch, as Codex does."""

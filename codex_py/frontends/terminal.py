@@ -6,26 +6,53 @@ from typing import Literal
 
 _UNSAFE = re.compile(
     # C0 and C1 controls but for tab and newline; controls of writing direction, which can make
-    # text read as something else; the byte order mark; what UTF-8 can not carry.
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
+    # text read as something else; what UTF-8 can not carry.
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff"
+    # What takes no room, and can hide a message to a model in a text that a person approves.
+    "\u034f\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200d\u2060-\u2065\u206a-\u206f\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
+_JOINED = re.compile(
+    "[\u0590-\u115e\u1161-\u1fff\u2070-\u3163\u3165-\ud7ff\ufe0f\U0001f000-\U0001faff]"
+)
+"""Letters of the scripts that need joiners, and emoji."""
+_SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+_FLAG = re.compile("\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{4,6}\U000e007f")
+"""Of a part of a country, such as Scotland."""
+_LONGEST_FLAG = 8
 
 
 def printable(text: str) -> str:
-    """The text with every control character but newline and tab made visible.
+    """The text with every control or invisible character but newline and tab made visible.
 
-    `\\r\\n` becomes a newline; C0 controls become their pictures (`␛`), others an escape (`\\u202e`).
+    `\\r\\n` becomes a newline; C0 controls become their pictures (`␛`), others an escape (`\\u202e`). What joins
+    emoji or letters, and one variation selector behind a character, stay as they are.
     """
     return _UNSAFE.sub(_visible, text.replace("\r\n", "\n"))
 
 
 def _visible(match: re.Match[str]) -> str:
     code = ord(match[0])
+    if code > 0x200B and _belongs(match[0], match.string, match.start()):
+        return match[0]
     if code < 0x20:
         return chr(0x2400 + code)
     if code == 0x7F:
         return "\u2421"
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _belongs(character: str, text: str, at: int) -> bool:
+    """Whether an invisible character does what it is there for, going by those beside it."""
+    before = text[at - 1] if at else ""
+    if character in "\u200c\u200d":
+        return bool(_JOINED.match(before) and _JOINED.match(text, at + 1))
+    if _SELECTORS.match(character):
+        return before > " " and not _UNSAFE.match(before)
+    flags = (_FLAG.match(text, start) for start in range(max(at - _LONGEST_FLAG, 0), at))
+    return any(flag is not None and flag.end() > at for flag in flags)
 
 
 def wants_color(

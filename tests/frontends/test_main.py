@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import codex_py
 from codex_py import __version__
 
 
@@ -199,3 +200,19 @@ def test_ctrl_c_while_the_prompt_is_awaited_ends_without_a_traceback(
         code = program.wait(30)
         assert (notice, code) == ("Reading prompt from stdin...\n", 130)
         assert (program.stdout.read(), program.stderr.read()) == ("", "")
+
+
+def test_no_module_of_the_working_directory_is_taken_for_one_of_pythons(tmp_path: Path) -> None:
+    hostile = "from pathlib import Path\nPath('found').touch()\nraise SystemExit('found')\n"
+    for name in ("typing", "gc", "json", "asyncio", "errno", "argparse", "tomllib", "httpx"):
+        (tmp_path / f"{name}.py").write_text(hostile, encoding="ascii")
+    for words in (["--version"], ["exec", "--help"], ["config", "explain", "model"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "codex_py", *words],
+            cwd=tmp_path,
+            env={"HOME": str(tmp_path), "PYTHONPATH": str(Path(codex_py.__file__).parents[1])},
+            capture_output=True,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, b"")
+    assert not (tmp_path / "found").exists()

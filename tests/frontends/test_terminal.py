@@ -14,6 +14,16 @@ from codex_py.frontends.terminal import Style, printable, wants_color
         ("\x9b31m", "\\x9b31m"),
         ("if admin\u202e{ \u2066", "if admin\\u202e{ \\u2066"),
         ("\ud800", "\\ud800"),
+        ("a\u200bb\u2060c\ufeff", "a\\u200bb\\u2060c\\ufeff"),
+        ("rm\u200c -f\u200d", "rm\\u200c -f\\u200d"),
+        ("a\U000e0072\U000e006d", "a\\U000e0072\\U000e006d"),
+        ("\u200d\u200dx", "\\u200d\\u200dx"),
+        # A message can be hidden in selectors; one of them chooses a form.
+        ("☺\ufe0e❤️\ufe01", "☺\ufe0e❤️\\ufe01"),
+        ("葛\U000e0100", "葛\U000e0100"),
+        ("👩‍💻 ❤️‍🔥 👨🏽‍🚀 1️⃣", "👩‍💻 ❤️‍🔥 👨🏽‍🚀 1️⃣"),
+        ("\U0001f3f4\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e007f", "🏴󠁧󠁢󠁳󠁣󠁴󠁿"),
+        ("क्\u200dष \u0645\u06cc\u200c\u062e", "क्\u200dष \u0645\u06cc\u200c\u062e"),
     ],
 )
 def test_nothing_that_steers_a_terminal_is_left(text: str, shown: str) -> None:
