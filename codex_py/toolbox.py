@@ -168,6 +168,7 @@ class Toolbox:
             image_detail=self._image_detail,
             max_poll_ms=self._config.background_terminal_max_timeout_ms,
             allow_login_shell=self._config.allow_login_shell,
+            unambiguous_patches=self._config.patch_ambiguous == "refuse",
         )
         if self._servers is None:
             router = ToolRouter(tools)

@@ -101,6 +101,8 @@ class Config:
     """Where a browser is sent instead, if that is what leads to this machine."""
 
     notify: tuple[str, ...] | None
+    patch_ambiguous: Literal["first", "refuse"]
+    """What becomes of a hunk that fits several places."""
     history_persistence: Literal["save-all", "none"]
     hide_agent_reasoning: bool
     show_raw_agent_reasoning: bool
@@ -256,6 +258,7 @@ def load_config(
         mcp_oauth_callback_port=get("mcp_oauth_callback_port"),
         mcp_oauth_callback_url=get("mcp_oauth_callback_url"),
         notify=None if notify is None else tuple(notify),
+        patch_ambiguous=get("patch.ambiguous"),
         history_persistence=get("history.persistence"),
         hide_agent_reasoning=get("hide_agent_reasoning"),
         show_raw_agent_reasoning=get("show_raw_agent_reasoning"),

@@ -146,6 +146,8 @@ SCHEMA: Final[dict[str, Kind]] = {
     # What happens around it.
     "notify": ["string"],
     "hooks": {**dict.fromkeys(HOOK_EVENTS, HOOKS), "state": "table", "*": "any"},
+    # Ours, not Codex's.
+    "patch": {"ambiguous": ("first", "refuse")},
     "history": {"persistence": ("save-all", "none"), "max_bytes": "count"},
     "sqlite_home": "path",
     "log_dir": "path",
@@ -235,6 +237,7 @@ DEFAULTS: Final[dict[str, Any]] = {
     "shell_environment_policy.experimental_use_profile": False,
     "background_terminal_max_timeout": 300_000,
     "web_search": "cached",
+    "patch.ambiguous": "first",
     "history.persistence": "save-all",
     "hide_agent_reasoning": False,
     "show_raw_agent_reasoning": False,

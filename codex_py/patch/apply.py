@@ -17,6 +17,7 @@ from codex_py.patch.edit import Edit, edit_text
 from codex_py.patch.envelope import AddFile, DeleteFile, Section, UpdateFile, parse_patch
 from codex_py.patch.explain import joined
 from codex_py.patch.handles import Directories
+from codex_py.patch.names import refuse_long
 from codex_py.patch.overlay import Overlay
 from codex_py.patch.plan import FileChangePlan, PatchPlan, writable_under
 from codex_py.patch.report import HunkReport
@@ -30,6 +31,7 @@ def plan_patch(
     writable: Callable[[str], bool] | None,
     *,
     readable: Callable[[str], bool] | None = None,
+    unambiguous: bool = False,
 ) -> PatchPlan:
     """Read a patch and check all of it against the files. Nothing is written.
 
@@ -38,6 +40,7 @@ def plan_patch(
         cwd: absolute; relative paths in the patch are joined to it.
         writable: says of a real, absolute path whether it may be written; None allows everything.
         readable: the same of reading. It is asked before a file is opened, and what it refuses ends it.
+        unambiguous: refuse a hunk whose old lines fit several places, instead of taking the first.
 
     Raises:
         PatchError: the message begins as that of Codex does, and goes on to help.
@@ -57,6 +60,9 @@ def plan_patch(
                 failures.append(error)
     if failures:
         raise PatchError(joined([error.reason for error in failures]), kind=failures[0].kind)
+    several = [told for report in planner.reports if (told := report.ambiguity())]
+    if unambiguous and several:
+        raise PatchError(joined(several), kind="match")
     named = [_named(section) for section in sections]
     overlay = planner.overlay
     plan = PatchPlan(
@@ -88,6 +94,9 @@ class _Planner:
             isinstance(section, UpdateFile) and "\0" in (section.move_to or "")
         ):
             raise PatchError(f"path {section.path!r} has a NUL in it", kind="file")
+        refuse_long(section.path)
+        if isinstance(section, UpdateFile) and section.move_to:
+            refuse_long(section.move_to)
         path = self.overlay.absolute(section.path)
         if path in self._failed:
             return

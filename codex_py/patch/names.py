@@ -6,6 +6,11 @@ Quoting follows git's `core.quotePath`: https://git-scm.com/docs/git-config
 import os
 import re
 
+from codex_py.errors import PatchError
+
+MAX_PATH_BYTES = 4096
+"""`PATH_MAX` of Linux; macOS has 1024."""
+
 _ESCAPE = re.compile(rb"\\([0-3][0-7]{2}|.)", re.DOTALL)
 _CHARACTERS = {
     b"a": b"\a",
@@ -75,6 +80,18 @@ def git_names(rest: bytes) -> tuple[bytes, bytes] | None:
             return old, new
         at = rest.find(b" ", at + 1)
     return None
+
+
+def refuse_long(name: str) -> None:
+    """
+    Raises:
+        PatchError: no file can have a path of this length; to look for one would take minutes.
+    """
+    if len(name) > MAX_PATH_BYTES:
+        raise PatchError(
+            f"{name[:60]!r}… is a path of {len(name)} characters; {MAX_PATH_BYTES} are the most",
+            kind="file",
+        )
 
 
 def stripped(name: str, count: int) -> str | None:

@@ -43,6 +43,16 @@ class HunkReport:
         where = f"{self.path}: hunk {self.hunk} was applied at line {self.placed}"
         return f"{where} ({'; '.join(parts)})."
 
+    def ambiguity(self) -> str | None:
+        """A sentence that lists the places where the lines fit as well; None if there is one place alone."""
+        if self.placed is None or not self.also_at:
+            return None
+        places = ", ".join(map(str, (self.placed, *self.also_at)))
+        return (
+            f"{self.path}: hunk {self.hunk} fits at lines {places}, and it is not clear which is meant: "
+            "add lines of context, or an @@ line that names what it is in."
+        )
+
 
 _DIFFERENCES = {
     Level.TRAILING_BLANKS: "line ends",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from codex_py.errors import PatchError
-from codex_py.patch.names import stripped
+from codex_py.patch.names import refuse_long, stripped
 from codex_py.patch.unified import FileDiff
 
 REMOVING = frozenset({"delete", "uncopy"})
@@ -96,6 +96,7 @@ def _target(file: FileDiff, root: Path, count: int) -> Target:
             line=file.line,
         )
     for name in (old, new):
+        refuse_long(name)
         # Diffs come from strangers: like `git apply`, and unlike envelopes.
         if not _is_inside(name):
             raise PatchError(

@@ -19,15 +19,16 @@ class ApplyPatchParams(ToolParams):
 class ApplyPatch:
     """
     Args:
-        home: `$CODEX_HOME`, where a journal of what patches replace is kept; None keeps none.
+        home, unambiguous: see `PatchCalls`.
     """
 
     name = "apply_patch"
     params = ApplyPatchParams
     parallel = False
 
-    def __init__(self, home: Path | None = None) -> None:
+    def __init__(self, home: Path | None = None, *, unambiguous: bool = False) -> None:
         self._home = home
+        self._unambiguous = unambiguous
         self._calls: PatchCalls | None = None
 
     async def run(self, params: ApplyPatchParams, context: ToolContext) -> ToolOutput:
@@ -39,5 +40,5 @@ class ApplyPatch:
             # 15 ms, which a session without a patch need not spend.
             from codex_py.tools.patch_calls import PatchCalls  # noqa: PLC0415
 
-            self._calls = PatchCalls(self._home)
+            self._calls = PatchCalls(self._home, unambiguous=self._unambiguous)
         return await self._calls.apply(patch, cwd, context)

@@ -25,6 +25,7 @@ def builtin_tools(
     image_detail: str,
     max_poll_ms: int,
     allow_login_shell: bool = True,
+    unambiguous_patches: bool = False,
 ) -> list[Tool[Any]]:
     """
     Args:
@@ -34,8 +35,9 @@ def builtin_tools(
         image_detail: at which `view_image` shows images, as the service names it.
         max_poll_ms: the longest that `write_stdin` waits without writing.
         allow_login_shell: whether shells may read the files of the user's profile.
+        unambiguous_patches: refuse a patch that fits several places.
     """
-    patch = ApplyPatch(home)
+    patch = ApplyPatch(home, unambiguous=unambiguous_patches)
     runner = CommandRunner(processes, orchestrator, patch)
     return [
         ExecCommand(runner, shell, allow_login=allow_login_shell),

@@ -16,6 +16,7 @@ from codex_py.patch.apply import PatchPlan, plan_patch, writable_under
 from codex_py.patch.commit import Committed
 from codex_py.patch.diff import git_diff
 from codex_py.patch.journal import Journal
+from codex_py.patch.names import MAX_PATH_BYTES
 from codex_py.patch.plan import readable_under
 from codex_py.protocol.approval import ApprovalPolicy, ApprovalRequest, ReviewDecision, may_ask
 from codex_py.protocol.calls import named_changes, shortened
@@ -45,10 +46,12 @@ class PatchCalls:
 
     Args:
         home: `$CODEX_HOME`, where a journal of what patches replace is kept; None keeps none.
+        unambiguous: refuse a patch whose old lines fit several places; the first is taken otherwise.
     """
 
-    def __init__(self, home: Path | None) -> None:
+    def __init__(self, home: Path | None, *, unambiguous: bool = False) -> None:
         self._home = home
+        self._unambiguous = unambiguous
         self._approved: set[Path] = set()
         """Where files really are: what a name leads to, a command can change."""
 
@@ -65,7 +68,7 @@ class PatchCalls:
         journal = None if self._home is None else Journal(self._home, cwd)
         reach = self._reach(context)
         try:
-            plan, diff, recovered = await asyncio.to_thread(_plan, patch, cwd, journal, reach)
+            recovered, plan, diff = await asyncio.to_thread(self._plan, patch, cwd, journal, reach)
         except PatchError as error:
             if error.kind == "refused":
                 refusal = _refusal(context)
@@ -88,6 +91,15 @@ class PatchCalls:
             return ToolOutput(_report(1, started, f"{outcome}\n"), success=False)
         notes = "".join([f"Note: {note}\n" for note in (*recovered, *plan.notes, *outcome.notes)])
         return ToolOutput(_report(0, started, plan.summary() + notes))
+
+    def _plan(
+        self, patch: str, cwd: Path, journal: Journal | None, reach: "_Reach"
+    ) -> tuple[list[str], PatchPlan, str]:
+        """What was recovered before, the plan and its diff: files are read as they are after that."""
+        recovered = [] if journal is None else journal.recover()
+        unambiguous = self._unambiguous
+        plan = plan_patch(patch, cwd, None, readable=reach.readable, unambiguous=unambiguous)
+        return recovered, plan, git_diff(plan.changes, cwd)
 
     async def _admit(self, plan: PatchPlan, diff: str, context: ToolContext) -> None:
         """Come back if the plan may be carried out.
@@ -180,7 +192,11 @@ def _outside_of(
 def _intended(patch: str, cwd: Path) -> list[Change]:
     """The files that a patch that does not fit would have changed, as far as it can be read."""
     named = named_changes(patch)
-    return [replace(change, path=os.path.normpath(cwd / change.path)) for change in named]
+    return [
+        replace(change, path=os.path.normpath(cwd / change.path))
+        for change in named
+        if len(change.path) <= MAX_PATH_BYTES
+    ]
 
 
 def _failed(item: FileChange, code: str, reason: str) -> FileChange:
@@ -208,15 +224,6 @@ def _refusal(context: ToolContext) -> CallRefused:
     else:
         text, cause, allow = _OUTSIDE, "a patch leaves the workspace", "--add-dir FOLDER"
     return CallRefused(text, code="SandboxDenied", cause=cause, allow=allow)
-
-
-def _plan(
-    patch: str, cwd: Path, journal: Journal | None, reach: _Reach
-) -> tuple[PatchPlan, str, list[str]]:
-    """The plan, its diff, and what was recovered before: the files are read as they are after that."""
-    recovered = [] if journal is None else journal.recover()
-    plan = plan_patch(patch, cwd, None, readable=reach.readable)
-    return plan, git_diff(plan.changes, cwd), recovered
 
 
 async def _commit(

@@ -56,6 +56,7 @@ def test_without_any_file_everything_has_its_default(place: Place):
         mcp_oauth_callback_port=None,
         mcp_oauth_callback_url=None,
         notify=None,
+        patch_ambiguous="first",
         history_persistence="save-all",
         hide_agent_reasoning=False,
         show_raw_agent_reasoning=False,
@@ -210,3 +211,10 @@ def test_instructions_of_the_user_may_be_a_link(place: Place, tmp_path: Path):
     (place.home / "base.md").symlink_to(tmp_path / "dotfiles.md")
     place.user("model_instructions_file = 'base.md'\n")
     assert place.load().base_instructions == "mine"
+
+
+def test_what_becomes_of_an_ambiguous_patch_is_set(place: Place):
+    assert place.load().patch_ambiguous == "first"
+    assert place.load(overrides=["patch.ambiguous=refuse"]).patch_ambiguous == "refuse"
+    with pytest.raises(ConfigError, match=r"patch\.ambiguous"):
+        place.load(overrides=["patch.ambiguous=ask"])

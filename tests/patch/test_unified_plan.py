@@ -317,3 +317,10 @@ def test_a_file_is_not_merged_where_the_diff_fits_or_its_blob_is_unknown(tmp_pat
     assert tree(tmp_path) == {"f": b"2\n"}
     with pytest.raises(PatchError):
         apply(text, tmp_path, three_way=ThreeWay(lambda _: None, merge))
+
+
+@pytest.mark.timeout(10)
+def test_a_path_that_no_file_can_have_is_refused_at_once(tmp_path: Path):
+    name = "a/" * 500_000 + "b"
+    with pytest.raises(PatchError, match="4096 are the most"):
+        plan_unified(f"--- /dev/null\n+++ b/{name}\n@@ -0,0 +1 @@\n+x\n", tmp_path, None)

@@ -483,7 +483,8 @@ def test_what_a_patch_replaces_is_kept_and_what_was_cut_off_is_told(tmp_path: Pa
     update = enveloped("*** Update File: a", "-1", "+2")
     for moment in count():
         assert killed_at(moment, lambda: applied(update, root, journal))
-        if (root / "a").read_text(encoding="utf-8") == "2\n":
+        # For a moment its name is missing.
+        if (root / "a").exists() and (root / "a").read_text(encoding="utf-8") == "2\n":
             break
     tool = ApplyPatch(home)
     output = run(tool, update, tool_context(root, ignored))
@@ -497,3 +498,34 @@ def test_what_a_patch_replaces_is_kept_and_what_was_cut_off_is_told(tmp_path: Pa
 def applied(patch: str, cwd: Path, journal: Journal) -> None:
     journal.recover()
     plan_patch(patch, cwd, None).commit(journal)
+
+
+def test_an_ambiguous_patch_can_be_refused(tmp_path: Path):
+    (tmp_path / "a").write_text("x\ny\nx\nx\n", encoding="utf-8")
+    patch = enveloped("*** Update File: a", "-x", "+z")
+    output = run(ApplyPatch(unambiguous=True), patch, tool_context(tmp_path, ignored))
+    assert (output.success, output.text) == (
+        False,
+        f"apply_patch verification failed: {tmp_path}/a: hunk 1 fits at lines 1, 3, 4, and it is not clear "
+        "which is meant: add lines of context, or an @@ line that names what it is in.",
+    )
+    clear = enveloped("*** Update File: a", " y", "-x", "+z")
+    assert run(ApplyPatch(unambiguous=True), clear, tool_context(tmp_path, ignored)).success
+    assert (tmp_path / "a").read_text(encoding="utf-8") == "x\ny\nz\nx\n"
+
+
+@pytest.mark.timeout(10)
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("*** Add File: {}", "+x"),
+        ("*** Delete File: {}",),
+        ("*** Update File: a", "*** Move to: {}", "-x"),
+    ],
+)
+def test_a_path_that_no_file_can_have_is_refused_at_once(tmp_path: Path, lines: tuple[str, ...]):
+    patch = enveloped(*lines).format("a/" * 500_000)
+    events: list[Event] = []
+    output = run(ApplyPatch(), patch, tool_context(tmp_path, events.append))
+    assert "is a path of 1000000 characters; 4096 are the most" in output.text
+    assert len(str(events)) < 10_000
