@@ -151,6 +151,7 @@ class Toolbox:
             environment, home=self._config.home, limits=self._config.sandbox_limits
         )
         self._sandbox = sandbox
+        shell = user_shell(self._environment)
         tools = builtin_tools(
             self._processes,
             self._plan,
@@ -159,11 +160,12 @@ class Toolbox:
                 hidden=hidden_names(
                     self._config.shell_environment, self._environment, self._secret_names
                 ),
+                shell=shell,
                 rules=self._rules,
                 write_rule=lambda words: self._write_rule(words, session),
             ),
             home=self._config.home,
-            shell=user_shell(self._environment),
+            shell=shell,
             structured_shell=self._structured_shell,
             image_detail=self._image_detail,
             max_poll_ms=self._config.background_terminal_max_timeout_ms,

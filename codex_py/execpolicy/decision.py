@@ -4,11 +4,15 @@ import os.path
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import chain
 from typing import TypeAlias
 
+from codex_py.execpolicy import git
+from codex_py.execpolicy.place import BY_NAME, Place
 from codex_py.execpolicy.safety import is_system_program
 from codex_py.execpolicy.script import all_commands, plain_commands
 from codex_py.execpolicy.words import Command
+from codex_py.execpolicy.wrappers import program_name, wrapped_commands
 
 
 class Decision(StrEnum):
@@ -19,6 +23,29 @@ class Decision(StrEnum):
     PROMPT = "prompt"
     FORBIDDEN = "forbidden"
 
+
+_UNREAD = (
+    "the command is too long or too deeply nested to be checked against the rules; make it shorter"
+)
+_SHIFTING = frozenset(
+    (
+        *(".", "alias", "builtin", "cd", "command", "declare", "enable", "eval", "exec", "export"),
+        *(
+            "function",
+            "hash",
+            "local",
+            "popd",
+            "printf",
+            "pushd",
+            "read",
+            "readonly",
+            "set",
+            "shopt",
+        ),
+        *("source", "trap", "typeset", "unalias", "unset"),
+    )
+)
+"""Words of a shell after which other words may mean other programs, or the same ones work elsewhere."""
 
 _STRICTNESS = {decision: rank for rank, decision in enumerate(Decision)}
 
@@ -76,12 +103,15 @@ class Rules:
     warnings: tuple[str, ...] = ()
     """What was accepted and has no effect, a sentence each."""
 
-    def decide(self, argv: Sequence[str], *, resolve_paths: bool = True) -> RuleMatch | None:
+    def decide(
+        self, argv: Sequence[str], place: Place = BY_NAME, *, resolve_paths: bool = True
+    ) -> RuleMatch | None:
         """What the rules say of all that `argv` runs; None where they leave it open.
 
-        `prompt` and `forbidden` hold for every command that `all_commands` finds. `allow` needs more, because
-        it takes the sandbox away: a rule that covers `argv` itself, or for each of its `plain_commands` one
-        that allows it. So a redirection, an expansion, or a command without a rule leaves it open.
+        `prompt` and `forbidden` hold for every command that `all_commands` finds; what it cannot read counts
+        as covered by the strictest of them. `allow` needs more, because it takes the sandbox away: a rule
+        that covers `argv` itself, or for each of its `plain_commands` one that allows it, and programs that
+        no command can change. So a redirection, an expansion, or a command without a rule leaves it open.
 
         `resolve_paths`: a rule for a bare name, `git`, also holds for paths that end in it where no rule
         covers the path as written: for those in `host_executables`, or if the name is not there,
@@ -91,19 +121,33 @@ class Rules:
         if not self.prefix_rules:
             return None
         # A set would lose the order.
-        everything = dict.fromkeys(all_commands(argv))
+        read = all_commands(argv)
+        everything = dict.fromkeys(read.commands)
         found = {
             command: self.matches(command, resolve_paths=resolve_paths) for command in everything
         }
         matched = tuple(match for matches in found.values() for match in matches)
+        if not read.is_complete:
+            matched += self._strictest_for_unread()
         if any(match.decision is not Decision.ALLOW for match in matched):
             return _rule_match(matched)
-        if itself := found.get(tuple(argv)):
+
+        def allowing(command: Command) -> tuple[MatchedRule, ...]:
+            matches = found.get(command, ())
+            return matches if matches and _may_leave_sandbox(command, matches, place) else ()
+
+        if itself := allowing(tuple(argv)):
             return _rule_match(itself)
-        plain = dict.fromkeys(plain_commands(argv) or ())
-        if plain and all(found.get(command) for command in plain):
-            return _rule_match(tuple(match for command in plain for match in found[command]))
-        return None
+        plain = tuple(dict.fromkeys(plain_commands(argv, place) or ()))
+        if len(plain) > 1 and any(command[0] in _SHIFTING for command in plain):
+            return None
+        allowed = [allowing(command) for command in plain]
+        return _rule_match(tuple(chain.from_iterable(allowed))) if plain and all(allowed) else None
+
+    def _strictest_for_unread(self) -> tuple[MatchedRule, ...]:
+        decisions = {rule.decision for rule in self.prefix_rules} - {Decision.ALLOW}
+        strictest = max(decisions, key=_STRICTNESS.__getitem__, default=None)
+        return () if strictest is None else (MatchedRule((), strictest, _UNREAD),)
 
     def matches(self, command: Command, *, resolve_paths: bool = True) -> tuple[MatchedRule, ...]:
         """The rules that cover one simple command, in their order."""
@@ -129,6 +173,25 @@ class Rules:
             for rule in self.prefix_rules
             if rule.covers(bare) and (certain or rule.decision is not Decision.ALLOW)
         )
+
+
+def _may_leave_sandbox(command: Command, matches: Sequence[MatchedRule], place: Place) -> bool:
+    """True if no command of the model can change what an allowed one runs, as far as its words tell."""
+    covered = max(len(match.prefix) for match in matches)
+    parts = [command]
+    try:
+        for part in parts:
+            if place.program(part[0]) is None:
+                return False
+            if program_name(part) == "git" and git.is_held_back(
+                part, covered if part is command else 0, place
+            ):
+                return False
+            # The same `git` without its first options has been looked at.
+            parts += wrapped_commands(part) if program_name(part) != "git" else []
+    except ValueError:  # no path can have such a word in it
+        return False
+    return True
 
 
 def _rule_match(matched: tuple[MatchedRule, ...]) -> RuleMatch:

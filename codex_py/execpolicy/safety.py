@@ -9,15 +9,14 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
+from codex_py.execpolicy.place import BY_NAME, SYSTEM_FOLDERS, Place
 from codex_py.execpolicy.script import all_commands, plain_commands
 from codex_py.execpolicy.words import Command
 from codex_py.execpolicy.wrappers import program_name
 
-SYSTEM_FOLDERS: Final = (
-    *("/bin", "/usr/bin", "/usr/local/bin", "/opt/homebrew/bin"),
-    *("/run/current-system/sw/bin", "/home/linuxbrew/.linuxbrew/bin"),
-)
-"""Where programs are what their names say."""
+FORCED_RM: Final = "`rm -f` deletes without asking"
+UNREAD: Final = "the command is too long or too deeply nested to be checked"
+"""Half sentences for the user."""
 
 _READERS: Final = frozenset(
     (
@@ -37,30 +36,31 @@ _SED_PRINT = re.compile(r"(?:[0-9]+,)?[0-9]+p")
 _QUOTING = str.maketrans("", "", "'\"\\\n")
 
 
-def is_known_safe(argv: Sequence[str]) -> bool:
+def is_known_safe(argv: Sequence[str], place: Place = BY_NAME) -> bool:
     """Whether all that `argv` runs is known to only read, by its name and its options.
 
     It may still read everything that there is to be read. False says nothing.
     """
-    commands = plain_commands(argv)
-    return (
-        commands is not None
-        and is_system_program(argv[0])
-        and all(_only_reads(command) for command in commands)
+    commands = plain_commands(argv, place)
+    return commands is not None and all(
+        _only_reads(command) and (command[0] == "cd" or place.program(command[0]) is not None)
+        for command in commands
     )
 
 
 def dangerous(argv: Sequence[str]) -> str | None:
-    """Why `argv` should not run without a question, as half a sentence; None where nothing is known against it.
+    """Why `argv` should not run without a question: `FORCED_RM`, `UNREAD`, or None.
 
-    The one thing known is `rm` with `-f` or `--force`, wherever in `argv` it is found: see `all_commands`.
+    That is `rm` with `-f` or `--force`, wherever in `argv` it is found (see `all_commands`), and a script
+    that may hold one and cannot be read.
     """
     # Reading a script properly is for the few that could hold an `rm`, however it is quoted.
     if not any("rm" in word.translate(_QUOTING) for word in argv):
         return None
-    if any(_is_forced_rm(command) for command in all_commands(argv)):
-        return "`rm -f` deletes without asking"
-    return None
+    found = all_commands(argv)
+    if any(_is_forced_rm(command) for command in found.commands):
+        return FORCED_RM
+    return None if found.is_complete else UNREAD
 
 
 def is_system_program(program: str) -> bool:

@@ -1,9 +1,10 @@
 """What a command line runs, as simple commands. Nothing is expanded, looked up or run."""
 
-import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from codex_py.execpolicy.grammar import UNKNOWN, commands_in
+from codex_py.execpolicy.grammar import UNKNOWN, Budget, commands_in
+from codex_py.execpolicy.place import BY_NAME, Place
 from codex_py.execpolicy.words import Command, plain_script
 from codex_py.execpolicy.wrappers import SHELLS, program_name, wrapped_commands, wrapped_script
 
@@ -12,24 +13,31 @@ _MAX_SCRIPT = 1024 * 1024
 _MAX_DEPTH = 8
 """Commands within commands, counted in wrappers and in shells."""
 
-_PATIENCE_S = 1.0
-"""For parsing. It is linear on what people write, and takes minutes for a hundred thousand heredocs."""
+
+@dataclass(frozen=True, slots=True)
+class FoundCommands:
+    commands: tuple[Command, ...]
+    is_complete: bool
+    """False: some script is too long, too deeply nested or too much work to be read. `commands` has the rest."""
 
 
-def plain_commands(argv: Sequence[str]) -> tuple[Command, ...] | None:
+def plain_commands(argv: Sequence[str], place: Place = BY_NAME) -> tuple[Command, ...] | None:
     """The commands that `argv` runs, where that can be told for certain; never empty.
 
-    `bash -c SCRIPT`, also with `-lc`, with `sh` or `zsh` and by path, gives the commands of a script that
-    is made of plain words and `&&`, `||`, `;`, `|`, newlines and comments. Any other program is one command.
-    None where there is no command, and for a script with anything else in it: an expansion, a
-    redirection, an assignment, a subshell, a background job, control flow, an error, characters
-    that do not show. The words are those that the program will get.
+    `bash -c SCRIPT`, also with `-lc` and with `sh` or `zsh`, gives the commands of a script that
+    is made of plain words and `&&`, `||`, `;`, `|`, newlines and comments, if `place` trusts the shell. Any
+    other program is one command. None where there is no command, for a program that is only called like
+    a shell, and for a script with anything else in it: an expansion, a redirection, an assignment, a
+    subshell, a background job, control flow, an error, characters that do not show. The words are those
+    that the program will get.
     """
     if not argv or any("\0" in word for word in argv):
         return None
     if program_name(argv) not in SHELLS:
         return (tuple(argv),)
     if len(argv) == 3 and argv[1] in {"-c", "-lc"}:
+        if not place.trusts_shell(argv[0]):
+            return None
         script = argv[2]
         # What begins like an option is one.
         too_odd = script.startswith(("-", "+")) or len(script) > _MAX_SCRIPT
@@ -37,29 +45,35 @@ def plain_commands(argv: Sequence[str]) -> tuple[Command, ...] | None:
     return None if wrapped_script(tuple(argv)) is not None else (tuple(argv),)
 
 
-def all_commands(argv: Sequence[str]) -> tuple[Command, ...]:
+def all_commands(argv: Sequence[str]) -> FoundCommands:
     """Every simple command found anywhere in `argv`, itself first.
 
     Those of pipelines, loops, functions, `$(…)`, backticks and `<(…)`; those behind `sudo`, `env`, `xargs`,
     `find -exec` and the like, beside the wrapper's own; those of a script within a script and of
-    `eval`. A word that is known only when it runs is `UNKNOWN`. Scripts that are too
-    long or too deep, and those that are still to be read after a second, give none: this
-    finds what there is to be found, and proves nothing.
+    `eval`. A word that is known only when it runs is `UNKNOWN`. This finds what there is to be found, and
+    proves nothing. How much of it is read depends on the text alone, and not on how busy the machine is.
     """
-    deadline = time.monotonic() + _PATIENCE_S
+    budget = Budget()
     found: list[Command] = []
+    is_complete = True
     layer: list[Command] = [tuple(argv)] if argv else []
-    for depth in range(_MAX_DEPTH + 1):
+    for _ in range(_MAX_DEPTH + 1):
         found += layer
-        if depth < _MAX_DEPTH:
-            layer = [inner for command in layer for inner in _run_by(command, deadline)]
-    return tuple(found)
+        outer, layer = layer, []
+        for command in outer:
+            inner = _run_by(command, budget)
+            if inner is None:
+                is_complete = False
+            else:
+                layer += inner
+    return FoundCommands(tuple(found), is_complete and not layer)
 
 
-def _run_by(command: Command, deadline: float) -> Sequence[Command]:
+def _run_by(command: Command, budget: Budget) -> Sequence[Command] | None:
+    """The commands that this one runs; None where they cannot be told."""
     script = wrapped_script(command)
     if script is None:
         return wrapped_commands(command)
     if len(script) > _MAX_SCRIPT:
-        return ()
-    return plain_script(script) or commands_in(script.replace(UNKNOWN, '"$_"'), deadline)
+        return None
+    return plain_script(script) or commands_in(script.replace(UNKNOWN, '"$_"'), budget)

@@ -8,6 +8,13 @@ from typing import Final
 from codex_py.execpolicy.words import Command
 
 SHELLS: Final = frozenset(("ash", "bash", "dash", "ksh", "sh", "zsh"))
+"""Shells whose plain scripts are read alike."""
+_OTHER_SHELLS: Final = frozenset(
+    (
+        *("csh", "elvish", "fish", "mksh", "nu", "oksh", "osh", "pdksh", "posh", "pwsh", "rbash"),
+        *("rksh", "rzsh", "tcsh", "yash"),
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +67,10 @@ _WRAPPERS: Final = {
     ),
 }
 
+_GIT: Final = _Wrapper(
+    "cC",
+    frozenset(("--config-env", "--git-dir", "--namespace", "--super-prefix", "--work-tree")),
+)
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=", re.ASCII)
 _FIND_ACTIONS = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
 
@@ -69,9 +80,23 @@ def program_name(command: Sequence[str]) -> str:
     return command[0].rpartition("/")[2] if command else ""
 
 
+def is_shell(command: Sequence[str]) -> bool:
+    """True if the program is called like a shell, in some version: `/opt/x/bash-5.2` too."""
+    name = program_name(command).rstrip("0123456789.-").removesuffix("-static")
+    return name in SHELLS or name in _OTHER_SHELLS
+
+
+def git_subcommand(command: Command) -> int:
+    """The index of the subcommand of `git`, behind the options that stand before it."""
+    return _after_options(command, _GIT.values, _GIT.long_values)
+
+
 def wrapped_commands(command: Command) -> list[Command]:
-    """The commands that this one is given to run as words of its own."""
+    """The commands that this one is given to run as words of its own; a `git` also without its first options."""
     name = program_name(command)
+    if name == "git":
+        start = git_subcommand(command)
+        return [(command[0], *command[start:])] if 1 < start < len(command) else []
     if name == "find":
         return _find_actions(command)
     wrapper = _WRAPPERS.get(name)
@@ -100,7 +125,7 @@ def wrapped_script(command: Command) -> str | None:
             return _option_value(command, "S", "--split-string")
         case "flock" | "runuser" | "script" | "su":
             return _option_value(command, "c", "--command")
-        case _ if name not in SHELLS:
+        case _ if not is_shell(command):
             return None
         case _:
             pass

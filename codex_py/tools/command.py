@@ -157,8 +157,12 @@ class CommandRunner:
         """
         call = params.call(argv, context)
 
-        async def attempt(spawned: Sequence[str]) -> Process:
-            process = self._start(call, spawned, context, tty=tty)
+        async def attempt(spawned: Sequence[str], search_path: str | None) -> Process:
+            environment = context.environment
+            if search_path is not None:
+                environment = {**environment, "PATH": search_path}
+            started = replace(context, environment=environment)
+            process = self._start(call, spawned, started, tty=tty)
             try:
                 await wait(process)
             except asyncio.CancelledError:

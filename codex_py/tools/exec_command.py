@@ -1,13 +1,15 @@
 """`exec_command` and `write_stdin`: commands that may go on after the call that started them."""
 
+import os
 import secrets
 import shutil
 import time
 from dataclasses import replace
-from pathlib import Path
+from pathlib import PurePath
 from typing import Any
 
 from codex_py.errors import ToolError
+from codex_py.execpolicy.place import SYSTEM_FOLDERS
 from codex_py.process.process import Process
 from codex_py.process.sessions import ProcessSessions
 from codex_py.protocol.tools import ToolOutput
@@ -51,7 +53,7 @@ class ExecCommand:
 
     async def run(self, params: ExecCommandParams, context: ToolContext) -> ToolOutput:
         started = time.monotonic()
-        shell = _shell_path(params.shell, context.environment) if params.shell else self._shell
+        shell = _shell_path(params.shell, self._shell) if params.shell else self._shell
         argv = shell_command(shell, params.cmd, login=params.login, allowed=self._allow_login)
         patched = await self._runner.patch_output(argv, params.cwd(context), context)
         if patched is not None:
@@ -161,9 +163,13 @@ def _report(
     )
 
 
-def _shell_path(wanted: str, environment: dict[str, str]) -> str:
-    """The shell that a name or a path means; `sh` where it means none that is known."""
-    found = shutil.which(wanted, path=environment.get("PATH"))
-    if found is None or Path(found).name not in _SHELLS or not Path(found).is_absolute():
-        return "/bin/sh"
-    return found
+def _shell_path(wanted: str, own_shell: str) -> str:
+    """The user's shell or the one of the system, by the name in `wanted`; `/bin/sh` where there is none.
+
+    Its path does not count, because the model may have written what is there.
+    """
+    name = PurePath(wanted).name
+    if name == PurePath(own_shell).name:
+        return own_shell
+    found = shutil.which(name, path=os.pathsep.join(SYSTEM_FOLDERS)) if name in _SHELLS else None
+    return found or "/bin/sh"

@@ -18,7 +18,7 @@ from codex_py.tools.base import ToolContext
 from codex_py.tools.quoting import quote_argv
 from codex_py.tools.review import approved
 from codex_py.tools.truncate import truncate_output
-from codex_py.tools.verdict import Approval, Ask, CommandCall, Refuse, Verdict
+from codex_py.tools.verdict import Approval, Ask, CommandCall, Refuse, Run, Verdict
 
 if TYPE_CHECKING:
     from codex_py.execpolicy.decision import Rules
@@ -45,6 +45,7 @@ class Orchestrator:
     Args:
         sandbox: what holds the commands.
         hidden: variables that a login shell does not see although the user's profile sets them.
+        shell: path of the user's own shell, whose scripts rules may allow wherever it is installed.
         rules: the user's; None for none.
         write_rule: keeps a rule that the user has made, for later sessions. It never raises.
     """
@@ -54,11 +55,13 @@ class Orchestrator:
         sandbox: Sandbox = NO_SANDBOX,
         *,
         hidden: Collection[str] = (),
+        shell: str = "",
         rules: "Rules | None" = None,
         write_rule: Callable[[Sequence[str]], None] = lambda _: None,
     ) -> None:
         self._sandbox = sandbox
         self._hidden = hidden
+        self._shell = shell
         self._rules = rules
         self._write_rule = write_rule
         self._approved: set[Approval] = set()
@@ -68,12 +71,13 @@ class Orchestrator:
         self,
         call: CommandCall,
         context: ToolContext,
-        attempt: Callable[[Sequence[str]], Awaitable[Process]],
+        attempt: Callable[[Sequence[str], str | None], Awaitable[Process]],
     ) -> Process:
         """Run a command, or have it refused.
 
         Args:
-            attempt: starts an argv and waits as long as the call does; tried once, rarely twice.
+            attempt: starts an argv, with another `$PATH` unless that is None, and waits as long as the call
+                does; tried once, rarely twice.
 
         Returns:
             The process of the last attempt, which may go on.
@@ -81,11 +85,12 @@ class Orchestrator:
         Raises:
             ToolError: it may not run, with the code `ApprovalDenied`; or nothing here can hold it.
         """
-        sandboxed = await self._admit(call, context)
+        verdict = await self._admit(call, context)
+        sandboxed = verdict.sandboxed
         policy = context.sandbox_policy
         argv = without_variables(call.argv, self._hidden)
         held = self._sandbox.command(argv, policy, call.cwd) if sandboxed else argv
-        process = await attempt(held)
+        process = await attempt(held, verdict.search_path if isinstance(verdict, Run) else None)
         may_leave = sandboxed and policy.mode != "danger-full-access"
         if (
             may_leave
@@ -94,11 +99,11 @@ class Orchestrator:
             and _looks_held_up(process.exit_code, process.all_output().text())
         ):
             await self._admit_again(call, process, context)
-            process = await attempt(argv)
+            process = await attempt(argv, None)
         return process
 
-    async def _admit(self, call: CommandCall, context: ToolContext) -> bool:
-        """Whether it is to run in the sandbox.
+    async def _admit(self, call: CommandCall, context: ToolContext) -> Run | Ask:
+        """How it is to run, once the user has said yes where that was needed.
 
         Raises:
             ToolError: it may not run.
@@ -114,11 +119,11 @@ class Orchestrator:
             cause = "a rule forbids it" if verdict.by_rule else "it needs an approval"
             allow = None if verdict.by_rule else _ALLOWING_RULE
             raise CallRefused(verdict.text, code="ApprovalDenied", cause=cause, allow=allow)
-        return verdict.sandboxed
+        return verdict
 
     async def _admit_again(self, call: CommandCall, process: Process, context: ToolContext) -> None:
         outside: Approval = (call.argv, call.cwd, True)
-        if outside in self._approved:
+        if self._is_approved(outside, call, context):
             return
         request = ApprovalRequest("command", quote_argv(call.argv), call.cwd, _AGAIN)
         try:
@@ -144,6 +149,7 @@ class Orchestrator:
         # 10 ms, which a turn without commands does not have to spend.
         from codex_py.execpolicy.decision import Rules  # noqa: PLC0415
         from codex_py.tools.permission import decide  # noqa: PLC0415
+        from codex_py.tools.place import command_place  # noqa: PLC0415
 
         if self._rules is None:
             self._rules = Rules()
@@ -153,7 +159,15 @@ class Orchestrator:
             context.sandbox_policy.mode,
             self._rules,
             self._approved,
+            command_place(call.cwd, context, self._shell),
         )
+
+    def _is_approved(self, approval: Approval, call: CommandCall, context: ToolContext) -> bool:
+        from codex_py.tools.permission import is_approved  # noqa: PLC0415 (as above)
+        from codex_py.tools.place import command_place  # noqa: PLC0415
+
+        place = command_place(call.cwd, context, self._shell)
+        return is_approved(approval, self._approved, place)
 
     def _add_rule(self, prefix: Sequence[str]) -> None:
         from codex_py.tools.prefix_rule import allowing  # noqa: PLC0415 (as above)

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from codex_py.execpolicy.decision import Decision, RuleMatch, Rules
-from codex_py.execpolicy.safety import dangerous, is_known_safe
+from codex_py.execpolicy.place import BY_NAME, Place
+from codex_py.execpolicy.safety import FORCED_RM, dangerous, is_known_safe
 from codex_py.protocol.approval import (
     ApprovalPolicy,
     ApprovalRequest,
@@ -30,7 +31,8 @@ _NEVER_ESCALATES = (
     " if the approval policy is Never"
 )
 _RULE_ASKS = "approval required by policy, but AskForApproval is set to Never"
-_FORCED_RM = "rm -f style commands are not permitted. Use a safer approach"
+_DANGEROUS = "rm -f style commands are not permitted. Use a safer approach"
+_UNREAD = "it is too long or too deeply nested to be checked for `rm -f`. Use a shorter script"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,30 +52,38 @@ def decide(
     sandbox: SandboxMode,
     rules: Rules,
     approved: Collection[Approval],
+    place: Place = BY_NAME,
 ) -> Verdict:
     """
     Args:
         sandbox: what commands are held to. Under `danger-full-access` there is nothing to leave.
         approved: what the user has agreed to for the whole session. It saves the question, where one
-            may be put at all.
+            may be put at all, and the program is one that the model cannot change.
+        place: where the command runs.
     """
-    match = rules.decide(call.argv)
+    match = rules.decide(call.argv, place)
     if match is not None and match.decision is Decision.FORBIDDEN:
         return Refuse(_rejected(call, match.justification or _forbidden(match)), by_rule=True)
     if match is not None and match.decision is Decision.ALLOW:
-        return Run(sandboxed=False)
+        return Run(sandboxed=False, search_path=place.safe_search_path())
     danger = dangerous(call.argv)
-    causes = _causes(call, policy, sandbox, match, danger)
+    causes = _causes(call, policy, sandbox, match, danger, place)
     for cause in causes:
         if not may_ask(policy, cause.kind):
             return Refuse(_unasked(cause, policy, call))
     sandboxed = not call.escalated
-    if not causes or call.approval in approved:
+    if not causes or is_approved(call.approval, approved, place):
         return Run(sandboxed)
     reasons = "; ".join(cause.reason for cause in causes if cause.reason is not None)
-    prefix = None if danger else offered_prefix(call.argv, call.prefix_rule, rules)
+    prefix = None if danger else offered_prefix(call.argv, call.prefix_rule, rules, place)
     request = ApprovalRequest("command", quote_argv(call.argv), call.cwd, reasons or None, prefix)
     return Ask(request, sandboxed)
+
+
+def is_approved(approval: Approval, approved: Collection[Approval], place: Place) -> bool:
+    """True if the user's yes for the session holds: what it was given for cannot have become another program."""
+    argv = approval[0]
+    return approval in approved and place.program(argv[0]) is not None
 
 
 def _causes(
@@ -82,6 +92,7 @@ def _causes(
     sandbox: SandboxMode,
     match: RuleMatch | None,
     danger: str | None,
+    place: Place,
 ) -> list[_Cause]:
     causes: list[_Cause] = []
     if match is not None:
@@ -89,13 +100,14 @@ def _causes(
         reason = match.justification or f"a rule asks before commands that start with `{words}`"
         causes.append(_Cause("rules", reason, _rejected(call, _RULE_ASKS)))
     if danger is not None:
-        causes.append(_Cause("sandbox_approval", danger, _rejected(call, _FORCED_RM)))
+        why = _DANGEROUS if danger == FORCED_RM else _UNREAD
+        causes.append(_Cause("sandbox_approval", danger, _rejected(call, why)))
     # Where there is no sandbox, there is nothing to ask for; but who is told never to ask is held to it.
     if call.escalated and (sandbox != "danger-full-access" or policy is ApprovalPolicy.NEVER):
         outside = "outside of the sandbox"
         reason = f"{outside}: {call.justification}" if call.justification else outside
         causes.append(_Cause("sandbox_approval", reason, _NEVER_ESCALATES))
-    elif policy is ApprovalPolicy.UNTRUSTED and not is_known_safe(call.argv):
+    elif policy is ApprovalPolicy.UNTRUSTED and not is_known_safe(call.argv, place):
         causes.append(_Cause("sandbox_approval", call.justification, ""))
     return causes
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from codex_py.execpolicy.decision import Decision, PrefixRule, Rules
+from codex_py.execpolicy.place import BY_NAME, Place
 from codex_py.execpolicy.wrappers import SHELLS, program_name, wrapped_commands
 
 _NAMES_LITTLE: Final = frozenset(
@@ -32,15 +33,19 @@ _WRAPPERS: Final = frozenset(
 
 
 def offered_prefix(
-    argv: Sequence[str], words: tuple[str, ...], rules: Rules
+    argv: Sequence[str], words: tuple[str, ...], rules: Rules, place: Place = BY_NAME
 ) -> tuple[str, ...] | None:
     """The words, where a rule of them may be offered to the user: it would let this very call run, and is narrow.
 
-    So every command of the script has to be allowed by it, or by a rule that is there already.
+    So every command of the script has to be allowed by it, or by a rule that is there already, and no
+    program or script among the words is one that the model can change.
     """
     if not words or not all(word.isprintable() for word in words) or _is_broad(words):
         return None
-    match = allowing(rules, words).decide(argv)
+    match = allowing(rules, words).decide(argv, place)
+    files = (place.cwd / word for word in words)
+    if any(file.is_file() and place.can_change(file) for file in files):
+        return None
     if match is None or match.decision is not Decision.ALLOW:
         return None
     return words if any(rule.prefix == words for rule in match.matched) else None

@@ -31,6 +31,8 @@ Approval: TypeAlias = tuple[tuple[str, ...], Path, bool]
 @dataclass(frozen=True, slots=True)
 class Run:
     sandboxed: bool
+    search_path: str | None = None
+    """`$PATH` for it; None for that of the session."""
 
 
 @dataclass(frozen=True, slots=True)

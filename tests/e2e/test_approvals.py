@@ -1,5 +1,6 @@
 """Approval policies and rules in the real program; and with somebody who answers, in sessions of it."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -117,6 +118,43 @@ def test_a_rule_lets_a_command_out_of_the_sandbox(place: Workplace) -> None:
     assert (item["status"], names(place)) == ("failed", ["free"])
     _, item, _ = run(place, "touch free", *read_only, "--ignore-rules")
     assert item["status"] == "failed"
+
+
+@needs_sandbox
+@pytest.mark.parametrize("tool", ["exec_command", "shell"])
+def test_a_rule_does_not_let_a_shell_of_the_model_out_of_the_sandbox(
+    tool: str, place: Workplace
+) -> None:
+    write_rules(place.home)
+    shell = place.cwd / "bash"
+    shell.write_text("#!/bin/sh\ntouch escaped\n", encoding="utf-8")
+    shell.chmod(0o755)
+    argv = {"command": ["./bash", "-lc", "touch free"]}
+    arguments = argv if tool == "shell" else {"cmd": "touch free", "shell": str(shell)}
+    asked = [*ev_function_call("c0", tool, arguments), ev_completed()]
+    with ScriptedServer([asked, DONE]) as server:
+        outcome = place.run(server, "-s", "read-only", "go")
+    assert outcome.code == 0
+    assert "escaped" not in names(place)
+    # By its name, the shell is that of the system.
+    assert ("free" in names(place)) is (tool == "exec_command")
+
+
+@needs_sandbox
+def test_an_allowed_command_finds_no_program_of_the_model(place: Workplace) -> None:
+    write_rules(place.home, 'prefix_rule(pattern=["sh", "run"])')
+    (place.cwd / "run").write_text("helper; touch made\n", encoding="utf-8")
+    helper = place.cwd / "helper"
+    helper.write_text("#!/bin/sh\necho helped\n", encoding="utf-8")
+    helper.chmod(0o755)
+    search_path = f"{place.cwd}:{os.environ['PATH']}"
+    with ScriptedServer([calls("sh run; helper", "sh run", login=False), DONE]) as server:
+        outcome = place.run(server, "-s", "read-only", "go", env={"PATH": search_path})
+        held, free = (server.requests[1].output(call) for call in ("c0", "c1"))
+    assert outcome.code == 0
+    assert "helped" in held
+    assert "helped" not in free
+    assert "made" in names(place)
 
 
 def test_rules_of_a_project_count_where_it_is_trusted(place: Workplace) -> None:

@@ -136,6 +136,27 @@ def test_a_rule_can_be_about_the_shell_itself() -> None:
     assert rules.decide(["bash", "-c", "ls"]) is None
 
 
+@pytest.mark.parametrize("decision", [PROMPT, FORBIDDEN])
+def test_what_can_not_be_read_counts_as_covered_by_the_strictest_rule(decision: Decision) -> None:
+    script = lc("git push 2>&1\n: $x\n" + "cat <<A " * 15_000)
+    rules = Rules(
+        (PrefixRule((("make",),)), PrefixRule((("x",),), PROMPT), PrefixRule((("y",),), decision))
+    )
+    match = rules.decide(script)
+    assert match is not None
+    assert match.decision is decision
+    assert match.justification is not None
+    assert "make it shorter" in match.justification
+    assert Rules((PrefixRule((("make",),)),)).decide(script) is None
+
+
+@pytest.mark.parametrize(
+    "script", ["git -c a=b push -f", "git -C x --no-pager push -f", "git --git-dir x push -f"]
+)
+def test_a_rule_for_git_sees_through_the_options_before_the_subcommand(script: str) -> None:
+    assert decision(lc(script)) == FORBIDDEN
+
+
 def test_no_rules_and_no_command_decide_nothing() -> None:
     assert Rules().decide(["touch"]) is None
     assert RULES.decide([]) is None

@@ -76,7 +76,7 @@ def test_anything_else_is_not_known_to_be_safe(argv: list[str]) -> None:
         *("watch -n 1 'rm -f x'", "watch rm -f x", "trap 'rm -f x' EXIT", "su x -c 'rm -f x'"),
         *("flock l rm -f x", "flock l -c 'rm -f x'", "script -qc 'rm -f x'", "taskset 1 rm -f x"),
         *("bash <<E\nrm -f x\nE", "sh -s <<'E'\nls && rm -f x\nE", "bash <<< 'rm -f x'"),
-        *("rm -f x\nif [", "rm -f ünï", "ls\r\nrm -f x\r\n", "case a in a) rm -f x;; esac"),
+        *("rm -f x\nif [", "rm -f ünï", "ls\r\nrm -f x\r\n", "case a in a) rm -f x;; esac", "if then rm -rf x"),
     ],
 )  # fmt: skip
 def test_forced_rm_is_dangerous_wherever_it_is(script: str) -> None:
@@ -91,11 +91,18 @@ def test_forced_rm_is_dangerous_wherever_it_is(script: str) -> None:
         *("cmd=rm; $cmd -rf x", "$(echo rm) -rf x", "rm $(echo -f)", "command -v rm -f"),
         *("cat <<E\nrm -f x\nE", "cat <<< 'rm -f x'", "trap - EXIT", "env -S 'ls -f'", "rm --fx"),
         *("git reset --hard", "git clean -fdx", "dd if=a of=b", "chmod -R 777 x", "mv -f a b"),
-        *("if then rm -rf x", "", "rm\0 -f", "(" * 1000),
+        *("", "rm\0 -f", "(" * 1000),
     ],
 )  # fmt: skip
 def test_nothing_else_is_dangerous(script: str) -> None:
     assert dangerous(lc(script)) is None
+
+
+def test_what_can_not_be_searched_counts_as_dangerous() -> None:
+    unread = "the command is too long or too deeply nested to be checked"
+    assert dangerous(lc("touch v; r''m -f v\n: $x\n" + "cat <<A " * 15_000)) == unread
+    assert dangerous(["sudo"] * 20 + ["rm", "-f"]) == unread
+    assert dangerous(lc("touch v\n: $x\n" + "cat <<A " * 15_000)) is None
 
 
 def test_a_program_that_is_not_in_a_shell_is_looked_at_too() -> None:

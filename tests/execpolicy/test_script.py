@@ -109,12 +109,12 @@ def test_only_the_plain_way_to_start_a_shell_is_looked_into(
         ("bash -xc 'a; zsh -o errexit -c \"b\" 0'", ["bash -xc …", "a", "zsh …", "b"]),
         ("$(a) b; $c d; `e` f", ["? b", "a", "? d", "? f", "e"]),
         ("a\\\nb -\\\nc", ["ab -c"]),
-        ("a; if b", ["a"]),
+        ("a; if b", list("aba")),
         ("r''m \\-f; \"r\"m", ["rm -f", "rm"]),
     ],
 )  # fmt: skip
 def test_commands_are_found_wherever_they_are(script: str, found: list[str]) -> None:
-    commands = all_commands(["bash", "-lc", script])
+    commands = all_commands(["bash", "-lc", script]).commands
     assert commands[0] == ("bash", "-lc", script)
     shown = [" ".join(command).replace(UNKNOWN, "?") for command in commands[1:]]
     expected = [part.removesuffix("…").rstrip() for part in found]
@@ -125,7 +125,9 @@ def test_commands_are_found_wherever_they_are(script: str, found: list[str]) -> 
 
 def test_what_is_nested_too_deep_is_not_followed() -> None:
     argv = ["sudo"] * 100_000
-    assert [len(command) for command in all_commands(argv)] == list(range(100_000, 99_991, -1))
+    assert [len(command) for command in all_commands(argv).commands] == list(
+        range(100_000, 99_991, -1)
+    )
 
 
 @pytest.mark.parametrize(
@@ -158,6 +160,43 @@ def test_a_large_script_takes_bounded_time(script: str) -> None:
     all_commands(["bash", "-lc", script])
 
 
+@pytest.mark.parametrize(
+    "script",
+    [
+        *("cat <<A " * 15_000, "a | " * 30_000, "a=(" * 40_000, "f() " * 30_000, "<<<" * 40_000),
+*("sudo " * 20 + "ls", "a " + "x" * MEGABYTE * 2),
+    ],
+    ids=range(7),
+)  # fmt: skip
+@pytest.mark.timeout(60)
+def test_what_is_too_much_to_read_is_told(script: str) -> None:
+    padded = "git push 2>&1\n: $x\n" + script
+    assert not all_commands(["bash", "-lc", padded]).is_complete
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "cat > f <<'EOF'\n"
+        + "some ordinary line (with 'quotes' and $vars | <b>)\n" * 10_000
+        + "EOF\n",
+        "cat > f <<EOF\n" + "some ordinary line (with quotes and | <b>)\n" * 11_000 + "EOF\n",
+        "python3 -c '" + 'print("x" | 3)\n' * 30_000 + "' > x",
+        "for i in 1 2 3; do echo $i; if [ -f x ]; then cat x; fi; done\n" * 800,
+    ],
+    ids=range(4),
+)
+def test_a_long_script_of_the_ordinary_kind_is_read(script: str) -> None:
+    found = all_commands(["bash", "-lc", script + "\ngit push > log"])
+    assert found.is_complete
+    assert found.commands[-1] == ("git", "push")
+
+
+def test_the_words_of_an_error_are_looked_at() -> None:
+    found = all_commands(["bash", "-c", "if then git push; fi"])
+    assert ("git", "push") in found.commands
+
+
 def test_a_script_is_read_after_one_that_took_too_long() -> None:
     all_commands(["bash", "-c", "cat <<A " * 20_000])
-    assert all_commands(["bash", "-c", "(ls)"])[1:] == (("ls",),)
+    assert all_commands(["bash", "-c", "(ls)"]).commands[1:] == (("ls",),)

@@ -135,7 +135,7 @@ def test_words_that_are_quoted_again_are_read_as_they_were(commands: list[list[s
     ["bash", "sh", "-c", "-lc", "sudo", "-u", "env", "A=1", "xargs", "find", "-exec", ";", "rm", "-f", "--"]
 )), max_size=5))  # fmt: skip
 def test_anything_can_be_asked_about(argv: list[str]) -> None:
-    plain, found = plain_commands(argv), all_commands(argv)
+    plain, found = plain_commands(argv), all_commands(argv).commands
     assert found[:1] == ((tuple(argv),) if argv else ())
     is_known_safe(argv)
     dangerous(argv)
@@ -150,5 +150,5 @@ def test_the_grammar_finds_the_names_of_what_is_plain(script: str) -> None:
     plain = plain_commands(["bash", "-c", script])
     if plain is not None:
         # A subshell around it is beyond plain words.
-        found = all_commands(["bash", "-c", f"(\n{script}\n)"])
+        found = all_commands(["bash", "-c", f"(\n{script}\n)"]).commands
         assert {command[0] for command in plain} <= {command[0] for command in found}

@@ -111,6 +111,9 @@ def test_nulls_and_unknown_arguments_are_as_good_as_absent(tmp_path: Path) -> No
         ({"login": False}, "/bin/bash -c 'echo $0'"),
         ({"shell": "/bin/sh"}, "/bin/sh -lc 'echo $0'"),
         ({"shell": "no-such-shell"}, "/bin/sh -lc 'echo $0'"),
+        ({"shell": "./sh"}, "/bin/sh -lc 'echo $0'"),
+        ({"shell": "/tmp/x/sh"}, "/bin/sh -lc 'echo $0'"),
+        ({"shell": "/tmp/x/bash"}, "/bin/bash -lc 'echo $0'"),
         ({"shell": "cat"}, "/bin/sh -lc 'echo $0'"),
     ],
 )

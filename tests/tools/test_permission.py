@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from codex_py.execpolicy.decision import Decision, PrefixRule, Rules
+from codex_py.execpolicy.place import Place
 from codex_py.protocol.approval import (
     ApprovalPolicy,
     ApprovalRequest,
@@ -193,6 +194,25 @@ def test_a_yes_for_the_session_covers_the_same_command_in_the_same_place() -> No
     assert isinstance(after((argv, CWD, True)), Ask)
     assert isinstance(after((argv, CWD / "sub", False)), Ask)
     assert isinstance(after(((*argv, "--"), CWD, False)), Ask)
+
+
+def test_a_yes_for_the_session_does_not_cover_a_program_that_the_model_can_change(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "x").touch(mode=0o755)
+    place = Place(tmp_path, "/bin", (tmp_path,))
+    for argv, asks in (("./x",), True), (("touch", "x"), False):
+        wish = CommandCall(argv, tmp_path)
+        found = decide(wish, UNTRUSTED, "workspace-write", RULES, {wish.approval}, place)
+        assert isinstance(found, Ask) is asks
+
+
+def test_a_script_that_can_not_be_searched_for_an_rm_is_refused() -> None:
+    script = "rm -f x\n: $x\n" + "cat <<A " * 15_000
+    refused = decide(call(script), NEVER, "workspace-write", Rules(), ())
+    assert isinstance(refused, Refuse)
+    assert refused.text.endswith("checked for `rm -f`. Use a shorter script")
+    assert isinstance(decide(call(script), ON_REQUEST, "workspace-write", Rules(), ()), Ask)
 
 
 def test_a_yes_of_before_does_not_change_that_nobody_is_asked_now() -> None:

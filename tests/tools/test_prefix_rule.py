@@ -1,6 +1,9 @@
+from pathlib import Path
+
 import pytest
 
 from codex_py.execpolicy.decision import Decision, PrefixRule, Rules
+from codex_py.execpolicy.place import Place
 from codex_py.tools.prefix_rule import allowing, offered_prefix
 
 GIT_FETCH = Rules((PrefixRule((("git",), ("fetch",))),))
@@ -76,3 +79,21 @@ def test_a_stricter_rule_stays_above_it() -> None:
     rules = allowing(Rules((PrefixRule((("a",), ("c",)), Decision.FORBIDDEN),)), ("a",))
     found = [rules.decide(["a", word]) for word in "bc"]
     assert [match and match.decision for match in found] == [Decision.ALLOW, Decision.FORBIDDEN]
+
+
+def test_no_rule_is_offered_for_a_program_or_script_that_the_model_can_change(
+    tmp_path: Path,
+) -> None:
+    for name in ("gradlew", "x.py"):
+        (tmp_path / name).touch(mode=0o755)
+    place = Place(tmp_path, "/usr/bin:/bin", (tmp_path,))
+    argv = {
+        "./gradlew test": ("./gradlew", "test"),
+        "env ./gradlew test": ("env", "./gradlew", "test"),
+        "python3 x.py": ("python3", "x.py"),
+        "cat missing": ("cat", "missing"),
+    }
+    offers = [
+        offered_prefix(script.split(), words, Rules(), place) for script, words in argv.items()
+    ]
+    assert offers == [None, None, None, ("cat", "missing")]
