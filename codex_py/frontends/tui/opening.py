@@ -52,7 +52,7 @@ class Opening:
     ) -> None:
         self._terminal = terminal
         self._target = target
-        self._add_dirs = add_dirs
+        self.add_dirs = add_dirs
         self._reload = reload
         self.is_under_way = True
         """A session is about to be open: what is sent meanwhile is for that one."""
@@ -105,7 +105,7 @@ class Opening:
             source="cli",
             originator="codex-tui",
             choices=None if session is None else session.settings.choices,
-            add_dirs=self._add_dirs,
+            add_dirs=self.add_dirs,
             request_retries=_RETRIES,
             stream_retries=_RETRIES,
         )

@@ -95,11 +95,12 @@ async def _permissions(terminal: "Terminal", _: str) -> None:
     if picked is None:
         return
     policy, mode = picked
+    config = replace(terminal.config, sandbox_mode=mode)
     terminal.change(
         replace(
             now.choices,
             approval_policy=policy,
-            sandbox_policy=replace(terminal.config, sandbox_mode=mode).sandbox_policy(),
+            sandbox_policy=config.sandbox_policy(terminal.opening.add_dirs),
         )
     )
     label = next(row.label for row in rows if row.value == picked)

@@ -1,4 +1,5 @@
 import re
+from pathlib import Path
 
 from codex_py.testing import ScriptedServer, ev_completed, ev_message
 from tests.frontends.tui.terminals import IDLE, Start
@@ -79,3 +80,21 @@ def test_a_resumed_conversation_says_which_model_it_goes_on_with(start: Start) -
         assert first.wait() == 0
         program = start(server, "resume", "--last", columns=120)
         program.wait_for("recorded with model `gpt-5.5-codex` but is resuming with `gpt-5.5`")
+
+
+def test_other_permissions_keep_the_folders_of_the_command_line(
+    start: Start, tmp_path: Path
+) -> None:
+    (tmp_path / "more").mkdir()
+    with ScriptedServer([ANSWER]) as server:
+        program = start(server, "--add-dir", str(tmp_path / "more"))
+        program.wait_for(IDLE)
+        program.type("/permissions")
+        program.press("enter")
+        program.wait_for("Never ask")
+        program.press("down", "enter")
+        program.wait_for("Permissions: Never ask")
+        program.type("Hello?")
+        program.press("enter")
+        program.wait_for("Hello you.")
+        assert str(tmp_path / "more") in str(server.requests[-1].body["input"][-2:])
