@@ -34,6 +34,7 @@ from codex_py.model.error_body import (
     retry_after_s,
     server_error,
 )
+from codex_py.model.retry import MAX_SERVER_DELAY_S
 
 
 class _Kind(Enum):
@@ -143,12 +144,15 @@ def http_failure(status: int, headers: Mapping[str, str], body: bytes, url: str)
     message = message or _http_message(status, error.message, url)
     if not retryable:
         return ModelError(message, code=code or status_name, exit_code=exit_code, status=status)
+    wait_s = retry_after_s(headers, error.message)
+    if wait_s is not None and wait_s > MAX_SERVER_DELAY_S:
+        message = f"{message}; the server asks to wait {wait_s:.0f} s before the next try"
     return StreamError(
         message,
         code=code or status_name,
         exit_code=exit_code,
         status=status,
-        retry_after_s=retry_after_s(headers, error.message),
+        retry_after_s=wait_s,
     )
 
 

@@ -11,7 +11,7 @@ _MAX_TURN_RETRIES = 200
 """A service that breaks every request once would otherwise keep a turn alive for ever."""
 _BASE_DELAY_S = 0.2
 _MAX_DELAY_S = 30.0
-_MAX_SERVER_DELAY_S = 120.0
+MAX_SERVER_DELAY_S = 120.0
 """If the server asks for a longer wait, the turn fails at once: the user should rather be told."""
 _MAX_REQUEST_WAIT_S = 600.0
 """Limit on the waits before the attempts of one request, in all."""
@@ -67,7 +67,7 @@ class Retries:
         return Retry(used + 1, maximum, delay_s)
 
     def _delay_s(self, attempt: int, asked_s: float | None) -> float | None:
-        if asked_s is not None and asked_s > _MAX_SERVER_DELAY_S:
+        if asked_s is not None and asked_s > MAX_SERVER_DELAY_S:
             return None
         jitter = 0.9 + 0.2 * self._random()
         delay_s = min(_BASE_DELAY_S * 2.0 ** (attempt - 1), _MAX_DELAY_S) * jitter

@@ -139,6 +139,7 @@ def test_a_server_that_wants_hours_is_not_waited_for(place: Workplace) -> None:
     with ScriptedServer([answer(429, {"message": "wait"}, {"retry-after": "7200"})]) as server:
         outcome = place.run(server, request_max_retries=3)
     assert (outcome.code, len(server.requests)) == (75, 1)
+    assert outcome.error["message"].endswith("; the server asks to wait 7200 s before the next try")
 
 
 @pytest.mark.parametrize(
