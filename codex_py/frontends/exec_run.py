@@ -11,6 +11,7 @@ import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,10 +87,17 @@ class _Run:
         if self.arguments.experimental_json:
             lines = for_sdk(lines, received)
         sink = human or TurnDiff(lines, self.config.cwd)
-        async with open_session(
-            self.config, self._session_options(), sink, environment=self.environment
-        ) as session:
-            text = await prompt
+        options = self._session_options()
+        opening = open_session(self.config, options, sink, environment=self.environment)
+        async with AsyncExitStack() as stack:
+            try:
+                session = await stack.enter_async_context(opening)
+                text = await prompt
+            except CodexError:
+                # They may be why, and wait for a header that does not come.
+                for warning in self.config.warnings:
+                    self.stderr.write_text(f"warning: {printable(warning)}\n")
+                raise
             if human is not None:
                 human.begin(session.thread_id, session.settings, text)
             asyncio.get_running_loop().call_later(_COLLECT_AFTER_S, _collect_garbage)

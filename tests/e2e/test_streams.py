@@ -204,6 +204,19 @@ def test_a_prompt_of_10_mb_is_sent_whole(place: Workplace) -> None:
         assert prompt_of(server) == text
 
 
+@pytest.mark.parametrize("mode", [(), ("--json",)])
+def test_a_warning_is_shown_although_there_is_no_session(
+    place: Workplace, mode: tuple[str, ...]
+) -> None:
+    (place.home / "config.toml").write_text("foo = 1\n", encoding="utf-8")
+    command = ["exec", "--skip-git-repo-check", *mode, "resume", "no-such-session", "go"]
+    done = run_codex_py(command, place.home, place.cwd)
+    *_, warning, error = done.stderr.decode().splitlines()
+    assert warning.startswith("warning: ")
+    assert "`foo`" in warning
+    assert error.startswith("Error: no session found")
+
+
 SCHEMA = {"type": "object", "required": ["a"], "properties": {"a": {"type": "integer"}}}
 
 
