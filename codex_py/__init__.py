@@ -1,7 +1,7 @@
 """A streaming coding agent for the terminal and for CI, and the library it is made of."""
 
 # Not from `typing`: with `python -m codex_py` the working directory, which may have a `typing.py` of its
-# own, is still the first place that is looked in.
+# own, is still the first place that is looked in. It would take 5 ms as well, in which Ctrl-C shows a traceback.
 TYPE_CHECKING = False
 
 __version__ = "0.1.0"

@@ -21,6 +21,13 @@ def main() -> None:
 
     A mistake of ours leaves through its traceback instead, as any Python program would.
     """
+    try:
+        _main()
+    except KeyboardInterrupt:
+        _leave(130)
+
+
+def _main() -> None:
     _use_utf8()
     argv = sys.argv[1:]
     _open_standard_descriptors()
@@ -32,15 +39,19 @@ def main() -> None:
     # Nothing of what the imports make is garbage: collecting costs 6 to 10 ms. The frontend turns
     # the collector on again once it is loaded.
     gc.disable()
-    try:
-        if applies_patch or argv[:1] == [_RUN_AS_APPLY_PATCH]:
-            from codex_py.frontends.apply_patch import main as run  # noqa: PLC0415
-        else:
-            from codex_py.frontends.cli import main as run  # noqa: PLC0415
-        code = run(argv)
-    except KeyboardInterrupt:
-        code = 130
-    _leave(code)
+    # 1 ms; the modules below would load it anyway.
+    import signal  # noqa: PLC0415
+
+    interrupted = signal.getsignal(signal.SIGINT)
+    if interrupted is signal.default_int_handler:
+        # An exception in the middle of an import may be printed and forgotten. There is nothing to clean up yet.
+        signal.signal(signal.SIGINT, lambda _number, _frame: os._exit(130))
+    if applies_patch or argv[:1] == [_RUN_AS_APPLY_PATCH]:
+        from codex_py.frontends.apply_patch import main as run  # noqa: PLC0415
+    else:
+        from codex_py.frontends.cli import main as run  # noqa: PLC0415
+    signal.signal(signal.SIGINT, interrupted)
+    _leave(run(argv))
 
 
 def _use_utf8() -> None:

@@ -22,7 +22,7 @@ from codex_py.core.context import (
 )
 from codex_py.core.settings import TurnSettings
 from codex_py.core.thread_log import Recorder, ThreadState
-from codex_py.errors import SessionError
+from codex_py.errors import ExitCode, SessionError
 from codex_py.instructions import instruction_text
 from codex_py.protocol.ids import new_thread_id
 from codex_py.protocol.messages import EncodedItem, input_text, message
@@ -207,7 +207,9 @@ def session_to_resume(
     if id_or_name is not None:
         path = find_session(config.home, id_or_name)
         if path is None:
-            raise SessionError(f"no session found with the id or name {id_or_name!r}")
+            raise SessionError(
+                f"no session found with the id or name {id_or_name!r}", exit_code=ExitCode.USAGE
+            )
         return path
     if not last:
         return None
@@ -217,7 +219,8 @@ def session_to_resume(
         place = "" if cwd is None else f" in {cwd}"
         raise SessionError(
             f"no session to resume: none was recorded{place} with the provider"
-            f" {config.model_provider!r}"
+            f" {config.model_provider!r}",
+            exit_code=ExitCode.USAGE,
         )
     return path
 

@@ -21,6 +21,7 @@ _MAX_BYTES = 4 * 1024 * 1024
 _LOCK_PATIENCE_S = 10.0
 """A file is replaced in some milliseconds."""
 
+_EXCERPT_CHARACTERS = 60
 _POSITION = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)\Z", re.DOTALL)
 
 
@@ -107,7 +108,7 @@ def parse_toml(text: str, path: Path) -> dict[str, Any]:
     except ValueError as error:
         message, line, column = _located(str(error), text)
         raise ConfigError(
-            f"Error loading config.toml: {path}:{line}:{column}: {message}"
+            f"Error loading config.toml: {path}:{line}:{column}: {message}{_excerpt(text, line)}"
         ) from error
     require_shallow(values, str(path))
     return values
@@ -141,6 +142,14 @@ def _too_deep(source: str) -> ConfigError:
         f"Error loading config.toml: {source}: more than {_MAX_DEPTH} tables and arrays"
         " inside each other"
     )
+
+
+def _excerpt(text: str, number: int) -> str:
+    """The key of a line, or all of a line without one. Its value may be a secret, and errors end up in logs."""
+    lines = text.split("\n")
+    key, equals, _ = lines[min(number, len(lines)) - 1].strip().partition("=")
+    key = key.strip()[:_EXCERPT_CHARACTERS]
+    return f" in `{key}{' = …' if equals else ''}`" if key else ""
 
 
 def _located(message: str, text: str) -> tuple[str, int, int]:

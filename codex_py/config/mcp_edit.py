@@ -22,8 +22,8 @@ from codex_py.config.mcp import mcp_servers
 from codex_py.errors import ConfigError
 
 
-def put_server(home: Path, name: str, table: Mapping[str, Any]) -> None:
-    """Write a server, in the place of one that has its name.
+def put_server(home: Path, name: str, table: Mapping[str, Any]) -> bool:
+    """Write a server, in the place of one that has its name; whether there was one.
 
     Raises:
         ConfigError: the table is no server, or the file can not be changed; it is as it was.
@@ -31,7 +31,15 @@ def put_server(home: Path, name: str, table: Mapping[str, Any]) -> None:
     for problem in problems({"mcp_servers": {name: table}}):
         raise ConfigError(f"`{dotted(problem.key)}` {problem.text}")
     mcp_servers({name: table})
-    edit_config(home, lambda text, path: _changed(text, path, name, table))
+    found = False
+
+    def change(text: str, path: Path) -> str:
+        nonlocal found
+        found = name in _servers(parse_toml(text, path))
+        return _changed(text, path, name, table)
+
+    edit_config(home, change)
+    return found
 
 
 def remove_server(home: Path, name: str) -> bool:

@@ -6,7 +6,7 @@ here each may stand anywhere, which accepts all of that. The commands themselves
 
 import argparse
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, NoReturn
@@ -254,6 +254,17 @@ def add_overrides(parser: argparse.ArgumentParser) -> None:
     add("-c", "--config", dest="overrides", action="append")
     add("--enable", dest="overrides", action="append", type=_feature("true"))
     add("--disable", dest="overrides", action="append", type=_feature("false"))
+
+
+def first_word(argv: Sequence[str], with_value: Container[str]) -> int:
+    """Where the first word stands that is no option and no value of one; `--` counts as one.
+
+    `with_value`: the options that take the next word.
+    """
+    index = 0
+    while index < len(argv) and argv[index].startswith("-") and argv[index] != "--":
+        index += 2 if argv[index] in with_value else 1
+    return min(index, len(argv))
 
 
 class CommandParser(argparse.ArgumentParser):

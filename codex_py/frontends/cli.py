@@ -52,6 +52,10 @@ def main(argv: Sequence[str]) -> int:
     # httpx loads a command-line program of its own wherever click and rich are installed: 60 ms.
     sys.modules["httpx._main"] = cast("ModuleType", None)
     try:
+        word = argv[_first_word(argv) :][:1]
+        if word and word[0] in _CODEX_COMMANDS:
+            # Before its options are read, which are none of ours.
+            raise UsageError(f"`{word[0]}` is not supported by codex-py")
         # The options of these are their own.
         if argv[:1] in (["apply"], ["a"]):
             from codex_py.frontends.apply import run_apply  # noqa: PLC0415
@@ -69,10 +73,11 @@ def main(argv: Sequence[str]) -> int:
             from codex_py.frontends.execpolicy import run_execpolicy  # noqa: PLC0415
 
             return run_execpolicy(argv[1:])
-        if (mcp := _mcp_arguments(argv)) is not None:
+        if word == ["mcp"]:
             from codex_py.frontends.mcp import run_mcp  # noqa: PLC0415
 
-            return run_mcp(mcp, environment)
+            start = _first_word(argv)
+            return run_mcp([*argv[:start], *argv[start + 1 :]], environment)
         return _run(parse_arguments(argv), environment)
     except CodexError as error:
         text = printable(str(error))
@@ -82,12 +87,12 @@ def main(argv: Sequence[str]) -> int:
         return error.exit_code
 
 
-def _mcp_arguments(argv: Sequence[str]) -> list[str] | None:
-    """What follows `mcp`, and the overrides that Codex takes before it; None for other commands."""
+def _first_word(argv: Sequence[str]) -> int:
+    """Where the word stands that follows the overrides which Codex takes before a command."""
     start = 0
     while start < len(argv) and argv[start] in _OVERRIDES:
         start += 2
-    return [*argv[:start], *argv[start + 1 :]] if argv[start : start + 1] == ["mcp"] else None
+    return start
 
 
 def _run(arguments: Arguments, environment: Mapping[str, str]) -> int:
@@ -113,10 +118,10 @@ def _run(arguments: Arguments, environment: Mapping[str, str]) -> int:
         case "config":
             return _config(words, arguments, environment)
         case "help":
-            return _help(words[0] if words else None)
+            return _help_on(words)
         case "resume" | "fork":
             return _terminal(terminal_target(arguments), arguments, environment)
-        case _ if len(arguments.words) < 2 and command not in _CODEX_COMMANDS:
+        case _ if len(arguments.words) < 2:
             return _terminal(terminal_target(arguments), arguments, environment)
         case _:
             raise UsageError(_no_command(command))
@@ -125,7 +130,7 @@ def _run(arguments: Arguments, environment: Mapping[str, str]) -> int:
 def _terminal(target: TerminalTarget, arguments: Arguments, environment: Mapping[str, str]) -> int:
     for fd, name in ((0, "stdin"), (1, "stdout")):
         if not os.isatty(fd):
-            raise CodexError(f"{name} is not a terminal", code="terminal")
+            raise UsageError(f"{name} is not a terminal; without one, use `codex-py exec`")
     from codex_py.frontends.tui.run import run_terminal  # noqa: PLC0415
 
     return run_terminal(target, arguments, environment)
@@ -175,9 +180,15 @@ def _help(command: str | None) -> int:
     return print_out(texts.get(command or "", TOP))
 
 
+def _help_on(words: Sequence[str]) -> int:
+    """Print the help of a command; of `exec resume` that of `exec`."""
+    command = words[0] if words else None
+    if command not in {None, "e", "a", *_COMMANDS}:
+        raise UsageError(f"unknown command {command!r}.{suggestion(command or '', _COMMANDS)}")
+    return _help(command)
+
+
 def _no_command(word: str | None) -> str:
-    if word in _CODEX_COMMANDS:
-        return f"`codex-py {word}` is not supported yet"
     assert word is not None
     if near := suggestion(word, _COMMANDS):
         return f"unknown command {word!r}.{near}"

@@ -60,8 +60,8 @@ def demo_command(repository: Path, tape: list[str]) -> list[str]:
 
 
 def demo_environment(home: Path, environment: Mapping[str, str]) -> dict[str, str]:
-    """Nothing of the user's own configuration, and `python3` where the user has none on the path."""
-    path = f"{environment.get('PATH', os.defpath)}{os.pathsep}{Path(sys.executable).parent}"
+    """Nothing of the user's own configuration, and the `python3` that runs this program."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{environment.get('PATH', os.defpath)}"
     return {**environment, "CODEX_HOME": str(home), "PATH": path}
 
 

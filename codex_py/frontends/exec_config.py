@@ -1,6 +1,7 @@
 """The configuration of a run: files, with the options of the command line on top."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,7 @@ def _load(
         )
 
     cwd = working_directory(arguments)
-    config = read()
+    config = _with_warnings(read(), arguments)
     if not arguments.oss:
         return config
     provider = arguments.local_provider or config.oss_provider
@@ -78,7 +79,19 @@ def _load(
             + ", ".join(_OSS_MODELS),
             code="config",
         )
-    return read(model_provider=provider, model=_OSS_MODELS[provider])
+    return _with_warnings(read(model_provider=provider, model=_OSS_MODELS[provider]), arguments)
+
+
+def _with_warnings(config: Config, arguments: Arguments) -> Config:
+    """What of the command line has no effect, where Codex is silent."""
+    warnings = [
+        f"--add-dir {name}: there is no such folder, so nothing can be written there."
+        for name in arguments.add_dir
+        if not (config.cwd / name).is_dir()
+    ]
+    if arguments.local_provider is not None and not arguments.oss:
+        warnings.append("--local-provider has no effect without --oss.")
+    return replace(config, warnings=(*config.warnings, *warnings)) if warnings else config
 
 
 def working_directory(arguments: Arguments) -> Path:

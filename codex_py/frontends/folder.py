@@ -3,21 +3,21 @@
 import os
 from pathlib import Path
 
-from codex_py.errors import CodexError
+from codex_py.frontends.arguments import UsageError
 
 
 def working_folder(name: str) -> Path:
     """A folder by the name that was given for it: absolute, and without links.
 
     Raises:
-        CodexError: it is none, or can not be found.
+        UsageError: it is none, or can not be found.
     """
     try:
         # `Path.resolve` raises something else for links in a circle.
         path = Path(os.path.realpath(name, strict=True))
         is_folder = path.is_dir()
     except OSError as error:
-        raise CodexError(f"can not work in {name!r}: {error.strerror}", code="cwd") from error
+        raise UsageError(f"cannot work in {name!r}: {error.strerror}", code="cwd") from error
     if not is_folder:
-        raise CodexError(f"can not work in {name!r}: Not a directory", code="cwd")
+        raise UsageError(f"cannot work in {name!r}: Not a directory", code="cwd")
     return path

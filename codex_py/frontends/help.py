@@ -15,8 +15,7 @@ Commands:
   exec resume         Go on with an earlier session
   apply, a [FILE]     Apply a patch: an envelope or a unified diff
   undo [ID]           Bring back what a patch replaced
-  sandbox [MODE] -- CMD
-                      Run a command as those of the model are run
+  sandbox [MODE] CMD  Run a command as those of the model are run
   execpolicy check    Say what files of rules decide about a command
   mcp COMMAND         Add, list, remove, try and log in to MCP servers
   mcp-server          Be an MCP server, whose tools are this agent
@@ -184,7 +183,7 @@ several, or a damaged one.
 SANDBOX = """\
 Run a command as those of the model are run, or try how well that holds.
 
-Usage: codex-py sandbox [OPTIONS] [MODE] -- COMMAND [ARGS]
+Usage: codex-py sandbox [OPTIONS] [MODE] [--] COMMAND [ARGS]
        codex-py sandbox --test
 
 MODE is read-only, workspace-write or danger-full-access; without it, what the
@@ -195,7 +194,13 @@ Options:
                          hold commands with, and print which of them it holds
       --add-dir DIR      One more folder that may be written to (repeatable)
   -C, --cd DIR           Folder to work in
-  -c, --config KEY=VALUE Override a setting
+  -P, --permission-profile NAME
+                         Hold it to this profile: `:read-only`, `:workspace`,
+                         `:danger-full-access`, or one of the configuration
+  -p, --profile NAME     Add $CODEX_HOME/NAME.config.toml
+  -c, --config KEY=VALUE Override a setting; likewise --enable and --disable
+      --allow-unenforced KEY
+                         As for `exec` (repeatable)
   -h, --help             Print help
 
 Exit codes: 6 nothing on this machine can hold a command; 125 the command could

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from codex_py.core.settings import TurnSettings
 
 
+_SHOWN_PROMPT_CHARACTERS = 20_000
+"""Of what is piped in, a log need not repeat more."""
 _NOTABLE_WAIT_S = 1.0
 """Say how long the wait before a retry is, from here on."""
 
@@ -67,7 +69,7 @@ class HumanText:
         for name, value in facts.items():
             self._line(f"{style.bold(f'{name}:')} {printable(value)}")
         self._line("--------")
-        self._line(f"{style.cyan('user')}\n{printable(prompt)}")
+        self._line(f"{style.cyan('user')}\n{printable(_shortened(prompt))}")
         waiting, self._waiting = self._waiting or [], None
         for event in waiting:
             self._show(event)
@@ -236,3 +238,11 @@ def duration(milliseconds: int) -> str:
         return f"{milliseconds / 1000:.2f}s"
     minutes, seconds = divmod(milliseconds // 1000, 60)
     return f"{minutes}m {seconds:02}s"
+
+
+def _shortened(prompt: str) -> str:
+    left_out = len(prompt) - _SHOWN_PROMPT_CHARACTERS
+    if left_out <= 0:
+        return prompt
+    half = _SHOWN_PROMPT_CHARACTERS // 2
+    return f"{prompt[:half]}\n… ({left_out:,} characters are not shown)\n{prompt[-half:]}"

@@ -4,7 +4,7 @@ import os
 import stat
 from pathlib import Path
 
-from codex_py.errors import CodexError
+from codex_py.errors import CodexError, ExitCode
 
 
 class LastMessageFile:
@@ -21,7 +21,7 @@ class LastMessageFile:
         try:
             self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
         except OSError as error:
-            raise _failure(path, error) from error
+            raise _failure(path, error, ExitCode.USAGE) from error
 
     def write(self, text: str) -> None:
         """Put the text, with no newline added, in place of what the file held. Once only.
@@ -35,10 +35,12 @@ class LastMessageFile:
             with os.fdopen(self._fd, "wb") as file:
                 file.write(text.encode(errors="replace"))
         except OSError as error:
-            raise _failure(self.path, error) from error
+            raise _failure(self.path, error, ExitCode.TURN_FAILED) from error
 
 
-def _failure(path: Path, error: OSError) -> CodexError:
+def _failure(path: Path, error: OSError, exit_code: ExitCode) -> CodexError:
     return CodexError(
-        f"Failed to write the last message to {str(path)!r}: {error.strerror}", code="output_file"
+        f"Failed to write the last message to {str(path)!r}: {error.strerror}",
+        code="output_file",
+        exit_code=exit_code,
     )

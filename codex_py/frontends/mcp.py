@@ -10,9 +10,9 @@ from typing import Final, TypeAlias
 from codex_py.config.config import Config
 from codex_py.config.paths import codex_home
 from codex_py.errors import CodexError
-from codex_py.frontends.arguments import CommandParser, UsageError, suggestion
+from codex_py.frontends.arguments import CommandParser, UsageError, first_word, suggestion
 from codex_py.frontends.help import MCP
-from codex_py.frontends.mcp_options import first_word, options_parser, read_config
+from codex_py.frontends.mcp_options import WITH_VALUE, options_parser, read_config
 from codex_py.frontends.streams import print_out
 from codex_py.frontends.terminal import printable
 
@@ -23,7 +23,7 @@ def run_mcp(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     Raises:
         CodexError: it can not be done.
     """
-    at = first_word(argv)
+    at = first_word(argv, WITH_VALUE)
     options = options_parser().parse_args(list(argv[:at]))
     word, rest = (argv[at], argv[at + 1 :]) if at < len(argv) else ("", ())
     if options.help or word == "help" or list(rest[:1]) in (["-h"], ["--help"]):

@@ -8,8 +8,8 @@ from typing import Any, Final
 from codex_py.config.mcp_edit import put_server
 from codex_py.config.paths import codex_home
 from codex_py.errors import CodexError
-from codex_py.frontends.arguments import UsageError
-from codex_py.frontends.mcp_options import first_word, options_parser, read_config
+from codex_py.frontends.arguments import UsageError, first_word
+from codex_py.frontends.mcp_options import WITH_VALUE, options_parser, read_config
 from codex_py.frontends.streams import print_out
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_:@/.-]+")
@@ -28,11 +28,11 @@ def run_add(argv: Sequence[str], overrides: Sequence[str], environment: Mapping[
     parser.add_argument("--bearer-token-env-var")
     parser.add_argument("--oauth-client-id")
     parser.add_argument("--oauth-resource")
-    name_at = first_word(argv)
+    name_at = first_word(argv, WITH_VALUE)
     if name_at == len(argv) or argv[name_at] == "--":
         raise UsageError(f"say what to call it: {_USAGE}")
     name, rest = argv[name_at], argv[name_at + 1 :]
-    command_at = first_word(rest)
+    command_at = first_word(rest, WITH_VALUE)
     options = parser.parse_args([*argv[:name_at], *rest[:command_at]])
     command = rest[command_at:]
     if command[:1] == ["--"]:
@@ -44,8 +44,9 @@ def run_add(argv: Sequence[str], overrides: Sequence[str], environment: Mapping[
         raise CodexError(f"invalid server name '{name}' ({allowed})", code="mcp")
     # Nothing is written where it would not be read.
     read_config(options, overrides, environment)
-    put_server(codex_home(environment), name, table)
-    text = f"Added global MCP server '{name}'.\n"
+    replaced = put_server(codex_home(environment), name, table)
+    earlier = ", in place of the earlier one" if replaced else ""
+    text = f"Added global MCP server '{name}'{earlier}.\n"
     if options.url is not None and options.bearer_token_env_var is None:
         text += (
             f"MCP server may or may not require login. Run `codex-py mcp login {name}` to login.\n"

@@ -10,7 +10,7 @@ from codex_py.frontends.arguments import CommandParser, add_overrides
 from codex_py.frontends.streams import OutputStream
 from codex_py.frontends.terminal import printable
 
-_WITH_VALUE: Final = {
+WITH_VALUE: Final = {
     *("-c", "--config", "--enable", "--disable", "--env", "--url", "--bearer-token-env-var"),
     *("--oauth-client-id", "--oauth-resource"),
 }
@@ -22,14 +22,6 @@ def options_parser() -> CommandParser:
     parser.add_argument("-h", "--help", action="store_true")
     add_overrides(parser)
     return parser
-
-
-def first_word(argv: Sequence[str]) -> int:
-    """Where the first word stands that is no option and no value of one; `--` counts as one."""
-    index = 0
-    while index < len(argv) and argv[index].startswith("-") and argv[index] != "--":
-        index += 2 if argv[index] in _WITH_VALUE else 1
-    return min(index, len(argv))
 
 
 def read_config(

@@ -44,7 +44,7 @@ def start_reading(
 
     Args:
         argument: the prompt on the command line, if any; `-` stands for standard input.
-        notice: told what is being read, where a user could wonder why nothing happens.
+        notice: told what is being read, where a user could wonder why nothing happens; in any thread.
         piped: whether input goes below a prompt on the command line; else it is left alone.
 
     Raises:
@@ -54,18 +54,23 @@ def start_reading(
     reading: Future[str] = Future()
     if argument is None and os.isatty(fd):
         raise UsageError("no prompt: give one as an argument, or pipe it into standard input")
+    if argument is not None and not argument.strip():
+        raise UsageError("the prompt is empty", code="no_prompt")
     if argument is not None and argument != "-" and (os.isatty(fd) or not piped):
         reading.set_result(argument)
         return reading
     if argument is None:
         notice("Reading prompt from stdin...")
-    elif not from_stdin:
-        notice("Reading additional input from stdin...")
     deadline = None if from_stdin else time.monotonic() + GRACE_S
+
+    def begun() -> None:
+        # Codex says so of an empty input too, which is what a job of CI has.
+        if not from_stdin:
+            notice("Reading additional input from stdin...")
 
     def read() -> None:
         try:
-            text = decode_prompt(_read_all(fd, deadline))
+            text = decode_prompt(_read_all(fd, deadline, begun))
             prompt = _required(text) if argument is None or from_stdin else below(argument, text)
         except BaseException as error:  # noqa: BLE001 - raised where the result is asked for
             reading.set_exception(error)
@@ -91,34 +96,46 @@ def decode_prompt(data: bytes) -> str:
     """Text in UTF-8, or in the encoding that its byte order mark names, without the mark.
 
     Raises:
-        CodexError: it is not; the message names the offset of the first bad byte.
+        CodexError: it is not, and the message names the offset of the first bad byte; or it holds NUL
+            bytes, which no text does.
     """
     marked = (pair for pair in _BYTE_ORDER_MARKS if data.startswith(pair[0]))
     mark, encoding = next(marked, (b"", "utf-8"))
     try:
-        return data[len(mark) :].decode(encoding)
+        text = data[len(mark) :].decode(encoding)
     except UnicodeDecodeError as error:
         raise _input_error(
             f"the input is not valid {encoding.upper()}"
             f" (invalid byte at offset {len(mark) + error.start});"
             " convert it to UTF-8 and try again"
         ) from error
+    if "\0" in text:
+        raise _input_error(
+            "the input holds NUL bytes: it is binary, or UTF-16 without a byte order mark;"
+            " convert it to UTF-8 and try again"
+        )
+    return text
 
 
 def _required(text: str) -> str:
     if not text.strip():
-        raise CodexError("No prompt provided via stdin.", code="no_prompt")
+        raise UsageError("No prompt provided via stdin.", code="no_prompt")
     return text
 
 
-def _read_all(fd: int, deadline: float | None) -> bytes:
-    """Everything up to the end; nothing if a pipe has not said a word by the deadline."""
+def _read_all(fd: int, deadline: float | None, begun: Callable[[], None]) -> bytes:
+    """Everything up to the end; nothing if a pipe has not said a word by the deadline.
+
+    `begun` is called when there is something.
+    """
     if deadline is not None and not _speaks(fd, deadline):
         return b""
     pieces: list[bytes] = []
     size = 0
     try:
         while piece := _read(fd):
+            if not pieces:
+                begun()
             pieces.append(piece)
             size += len(piece)
             if size > MAX_BYTES:

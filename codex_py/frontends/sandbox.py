@@ -12,16 +12,28 @@ from codex_py.config.config import Config, load_config
 from codex_py.config.environment import allowed_environment, hidden_names
 from codex_py.config.login_shell import without_variables
 from codex_py.errors import CodexError, ExitCode, ToolError
-from codex_py.frontends.arguments import Arguments, CommandParser, UsageError
+from codex_py.frontends.arguments import (
+    Arguments,
+    CommandParser,
+    UsageError,
+    add_overrides,
+    first_word,
+)
 from codex_py.frontends.exec_config import working_directory
 from codex_py.frontends.help import SANDBOX
 from codex_py.frontends.streams import OutputStream
+from codex_py.frontends.terminal import printable
 from codex_py.model_access import secret_names
 from codex_py.protocol.approval import SandboxPolicy
 from codex_py.sandbox.escapes import ESCAPES, KNOWN_OPEN, try_escape
 from codex_py.sandbox.ladder import LadderSandbox
 from codex_py.sandbox.rungs import Rung, platform_rungs, problem
 
+_WITH_VALUE = {
+    *("-C", "--cd", "--add-dir", "-P", "--permission-profile", "-p", "--profile"),
+    *("-c", "--config", "--enable", "--disable", "--allow-unenforced"),
+}
+"""Options that take the next word."""
 _MODES = ("read-only", "workspace-write", "danger-full-access")
 _SIGNAL_EXIT_BASE = 128
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
@@ -41,29 +53,50 @@ def run_sandbox(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     if options.test:
         return _test(environment)
     if not command:
-        raise UsageError("say what to run: codex-py sandbox [MODE] -- COMMAND")
+        raise UsageError("say what to run: codex-py sandbox [MODE] [--] COMMAND")
     cwd = working_directory(Arguments(cd=options.cd))
     config = load_config(
         cwd=cwd,
         environment=environment,
         overrides=options.overrides or (),
-        flags={"sandbox_mode": options.mode} if options.mode else {},
+        flags={
+            key: value
+            for key, value in (
+                ("sandbox_mode", options.mode),
+                ("default_permissions", options.permission_profile),
+                ("allow_unenforced", options.allow_unenforced),
+            )
+            if value is not None
+        },
+        profile=options.profile,
     )
+    for warning in config.warnings:
+        OutputStream(2).write_text(f"Warning: {printable(warning)}\n")
     config.require_enforced()
     policy = config.sandbox_policy([Path(folder) for folder in options.add_dir or ()])
     return _run(command, policy, cwd, config, environment)
 
 
 def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
-    end = argv.index("--") if "--" in argv else len(argv)
+    """The options, and the command: what follows `--`, or else the first word that is neither option nor MODE."""
     parser = CommandParser()
     parser.add_argument("-h", "--help", action="store_true")
     parser.add_argument("--test", action="store_true")
     parser.add_argument("-C", "--cd")
     parser.add_argument("--add-dir", action="append")
-    parser.add_argument("-c", "--config", dest="overrides", action="append")
-    parser.add_argument("mode", nargs="?", choices=_MODES)
-    return parser.parse_args(list(argv[:end])), list(argv[end + 1 :])
+    parser.add_argument("-P", "--permission-profile")
+    parser.add_argument("-p", "--profile")
+    parser.add_argument("--allow-unenforced", action="append")
+    add_overrides(parser)
+    at = first_word(argv, _WITH_VALUE)
+    before, rest = list(argv[:at]), list(argv[at:])
+    mode = rest.pop(0) if rest and rest[0] in _MODES else None
+    if mode is not None:
+        at = first_word(rest, _WITH_VALUE)
+        before, rest = before + rest[:at], rest[at:]
+    options = parser.parse_args(before)
+    options.mode = mode
+    return options, rest[1:] if rest[:1] == ["--"] else rest
 
 
 def _run(

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias, cast
 
 import httpx
 
+from codex_py.errors import ExitCode, ModelError
 from codex_py.model.connection import Connection, os_words
 from codex_py.model.http1 import Body, Head, body_of, request_head, split_head
 from codex_py.model.proxy import ProxyTransport, proxies_from
@@ -141,8 +142,11 @@ class BulkTransport(httpx.AsyncBaseTransport):
                 self._tls = httpx.create_ssl_context()
             except OSError as error:
                 source = os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR")
-                raise httpx.ConnectError(
-                    f"certificates can not be read from {source}: {os_words(error)}"
+                raise ModelError(
+                    f"certificates cannot be read from {source}: {os_words(error)};"
+                    " correct or unset SSL_CERT_FILE and SSL_CERT_DIR",
+                    code="config",
+                    exit_code=ExitCode.CONFIGURATION,
                 ) from error
             self._tls.set_alpn_protocols(["http/1.1"])
         return self._tls

@@ -196,7 +196,11 @@ def find_patch(journal: Journal, number: int | None = None) -> Entry:
     try:
         return journal.read(number)
     except DamagedEntry as error:
-        raise CodexError(f"patch {number} can not be read: {error}", code="no_patch") from error
+        if number not in journal.numbers():
+            raise CodexError(
+                f"there is no patch {number}; see `codex-py undo --list`", code="no_patch"
+            ) from error
+        raise CodexError(f"patch {number} cannot be read: {error}", code="no_patch") from error
 
 
 def _newest(journal: Journal) -> int:

@@ -3,7 +3,14 @@
 #   root              the checkout
 #   use_venv [EXTRA]  afterwards $root/.venv/bin has the program, and what the extra names
 
-root=$(CDPATH= cd -- "$(dirname -- "$0")/.." && pwd)
+root=$(CDPATH= cd -- "${0%"${0##*/}"}.." && pwd)
+
+for tool in cat cksum rm tr; do
+    if ! command -v "$tool" >/dev/null; then
+        echo "codex-py: scripts/${0##*/} needs the program \`$tool\`, which is not on the PATH" >&2
+        exit 1
+    fi
+done
 
 find_python() {
     for candidate in python3 python3.14 python3.13 python3.12 python3.11; do

@@ -81,9 +81,6 @@ def test_kinds_are_found_below_free_names():
     assert kind_of(("mcp_servers", "any", "env", "KEY")) == "secret"
     assert kind_of(("features", "goals")) == "boolean"
     assert kind_of(("features", "x")) is None
-    assert kind_of(("permissions", "x", "filesystem", "/a")) == kind_of(
-        ("permissions", "x", "filesystem", ":root", "b")
-    )
     assert kind_of(("tools", "web_search", "context_size")) == ("low", "medium", "high")
     assert kind_of(("model", "x")) is None
 

@@ -232,3 +232,11 @@ def test_no_input_raises_anything_but_a_config_error(place: Place):
             continue
         loaded += 1
     assert loaded > 0
+
+
+def test_a_mistake_in_toml_is_told_with_the_key_and_not_the_value(place: Place):
+    path = place.user('model = "a"\nmodel = "secret"\n')
+    with pytest.raises(ConfigError) as raised:
+        place.load()
+    assert f"{path}:2:" in str(raised.value)
+    assert str(raised.value).endswith("in `model = …`")

@@ -180,3 +180,27 @@ def _no_temporary_folders() -> list[str]:
         *("-c", "sandbox_workspace_write.exclude_slash_tmp=true"),
         *("-c", "sandbox_workspace_write.exclude_tmpdir_env_var=true"),
     ]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["echo", "hi"],
+        ["read-only", "echo", "hi"],
+        ["read-only", "--", "echo", "hi"],
+        ["-C", ".", "read-only", "-c", "model=m", "echo", "hi"],
+        ["-P", ":read-only", "--", "echo", "hi"],
+        ["--permission-profile", ":workspace", "echo", "hi"],
+    ],
+)
+def test_a_command_is_found_with_and_without_dashes(place: Workplace, words: list[str]) -> None:
+    done = run_codex_py(["sandbox", *words], place.home, place.cwd)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"hi\n", b"")
+
+
+def test_a_profile_of_the_command_line_holds(place: Workplace) -> None:
+    script = "echo x >new"
+    done = run_codex_py(["sandbox", "-P", ":read-only", "sh", "-c", script], place.home, place.cwd)
+    assert done.returncode != 0
+    done = run_codex_py(["sandbox", "-P", ":workspace", "sh", "-c", script], place.home, place.cwd)
+    assert done.returncode == 0

@@ -148,7 +148,7 @@ def test_what_was_applied_can_be_undone(place: Place) -> None:
         (DIFF, ["--frob"], 2, "unrecognized arguments: --frob"),
         (DIFF, ["missing"], 1, "Failed to read the patch 'missing': No such file or directory"),
         (DIFF, ["."], 1, "Failed to read the patch '.': Is a directory"),
-        (DIFF, ["-C", "missing"], 1, "can not work in 'missing': No such file or directory"),
+        (DIFF, ["-C", "missing"], 2, "cannot work in 'missing': No such file or directory"),
     ],
 )
 def test_a_failure_changes_nothing_and_says_why(

@@ -32,7 +32,7 @@ def test_what_is_no_folder_is_refused(
     (tmp_path / "circle").symlink_to("circle")
     with pytest.raises(CodexError) as caught:
         working_folder(name)
-    assert str(caught.value) == f"can not work in {name!r}: {reason}"
+    assert str(caught.value) == f"cannot work in {name!r}: {reason}"
 
 
 def test_a_folder_that_is_gone_or_too_deep_is_refused(
@@ -41,11 +41,11 @@ def test_a_folder_that_is_gone_or_too_deep_is_refused(
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
-    with pytest.raises(CodexError, match=r"can not work in '\.': No such file or directory"):
+    with pytest.raises(CodexError, match=r"cannot work in '\.': No such file or directory"):
         working_folder(".")
     monkeypatch.chdir(tmp_path)
     for _ in range(25):
         Path("d" * 200).mkdir()
         os.chdir("d" * 200)
-    with pytest.raises(CodexError, match=r"can not work in '\.': File name too long"):
+    with pytest.raises(CodexError, match=r"cannot work in '\.': File name too long"):
         working_folder(".")

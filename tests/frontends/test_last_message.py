@@ -18,5 +18,5 @@ def test_the_file_keeps_its_contents_until_there_is_a_message(tmp_path: Path) ->
 def test_a_path_that_can_not_be_written_is_told_at_once(tmp_path: Path) -> None:
     with pytest.raises(CodexError) as caught:
         LastMessageFile(tmp_path / "missing" / "last")
-    assert caught.value.exit_code == 1
+    assert caught.value.exit_code == 2
     assert "No such file or directory" in str(caught.value)

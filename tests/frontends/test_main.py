@@ -80,10 +80,17 @@ def test_nothing_is_imported_from_the_working_directory(
 @pytest.mark.parametrize(
     ("argv", "code", "stderr"),
     [
-        ([], 1, "Error: stdin is not a terminal\n"),
-        (["fix it"], 1, "Error: stdin is not a terminal\n"),
+        ([], 2, "Error: stdin is not a terminal; without one, use `codex-py exec`\n"),
+        (["fix it"], 2, "Error: stdin is not a terminal; without one, use `codex-py exec`\n"),
+        (["exec", ""], 2, "Error: the prompt is empty\n"),
+        (["help", "frk"], 2, "Error: unknown command 'frk'. Did you mean fork?\n"),
+        (
+            ["-c", "a=1", "app-server", "--listen", "stdio://"],
+            2,
+            "Error: `app-server` is not supported by codex-py\n",
+        ),
         (["exce", "hi"], 2, "Error: unknown command 'exce'. Did you mean exec?\n"),
-        (["login"], 2, "Error: `codex-py login` is not supported yet\n"),
+        (["login"], 2, "Error: `login` is not supported by codex-py\n"),
         (["exec", "--jsn"], 2, "Error: unknown option --jsn. Did you mean --json?\n"),
         (["config"], 2, "Error: say which setting: codex-py config explain KEY\n"),
     ],
@@ -132,10 +139,10 @@ def test_a_setting_is_explained(tmp_path: Path, environment: dict[str, str]) -> 
 @pytest.mark.parametrize(
     ("argv", "code", "message"),
     [
-        (["-C", "missing", "hi"], 1, "can not work in 'missing': No such file or directory"),
+        (["-C", "missing", "hi"], 2, "cannot work in 'missing': No such file or directory"),
         (
             ["--skip-git-repo-check", "-o", "missing/file", "hi"],
-            1,
+            2,
             "Failed to write the last message to 'missing/file': No such file or directory",
         ),
         (["--oss", "hi"], 1, "--oss needs --local-provider, or `oss_provider` in config.toml:"),

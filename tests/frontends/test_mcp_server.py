@@ -262,7 +262,7 @@ def test_threads_work_side_by_side_and_each_on_one_call(place: Workplace) -> Non
 
 def test_a_call_that_can_not_be_done_says_why(place: Workplace) -> None:
     wrong: list[tuple[str, dict[str, Any], str]] = [
-        ("codex", {"cwd": "nowhere"}, "can not work in"),
+        ("codex", {"cwd": "nowhere"}, "cannot work in"),
         ("codex", {"zork": 1}, "`zork`: Extra inputs are not permitted"),
         ("codex", {"prompt": 3}, "`prompt`: Input should be a valid string"),
         ("codex", {"approval-policy": "maybe"}, "`approval-policy`"),
@@ -437,7 +437,7 @@ def test_the_agent_calls_itself(place: Workplace, tmp_path: Path) -> None:
     [
         (["prompt"], 2, "unexpected argument 'prompt'"),
         (["-c", "model_provider=3"], 78, "model_provider"),
-        (["-C", "nowhere"], 1, "can not work in 'nowhere'"),
+        (["-C", "nowhere"], 2, "cannot work in 'nowhere'"),
     ],
 )
 def test_a_wrong_command_line_is_told_before_anything_is_served(

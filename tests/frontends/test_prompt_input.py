@@ -52,7 +52,8 @@ def test_a_dash_reads_the_prompt_without_a_notice(pipe: tuple[int, int]) -> None
 def test_input_goes_below_the_argument(pipe: tuple[int, int], piped: bytes, expected: str) -> None:
     os.write(pipe[1], piped)
     os.close(pipe[1])
-    assert read("review", pipe[0]) == (expected, ["Reading additional input from stdin..."])
+    notices = ["Reading additional input from stdin..."] if piped else []
+    assert read("review", pipe[0]) == (expected, notices)
 
 
 def test_input_that_is_not_to_go_below_is_left_to_others(pipe: tuple[int, int]) -> None:
@@ -111,7 +112,18 @@ def test_blank_input_is_no_prompt(pipe: tuple[int, int]) -> None:
     os.close(pipe[1])
     with pytest.raises(CodexError) as caught:
         read(None, pipe[0])
-    assert (str(caught.value), caught.value.exit_code) == ("No prompt provided via stdin.", 1)
+    assert (str(caught.value), caught.value.exit_code) == ("No prompt provided via stdin.", 2)
+
+
+def test_an_empty_argument_is_no_prompt() -> None:
+    with pytest.raises(UsageError, match="the prompt is empty"):
+        start_reading(" ", notice=print)
+
+
+def test_what_is_no_text_is_refused() -> None:
+    assert decode_prompt(b"\xff\xfeh\x00i\x00") == "hi"
+    with pytest.raises(CodexError, match="UTF-16 without a byte order mark"):
+        decode_prompt(b"h\x00i\x00")
 
 
 def test_input_without_an_end_is_an_error(

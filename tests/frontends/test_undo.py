@@ -150,9 +150,9 @@ def test_another_folder_may_be_named(journal: Journal):
 
 def test_a_folder_that_is_not_there_is_told(journal: Journal):
     assert outcome(undo(journal, "-C", "missing")) == (
-        1,
+        2,
         "",
-        "Error: can not work in 'missing': No such file or directory\n",
+        "Error: cannot work in 'missing': No such file or directory\n",
     )
 
 

@@ -187,7 +187,7 @@ def test_a_patch_is_undone_once(journal: Journal):
         plan_undo(journal)
     with pytest.raises(CodexError, match=r"^patch 1 is undone already; undoing 2 brings it back$"):
         plan_undo(journal, 1)
-    with pytest.raises(CodexError, match=r"^patch 7 can not be read: there is no entry 7$"):
+    with pytest.raises(CodexError, match=r"^there is no patch 7; see `codex-py undo --list`$"):
         plan_undo(journal, 7)
 
 
