@@ -227,12 +227,12 @@ def test_a_time_out_kills_the_whole_group(place: Workplace, tmp_path: Path) -> N
     with Lifeline(tmp_path) as line:
         script = f"{line.hold} (setsid sleep 600 &) ; sleep 600 & echo begun; sleep 600"
         began = time.monotonic()
-        outcome, output = run(place, "shell_command", {"command": script, "timeout_ms": 400})
+        outcome, output = run(place, "shell_command", {"command": script, "timeout_ms": 2000})
         line.wait_until_dead()
         assert time.monotonic() - began < 40
     assert re.fullmatch(
-        r"Exit code: 124\nWall time: 0\.\d seconds\nOutput:\n"
-        r"command timed out after 4\d\d milliseconds\nbegun\n",
+        r"Exit code: 124\nWall time: \d+\.\d seconds\nOutput:\n"
+        r"command timed out after \d+ milliseconds\nbegun\n",
         output,
     )
     assert commands(outcome) == [("begun\n", "failed", 124)]
