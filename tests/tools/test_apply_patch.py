@@ -486,6 +486,7 @@ def test_what_a_patch_replaces_is_kept_and_what_was_cut_off_is_told(tmp_path: Pa
         # For a moment its name is missing.
         if (root / "a").exists() and (root / "a").read_text(encoding="utf-8") == "2\n":
             break
+        journal.recover()
     tool = ApplyPatch(home)
     output = run(tool, update, tool_context(root, ignored))
     assert output.text.endswith(
