@@ -29,7 +29,7 @@ from codex_py.protocol.events import (
 )
 from codex_py.protocol.patched_file import PatchedFile
 from codex_py.protocol.tools import ToolOutput
-from codex_py.sandbox.layout import absent_names, layout, resolve_roots
+from codex_py.sandbox.layout import absent_names, layout, resolve_roots, secrets
 from codex_py.sandbox.rungs import own_paths
 from codex_py.tools.base import ToolContext
 from codex_py.tools.review import approved
@@ -126,11 +126,12 @@ class PatchCalls:
     def _reach(self, context: ToolContext) -> "_Reach":
         writable = self._writable(context)
         if writable is None:
-            return _Reach(lambda _path: True, may_ask=False)
+            return _Reach(lambda _path: True, hidden=(), may_ask=False)
         roots = (context.cwd, *context.sandbox_policy.writable_roots)
         below, approved = readable_under(roots), {str(path) for path in self._approved}
         return _Reach(
             lambda path: below(path) or path in approved or writable(path),
+            hidden=() if self._home is None else secrets(self._home),
             may_ask=may_ask(context.approval_policy, "sandbox_approval"),
         )
 
@@ -156,15 +157,20 @@ class _Reach:
 
     It is read in our own process, which no sandbox holds, and what does not fit is told to the model with the
     lines of the file. So what lies outside is not read where nobody can be asked; and where the user can
-    be, the model does not hear of its contents.
+    be, the model does not hear of its contents. What is hidden from commands is not read at all.
     """
 
-    def __init__(self, inside: Callable[[str], bool], *, may_ask: bool) -> None:
+    def __init__(
+        self, inside: Callable[[str], bool], *, hidden: Sequence[Path], may_ask: bool
+    ) -> None:
         self._inside = inside
+        self._hidden = tuple([f"{path}/" for path in hidden])
         self._may_ask = may_ask
         self._outside: list[str] = []
 
     def readable(self, path: str) -> bool:
+        if f"{path}/".startswith(self._hidden):
+            return False
         if self._inside(path):
             return True
         self._outside.append(path)

@@ -530,3 +530,29 @@ def test_a_path_that_no_file_can_have_is_refused_at_once(tmp_path: Path, lines: 
     output = run(ApplyPatch(), patch, tool_context(tmp_path, events.append))
     assert "is a path of 1000000 characters; 4096 are the most" in output.text
     assert len(str(events)) < 10_000
+
+
+def test_in_the_home_itself_its_settings_and_logins_are_out_of_reach(tmp_path: Path):
+    home = tmp_path / "home"
+    (home / "worktrees").mkdir(parents=True)
+    for name in ("config.toml", "auth.json"):
+        (home / name).write_text("key = 'hunter2'\n", encoding="utf-8")
+    (home / "worktrees" / "link").symlink_to("../auth.json")
+    approver = ScriptedApprover(ReviewDecision.DENIED)
+    for cwd in (home, home / "worktrees"):
+        turn = tool_context(
+            cwd,
+            ignored,
+            policy=ApprovalPolicy.ON_REQUEST,
+            sandbox=workspace(cwd),
+            approver=approver,
+        )
+        for path in (home / "config.toml", home / "rules/default.rules"):
+            assert refusal(ApplyPatch(home), enveloped(f"*** Add File: {path}"), turn)[0] == (
+                "ApprovalDenied"
+            )
+        for path in (home / "auth.json", home / "worktrees/link"):
+            guess = enveloped(f"*** Update File: {path}", "-key = 'hunter3'")
+            code, text = refusal(ApplyPatch(home), guess, turn)
+            assert (code, "hunter" in text) == ("SandboxDenied", False)
+    assert run(ApplyPatch(home), enveloped("*** Add File: mine"), turn).success
