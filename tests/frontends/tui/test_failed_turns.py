@@ -1,5 +1,7 @@
 """What the terminal does about a turn that failed, and while a request is tried again."""
 
+import re
+
 from codex_py.testing import (
     Pause,
     Reply,
@@ -64,7 +66,8 @@ def test_a_retry_is_counted_down_with_its_cause_and_escape_ends_it(start: Start)
     busy = Reply(status=503, body=BUSY.body, headers={"retry-after": "60"})
     with ScriptedServer([busy, ANSWER]) as server:
         program = start(server, "Hello?", provider={"request_max_retries": 3})
-        program.wait_for("Reconnecting... 1/3 (59s \u2022 esc to interrupt)")
+        counted = re.compile(r"Reconnecting\.\.\. 1/3 \(5\ds \u2022 esc to interrupt\)")
+        program.wait_until(lambda: counted.search(program.text) is not None)
         assert "503 Service Unavailable: at lunch" in program.text
         program.press("esc")
         program.wait_for("interrupted")
