@@ -1,6 +1,7 @@
 """Asking the user whether a call may run."""
 
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from rich.console import RenderableType
@@ -9,9 +10,12 @@ from rich.text import Text
 from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.cells.command import script_of
 from codex_py.frontends.tui.cells.patch import diff_cell
+from codex_py.frontends.tui.fitting import LOW, both_ends, ends_of, joined
 from codex_py.frontends.tui.fragments import Fragments
 from codex_py.frontends.tui.panel import Choice, Entry, Option
+from codex_py.frontends.tui.picker import cut
 from codex_py.frontends.tui.plain import plain
+from codex_py.frontends.tui.theme import Theme
 from codex_py.protocol.approval import ApprovalRequest, Review, ReviewDecision
 from codex_py.protocol.events import Change
 
@@ -24,6 +28,10 @@ _QUESTIONS: Final = {
     "mcp": "Would you like to call the following tool?",
 }
 _REASON_ROWS: Final = 4
+_LEAST_REASON_ROWS: Final = 2
+_LEAST_BODY_ROWS: Final = 3
+_ROOMY: Final = 7
+"""Rows. With fewer there are no empty ones."""
 _MANY_ROWS: Final = 10_000
 _LONGEST_SHOWN: Final = 200_000
 """Characters of a command that are shown in full."""
@@ -55,36 +63,62 @@ class TerminalApprover:
     def _choice(self, request: ApprovalRequest) -> Choice[_Answer]:
         options = _options(request)
         return Choice(
-            lambda: self._question(request, len(options)),
+            lambda room: self._question(request, room),
             options,
             cancelled=ReviewDecision.ABORT,
             default=len(options) - 1,
-            typed_at=self._terminal.typed_at,
+            put_off=self._terminal.panels.put_off,
             look=lambda: self._terminal.transcript.print(
                 _body(request, self._terminal, fold=False)
             ),
         )
 
-    def _question(self, request: ApprovalRequest, options: int) -> Fragments:
-        """As much as fits, with the answers, on the screen."""
+    def _question(self, request: ApprovalRequest, room: int) -> Fragments:
+        """Both ends of what is asked about, and as much of the reason as fits beside it, in so many rows."""
         terminal = self._terminal
-        text: Fragments = [("bold", _QUESTIONS[request.kind])]
         width = terminal.screen.width
-        taken = 5 + 2 * options
-        if request.reason:
-            reason = Text(f"Reason: {plain(request.reason)}")
-            rows = _rows(reason, terminal, width)[:_REASON_ROWS]
-            text += [("", "\n"), *(part for row in rows for part in (("", "\n"), *row))]
-            taken += len(rows) + 1
-        room = max(3, terminal.screen.height - taken - 4)
-        rows = _rows(_body(request, terminal, fold=True), terminal, width)
-        text.append(("", "\n"))
-        for row in rows if len(rows) <= room else rows[: room - 1]:
-            text += [("", "\n"), *row]
-        if len(rows) > room:
-            more = terminal.theme.glyph("more")
-            text.append(("class:quiet", f"\n{more} +{len(rows) - room + 1} lines (v shows all)"))
-        return text
+        is_low = terminal.screen.height < LOW or room < _ROOMY
+        title: list[Fragments] = [[("bold", cut(_QUESTIONS[request.kind], width))]]
+        body = _rows(_body(request, terminal, fold=True), terminal, width)
+        reason = (
+            _rows(Text(f"Reason: {plain(request.reason)}"), terminal, width)
+            if request.reason
+            else []
+        )
+        if is_low:
+            line: Fragments = [("", both_ends(_on_one_line(body, terminal.theme), width))]
+            rows = [line] if room < 2 else [*title, line]
+            return joined([*rows, *_beginning_of(reason, room - len(rows), width)])
+        left = room - len(title) - 1
+        spare = max(_LEAST_REASON_ROWS, left - len(body) - 1)
+        beside = left - min(len(body), _LEAST_BODY_ROWS) - 1
+        why = _beginning_of(reason, min(_REASON_ROWS, spare, beside), width)
+        parts = [title, why, self._both_ends(body, left - len(why) - bool(why))]
+        return joined([row for part in parts if part for row in ([], *part)][1:])
+
+    def _both_ends(self, body: list[Fragments], room: int) -> Sequence[Fragments]:
+        theme, width = self._terminal.theme, self._terminal.screen.width
+        if room < _LEAST_BODY_ROWS and room < len(body):
+            return [[("", both_ends(_on_one_line(body, theme), width))]]
+        more = theme.glyph("more")
+        return ends_of(
+            body, room, lambda rows: [("class:quiet", f"{more} +{rows} lines (v shows all)")]
+        )
+
+
+def _on_one_line(rows: list[Fragments], theme: Theme) -> str:
+    texts = ["".join(part[1] for part in row).strip() for row in rows]
+    return f" {theme.glyph('newline')} ".join(text for text in texts if text)
+
+
+def _beginning_of(rows: list[Fragments], room: int, width: int) -> list[Fragments]:
+    """So many rows of a text; the last one shows that there are more."""
+    if len(rows) <= room:
+        return rows
+    if room < 1:
+        return []
+    last = "".join(part[1] for part in rows[room - 1])
+    return [*rows[: room - 1], [("", cut(f"{last} {'.' * width}", width))]]
 
 
 def _rows(cell: RenderableType, terminal: "Terminal", width: int) -> list[Fragments]:

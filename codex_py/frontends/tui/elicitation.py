@@ -81,7 +81,13 @@ class TerminalElicitor:
             options = [*options, Option[object]("Leave it open", None)]
         default = next((n for n, o in enumerate(options) if o.value == field.get("default")), 0)
         return await self._ask(
-            lambda: Choice[object](question, options, cancelled=_DECLINED, default=default)
+            lambda: Choice[object](
+                question,
+                options,
+                cancelled=_DECLINED,
+                default=default,
+                put_off=self._terminal.panels.put_off,
+            )
         )
 
     async def _several(self, question: Fragments, options: Sequence[Option[object]]) -> object:
@@ -94,7 +100,11 @@ class TerminalElicitor:
             done = Option[object]("Done", _DONE)
             picked = await self._ask(
                 lambda rows=rows, done=done: Choice[object](
-                    question, [*rows, done], cancelled=_DECLINED, default=len(rows)
+                    question,
+                    [*rows, done],
+                    cancelled=_DECLINED,
+                    default=len(rows),
+                    put_off=self._terminal.panels.put_off,
                 )
             )
             if picked is _DONE:
@@ -117,7 +127,7 @@ class TerminalElicitor:
                 [Option(yes, True, "y"), Option("No, decline", False, "n")],
                 cancelled=False,
                 default=1,
-                typed_at=self._terminal.typed_at,
+                put_off=self._terminal.panels.put_off,
             )
         )
 

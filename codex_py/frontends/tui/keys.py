@@ -24,7 +24,10 @@ _TWICE_WITHIN_S: Final = 2.0
 
 SHORTCUTS: Final = (
     ("Enter", "send; into the running turn, if there is one"),
-    ("Tab", "complete; while the agent works, send when the turn is over"),
+    (
+        "Tab",
+        "complete; while the agent works, answer its question, else send when the turn is over",
+    ),
     ("Ctrl-J, Alt-Enter, Shift-Enter", "begin a new line"),
     ("Esc", "interrupt"),
     ("Esc Esc", "go back to an earlier prompt"),
@@ -86,7 +89,22 @@ def program_keys(terminal: "Terminal") -> KeyBindingsBase:
     def _(_event: KeyPressEvent) -> None:
         terminal.start(terminal.screen.suspend())
 
-    return merge_key_bindings([keys, _keys_without_meaning(terminal), _looking_keys(terminal)])
+    others = (_question_keys(terminal), _looking_keys(terminal), _keys_without_meaning(terminal))
+    return merge_key_bindings([keys, *others])
+
+
+def _question_keys(terminal: "Terminal") -> KeyBindings:
+    """Keys for a question that waits until the user has stopped writing."""
+    keys = KeyBindings()
+    announced = Condition(lambda: terminal.is_composing and bool(terminal.status.announced))
+    completing = Condition(lambda: terminal.composer.completion.is_open)
+
+    # Before the composer's own.
+    @keys.add("tab", filter=announced & ~completing, eager=True)
+    def _(_event: KeyPressEvent) -> None:
+        terminal.panels.call()
+
+    return keys
 
 
 def _keys_without_meaning(terminal: "Terminal") -> KeyBindings:

@@ -2,12 +2,21 @@
 
 from typing import TYPE_CHECKING
 
-from prompt_toolkit.layout import AnyContainer, DynamicContainer, HSplit, Window
+from prompt_toolkit.layout import (
+    AnyContainer,
+    Dimension,
+    DynamicContainer,
+    HSplit,
+    Window,
+    to_container,
+)
 from prompt_toolkit.layout.controls import FormattedTextControl
 from prompt_toolkit.styles import Style
 
 from codex_py.frontends.terminal import printable
+from codex_py.frontends.tui.fitting import joined
 from codex_py.frontends.tui.fragments import Fragments
+from codex_py.frontends.tui.picker import cut
 from codex_py.frontends.tui.theme import Theme
 
 if TYPE_CHECKING:
@@ -26,7 +35,7 @@ def program_layout(terminal: "Terminal") -> AnyContainer:
     below = FormattedTextControl(lambda: _below(terminal))
     return HSplit(
         [
-            Window(live, dont_extend_height=True),
+            Window(live, height=lambda: _live_height(terminal), dont_extend_height=True),
             DynamicContainer(lambda: terminal.panels.top or terminal.composer.container),
             Window(below, height=1),
         ]
@@ -52,12 +61,26 @@ def _live(terminal: "Terminal") -> Fragments:
         text = printable(waiting.text.splitlines()[0])
         lines.append([("class:quiet", f"  {theme.glyph('prompt')} {text}{note}")])
     lines += [[]]
+    if (left := _rows_beside_panel(terminal)) is not None:
+        return joined(lines[max(0, len(lines) - left) :])
     return [fragment for line in lines for fragment in (*line, ("", "\n"))]
 
 
+def _rows_beside_panel(terminal: "Terminal") -> int | None:
+    """How many a question or a list leaves, for it gives up nothing; None if there is none."""
+    if (panel := terminal.panels.top) is None:
+        return None
+    columns, rows = terminal.screen.width, terminal.screen.height
+    return max(0, rows - 1 - to_container(panel).preferred_height(columns, rows).preferred)
+
+
+def _live_height(terminal: "Terminal") -> Dimension:
+    return Dimension.exact(0) if _rows_beside_panel(terminal) == 0 else Dimension()
+
+
 def _below(terminal: "Terminal") -> Fragments:
-    if terminal.hinted:
-        return [("class:quiet", terminal.hinted)]
+    if hint := terminal.hinted or terminal.panels.hint:
+        return [("class:quiet", cut(hint, terminal.screen.width))]
     mode = terminal.composer.mode()
     room = terminal.screen.width - sum(len(text) for _, text, *_ in mode)
     return [*mode, *terminal.status.line(terminal.theme, room)]

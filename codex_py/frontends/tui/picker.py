@@ -59,6 +59,8 @@ class Picker(Generic[T]):
         selected: index of the row that Enter takes if nothing is moved.
     """
 
+    hint = ""
+
     def __init__(
         self,
         title: str,

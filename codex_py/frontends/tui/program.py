@@ -55,8 +55,8 @@ class Terminal:
 
     Attributes:
         config: what the next session is opened with.
-        typed_at: when a key was pressed last, `time.monotonic()`.
-        answered_hint: the hint that was shown when that key was pressed; empty if none was.
+        typed_at: when a key was last pressed that was the composer's, `time.monotonic()`.
+        answered_hint: the hint that was shown when the last key was pressed; empty if none was.
         farewell: what is printed when the terminal is the shell's again.
         tasks: what is done beside all else; a mistake in one of them ends the program.
         conversation, composer, panels, transcript, screen, status, …: its parts.
@@ -125,6 +125,7 @@ class Terminal:
             is_focused=lambda: self.screen.is_focused,
         )
         self.screen.app.key_processor.before_key_press += self._key_pressed
+        self.screen.app.key_processor.after_key_press += self.panels.key_pressed
 
     @property
     def renderer(self) -> "Renderer":
@@ -317,7 +318,8 @@ class Terminal:
         return [*builtin_commands(), *custom_commands(self.config.home)]
 
     def _key_pressed(self, _processor: object) -> None:
-        self.typed_at = time.monotonic()
+        if self.is_composing:
+            self.typed_at = time.monotonic()
         self.answered_hint = self._hint
         self._end_hint(self._hint)
 

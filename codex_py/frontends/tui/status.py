@@ -54,6 +54,8 @@ class Status:
     """`time.monotonic()`; None while nothing is worked on."""
     is_asking: bool = False
     """The agent waits for an answer."""
+    announced: str = ""
+    """The question that waits until the user has stopped writing."""
     reconnecting: "tuple[Reconnecting, float] | None" = None
     """The request that failed last, while it is not answered, and when it is sent again, `time.monotonic()`."""
     waiting_for: Callable[[], Sequence[str]] | None = None
@@ -94,6 +96,12 @@ class Status:
                 ("class:warning", f"{dot} Waiting for your answer"),
                 ("class:quiet", f"{more} ({age})"),
             ]
+        if self.announced:
+            more = f", {self.questions - 1} more to come" if self.questions > 1 else ""
+            return [
+                ("class:warning", f"{dot} {printable(self.announced)} "),
+                ("class:quiet", f"(Tab to answer{more})"),
+            ]
         if self.questions:
             waits = (
                 "1 question waits" if self.questions == 1 else f"{self.questions} questions wait"
@@ -132,7 +140,7 @@ class Status:
     def _title_item(self, name: str, theme: Theme) -> str:
         match name:
             case "activity" | "spinner" | "status" | "run-state":
-                if self.is_asking:
+                if self.is_asking or self.announced:
                     return "[?]"
                 return theme.glyph("bullet") if self.working_since is not None else ""
             case "project" | "project-name":

@@ -1,0 +1,89 @@
+"""Fits what a question shows onto the screen: its answers first, and both ends of what is too long."""
+
+from collections.abc import Callable, Sequence
+
+from prompt_toolkit.formatted_text import split_lines
+from prompt_toolkit.layout.utils import explode_text_fragments
+from prompt_toolkit.utils import get_cwidth
+
+from codex_py.frontends.tui.fragments import Fragments
+
+LOW = 12
+"""Rows. Where there are fewer, nothing is spent on empty lines."""
+_STATUS_ROWS = 1
+_WORKING_ROWS = 2
+
+
+def panel_rows(screen_rows: int) -> int:
+    """The rows of the screen that a panel may take."""
+    others = _STATUS_ROWS if screen_rows < LOW else _STATUS_ROWS + _WORKING_ROWS
+    return max(1, screen_rows - others)
+
+
+def both_ends(text: str, columns: int) -> str:
+    """The text on one line in so many columns, with an ellipsis in its middle if it is longer."""
+    line = " ".join(text.split())
+    if get_cwidth(line) <= columns:
+        return line
+    tail = _head(line[::-1], (columns - 1) // 2)[::-1]
+    return f"{_head(line, columns - 1 - get_cwidth(tail))}…{tail}"
+
+
+def ends_of(
+    rows: Sequence[Fragments], room: int, mark: Callable[[int], Fragments]
+) -> Sequence[Fragments]:
+    """As many rows as there is room for, of the beginning and the end.
+
+    Args:
+        mark: the row between them, given how many rows are left out.
+    """
+    if len(rows) <= room:
+        return rows
+    tail = max(0, (room - 1) // 2)
+    head = max(0, room - 1 - tail)
+    left_out = len(rows) - head - tail
+    return [*rows[:head], mark(left_out), *rows[len(rows) - tail :]][: max(0, room)]
+
+
+def wrapped(text: Fragments, columns: int) -> list[Fragments]:
+    """Rows of at most so many columns, broken at blanks where there are any."""
+    rows: list[Fragments] = []
+    for line in split_lines(text):
+        left = explode_text_fragments(line)
+        while left:
+            end = _fitting(left, columns)
+            if end < len(left):
+                blank = max((n for n in range(end) if left[n][1] == " "), default=-1)
+                end = blank + 1 if blank > 0 else end
+            rows.append(left[:end])
+            left = left[end:]
+        if not line or not any(part[1] for part in line):
+            rows.append([])
+    return rows
+
+
+def joined(rows: Sequence[Fragments]) -> Fragments:
+    """Rows one below the other."""
+    text: Fragments = []
+    for n, row in enumerate(rows):
+        text += [("", "\n"), *row] if n else row
+    return text
+
+
+def _fitting(characters: Fragments, columns: int) -> int:
+    """How many of them fit, one at least."""
+    taken = 0
+    for n, part in enumerate(characters):
+        taken += get_cwidth(part[1])
+        if taken > columns and n:
+            return n
+    return len(characters)
+
+
+def _head(text: str, columns: int) -> str:
+    taken = 0
+    for n, character in enumerate(text):
+        taken += get_cwidth(character)
+        if taken > columns:
+            return text[:n]
+    return text

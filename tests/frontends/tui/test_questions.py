@@ -1,0 +1,165 @@
+"""Questions that come while the user writes, and on screens that are too small for them."""
+
+import pytest
+
+from codex_py.testing import (
+    Pause,
+    ScriptedServer,
+    ev_completed,
+    ev_created,
+    ev_custom_tool_call,
+)
+from tests.frontends.tui.terminals import Start
+from tests.frontends.tui.test_approval import QUESTION, asks, says
+from tests.support.program import Workplace
+from tests.support.pty_program import PtyProgram
+
+MADE = "Approve: touch made (Tab to answer)"
+LONG = "\n".join(
+    ["cat > x <<EOF", *(f"option_{n} = 0" for n in range(161)), "EOF", "rm -rf /thing"]
+)
+REASON = "Because the configuration must be replaced as a whole. " * 8
+
+
+def test_a_question_waits_while_something_is_written(start: Start, place: Workplace) -> None:
+    pause = Pause()
+    with ScriptedServer([[ev_created(), pause, *asks("touch made")], says("Made.")]) as server:
+        program = start(server, "Make it.")
+        program.wait_for("Working")
+        program.type("also try")
+        program.wait_for("\u203a also try")
+        pause.until.set()
+        program.wait_for(MADE)
+        program.settle(0.5)
+        program.type(" yes")
+        program.wait_for("\u203a also try yes\n")
+        assert QUESTION not in program.text
+        assert not (place.cwd / "made").exists()
+        program.press("tab")
+        program.wait_for(QUESTION)
+        program.type("y")
+        program.wait_for("Made.")
+        program.wait_for("\u203a also try yes\n")
+        assert (place.cwd / "made").exists()
+
+
+def test_a_draft_that_is_sent_or_cleared_lets_the_question_come(start: Start) -> None:
+    pause = Pause()
+    with ScriptedServer([[ev_created(), pause, *asks("touch made")], says("Well.")]) as server:
+        program = start(server, "Make it.")
+        program.wait_for("Working")
+        program.type("x")
+        program.wait_for("\u203a x")
+        pause.until.set()
+        program.wait_for(MADE)
+        program.press("backspace")
+        program.wait_for(QUESTION)
+        program.type("y")
+        program.wait_for("Well.")
+
+
+@pytest.mark.parametrize("word", ["yes", " yes", "n", "y"])
+def test_what_is_typed_as_a_question_comes_is_the_draft(
+    start: Start, place: Workplace, word: str
+) -> None:
+    pause = Pause()
+    with ScriptedServer([[ev_created(), pause, *asks("touch made")], says("Made.")]) as server:
+        program = start(server, "Make it.")
+        program.wait_for("Working")
+        pause.until.set()
+        # Announced, or even shown already where more than one letter follows.
+        program.wait_for(MADE if len(word) == 1 else QUESTION)
+        program.type(word)
+        program.wait_for(f"\u203a {word}\n")
+        program.wait_for(MADE)
+        assert not (place.cwd / "made").exists()
+        program.press("tab")
+        program.wait_for(QUESTION)
+        program.type("1")
+        program.wait_for("Made.")
+
+
+def test_a_letter_that_is_followed_by_others_is_no_answer(start: Start, place: Workplace) -> None:
+    with ScriptedServer([asks("touch made"), says("Made.")]) as server:
+        program = start(server, "Make it.")
+        for letters in ("nothing", "vain", "1st"):
+            program.wait_for(QUESTION)
+            for letter in letters:
+                program.type(letter)
+                program.settle(0.03)
+            program.wait_for(f"\u203a {letters}\n")
+            program.press("c-c", "tab")
+        program.wait_for(QUESTION)
+        assert not (place.cwd / "made").exists()
+        program.paste("y")
+        program.wait_for("\u203a y\n")
+        program.press("tab")
+        program.wait_for(QUESTION)
+        program.type("y")
+        program.wait_for("Made.")
+
+
+def test_answers_one_after_the_other_answer_each_question(start: Start, place: Workplace) -> None:
+    calls = [part for n in range(3) for part in asks(f"touch made{n}", f"call_{n}")[:-1]]
+    with ScriptedServer([[*calls, ev_completed()], says("Made.")]) as server:
+        program = start(server, "Make it.")
+        program.wait_for(QUESTION)
+        for n in range(3):
+            program.type("y")
+            program.wait_for(f"You approved `touch made{n}`")
+        program.wait_for("Made.")
+    assert sorted(path.name for path in place.cwd.glob("made*")) == ["made0", "made1", "made2"]
+
+
+def _options(program: PtyProgram) -> list[str]:
+    return [line for line in program.lines if line[2:4] in {"1.", "2.", "3.", "4.", "5."}]
+
+
+@pytest.mark.parametrize("size", [(60, 20), (80, 12), (80, 9), (40, 8), (80, 24), (140, 45)])
+@pytest.mark.parametrize("command", ["touch made", LONG])
+def test_the_answers_and_both_ends_of_the_command_are_on_the_screen(
+    start: Start, size: tuple[int, int], command: str
+) -> None:
+    columns, rows = size
+    reply = asks(command, justification=REASON, prefix_rule=["touch"])
+    with ScriptedServer([reply, says("Well.")]) as server:
+        program = start(server, "Make it.", columns=columns, rows=rows)
+        program.wait_for("Would you like to run")
+        program.settle()
+        options = _options(program)
+        assert options[-1].startswith(("> 4. No, and stop here (n)", "> 5. No, and stop here (n)"))
+        assert options[0].startswith("  1. Yes, proceed (y)")
+        assert "$ touch made" in program.text or "$ cat > x" in program.text
+        if command == LONG:
+            assert "rm -rf /thing" in program.text
+        if rows > 9:
+            assert "Reason:" in program.text
+        if rows < 24:
+            assert "\u2026" in program.text
+        program.press("up", "up", "up", "up")
+        program.wait_until(
+            lambda: any(line.startswith("> 1") for line in program.lines) or len(options) == 4
+        )
+        program.resize(60, 14)
+        program.wait_until(lambda: len(_options(program)) == len(options), what="the answers")
+        program.press("esc")
+        program.wait_for("interrupted")
+
+
+@pytest.mark.parametrize("size", [(60, 20), (80, 12), (40, 8)])
+def test_edits_are_asked_about_on_a_small_screen(start: Start, size: tuple[int, int]) -> None:
+    lines = "".join(f"+line {n}\n" for n in range(200))
+    patch = f"*** Begin Patch\n*** Add File: a.py\n{lines}+last\n*** End Patch"
+    replies = [
+        [*ev_custom_tool_call("call_1", "apply_patch", patch), ev_completed()],
+        says("Well."),
+    ]
+    with ScriptedServer(replies) as server:
+        program = start(server, "-a", "untrusted", "Write it.", columns=size[0], rows=size[1])
+        program.wait_for("Would you like to make")
+        program.settle()
+        assert "> 4. No, and stop here (n)" in program.text
+        assert "a.py" in program.text
+        assert "\u2026" in program.text
+        program.type("y")
+        program.wait_for("Well.")
