@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
+from prompt_toolkit.application import get_app
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.layout import AnyContainer, BufferControl, Dimension, HSplit, VSplit, Window
@@ -12,12 +13,15 @@ from prompt_toolkit.layout.controls import FormattedTextControl
 from prompt_toolkit.layout.processors import AfterInput
 from prompt_toolkit.utils import get_cwidth
 
+from codex_py.frontends.tui.fitting import joined, panel_rows, wrapped
 from codex_py.frontends.tui.fragments import Fragments
 from codex_py.frontends.tui.key_codes import ESCAPE
 
 T = TypeVar("T")
 
 _ROWS = 8
+_HEAD_ROWS = 2
+_MARGIN = len("> ")
 _PREVIEW_ROWS = 8
 _HINT = "type to search, Enter picks, Esc leaves"
 
@@ -80,20 +84,20 @@ class Picker(Generic[T]):
         self._searching: asyncio.Task[None] | None = None
         self._looking: asyncio.Task[None] | None = None
         self._typed = Buffer(multiline=False, on_text_changed=lambda _: self._ask(0))
-        hint = AfterInput(lambda: "" if self._typed.text else _HINT, style="class:quiet")
+        hint = AfterInput(self._hint, style="class:quiet")
         control = BufferControl(self._typed, [hint], key_bindings=self._keys())
         parts: list[AnyContainer] = [
             Window(FormattedTextControl(lambda: [("bold", title), self._place()]), height=1),
             VSplit([Window(FormattedTextControl("  / "), width=4), Window(control, height=1)]),
             Window(
                 FormattedTextControl(self._list),
-                height=Dimension(max=_ROWS),
+                height=self._height,
                 dont_extend_height=True,
             ),
         ]
         if preview is not None:
             look = FormattedTextControl(lambda: [("class:quiet", self._seen)])
-            parts.append(Window(look, height=Dimension(max=_PREVIEW_ROWS), dont_extend_height=True))
+            parts.append(Window(look, height=self._preview_height, dont_extend_height=True))
         self._container = HSplit(parts)
         self._picked.add_done_callback(lambda _: self._stop())
         self._ask(selected)
@@ -135,24 +139,45 @@ class Picker(Generic[T]):
             if task is not None:
                 task.cancel()
 
+    def _hint(self) -> str:
+        return "" if self._typed.text else cut(_HINT, get_app().output.get_size().columns - 5)
+
     def _place(self) -> tuple[str, str]:
         """Which row of how many is selected, if they are not all seen."""
         count = len(self._rows)
-        return ("class:quiet", f"  {self._selected + 1} of {count}" if count > _ROWS else "")
+        is_cut = count > self._height().max
+        return ("class:quiet", f"  {self._selected + 1} of {count}" if is_cut else "")
 
     def _list(self) -> Fragments:
         if not self._rows:
             return [("class:quiet", "  nothing found")]
-        first = max(0, min(self._selected - _ROWS // 2, len(self._rows) - _ROWS))
-        text: Fragments = []
-        for index, row in enumerate(self._rows[first : first + _ROWS], first):
+        most = self._height().max
+        first = max(0, min(self._selected - most // 2, len(self._rows) - most))
+        shown = self._rows[first : first + most]
+        spare = most - len(shown)
+        columns = get_app().output.get_size().columns - _MARGIN
+        rows: list[Fragments] = []
+        for index, row in enumerate(shown, first):
             is_selected = index == self._selected
-            text += [
-                ("", "" if index == first else "\n"),
-                ("bold" if is_selected else "", ("> " if is_selected else "  ") + row.label),
+            text: Fragments = [
+                ("bold" if is_selected else "", row.label),
                 ("class:quiet", f"  {row.note}" if row.note else ""),
             ]
-        return text
+            lines = wrapped(text, columns)
+            if len(lines) > 1 and not (is_selected and len(lines) <= spare + 1):
+                lines = [_cut_row(text, columns)]
+            rows += [
+                [("", "  " if n or not is_selected else "> "), *line]
+                for n, line in enumerate(lines)
+            ]
+        return joined(rows)
+
+    def _height(self) -> Dimension:
+        return Dimension(max=max(1, min(_ROWS, _room() - _HEAD_ROWS)))
+
+    def _preview_height(self) -> Dimension:
+        left = _room() - _HEAD_ROWS - min(len(self._rows), self._height().max)
+        return Dimension(max=max(0, min(_PREVIEW_ROWS, left)))
 
     def _keys(self) -> KeyBindings:
         keys = KeyBindings()
@@ -191,7 +216,28 @@ class Picker(Generic[T]):
 
     def _move(self, rows: int) -> None:
         if self._rows:
-            self._select(max(0, min(self._selected + rows, len(self._rows) - 1)))
+            last = len(self._rows) - 1
+            # By one row from an end to the other, as in a question.
+            is_around = abs(rows) == 1 and not 0 <= self._selected + rows <= last
+            wanted = (self._selected + rows) % (last + 1) if is_around else self._selected + rows
+            self._select(max(0, min(wanted, last)))
+
+
+def _room() -> int:
+    return panel_rows(get_app().output.get_size().rows)
+
+
+def _cut_row(text: Fragments, columns: int) -> Fragments:
+    """The beginning of a row, whose end shows that there is more."""
+    row: Fragments = []
+    for style, part, *_ in text:
+        room = columns - sum(get_cwidth(shown[1]) for shown in row)
+        if get_cwidth(part) > room:
+            # Blanks are between the parts.
+            blanks = part[: len(part) - len(part.lstrip())]
+            return [*row, (style, blanks + cut(part, room - len(blanks)))]
+        row.append((style, part))
+    return row
 
 
 def cut(text: str, columns: int) -> str:

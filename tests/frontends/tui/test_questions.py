@@ -163,3 +163,20 @@ def test_edits_are_asked_about_on_a_small_screen(start: Start, size: tuple[int, 
         assert "\u2026" in program.text
         program.type("y")
         program.wait_for("Well.")
+
+
+@pytest.mark.parametrize("size", [(60, 20), (80, 9), (40, 8)])
+def test_a_list_fits_shows_what_is_cut_and_goes_round(start: Start, size: tuple[int, int]) -> None:
+    with ScriptedServer([]) as server:
+        program = start(server, columns=size[0], rows=size[1])
+        program.wait_for("gpt-5.5")
+        program.type("/permissions")
+        program.press("enter")
+        program.wait_for("Permissions")
+        program.settle()
+        assert any(line.startswith("> Ask for approval") for line in program.lines)
+        program.press("up")
+        program.wait_until(lambda: any(line.startswith("> Full") for line in program.lines))
+        assert any(line.startswith("  Ask") and line.endswith("\u2026") for line in program.lines)
+        program.press("down")
+        program.wait_until(lambda: any(line.startswith("> Ask") for line in program.lines))
