@@ -259,6 +259,9 @@ def test_a_server_that_asks_for_a_login_says_how(tmp_path: Path) -> None:
         asyncio.run(main(http))
 
 
+_NO_PKCE = "could not log in to `web`: its authorization server does not support PKCE with S256"
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -267,6 +270,12 @@ def test_a_server_that_asks_for_a_login_says_how(tmp_path: Path) -> None:
             "could not log in to `web`: it was refused: access_denied: The user said no",
         ),
         ({"asks": False}, "MCP server `web` does not ask for a login"),
+        ({"pkce": None}, _NO_PKCE),
+        ({"pkce": ["plain"]}, _NO_PKCE),
+        (
+            {"resource_metadata": "http://127.0.0.1:9/metadata"},
+            "could not log in to `web`: it names metadata of another server: http://127.0.0.1:9/metadata",
+        ),
         (
             {"token_error": {"error": "invalid_grant", "secret": "x"}},
             "could not log in to `web`: Token exchange failed (400): invalid_grant",
@@ -281,6 +290,9 @@ def test_a_login_that_fails_says_why(
             await logged_in(tmp_path, http)
         assert str(failed.value) == message
         assert stored(config(tmp_path, http.url)) == {}
+        if str(failed.value) == _NO_PKCE:
+            # Not even registered there.
+            assert http.asked == []
 
     with oauth_mcp_server(**settings) as http:
         asyncio.run(main(http))

@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
+from urllib.parse import urlsplit
 
 from codex_py.config.check import dotted
 from codex_py.errors import ConfigError
@@ -142,8 +143,22 @@ def _check_kind(key: str, table: Mapping[str, Any]) -> None:
             raise ConfigError(f"{key}.{other} is not supported for {kind}")
     if table.get("command") == "":
         raise ConfigError(f"{key}.command is empty")
-    if "url" in table and not table["url"].startswith(("http://", "https://")):
-        raise ConfigError(f"{key}.url must begin with http:// or https://, not {table['url']!r}")
+    if "url" in table and (problem := url_problem(table["url"])) is not None:
+        raise ConfigError(f"{key}.url {problem}")
+
+
+def url_problem(url: str) -> str | None:
+    """Why a server cannot be reached at a URL, to be read after its name; None if it can."""
+    if not url.startswith(("http://", "https://")):
+        return f"must begin with http:// or https://, not {url!r}"
+    try:
+        # Reading the port checks it.
+        is_complete = bool(urlsplit(url).hostname) and urlsplit(url).port != 0
+    except ValueError:
+        is_complete = False
+    if not is_complete or not url.isprintable() or " " in url:
+        return f"is no URL of a server: {url!r}"
+    return None
 
 
 def _variable(key: str, entry: str | Mapping[str, str]) -> str:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from codex_py.config.mcp import url_problem
 from codex_py.config.mcp_edit import put_server
 from codex_py.config.paths import codex_home
 from codex_py.errors import CodexError
@@ -76,8 +77,8 @@ def _table_of_address(options: argparse.Namespace, command: Sequence[str]) -> di
         raise UsageError("--url and a command exclude each other")
     if options.env:
         raise UsageError("--env is for a server that is a command, not for --url")
-    if not options.url.startswith(("http://", "https://")):
-        raise UsageError(f"--url must begin with http:// or https://, not {options.url!r}")
+    if (problem := url_problem(options.url)) is not None:
+        raise UsageError(f"--url {problem}")
     table: dict[str, Any] = {"url": options.url}
     for key in ("bearer_token_env_var", "oauth_resource"):
         if (value := getattr(options, key)) is not None:

@@ -7,16 +7,18 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 from urllib.parse import parse_qs, urljoin, urlsplit
 
 import httpx2
 from mcp.client.auth import OAuthClientProvider, OAuthFlowError
 from mcp.client.auth.oauth2 import OAuthContext
+from mcp.client.auth.utils import extract_resource_metadata_from_www_auth
 from mcp.shared.auth import (
     AuthorizationCodeResult,
     OAuthClientInformationFull,
     OAuthClientMetadata,
+    OAuthMetadata,
     OAuthToken,
 )
 from pydantic import AnyUrl, ValidationError
@@ -29,6 +31,7 @@ from codex_py.mcp.session_auth import with_tokens
 
 _REQUEST_TIMEOUT_S = 30.0
 _SHOWN_CHARS = 300
+_PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +67,8 @@ async def log_in(request: LoginRequest, consent: Callable[[str], Awaitable[str]]
     keep_sdk_quiet()
     flow = _Flow(request, consent)
     try:
-        async with httpx2.AsyncClient(timeout=_REQUEST_TIMEOUT_S) as client:
+        hooks = {"response": [flow.check_challenge]}
+        async with httpx2.AsyncClient(timeout=_REQUEST_TIMEOUT_S, event_hooks=hooks) as client:
             status = await flow.run(client)
     except OAuthFlowError as error:
         raise LoginError(f"could not log in to `{request.server}`: {_brief(error)}") from error
@@ -119,6 +123,18 @@ class _Flow:
             "POST", self._request.url, json=ping, headers=headers, auth=self._provider
         ) as response:
             return response.status_code
+
+    async def check_challenge(self, response: httpx2.Response) -> None:
+        """Follow no server to metadata elsewhere: it could have us ask a program on this machine.
+
+        Raises:
+            OAuthFlowError: the metadata are not the server's own.
+        """
+        if response.status_code not in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
+            return
+        named = extract_resource_metadata_from_www_auth(response)
+        if named is not None and _origin(named) != _origin(self._request.url):
+            raise OAuthFlowError(f"it names metadata of another server: {named}")
 
     def login(self) -> Login | None:
         context = self._context
@@ -180,9 +196,19 @@ class _Metadata(OAuthClientMetadata):
 
 @dataclass
 class _Context(OAuthContext):
-    """`oauth_resource` says what the tokens are for, whatever the server says of itself."""
+    """`oauth_resource` says what the tokens are for, whatever the server says of itself.
+
+    An authorization server has to say that it checks PKCE: without it, whoever sees a code has the login.
+    """
 
     configured_resource: str | None = None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "oauth_metadata" and value is not None:
+            methods = cast("OAuthMetadata", value).code_challenge_methods_supported
+            if "S256" not in (methods or ()):
+                raise OAuthFlowError("its authorization server does not support PKCE with S256")
+        super().__setattr__(name, value)
 
     def get_resource_url(self) -> str:
         return self.configured_resource or super().get_resource_url()
@@ -196,6 +222,14 @@ class _Context(OAuthContext):
 def parameters(address: str) -> dict[str, str]:
     """Those of an address, decoded; the first of each name."""
     return {name: values[0] for name, values in parse_qs(urlsplit(address).query).items()}
+
+
+def _origin(url: str) -> tuple[str, str | None, int | None]:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme, parts.hostname, parts.port or _PORTS.get(parts.scheme)
+    except ValueError as error:
+        raise OAuthFlowError(f"it names metadata at {url!r}, which is no URL") from error
 
 
 def _brief(error: OAuthFlowError) -> str:

@@ -197,6 +197,8 @@ def test_overrides_count_before_and_behind_the_word(home: Path) -> None:
         (["add", "a b", "--", "echo"], 1, "invalid server name 'a b' (use letters, numbers,"),
         (["add", "x", "--env", "A", "--", "y"], 2, "--env: 'A' is not of the form KEY=VALUE"),
         (["add", "x", "--url", "foo"], 2, "--url must begin with http:// or https://"),
+        (["add", "x", "--url", "http://a\n/b"], 2, "--url is no URL of a server: 'http://a\\n/b'"),
+        (["add", "x", "--url", "http://[a"], 2, "--url is no URL of a server: 'http://[a'"),
         (["add", "x", "--url", "http://a", "--", "y"], 2, "--url and a command exclude each"),
         (["add", "x", "--env", "A=1", "--url", "http://a"], 2, "--env is for a server that is"),
         (["add", "x", "--bearer-token-env-var", "T", "--", "y"], 2, "--bearer-token-env-var is"),
@@ -216,6 +218,13 @@ def test_what_can_not_be_done_is_said_in_a_sentence(
     assert (got, out, len(err.splitlines())) == (code, "", 1)
     assert err.startswith(f"Error: {message}")
     assert (home / "config.toml").read_text(encoding="utf-8") == CONFIG
+
+
+def test_a_url_with_a_control_character_is_told(home: Path) -> None:
+    configure(home, bad={"url": "http://127.0.0.1:1/\x07"})
+    code, out, err = mcp(home, "login", "bad")
+    assert (code, out, len(err.splitlines())) == (78, "", 1)
+    assert "mcp_servers.bad.url is no URL of a server: 'http://127.0.0.1:1/\\x07'" in err
 
 
 @pytest.mark.parametrize("text", ["mcp_servers = \n", "model = 3\n"])

@@ -33,6 +33,10 @@ class OAuthMcpServer:
     """MCP requests need a login at all."""
     token_error: dict[str, str] | None = None
     """What the exchange of a code is answered with, instead of tokens."""
+    pkce: list[str] | None = field(default_factory=lambda: ["S256"])
+    """What the authorization server says it checks; None for not a word."""
+    resource_metadata: str | None = None
+    """Where the server says that its metadata are."""
     access: set[str] = field(default_factory=set[str])
     """The tokens that are good now."""
     refresh: set[str] = field(default_factory=set[str])
@@ -108,7 +112,7 @@ class _Handler(BaseHTTPRequestHandler):
                     },
                 )
             case "/.well-known/oauth-authorization-server" if state.asks:
-                self._send(200, _metadata(state.origin))
+                self._send(200, _metadata(state))
             case "/authorize":
                 state.asked.append(("/authorize", query))
                 self._send(302, None, location=self._consent(query))
@@ -178,7 +182,9 @@ class _Handler(BaseHTTPRequestHandler):
         state.mcp.requests.append((self.command, headers, message.get("method", "")))
         token = headers.get("authorization", "").removeprefix("Bearer ")
         if state.asks and token not in state.access:
-            self._send(401, None, challenge="Bearer")
+            named = state.resource_metadata
+            where = "" if named is None else f' resource_metadata="{named}"'
+            self._send(401, None, challenge=f"Bearer{where}")
         elif "id" not in message:
             self._send(202, None)
         else:
@@ -205,14 +211,16 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
 
-def _metadata(origin: str) -> dict[str, Any]:
+def _metadata(state: OAuthMcpServer) -> dict[str, Any]:
+    origin = state.origin
+    pkce = {} if state.pkce is None else {"code_challenge_methods_supported": state.pkce}
     return {
+        **pkce,
         "issuer": origin,
         "authorization_endpoint": f"{origin}/authorize",
         "token_endpoint": f"{origin}/token",
         "registration_endpoint": f"{origin}/register",
         "response_types_supported": ["code"],
         "grant_types_supported": ["authorization_code", "refresh_token"],
-        "code_challenge_methods_supported": ["S256"],
         "token_endpoint_auth_methods_supported": ["none"],
     }
