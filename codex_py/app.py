@@ -142,7 +142,7 @@ async def open_session(
     async with AsyncExitStack() as stack:
         stack.callback(thread.file.close)
         stack.push_async_callback(model.aclose)
-        servers = _mcp_servers(config, environment, elicitor or NobodyToAsk(), warnings)
+        servers = _mcp_servers(config, options, environment, elicitor or NobodyToAsk(), warnings)
         if servers is not None:
             stack.push_async_callback(servers.aclose)
             try:
@@ -186,7 +186,7 @@ async def open_session(
             answer_check=_answer_check,
         )
         if config.notify:
-            notifier = _notifier(config.notify, session, options, environment, warnings)
+            notifier = _notifier(config, config.notify, session, options, environment, warnings)
             frontend = _both(sink, notifier)
         session.start()
         for warning in thread.warnings:
@@ -219,6 +219,7 @@ def _answer_check(schema: Any) -> Callable[[str], str | None]:
 
 def _mcp_servers(
     config: Config,
+    options: SessionOptions,
     environment: Mapping[str, str],
     elicitor: Elicitor,
     warn: Callable[[str], None],
@@ -229,7 +230,9 @@ def _mcp_servers(
     # 5 ms, which no other session needs to spend.
     from codex_py.mcp_servers import SessionServers  # noqa: PLC0415
 
-    servers = SessionServers(config, environment, elicitor=elicitor, warn=warn)
+    servers = SessionServers(
+        config, environment, elicitor=elicitor, warn=warn, add_dirs=options.add_dirs
+    )
     servers.start()
     return servers
 
@@ -250,6 +253,7 @@ def _skills_in(
 
 
 def _notifier(
+    config: Config,
     argv: Sequence[str],
     session: Session,
     options: SessionOptions,
@@ -258,8 +262,10 @@ def _notifier(
 ) -> EventSink:
     # Few configure one.
     from codex_py.notify import TurnNotifier, missing_program  # noqa: PLC0415
+    from codex_py.user_programs import user_programs  # noqa: PLC0415
 
-    if (problem := missing_program(argv, environment)) is not None:
+    programs = user_programs(config, environment, options.add_dirs)
+    if (problem := missing_program(argv, environment, programs)) is not None:
         warn(problem)
     return TurnNotifier(
         argv,
@@ -267,6 +273,7 @@ def _notifier(
         cwd=session.settings.cwd,
         client=options.originator,
         environment=environment,
+        programs=programs,
         prompts=lambda: [past.prompt.text for past in session.past_prompts()],
         new_id=new_thread_id,
     )

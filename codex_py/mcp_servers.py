@@ -25,6 +25,7 @@ from codex_py.protocol.mcp import McpServerStatus
 from codex_py.protocol.stream import ModelClient, Prompt, ResponseEvent
 from codex_py.protocol.tools import ToolSpec
 from codex_py.tools.mcp_catalogue import McpCatalogue
+from codex_py.user_programs import user_programs
 
 if TYPE_CHECKING:
     from codex_py.mcp.settings import MakeAuth
@@ -59,12 +60,17 @@ class SessionServers:
         elicitor: Elicitor,
         warn: Callable[[str], None],
         authorize: Authorize = session_auth,
+        add_dirs: Sequence[Path] = (),
     ) -> None:
+        """`add_dirs`: writable folders beside those of the configuration."""
         self._configs = {name: c for name, c in config.mcp_servers.items() if c.enabled}
+        self._programs = user_programs(config, environment, add_dirs)
         self._warn = warn
         self._processes = PipedProcesses()
         settings = (
-            _settings(name, server, config.cwd, environment, authorize(config, name), warn)
+            _settings(
+                name, server, self._cwd(config, server), environment, authorize(config, name), warn
+            )
             for name, server in self._configs.items()
         )
         self.servers = McpServers(
@@ -114,9 +120,19 @@ class SessionServers:
             self._processes.close()
 
     def _spawn(self, transport: StdioTransport) -> PipedProcess:
+        name, *arguments = transport.argv
+        # Each time anew: what the last one was started from may have been replaced since.
+        program = self._programs.find(name, transport.environment)
         return self._processes.spawn(
-            transport.argv, cwd=transport.cwd, environment=transport.environment
+            [program, *arguments],
+            cwd=transport.cwd,
+            environment=self._programs.environment(transport.environment),
         )
+
+    def _cwd(self, config: Config, server: McpServerConfig) -> Path:
+        if server.cwd is None and server.command is not None:
+            return self._programs.cwd()
+        return Path(os.path.normpath(config.cwd / (server.cwd or "")))
 
 
 class _OfferingClient:
@@ -198,7 +214,7 @@ def _settings(
     if config.command is not None:
         transport = StdioTransport(
             argv=(config.command, *config.args),
-            cwd=Path(os.path.normpath(cwd / (config.cwd or ""))),
+            cwd=cwd,
             environment=_server_environment(config, environment),
         )
     else:

@@ -5,6 +5,7 @@ Part of the composition root.
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
@@ -14,13 +15,14 @@ import httpx
 from codex_py import __version__
 from codex_py.config.config import Config
 from codex_py.errors import ModelError
-from codex_py.model.auth import find_key
+from codex_py.model.auth import Key, find_key, unusable_command
 from codex_py.model.client import HttpModelClient, UnavailableClient
 from codex_py.model.providers import Provider, resolve_provider
 from codex_py.model.responses import ResponsesWire
 from codex_py.model.tape import RecordingTransport, ReplayTransport
 from codex_py.model.transport import http_client, http_transport
 from codex_py.protocol.stream import ModelClient
+from codex_py.user_programs import user_programs
 
 
 def configured_provider(config: Config, environment: Mapping[str, str]) -> Provider:
@@ -100,7 +102,7 @@ def model_client(
     """
     try:
         # A tape needs no key, and none should be read for it.
-        key = None if replay else find_key(provider, environment=environment, home=config.home)
+        key = None if replay else _key(config, provider, environment)
     except ModelError as error:
         return UnavailableClient(error)
     system = os.uname()
@@ -121,6 +123,19 @@ def model_client(
         headers=headers,
         environment=environment,
     )
+
+
+def _key(config: Config, provider: Provider, environment: Mapping[str, str]) -> Key | None:
+    auth = provider.auth
+    if auth is not None:
+        programs = user_programs(config, environment)
+        try:
+            command = programs.find(auth.command, environment)
+        except FileNotFoundError as error:
+            raise unusable_command(auth, str(error.strerror)) from error
+        auth = replace(auth, command=command, cwd=auth.cwd or programs.cwd())
+        provider, environment = replace(provider, auth=auth), programs.environment(environment)
+    return find_key(provider, environment=environment, home=config.home)
 
 
 def _transport(

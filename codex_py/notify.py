@@ -11,13 +11,20 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from codex_py.protocol.events import AgentMessage, Event, ItemCompleted, TurnCompleted, TurnStarted
+from codex_py.user_programs import UserPrograms
 
 
-def missing_program(argv: Sequence[str], environment: Mapping[str, str]) -> str | None:
+def missing_program(
+    argv: Sequence[str], environment: Mapping[str, str], programs: UserPrograms
+) -> str | None:
     """What to say of a program that is not there; None if it is."""
-    if shutil.which(argv[0], path=environment.get("PATH")) is not None:
-        return None
-    return f"The program {argv[0]!r} of `notify` can not be found."
+    try:
+        found = programs.find(argv[0], environment)
+    except FileNotFoundError as error:
+        return f"The program {argv[0]!r} of `notify` cannot be started: {error.strerror}."
+    if shutil.which(programs.cwd() / found) is None:
+        return f"The program {argv[0]!r} of `notify` cannot be found."
+    return None
 
 
 class TurnNotifier:
@@ -25,6 +32,7 @@ class TurnNotifier:
 
     Args:
         argv: the program, with its first arguments.
+        programs: finds the program, and says where it starts.
         prompts: all that the user has said in the thread; asked when a turn begins and when it ends.
         new_id: makes an id for a turn.
     """
@@ -37,6 +45,7 @@ class TurnNotifier:
         cwd: Path,
         client: str,
         environment: Mapping[str, str],
+        programs: UserPrograms,
         prompts: Callable[[], Sequence[str]],
         new_id: Callable[[], str],
     ) -> None:
@@ -45,6 +54,7 @@ class TurnNotifier:
         self._cwd = cwd
         self._client = client
         self._environment = environment
+        self._programs = programs
         self._prompts = prompts
         self._new_id = new_id
         self._said_before = 0
@@ -74,11 +84,13 @@ class TurnNotifier:
             "input-messages": list(said[self._said_before :] or said[-1:]),
             "last-assistant-message": self._answer,
         }
+        name, *arguments = self._argv
         try:
+            program = self._programs.find(name, self._environment)
             process = subprocess.Popen(
-                [*self._argv, json.dumps(message, ensure_ascii=False)],
-                cwd=self._cwd,
-                env=self._environment,
+                [program, *arguments, json.dumps(message, ensure_ascii=False)],
+                cwd=self._programs.cwd(),
+                env=self._programs.environment(self._environment),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

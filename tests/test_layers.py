@@ -19,6 +19,7 @@ LAYERS = [
             "model_access",
             "notify",
             "output_schema",
+            "user_programs",
             "patching",
             "thread",
             "toolbox",

@@ -102,9 +102,7 @@ def _printed_by(auth: TokenCommand, environment: Mapping[str, str]) -> str:
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
-        raise _missing(
-            f"The command for the key, {auth.command!r}, can not run: {error}"
-        ) from error
+        raise unusable_command(auth, str(error)) from error
     with process:
         try:
             output, _ = process.communicate(timeout=auth.timeout_ms / 1000)
@@ -121,6 +119,10 @@ def _printed_by(auth: TokenCommand, environment: Mapping[str, str]) -> str:
             f"(exit code {process.returncode}, {len(output)} bytes)."
         )
     return output.decode("utf-8", "replace")
+
+
+def unusable_command(auth: TokenCommand, why: str) -> ModelError:
+    return _missing(f"The command for the key, {auth.command!r}, cannot run: {why}")
 
 
 def _key(value: str, source: str) -> Key:
