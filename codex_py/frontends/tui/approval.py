@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from codex_py.frontends.terminal import printable
-from codex_py.frontends.tui.cells.command import script_of
+from codex_py.frontends.tui.cells.command import elsewhere, script_of
 from codex_py.frontends.tui.cells.patch import diff_cell
 from codex_py.frontends.tui.fitting import LOW, both_ends, ends_of, joined
 from codex_py.frontends.tui.fragments import Fragments
@@ -49,10 +49,12 @@ class TerminalApprover:
     async def review(self, request: ApprovalRequest) -> Review:
         terminal = self._terminal
         while True:
-            answer = await terminal.ask(lambda: self._choice(request), about=_summary(request))
+            answer = await terminal.ask(
+                lambda: self._choice(request), about=_summary(request, terminal.theme.shell)
+            )
             if answer is not None:
                 if answer not in {ReviewDecision.DENIED, ReviewDecision.ABORT}:
-                    terminal.transcript.notice(_said_yes(request, answer))
+                    terminal.transcript.notice(_said_yes(request, answer, terminal.theme.shell))
                 return Review(answer)
             said = await terminal.ask(
                 lambda: Entry([("bold", "What should be done instead?")]), about=""
@@ -133,8 +135,13 @@ def _body(request: ApprovalRequest, terminal: "Terminal", *, fold: bool) -> Rend
         case "mcp":
             return Text(plain(_pretty(request.summary)[:_LONGEST_SHOWN]))
         case "command":
-            script = plain(script_of(request.summary)[:_LONGEST_SHOWN])
-            return Text.assemble(("$ ", terminal.theme.style("quiet")), script)
+            theme = terminal.theme
+            script = plain(script_of(request.summary, theme.shell)[:_LONGEST_SHOWN])
+            # First, because the end of a long script may not be on the screen.
+            where = elsewhere(str(request.cwd), theme, before="In the folder ")
+            return Text.assemble(
+                (f"{where}\n" if where else "", ""), ("$ ", theme.style("quiet")), script
+            )
 
 
 def _pretty(summary: str) -> str:
@@ -147,18 +154,20 @@ def _pretty(summary: str) -> str:
     return f"{name} {json.dumps(value, indent=2, ensure_ascii=False)}"
 
 
-def _summary(request: ApprovalRequest) -> str:
-    what = script_of(request.summary) if request.kind == "command" else request.reason or ""
+def _summary(request: ApprovalRequest, own_shell: str) -> str:
+    what = (
+        script_of(request.summary, own_shell) if request.kind == "command" else request.reason or ""
+    )
     return f"Approve: {what}" if what else "Approve edits"
 
 
-def _said_yes(request: ApprovalRequest, answer: ReviewDecision) -> str:
+def _said_yes(request: ApprovalRequest, answer: ReviewDecision, own_shell: str) -> str:
     for_good = " for this session" if answer is ReviewDecision.APPROVED_FOR_SESSION else ""
     if answer is ReviewDecision.APPROVED_WITH_RULE:
         for_good = ", and what begins like it from now on"
     match request.kind:
         case "command":
-            line = " ".join(script_of(request.summary)[:200].split())
+            line = " ".join(script_of(request.summary, own_shell)[:200].split())
             return f"You approved `{line[:100]}`{for_good}"
         case "patch":
             return f"You approved the edits{for_good}"

@@ -49,7 +49,9 @@ async def _run(
         environment,
         add_dirs=add_dirs,
         reload=load,
-        theme=terminal_theme(environment, config.values.get("tui", {}).get("theme")),
+        theme=terminal_theme(
+            environment, config.values.get("tui", {}).get("theme"), cwd=str(config.cwd)
+        ),
         writer=writer,
         keyboard=create_input(),
     )

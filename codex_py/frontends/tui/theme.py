@@ -81,6 +81,10 @@ class Theme:
     color_system: ColorSystem = "standard"
     dumb: bool = False
     """The terminal knows no control sequences but for moving the cursor."""
+    shell: str = ""
+    """Path of the user's own shell. A script for it, or for one of the system, is shown without the shell."""
+    cwd: str = ""
+    """Of the session: a command that runs elsewhere says where."""
 
     def style(self, name: str) -> str:
         """What a part of the text looks like, for rich; empty where nothing can be shown."""
@@ -98,12 +102,15 @@ class Theme:
         return _GLYPHS[name][not self.unicode]
 
 
-def terminal_theme(environment: Mapping[str, str], wanted: object = None) -> Theme:
+def terminal_theme(
+    environment: Mapping[str, str], wanted: object = None, *, cwd: str = ""
+) -> Theme:
     """What the environment says of the terminal.
 
     Args:
         wanted: `tui.theme`, of which `dark` and `light` count: Codex has names of palettes there, which
             say nothing here.
+        cwd: of the session.
     """
     dumb = environment.get("TERM", "") in {"", "dumb"}
     return Theme(
@@ -112,6 +119,8 @@ def terminal_theme(environment: Mapping[str, str], wanted: object = None) -> The
         background=_background(environment, wanted),
         color_system=_color_system(environment),
         dumb=dumb,
+        shell=environment.get("SHELL", ""),
+        cwd=cwd,
     )
 
 

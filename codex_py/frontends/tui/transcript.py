@@ -258,7 +258,7 @@ class Transcript:
                 self._show(item)
 
     def _show(self, item: ThreadItem) -> None:
-        if isinstance(item, CommandExecution) and (looks := explored(item)):
+        if isinstance(item, CommandExecution) and (looks := explored(item, self._theme.shell)):
             goes_on = self._last == "explored"
             self.print(explored_cell(looks, self._theme, is_start=not goes_on), space=not goes_on)
             self._last = "explored"

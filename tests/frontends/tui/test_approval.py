@@ -97,6 +97,26 @@ def test_a_yes_with_a_rule_is_written_down(start: Start, place: Workplace) -> No
     assert 'pattern=["touch"]' in rules
 
 
+def test_a_shell_of_the_workspace_is_shown_and_so_is_another_folder(
+    start: Start, place: Workplace
+) -> None:
+    (place.cwd / "sub").mkdir()
+    arguments = {
+        "command": ["./bash", "-lc", "git status"],
+        "workdir": "sub",
+        "sandbox_permissions": "require_escalated",
+    }
+    call = [*ev_function_call("call_1", "shell", arguments), ev_completed()]
+    with ScriptedServer([call, says("Well.")]) as server:
+        program = start(server, "Look.", columns=200)
+        program.wait_for(QUESTION)
+        program.wait_for("$ ./bash -lc 'git status'")
+        assert f"In the folder {place.cwd / 'sub'}" in program.lines
+        program.type("n")
+        program.wait_for("Conversation interrupted")
+        assert f"./bash -lc 'git status' in {place.cwd / 'sub'}" in "\n".join(program.scrollback)
+
+
 def test_a_long_command_is_folded_and_shown_whole_when_asked_for(start: Start) -> None:
     command = "\n".join(f"echo line {n:03}" for n in range(100))
     with ScriptedServer([asks(command), says("Well.")]) as server:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from codex_py.frontends.tui.cells.command import script_of
+from codex_py.frontends.tui.theme import Theme
 from codex_py.protocol.events import (
     CallDenied,
     Change,
@@ -255,16 +256,41 @@ def test_cells_look_as_they_did(show: Callable[[Shown], None]) -> None:
     ("command", "script"),
     [
         ("/bin/bash -lc 'ls -l'", "ls -l"),
-        ("bash -lc ls", "ls"),
-        ('zsh -c "it\'s \\"here\\""', 'it\'s "here"'),
-        ("bash -lc 'a '\"'\"' b'", "a ' b"),
-        ("bash -lc 'echo $1' sh x", "bash -lc 'echo $1' sh x"),
-        ("bash -lc 'open", "bash -lc 'open"),
+        ("/usr/bin/bash -lc ls", "ls"),
+        ("/opt/own/zsh -c ls", "ls"),
+        ('/bin/zsh -c "it\'s \\"here\\""', 'it\'s "here"'),
+        ("/bin/bash -lc 'a '\"'\"' b'", "a ' b"),
+        ("/bin/bash -lc 'echo $1' sh x", "/bin/bash -lc 'echo $1' sh x"),
+        ("/bin/bash -lc 'open", "/bin/bash -lc 'open"),
+        *(
+            (f"{shell} -lc 'git status'", f"{shell} -lc 'git status'")
+            for shell in (
+                "bash",
+                "./bash",
+                "/repo/bash",
+                "/bin/../repo/sh",
+                "'/bin/bash",
+                "/bin/cat",
+            )
+        ),
         ("git status", "git status"),
     ],
 )
 def test_the_shell_is_no_part_of_the_command(command: str, script: str) -> None:
-    assert script_of(command) == script
+    assert script_of(command, "/opt/own/zsh") == script
+
+
+def test_a_command_says_where_it_runs_unless_it_is_in_the_sessions_folder() -> None:
+    shown = Shown(theme=Theme(dumb=True, color=False, cwd="/repo"))
+    for cwd in ("/repo", "/repo/sub"):
+        item = CommandExecution(
+            id=cwd, command="/bin/bash -lc 'make all'", cwd=cwd, status="completed"
+        )
+        shown.complete(item)
+    assert [line for line in shown.lines if line] == [
+        "• Ran make all",
+        "• Ran make all in /repo/sub",
+    ]
 
 
 def test_a_file_outside_of_the_folder_keeps_its_first_slash() -> None:

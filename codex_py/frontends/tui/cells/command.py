@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
+from codex_py.execpolicy.place import is_known_shell
 from codex_py.execpolicy.safety import is_known_safe
 from codex_py.execpolicy.words import Command, plain_script
 from codex_py.frontends.tui.cells.layout import Hanging, below, folded, marked, stacked
@@ -24,15 +25,22 @@ _MOST_READ = 4_000
 _SILENT = {"cd", "pwd", "true", "wc", "uniq"}
 """They say nothing of files, or only of what others have read."""
 _FILTERS = {"head", "tail"}
-_SHELL = re.compile(r"(?:\S*/)?(?:bash|zsh|sh|dash) -l?c (?=.)", re.DOTALL)
+_SHELL = re.compile(r"(\S+) -l?c (?=.)", re.DOTALL)
 _QUOTED = re.compile(r"""'([^']*)'|"((?:[^"\\]|\\.)*)"|([^\s'"\\]+)""", re.DOTALL)
 _LONGEST_QUOTED = 100_000
+_LONGEST_FOLDER = 1_000
 
 
-def script_of(command: str) -> str:
-    """What a command line runs, without the shell that it is given to: `bash -lc 'ls -l'` is `ls -l`."""
+def script_of(command: str, own_shell: str = "") -> str:
+    """What a command line runs, without the shell that it is given to: `/bin/bash -lc 'ls -l'` is `ls -l`.
+
+    Only a shell of the system, or the user's own at its absolute path, goes without saying. Another program
+    of that name can do as it likes, whatever its script says.
+    """
     wrapper = _SHELL.match(command)
     if wrapper is None or len(command) > _LONGEST_QUOTED:
+        return command
+    if not is_known_shell(wrapper[1], own_shell):
         return command
     script: list[str] = []
     position = wrapper.end()
@@ -78,9 +86,9 @@ def running_cell(
     return marked(stacked(parts), theme, style="accent")
 
 
-def explored(item: CommandExecution) -> list[tuple[str, str]]:
+def explored(item: CommandExecution, own_shell: str = "") -> list[tuple[str, str]]:
     """What a command that has only looked at files was after: `("Read", "setup.py")`. Empty for any other."""
-    script = script_of(item.command)
+    script = script_of(item.command, own_shell)
     if item.status != "completed" or item.exit_code != 0 or len(script) > _MOST_READ:
         return []
     if not is_known_safe(("bash", "-c", script)):
@@ -120,10 +128,18 @@ def took(milliseconds: int) -> str:
 
 
 def _head(verb: str, item: CommandExecution, theme: Theme) -> Text:
-    script = script_of(cut(item.command, _LONGEST_QUOTED, "")).strip()
+    script = script_of(cut(item.command, _LONGEST_QUOTED, ""), theme.shell).strip()
     head = Text(f"{verb} ", theme.style("action"))
     shown = folded(script, theme, head=_COMMAND_HEAD, tail=_COMMAND_TAIL, style="text")
-    return Text.assemble(head, shown)
+    return Text.assemble(
+        head, shown, (elsewhere(item.cwd, theme, before=" in "), theme.style("quiet"))
+    )
+
+
+def elsewhere(cwd: str, theme: Theme, *, before: str) -> str:
+    """The working directory of a command, after the words `before`; empty where it is the session's."""
+    is_said = cwd and theme.cwd and cwd != theme.cwd
+    return before + one_line(cwd, _LONGEST_FOLDER, theme.glyph("more")) if is_said else ""
 
 
 def _verdict(item: CommandExecution, theme: Theme, *, failed: bool) -> Text:

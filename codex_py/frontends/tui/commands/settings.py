@@ -153,7 +153,7 @@ async def _skills(terminal: "Terminal", _: str) -> None:
 async def _ps(terminal: "Terminal", _: str) -> None:
     now = time.monotonic()
     lines = [
-        f"{duration(int(now - since)):>8}  {' '.join(script_of(command).split())[:500]}"
+        f"{duration(int(now - since)):>8}  {' '.join(script_of(command, terminal.theme.shell).split())[:500]}"
         for command, since in terminal.status.commands.values()
     ]
     terminal.transcript.notice("\n".join(lines) or "No command is running.")
@@ -178,7 +178,7 @@ async def _theme(terminal: "Terminal", argument: str) -> None:
     if name not in _THEMES:
         raise CodexError(f"write /theme {' or /theme '.join(_THEMES)}", code="usage")
     await asyncio.to_thread(_save_theme, terminal.config.home, name)
-    terminal.use_theme(terminal_theme(terminal.environment, name))
+    terminal.use_theme(terminal_theme(terminal.environment, name, cwd=terminal.theme.cwd))
     terminal.transcript.notice(f"Colours for a {terminal.theme.background} background.")
 
 
