@@ -126,7 +126,8 @@ class _Transcript:
             words = (
                 [str(word) for word in cast("list[Any]", command)]
                 if isinstance(command, list)
-                else ["bash", "-lc", str(command)]
+                # Which shell it was is not kept; it was one of the system or the user's.
+                else ["/bin/bash", "-lc", str(command)]
             )
             self._command(words, str(arguments.get("workdir") or ""), code, output)
         elif name in _PATCHES:

@@ -80,7 +80,7 @@ def test_a_history_is_shown_as_it_was_seen() -> None:
         AgentMessage(id="history_2", text="I look."),
         CommandExecution(
             id="history_3",
-            command="bash -lc 'echo hi'",
+            command="/bin/bash -lc 'echo hi'",
             aggregated_output="Output:\nhi\n",
             exit_code=3,
             status="failed",

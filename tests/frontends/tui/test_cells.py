@@ -282,15 +282,13 @@ def test_the_shell_is_no_part_of_the_command(command: str, script: str) -> None:
 
 def test_a_command_says_where_it_runs_unless_it_is_in_the_sessions_folder() -> None:
     shown = Shown(theme=Theme(dumb=True, color=False, cwd="/repo"))
-    for cwd in ("/repo", "/repo/sub"):
+    for cwd in ("/repo", ".", "/repo/sub", "sub"):
         item = CommandExecution(
             id=cwd, command="/bin/bash -lc 'make all'", cwd=cwd, status="completed"
         )
         shown.complete(item)
-    assert [line for line in shown.lines if line] == [
-        "• Ran make all",
-        "• Ran make all in /repo/sub",
-    ]
+    here, there = "• Ran make all", "• Ran make all in /repo/sub"
+    assert [line for line in shown.lines if line] == [here, here, there, there]
 
 
 def test_a_file_outside_of_the_folder_keeps_its_first_slash() -> None:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from pathlib import PurePath
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -138,8 +139,13 @@ def _head(verb: str, item: CommandExecution, theme: Theme) -> Text:
 
 def elsewhere(cwd: str, theme: Theme, *, before: str) -> str:
     """The working directory of a command, after the words `before`; empty where it is the session's."""
-    is_said = cwd and theme.cwd and cwd != theme.cwd
-    return before + one_line(cwd, _LONGEST_FOLDER, theme.glyph("more")) if is_said else ""
+    if not cwd or not theme.cwd:
+        return ""
+    # That of an earlier command is kept as the model wrote it.
+    folder = PurePath(theme.cwd, cwd)
+    if folder == PurePath(theme.cwd):
+        return ""
+    return before + one_line(str(folder), _LONGEST_FOLDER, theme.glyph("more"))
 
 
 def _verdict(item: CommandExecution, theme: Theme, *, failed: bool) -> Text:
