@@ -27,7 +27,7 @@ from codex_py.instructions import instruction_text
 from codex_py.protocol.ids import new_thread_id
 from codex_py.protocol.messages import EncodedItem, input_text, message
 from codex_py.rollout.git_info import git_info
-from codex_py.rollout.index import find_session, latest_session
+from codex_py.rollout.index import find_session, latest_session, newest_continuation
 from codex_py.rollout.records import SessionMeta, token_count
 from codex_py.rollout.writer import RolloutWriter
 
@@ -60,9 +60,17 @@ class ThreadOrigin:
     warn: Callable[[str], None]
 
     def new_file(
-        self, thread_id: str, base_instructions: str, forked_from: str | None = None
+        self,
+        thread_id: str,
+        base_instructions: str,
+        forked_from: str | None = None,
+        *,
+        continues: bool = False,
     ) -> ThreadFile:
         """
+        Args:
+            continues: whether the thread that it is forked from goes on here.
+
         Raises:
             SessionError: it can not be written.
         """
@@ -78,6 +86,7 @@ class ThreadOrigin:
             base_instructions=base_instructions,
             git=git_info(self.config.cwd),
             forked_from_id=forked_from,
+            continues_id=forked_from if continues else None,
         )
         return RolloutWriter.create(self.config.home, meta, warn=self.warn)
 
@@ -87,13 +96,17 @@ def new_thread(
 ) -> Thread:
     """A thread that knows its instructions and its surroundings, and nothing else.
 
-    Raises:
-        SessionError: its file can not be written.
+    Where its file cannot be written, it has none, and a warning says so.
     """
     base = _base_instructions(origin.config)
     context, warnings = thread_context(origin.config, settings, environment)
     thread_id = new_thread_id()
-    file = origin.new_file(thread_id, base)
+    try:
+        file = origin.new_file(thread_id, base)
+    except SessionError as error:
+        # Nothing of the session depends on it: one in a home that cannot be written is not kept.
+        origin.warn(f"{error}; this session is not kept, as with --ephemeral")
+        file = _NoFile()
     for item in context:
         file.response_item(item)
     state = ThreadState(id=thread_id, base=_base_item(base), items=context)
@@ -163,7 +176,7 @@ def resumed_thread(
         base = _base_instructions(origin.config)
     thread_id = new_thread_id() if forks else stored.thread_id
     if file is None:
-        file = origin.new_file(thread_id, base, stored.thread_id)
+        file = origin.new_file(thread_id, base, stored.thread_id, continues=not fork)
         for item in stored.items:
             file.response_item(item)
         file.event_msg(token_count(stored.usage, stored.last_usage, settings.context_window))
@@ -173,6 +186,10 @@ def resumed_thread(
         file.rename(name)
     _, agents_warnings = thread_context(origin.config, settings, environment)
     warnings = list(agents_warnings)
+    if forks and not fork and not origin.ephemeral:
+        warnings.append(
+            f"Session {stored.thread_id} was written by Codex; it goes on as {thread_id}."
+        )
     if stored.damaged_lines:
         warnings.append(f"{stored.damaged_lines} damaged lines of {path} were passed over.")
     if stored.model not in {None, settings.model}:
@@ -210,7 +227,7 @@ def session_to_resume(
             raise SessionError(
                 f"no session found with the id or name {id_or_name!r}", exit_code=ExitCode.USAGE
             )
-        return path
+        return newest_continuation(config.home, path)
     if not last:
         return None
     cwd = None if anywhere else config.cwd

@@ -29,6 +29,25 @@ def files_of_thread(home: Path, thread_id: str) -> Iterator[Path]:
                 yield Path(entry.path)
 
 
+def newest_continuation(home: Path, path: Path) -> Path:
+    """Where the thread of a file went on last: in a file that continues it, or in itself.
+
+    We continue native files elsewhere, and Codex may have written to the native one since.
+    """
+    own = _meta(path)
+    if own is None or not own.native:
+        return path
+    newest, modified = path, path.stat().st_mtime_ns
+    for entry in newest_first(home / SESSIONS):
+        if entry.path == str(path):
+            # What is older than the thread does not continue it.
+            break
+        meta = _meta(Path(entry.path))
+        if meta is not None and meta.continues_id == own.id and _modified(entry) > modified:
+            newest, modified = Path(entry.path), _modified(entry)
+    return newest
+
+
 def latest_session(home: Path, *, cwd: Path | None, model_provider: str | None) -> Path | None:
     """The session that was written to last; None if there is none. Those of subagents never count.
 

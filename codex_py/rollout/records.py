@@ -47,6 +47,8 @@ class SessionMeta:
     """The base prompt. It is no item of the session: today's Codex puts it before the items."""
     git: Mapping[str, str] = field(default_factory=dict[str, str])
     forked_from_id: str | None = None
+    continues_id: str | None = None
+    """The thread of a native file that goes on in this one. Ours alone: Codex passes over it."""
     timestamp: str = field(default_factory=utc_timestamp)
     native: bool = False
     """Read from a file whose lines are numbered."""
@@ -69,6 +71,8 @@ class SessionMeta:
             data["base_instructions"] = {"text": self.base_instructions}
         if self.forked_from_id is not None:
             data["forked_from_id"] = self.forked_from_id
+        if self.continues_id is not None:
+            data["continues_id"] = self.continues_id
         return data
 
     @classmethod
@@ -97,6 +101,7 @@ class SessionMeta:
             or _value(payload, "instructions", str),
             git=_object(payload, "git"),
             forked_from_id=_value(payload, "forked_from_id", str),
+            continues_id=_value(payload, "continues_id", str),
             timestamp=_text(payload, "timestamp"),
             native="ordinal" in line or "history_mode" in payload,
             history_base=(_text(base, "thread_id"), _value(base, "end_ordinal_exclusive", int) or 0)

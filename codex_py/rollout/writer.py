@@ -88,7 +88,7 @@ class RolloutWriter:
         try:
             fd = _open(path, os.O_RDWR)
         except OSError as error:
-            raise _not_writable(path, error) from error
+            raise _not_writable(path, error, "; --ephemeral goes on without writing") from error
         try:
             with open(fd, "rb", closefd=False) as file:
                 meta = _appendable(path, file.readline())
@@ -187,5 +187,5 @@ def _appendable(path: Path, first_line: bytes) -> SessionMeta:
     return meta
 
 
-def _not_writable(path: Path, error: OSError) -> SessionError:
-    return SessionError(f"the session file {path} can not be written: {error.strerror}")
+def _not_writable(path: Path, error: OSError, advice: str = "") -> SessionError:
+    return SessionError(f"the session file {path} cannot be written: {error.strerror}{advice}")

@@ -21,7 +21,7 @@ def test_the_newest_session_of_all_folders_is_found_on_demand(place: Workplace) 
         first = place.run(server, "first")
         here_only = place.rerun("-C", "other", "resume", "--last", "second")
         anywhere = place.rerun("-C", "other", "resume", "--last", "--all", "second")
-    assert (here_only.code, here_only.events) == (1, [])
+    assert (here_only.code, here_only.events) == (2, [])
     assert here_only.err.startswith(f"Error: no session to resume: none was recorded in {other}")
     assert anywhere.events[0] == first.events[0]
     assert anywhere.messages == ["two"]

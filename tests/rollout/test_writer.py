@@ -196,7 +196,7 @@ def test_a_home_that_can_not_be_written_is_one_sentence(tmp_path: Path) -> None:
         RolloutWriter.create(home, meta(), warn=_fail)
     text = str(caught.value)
     assert text.startswith(f"the session file {home}/sessions/2026/11/")
-    assert text.endswith("can not be written: Not a directory")
+    assert text.endswith("cannot be written: Not a directory")
 
 
 def test_a_full_disk_at_the_start_leaves_no_file(tmp_path: Path) -> None:
@@ -216,7 +216,7 @@ def test_a_full_disk_at_the_start_leaves_no_file(tmp_path: Path) -> None:
         check=True,
         encoding="utf-8",
     ).stdout
-    assert printed.endswith("can not be written: File too large\n")
+    assert printed.endswith("cannot be written: File too large\n")
     assert list(tmp_path.rglob("*.jsonl")) == []
     assert list(tmp_path.rglob("*-*.lock")) == []
 
@@ -244,6 +244,6 @@ def test_a_disk_that_fills_up_is_reported_once_and_nothing_is_lost_when_it_has_r
     assert (stored.items, stored.damaged_lines) == ([user("first"), *items], 0)
     reason = os.strerror(errno.EFBIG)
     assert warnings == [
-        f"the session file {writer.path} can not be written: {reason}; "
+        f"the session file {writer.path} cannot be written: {reason}; "
         "this session may not be resumable"
     ]
