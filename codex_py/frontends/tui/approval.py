@@ -120,7 +120,7 @@ def _beginning_of(rows: list[Fragments], room: int, width: int) -> list[Fragment
     if room < 1:
         return []
     last = "".join(part[1] for part in rows[room - 1])
-    return [*rows[: room - 1], [("", cut(f"{last} {'.' * width}", width))]]
+    return [*rows[: room - 1], [("", f"{cut(last, width - 2).rstrip(' …')} …")]]
 
 
 def _rows(cell: RenderableType, terminal: "Terminal", width: int) -> list[Fragments]:

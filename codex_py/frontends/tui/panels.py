@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from prompt_toolkit.layout import AnyContainer
 
+from codex_py.frontends.tui.fitting import both_ends
 from codex_py.frontends.tui.panel import Panel, Postponed
-from codex_py.frontends.tui.picker import cut
 
 if TYPE_CHECKING:
     from codex_py.frontends.tui.program import Terminal
@@ -122,7 +122,7 @@ class Panels:
                 free_in_s = self._free_in_s(announced_at)
                 if free_in_s is not None and free_in_s <= 0:
                     return
-                status.announced = cut(about or "A question", terminal.screen.width - 30)
+                status.announced = both_ends(about or "A question", terminal.screen.width - 30)
                 terminal.show_title()
                 terminal.screen.changed()
                 self._key_pressed.clear()
