@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from codex_py.testing import ScriptedServer, ev_completed, ev_message
-from tests.support.program import Outcome, Workplace, run_codex_py
+from tests.support.program import Outcome, Workplace
 
 ANSWERS = [[*ev_message(text), ev_completed()] for text in ("one", "two", "three")]
 
@@ -54,6 +54,6 @@ def test_a_home_that_cannot_be_written_costs_the_session_file_alone(place: Workp
         (warning,) = [i["message"] for i in outcome.items if i["type"] == "error"]
         assert "cannot be written: Not a directory" in warning
         assert warning.endswith("this session is not kept, as with --ephemeral")
-        done = run_codex_py(["exec", "resume", "--last", "x"], place.home, place.cwd)
-        assert (done.returncode, b"Traceback" in done.stderr) == (2, False)
+        done = place.rerun("resume", "--last", "x")
+        assert (done.code, "no session to resume" in done.err) == (2, True)
         assert place.rerun("--ephemeral", "go").items[0]["type"] == "agent_message"
