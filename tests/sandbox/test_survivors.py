@@ -52,9 +52,6 @@ def test_what_a_command_leaves_behind_dies_with_it(rung: Rung, tmp_path: Path) -
 
 @every_rung
 def test_what_a_killed_command_leaves_behind_dies_too(rung: Rung, tmp_path: Path) -> None:
-    if rung.name == "supervised":
-        pytest.skip("its supervisor is in the group that is killed")
-
     async def run(line: Lifeline) -> None:
         sessions = ProcessSessions()
         sandbox = LadderSandbox(dict(os.environ), rungs=[rung])
