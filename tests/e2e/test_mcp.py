@@ -19,7 +19,6 @@ from tests.support.mcp import odd_command
 from tests.support.program import Outcome, Workplace
 
 DONE = [*ev_message("done"), ev_completed()]
-QUIET = "Reading additional input from stdin...\n"
 RESOURCES = ["list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource"]
 
 
@@ -50,7 +49,7 @@ def test_the_tools_of_servers_are_offered_and_called(place: Workplace) -> None:
     with ScriptedServer([calls(*names), DONE]) as server:
         outcome = run(place, server, "fails", "banner", "dies-at-start")
         first, second = server.requests
-    assert (outcome.code, outcome.messages, outcome.err) == (0, ["done"], QUIET)
+    assert (outcome.code, outcome.messages, outcome.err) == (0, ["done"], "")
     offered = [tool.get("name", tool["type"]) for tool in first.body["tools"]]
     banner = ["mcp__banner__banner", "mcp__banner__echo"]
     assert offered[-7:] == [*RESOURCES, *banner, *names]
@@ -87,7 +86,7 @@ def test_a_server_that_dies_in_a_call_costs_that_call(place: Workplace) -> None:
     with ScriptedServer([calls("mcp__dies__dies"), calls("mcp__dies__echo"), DONE]) as server:
         outcome = run(place, server, "dies")
         outputs = [request.input[-1]["output"] for request in server.requests[1:]]
-    assert (outcome.code, outcome.err) == (0, QUIET)
+    assert (outcome.code, outcome.err) == (0, "")
     assert outputs[0].startswith("[ERROR:ConnectionLost] tool call error: tool call failed for `d")
     assert outputs[1][1] == {"type": "input_text", "text": "{}"}
 
@@ -100,7 +99,7 @@ def test_a_tool_that_is_called_as_a_custom_one_is_answered_as_one(place: Workpla
     with ScriptedServer([[*events, ev_completed()], DONE]) as server:
         outcome = run(place, server, "fails")
         answers = server.requests[1].input[-2:]
-    assert (outcome.code, outcome.messages, outcome.err) == (0, ["done"], QUIET)
+    assert (outcome.code, outcome.messages, outcome.err) == (0, ["done"], "")
     assert [answer["type"] for answer in answers] == ["custom_tool_call_output"] * 2
     assert answers[0]["output"][1]["text"] == '{"a": 1}'
     assert answers[1]["output"].startswith("[ERROR:InvalidArgs] ")
@@ -128,7 +127,7 @@ def test_a_tool_that_the_service_refuses_costs_no_other(place: Workplace) -> Non
     with ScriptedServer(script) as server:
         outcome = run(place, server, "fails")
         offered = [fails(request) for request in server.requests]
-    assert (outcome.code, outcome.messages, outcome.err) == (0, ["done"], QUIET)
+    assert (outcome.code, outcome.messages, outcome.err) == (0, ["done"], "")
     schema: dict[str, Any] = {"type": "object", "properties": {}}
     described = '\nSchema of the parameters: {"type":"object"}'
     plain = {**offered[0][0], "description": described}
@@ -149,7 +148,7 @@ def test_of_thousands_of_tools_those_that_are_found_are_offered(place: Workplace
         outcome = run(place, server, "many")
         offered = [[tool.get("name") for tool in r.body["tools"]] for r in server.requests]
         answer = json.loads(server.requests[1].input[-1]["output"])
-    assert (outcome.code, outcome.err) == (0, QUIET)
+    assert (outcome.code, outcome.err) == (0, "")
     assert offered[0][-4:] == [*RESOURCES, "tool_search"]
     assert offered[1] == offered[2] == [*offered[0], "mcp__many__tool-7"]
     assert [tool["name"] for tool in answer["tools"]] == ["mcp__many__tool-7"]
