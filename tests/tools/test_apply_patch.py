@@ -245,6 +245,27 @@ def test_the_configuration_is_not_for_patches_to_change(tmp_path: Path):
     assert run(ApplyPatch(home), enveloped("*** Add File: homely"), turn).success
 
 
+@pytest.mark.parametrize("folder", ["", "rules"])
+def test_no_patch_writes_where_the_home_is_the_workspace(tmp_path: Path, folder: str):
+    (tmp_path / "rules").mkdir()
+    root = tmp_path / folder
+    turn = tool_context(root, ignored, sandbox=workspace(root))
+    turn.environment["TMPDIR"] = ""
+    patch = enveloped("*** Add File: new.rules")
+    assert refusal(ApplyPatch(tmp_path), patch, turn)[0] == "SandboxDenied"
+
+
+def test_names_above_are_protected_below_a_temporary_directory(tmp_path: Path):
+    root = tmp_path / "tmp/project/sub"
+    root.mkdir(parents=True)
+    (tmp_path / "tmp/project/.git").mkdir()
+    turn = tool_context(root, ignored, sandbox=workspace(root))
+    turn.environment["TMPDIR"] = str(tmp_path / "tmp")
+    for path in ("../.git/hooks/x", "../.codex/rules/x.rules"):
+        assert refusal(ApplyPatch(), enveloped(f"*** Add File: {path}"), turn)[0] == "SandboxDenied"
+    assert run(ApplyPatch(), enveloped("*** Add File: ../beside"), turn).success
+
+
 def test_temporary_directories_are_writable_unless_excluded(tmp_path: Path):
     root, temporary = tmp_path / "root", tmp_path / "tmp"
     root.mkdir()
