@@ -61,7 +61,7 @@ def run_kept(
         os.setsid()
         drop_output()
         kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
-        kernel.drop_capabilities()
+        kernel.drop_capabilities(for_good=False)
         status = (wait or _wait_for)(child, launcher)
         if status is not None:
             _report(status, report)

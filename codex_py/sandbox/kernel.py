@@ -119,12 +119,15 @@ def limit(resource: int, most: int) -> None:
     system_call(number, 0, resource, lowered, None)
 
 
-def drop_capabilities() -> None:
+def drop_capabilities(*, for_good: bool = True) -> None:
     """Give up all that root can do beyond what others can, but for reading and writing every file.
 
     Without that one, root could not work in a folder of another user, as it often has to in a container.
+
+    Args:
+        for_good: also for the programs that this process becomes: a millisecond that others can spare.
     """
-    for number in range(_LAST_CAPABILITY + 1):
+    for number in range(_LAST_CAPABILITY + 1 if for_good else 0):
         if number != CAP_DAC_OVERRIDE:
             try:
                 prctl(PR_CAPBSET_DROP, number)

@@ -183,7 +183,7 @@ def _run_supervised(confinement: Confinement, ours: list[int]) -> "NoReturn":
 
 def _wait_as_first_process(command: int, report: int) -> "NoReturn":
     """Reap everyone's children until the command has ended. What it left behind ends with us."""
-    kernel.drop_capabilities()
+    kernel.drop_capabilities(for_good=False)
     drop_output()
     while True:
         pid, status = os.wait()
