@@ -105,7 +105,7 @@ def test_a_message_file_that_can_not_be_written_costs_no_request(
     with ScriptedServer([DONE]) as server:
         outcome = place.run(server, "-o", path, "go")
         assert server.requests == []
-    assert (outcome.code, outcome.events) == (1, [])
+    assert (outcome.code, outcome.events) == (2, [])
     assert "Traceback" not in outcome.err
     assert "Failed to write the last message" in outcome.err
 
@@ -165,8 +165,8 @@ def test_a_prompt_comes_from_where_it_is_given(
 @pytest.mark.parametrize(
     ("args", "stdin", "code", "words"),
     [
-        (("-",), b"", 1, "No prompt provided via stdin."),
-        (("-",), b" \n", 1, "No prompt provided via stdin."),
+        (("-",), b"", 2, "No prompt provided via stdin."),
+        (("-",), b" \n", 2, "No prompt provided via stdin."),
         (("-",), b"ab\xffc", 1, "invalid byte at offset 2"),
         (("a", "b"), b"", 2, "unexpected argument 'b'"),
         (("--no-such-option", "go"), b"", 2, "unknown option --no-such-option"),
