@@ -64,10 +64,8 @@ class SessionOptions:
     """Write the exchange with the model to this tape."""
     replay: Path | None = None
     """Answer from this tape instead of the model's service."""
-    request_retries: int = 4
-    """How often a request that was not answered is sent again, where the provider's settings do not say."""
     stream_retries: int = 5
-    """The same for an answer that broke off."""
+    """Retries of an answer that broke off or did not begin, where the provider's settings do not say."""
     ignore_rules: bool = False
     """Leave out the files of command rules."""
 
@@ -175,7 +173,7 @@ async def open_session(
             recorder=thread.file,
             load_handlers=tools.handlers,
             retries=lambda: Retries(
-                _either(provider.request_max_retries, options.request_retries),
+                _either(provider.request_max_retries, 4),
                 _either(provider.stream_max_retries, options.stream_retries),
             ),
             end_turn=tools.end_turn,

@@ -28,9 +28,10 @@ class Retry:
 class Retries:
     """The retries that one turn has left.
 
-    Each request has an allowance of its own: so many retries before its stream begins, so many after,
-    and a limited time to wait. A limit on the turn as a whole stands above it. The two phases and the
-    back-off are those of Codex: 0.2 s, doubled each time up to 30 s, ±10 %.
+    Each request has an allowance of its own, in the two layers of Codex: `stream_max` retries of a stream
+    that breaks or does not begin, and before each of them `request_max` of a request that is not answered.
+    The back-off of each layer is 0.2 s, doubled each time up to 30 s, ±10 %. Limits on the time to wait for
+    one request, and on the retries of the whole turn, stand above that.
     """
 
     def __init__(
@@ -53,18 +54,23 @@ class Retries:
         """Use up a retry for this failure; None where the failure is final. The caller sleeps."""
         if not isinstance(error, StreamError) or self._turn_used >= _MAX_TURN_RETRIES:
             return None
-        used = self._streams if error.started else self._requests
-        maximum = self._stream_max if error.started else self._request_max
-        delay_s = self._delay_s(used + 1, error.retry_after_s)
-        if used >= maximum or delay_s is None or self._waited_s + delay_s > _MAX_REQUEST_WAIT_S:
+        same_stream = not error.started and self._requests < self._request_max
+        requests = self._requests + 1 if same_stream else 0
+        streams = self._streams if same_stream else self._streams + 1
+        delay_s = self._delay_s(requests or streams, error.retry_after_s)
+        if (
+            streams > self._stream_max
+            or delay_s is None
+            or self._waited_s + delay_s > _MAX_REQUEST_WAIT_S
+        ):
             return None
         self._turn_used += 1
         self._waited_s += delay_s
+        self._requests, self._streams = requests, streams
         if error.started:
-            self._streams += 1
-        else:
-            self._requests += 1
-        return Retry(used + 1, maximum, delay_s)
+            return Retry(streams, self._stream_max, delay_s)
+        tries = self._request_max + 1
+        return Retry(streams * tries + requests, (self._stream_max + 1) * tries - 1, delay_s)
 
     def _delay_s(self, attempt: int, asked_s: float | None) -> float | None:
         if asked_s is not None and asked_s > MAX_SERVER_DELAY_S:

@@ -28,8 +28,8 @@ _LATER: Final = (
     "codex_py.frontends.tui.commands.custom",
 )
 """What a session needs, and the first frame does not."""
-_RETRIES: Final = 10
-"""These take nearly two minutes: somebody is there who can interrupt them, and networks come back."""
+_STREAM_RETRIES: Final = 10
+"""These take more than two minutes: somebody is there who can interrupt them, and networks come back."""
 _REHEARSED: Final = "A `word`:\n\n```python\nx = 1\n```\n\n| a | b |\n|---|---|\n| c | d |\n"
 """To render it loads what most answers need: the parser, a lexer, tables."""
 
@@ -106,8 +106,7 @@ class Opening:
             originator="codex-tui",
             choices=None if session is None else session.settings.choices,
             add_dirs=self.add_dirs,
-            request_retries=_RETRIES,
-            stream_retries=_RETRIES,
+            stream_retries=_STREAM_RETRIES,
         )
 
     async def open(self, options: "SessionOptions") -> None:
