@@ -62,6 +62,24 @@ def _options(arguments: Sequence[str]) -> Sequence[str]:
     return [word for word in arguments[:end] if word.startswith("-")]
 
 
+def _has_submodules(repository: Path) -> bool:
+    """True if the index may hold submodules: git enters them, and what their `.git` is a command can change.
+
+    Also true for an index that cannot be read. https://git-scm.com/docs/index-format
+    """
+    try:
+        if repository.is_file():
+            pointer = repository.read_text(encoding="utf-8").removeprefix("gitdir:").strip()
+            repository = repository.parent / pointer
+        index = (repository / "index").read_bytes()
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError):
+        return True
+    # The mode of an entry. Other fields may look like it by chance; then a question too many is asked.
+    return (0o160000).to_bytes(4) in index
+
+
 def _names_program(option: str, subcommand: str) -> bool:
     if not option.startswith("--"):
         return any(letter in option for letter in _SHORT.get(subcommand, ""))
@@ -98,8 +116,10 @@ def _is_safe_repository(folder: Path, place: Place) -> bool:
     for parent in (real, *real.parents):
         found = parent / ".git"
         if found.is_file() or os.path.lexists(found / "HEAD"):
-            return not place.can_change(found) or (
-                found in place.protected and not found.is_symlink()
+            if not place.can_change(found):
+                return True
+            return (
+                found in place.protected and not found.is_symlink() and not _has_submodules(found)
             )
         if os.path.lexists(parent / "HEAD") and place.can_change(parent):
             return False

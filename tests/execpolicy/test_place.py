@@ -204,6 +204,17 @@ def test_an_empty_folder_in_place_of_the_repository_is_none(disk: Disk) -> None:
     assert not disk.allows("git fetch")
 
 
+def test_git_is_not_allowed_where_it_enters_submodules(disk: Disk) -> None:
+    git = ["git", "-C", str(disk.ws)]
+    subprocess.run(["git", "init", "-q", str(disk.ws)], check=True)
+    (disk.ws / "file").touch()
+    subprocess.run([*git, "add", "file"], check=True)
+    assert disk.allows("git status")
+    link = "160000,f2d3ce0bd0000000000000000000000000000001,sub"
+    subprocess.run([*git, "update-index", "--add", "--cacheinfo", link], check=True)
+    assert not disk.allows("git status")
+
+
 def test_a_repository_that_is_a_link_may_be_another_one_soon(disk: Disk) -> None:
     (disk.ws / ".git").rename(disk.ws / "real")
     (disk.ws / ".git").symlink_to("real")
