@@ -140,7 +140,7 @@ def test_edits_are_asked_about_with_their_diff(start: Start, place: Workplace) -
     with ScriptedServer(replies) as server:
         program = start(server, "-a", "untrusted", "Write it.")
         program.wait_for("Would you like to make the following edits?")
-        assert "1 +import os" in program.text
+        program.wait_for("1 +import os")
         program.type("y")
         program.wait_for("Written.")
     assert (place.cwd / "a.py").exists()
@@ -158,8 +158,8 @@ def test_edits_elsewhere_are_named_with_their_first_slash(start: Start, place: W
         options = ("-a", "on-request", "-s", "workspace-write", "-c", EXCLUDED)
         program = start(server, *options, "Write it.", columns=240)
         program.wait_for("Would you like to make the following edits?")
-        assert f"writes outside of the sandbox: {elsewhere}/a, {elsewhere}/b" in program.text
-        assert f"Added {elsewhere}/a (+1 -0)" in program.text
+        program.wait_for(f"writes outside of the sandbox: {elsewhere}/a, {elsewhere}/b")
+        program.wait_for(f"Added {elsewhere}/a (+1 -0)")
         program.type("n")
         program.wait_for("Conversation interrupted")
 

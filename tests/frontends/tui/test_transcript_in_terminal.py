@@ -132,3 +132,4 @@ def test_a_dumb_terminal_without_unicode_shows_the_same_in_ascii(start: Start) -
         program = start(server, PROMPT, TERM="dumb", LC_ALL="C")
         program.wait_for("* It is done - all of it... x")
         assert f"> {PROMPT}" in program.lines
+        assert b"\x1b[>" not in program.raw
