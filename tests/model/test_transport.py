@@ -9,6 +9,7 @@ from typing import Any, cast
 import httpx
 import pytest
 
+from codex_py.errors import ExitCode, ModelError
 from codex_py.model.transport import REQUEST_SENT, BulkTransport, http_client
 from tests.support.raw_server import Handler, RawConnection, RawServer, answers, raw_server
 
@@ -438,8 +439,9 @@ def test_certificates_that_can_not_be_read_are_named(monkeypatch: pytest.MonkeyP
             await client.get("https://127.0.0.1:9/")
 
     monkeypatch.setenv("SSL_CERT_FILE", "/nowhere.pem")
-    with pytest.raises(httpx.ConnectError, match=r"read from /nowhere\.pem: No such file"):
+    with pytest.raises(ModelError, match=r"read from /nowhere\.pem: No such file") as caught:
         asyncio.run(main())
+    assert (caught.value.exit_code, caught.value.retryable) == (ExitCode.CONFIGURATION, False)
 
 
 def test_tls_to_a_plain_server_says_so() -> None:
