@@ -67,7 +67,9 @@ def apply_release(old: Path, new: Path, program: Sequence[str], work: Path) -> O
     """
     diff = _diff(old, new, work)
     (work / "diff").write_bytes(diff)
-    envelope, unsayable = _envelope(diff, old)
+    # The releases may belong to somebody else: a translation is held to what its reader may write.
+    shutil.copytree(old, work / "old", symlinks=True)
+    envelope, unsayable = _envelope(diff, work / "old")
     (work / "envelope").write_text(envelope, encoding="utf-8")
     wall_s: dict[str, float] = {}
     wrong: list[str] = []

@@ -315,7 +315,7 @@ def test_notes_come_with_the_plan(tmp_path: Path):
 @pytest.mark.parametrize(
     "path",
     [
-        *("../outside", "/outside", "out/x", "link"),
+        *("../outside", "{above}/outside", "out/x", "link"),
         *(".git", ".git/config", ".GIT/x", ".codex", ".AWS/x", "sub/.agents/x"),
         *("sub/.git", "vendor/lib/.git/hooks/pre-commit", "vendor/lib/.Git/config", "new/.git/x"),
     ],
@@ -326,8 +326,9 @@ def test_writing_elsewhere_is_refused(tmp_path: Path, path: str):
     (root / "out").symlink_to(tmp_path)
     (root / "link").symlink_to(tmp_path / "target")
     writable = writable_under([root, root / "sub"])
+    added = f"*** Add File: {path.format(above=tmp_path)}"
     with pytest.raises(PatchError) as caught:
-        plan_patch(enveloped("*** Add File: ok", f"*** Add File: {path}"), root, writable)
+        plan_patch(enveloped("*** Add File: ok", added), root, writable)
     assert (caught.value.kind, str(caught.value)) == (
         "refused",
         "patch rejected: writing outside of the project; rejected by user approval settings",

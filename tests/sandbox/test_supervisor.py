@@ -161,7 +161,7 @@ def test_names_that_are_swapped_while_we_look_do_not_get_out(
     repository: Path, tmp_path: Path
 ) -> None:
     code = """
-import ctypes, os, threading
+import ctypes, os, threading, time
 libc = ctypes.CDLL(None, use_errno=True)
 good, bad = b"aaaaaaaaaaaaa\\0", b".git/hooks/xx\\0"
 name = ctypes.create_string_buffer(bad)
@@ -182,7 +182,9 @@ def move():
 threads = [threading.Thread(target=swap), threading.Thread(target=move)]
 for thread in threads:
     thread.start()
-for _ in range(1500):
+tries, end = 0, time.monotonic() + 10
+while tries < 1500 and time.monotonic() < end:
+    tries += 1
     fd = libc.open(name, os.O_CREAT | os.O_WRONLY, 0o644)
     if fd >= 0:
         os.close(fd)
