@@ -20,7 +20,8 @@ def chosen_sandbox_mode(layers: Layers) -> tuple[SandboxMode | None, tuple[str, 
     """The mode, None where nothing sets one, and warnings.
 
     Raises:
-        ConfigError: profiles are defined and none is chosen.
+        ConfigError: profiles are defined and none is chosen; or the chosen one, or one that it extends,
+            is not defined, or the chain has no end. What it was to deny would be open.
     """
     values = layers.merged()
     mode = values.get("sandbox_mode")
@@ -32,6 +33,7 @@ def chosen_sandbox_mode(layers: Layers) -> tuple[SandboxMode | None, tuple[str, 
         return mode, ()
     if name in _BUILT_IN:
         return _BUILT_IN[name], ()
+    _check_chain(layers, name)
     # Less than the profile, which may allow writing; what it denies beyond that stops the start.
     warning = f"Permission profile {name!r} is not supported; the sandbox is read-only instead."
     return "read-only", (warning,)
@@ -44,6 +46,20 @@ def selected_profiles(layers: Layers) -> Iterator[tuple[KeyPath, Mapping[str, An
     while name is not None and (profile := profiles.pop(name, None)) is not None:
         yield ("permissions", name), profile
         name = profile.get("extends")
+
+
+def _check_chain(layers: Layers, name: str) -> None:
+    key: KeyPath = ("default_permissions",)
+    profiles = dict(layers.merged().get("permissions", {}))
+    seen: set[str] = set()
+    while name not in _BUILT_IN:
+        if name in seen or name not in profiles:
+            fault = "extends itself" if name in seen else "is not defined"
+            raise ConfigError(f"{layers.where(key)}: the permission profile {name!r} {fault}")
+        seen.add(name)
+        key = ("permissions", name, "extends")
+        if (name := profiles[name].get("extends")) is None:
+            return
 
 
 def _chosen_profile(layers: Layers) -> str | None:

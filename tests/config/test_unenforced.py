@@ -171,13 +171,6 @@ def test_a_profile_wins_over_the_sandbox_mode_beside_it_and_a_stronger_layer_ove
     assert (_mode(config), config.unenforced) == ("workspace-write", ())
 
 
-def test_profiles_that_extend_each_other_come_to_an_end(place: Place):
-    place.user(
-        'default_permissions = "a"\npermissions.a.extends = "b"\npermissions.b.extends = "a"\n'
-    )
-    assert place.load().unenforced == ()
-
-
 def test_managed_settings_win_over_the_command_line(place: Place):
     path: Path = place.system / "managed_config.toml"
     path.write_text('sandbox_mode = "read-only"\n', encoding="utf-8")
