@@ -187,27 +187,35 @@ class BulkTransport(httpx.AsyncBaseTransport):
 
 
 async def _read_head(connection: Connection, timeout_s: float | None) -> tuple[Head, bytes]:
+    """The head of the answer, whole within `timeout_s`: a server could send it byte by byte for hours."""
     data = b""
-    while True:
-        found = split_head(data)
-        if found is not None and found[0].status == 101:
-            raise httpx.RemoteProtocolError("the server switched to another protocol")
-        if found is not None and found[0].status >= 200:
-            return found
-        if found is not None:
-            data = found[1]
-            continue
-        try:
-            more = await connection.read(timeout_s)
-        except httpx.ReadError as error:
-            if data:
-                raise
-            raise _NoAnswer(str(error)) from error
-        if not more:
-            if data:
-                raise httpx.RemoteProtocolError("connection closed inside the response head")
-            raise _NoAnswer("connection closed without an answer")
-        data += more
+    try:
+        async with asyncio.timeout(timeout_s):
+            while True:
+                found = split_head(data)
+                if found is not None and found[0].status == 101:
+                    raise httpx.RemoteProtocolError("the server switched to another protocol")
+                if found is not None and found[0].status >= 200:
+                    return found
+                data = found[1] if found is not None else data + await _more_head(connection, data)
+    except TimeoutError as error:
+        cause = "the head of the answer was not whole after" if data else "nothing came for"
+        raise httpx.ReadTimeout(f"{cause} {timeout_s:g} s") from error
+
+
+async def _more_head(connection: Connection, data: bytes) -> bytes:
+    """What comes next, at least a byte; `data` is what has come of the head."""
+    try:
+        more = await connection.read(None)
+    except httpx.ReadError as error:
+        if data:
+            raise
+        raise _NoAnswer(str(error)) from error
+    if not more:
+        if data:
+            raise httpx.RemoteProtocolError("connection closed inside the response head")
+        raise _NoAnswer("connection closed without an answer")
+    return more
 
 
 class _NoAnswer(httpx.RemoteProtocolError):

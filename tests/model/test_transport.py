@@ -235,6 +235,22 @@ def test_silence_before_the_head_is_a_read_timeout() -> None:
     run(handler, use)
 
 
+@pytest.mark.parametrize("piece", [b"x: y\r\n", b"\r\nHTTP/1.1 103 Early\r\n"])
+def test_a_head_that_has_no_end_is_a_read_timeout(piece: bytes) -> None:
+    async def handler(connection: RawConnection) -> None:
+        await connection.request()
+        await connection.send(b"HTTP/1.1 103 Early\r\n")
+        while True:
+            await connection.send(piece)
+            await asyncio.sleep(0.01)
+
+    async def use(client: Client, server: RawServer) -> None:
+        with pytest.raises(httpx.ReadTimeout):
+            await client.get(server.url, timeout=httpx.Timeout(5, read=0.2))
+
+    run(handler, use)
+
+
 def test_a_server_that_takes_nothing_is_a_write_timeout() -> None:
     done = asyncio.Event()
 
