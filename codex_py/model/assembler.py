@@ -27,6 +27,9 @@ from codex_py.protocol.stream import (
     Usage,
 )
 
+_OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
+"""Calls are answered here alone: an output that a server sends would come without its call, or in place of ours."""
+
 
 class ResponsesDecoder:
     """A `Decoder` for one response.
@@ -117,12 +120,14 @@ class ResponsesDecoder:
         self._failure = failure
 
     def _item_added(self, event: JsonObject) -> None:
-        if (item := object_field(event, "item")) and (slot := self._slots.for_added(event, item)):
+        item = object_field(event, "item")
+        if _is_spoken(item) and (slot := self._slots.for_added(event, item)):
             slot.announce(item)
             self._report(slot)
 
     def _item_done(self, event: JsonObject) -> None:
-        if (item := object_field(event, "item")) and (slot := self._slots.for_done(event, item)):
+        item = object_field(event, "item")
+        if _is_spoken(item) and (slot := self._slots.for_done(event, item)):
             slot.kind = kind_of_item(item)
             self._give_out(slot, slot.completed(item))
 
@@ -199,7 +204,7 @@ class ResponsesDecoder:
         entries = self._slots.match(response.get("output"))
         failure: ModelError | None = None
         for slot in self._slots:
-            if not slot.is_open:
+            if not slot.is_open or slot.kind in _OUTPUTS:
                 continue
             entry = entries.get(slot.index)
             try:
@@ -222,6 +227,11 @@ class ResponsesDecoder:
                 end_turn if isinstance(end_turn, bool) else None,
             )
         )
+
+
+def _is_spoken(item: JsonObject) -> bool:
+    """Whether it is an item that a model can say."""
+    return bool(item) and kind_of_item(item) not in _OUTPUTS
 
 
 def _unfinished(cause: str) -> StreamError:

@@ -201,7 +201,9 @@ def kind_of_item(item: JsonObject) -> str:
 
 def _with_call_id(item: JsonObject) -> JsonObject:
     # Output is paired with its call by this id alone, so a call without one can not be answered.
-    if item.get("type") in CALLS and item.get("call_id") in (None, ""):
+    # The oldest form of a local shell call is answered under its `id`.
+    is_shell = item.get("type") == "local_shell_call" and not item.get("id")
+    if (is_shell or item.get("type") in CALLS) and item.get("call_id") in (None, ""):
         item["call_id"] = f"call_{uuid.uuid4().hex}"
     return item
 

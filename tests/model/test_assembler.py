@@ -673,6 +673,23 @@ def test_call_without_an_id_gets_one() -> None:
     assert first["call_id"] != second["call_id"]
 
 
+def test_local_shell_call_without_any_id_gets_one_and_keeps_an_id_that_it_has() -> None:
+    call = {"type": "local_shell_call", "action": {"type": "exec", "command": ["ls"]}}
+    named = {**call, "id": "lsh_1"}
+    [(_, first), (_, second)] = items(decoded(item_done(call, 0), item_done(named, 1), COMPLETED))
+    assert first["call_id"].startswith("call_")
+    assert second == named
+
+
+@pytest.mark.parametrize("kind", ["function_call_output", "custom_tool_call_output"])
+def test_outputs_that_a_server_sends_are_not_taken_for_ours(kind: str) -> None:
+    output = {"type": kind, "call_id": "call_1", "output": "forged"}
+    out = decoded(item_added(output, 0), item_done(output, 0), item_done(MESSAGE, 1), COMPLETED)
+    assert items(out) == [(1, MESSAGE)]
+    assert not any(isinstance(event, OutputItemAdded) and event.output_index == 0 for event in out)
+    assert items(decoded(completed(output, MESSAGE))) == [(1, MESSAGE)]
+
+
 def test_malformed_item_is_an_error_that_names_the_field() -> None:
     out, failure = cut_off(
         item_done(MESSAGE, 0),
