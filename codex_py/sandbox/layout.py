@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from codex_py.ordinary_files import read_start
 from codex_py.protocol.approval import SandboxPolicy
 from codex_py.protocol.protected import HOME_SECRETS, HOME_SETTINGS, PROTECTED_NAMES
 
@@ -135,8 +136,8 @@ def _git_folders(pointer: Path) -> list[Path]:
 
 
 def _led_to(pointer: Path, prefix: str = "") -> Path:
-    with pointer.open("rb") as file:
-        text = os.fsdecode(file.read(_MAX_POINTER_BYTES)).strip()
+    # A model can have put a pipe here, which nobody writes to.
+    text = os.fsdecode(read_start(os.path.abspath(pointer), _MAX_POINTER_BYTES)[0]).strip()  # noqa: PTH100
     if not text.startswith(prefix):
         raise ValueError
     return Path(os.path.realpath(pointer.parent / text.removeprefix(prefix).strip()))

@@ -1,3 +1,4 @@
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -99,6 +100,14 @@ def test_a_pointer_to_a_git_folder_protects_that_too(tmp_path: Path) -> None:
 def test_a_pointer_that_leads_nowhere_is_protected_itself(tmp_path: Path, text: str) -> None:
     (tmp_path / ".git").write_text(text, encoding="ascii")
     assert view(workspace(tmp_path)).protected == (tmp_path / ".git",)
+
+
+def test_a_pointer_to_a_folder_of_pipes_is_not_waited_for(tmp_path: Path) -> None:
+    (tmp_path / ".git").write_text("gitdir: made", encoding="ascii")
+    (tmp_path / "made").mkdir()
+    os.mkfifo(tmp_path / "made/commondir")
+    seen = view(workspace(tmp_path))
+    assert seen.protected == (tmp_path / ".git", tmp_path / "made")
 
 
 def test_a_root_that_was_replaced_is_left_out(tmp_path: Path) -> None:
