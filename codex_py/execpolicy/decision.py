@@ -141,6 +141,9 @@ class Rules:
         plain = tuple(dict.fromkeys(plain_commands(argv, place) or ()))
         if len(plain) > 1 and any(command[0] in _SHIFTING for command in plain):
             return None
+        if place.writable and sum(program_name(command) == "git" for command in plain) > 1:
+            # The first may add a submodule, which the next one enters.
+            return None
         allowed = [allowing(command) for command in plain]
         return _rule_match(tuple(chain.from_iterable(allowed))) if plain and all(allowed) else None
 

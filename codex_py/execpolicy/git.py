@@ -5,6 +5,7 @@ are read-only to commands; in a repository that a command has made, they are the
 """
 
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -12,7 +13,10 @@ from typing import Final
 from codex_py.execpolicy.place import Place
 from codex_py.execpolicy.words import Command
 from codex_py.execpolicy.wrappers import git_subcommand
+from codex_py.ordinary_files import read_whole
 
+_MAX_READ_BYTES: Final = 256 * 1024 * 1024
+"""The index of the largest repositories."""
 _HARMLESS: Final = frozenset(("--no-pager", "-P", "--no-optional-locks", "--literal-pathspecs"))
 """Options that may stand before the subcommand."""
 
@@ -20,9 +24,9 @@ _LONG: Final = (
     *("--access-hook", "--cc-cmd", "--config", "--exec", "--extcmd", "--ext-diff", "--git-dir"),
     *("--header-cmd", "--open-files-in-pager", "--output", "--receive-pack", "--sendmail-cmd"),
     *("--smtp-server", "--template", "--textconv", "--to-cmd", "--tool", "--upload-pack"),
-    *("--work-tree", "--recurse-submodules"),
+    *("--work-tree", "--recurse-submodules", "--remote", "--repo"),
 )
-"""Options that name a program, or a file to write, or let git enter the repositories of submodules."""
+"""Options that name a program, a file to write, or a repository, or let git enter those of submodules."""
 _SHORT: Final = {
     "archive": "o",
     "clone": "cu",
@@ -35,9 +39,13 @@ _SHORT: Final = {
 }
 """The same among the short options, by subcommand."""
 _RUNNERS: Final = frozenset(
-    ("bisect", "config", "daemon", "filter-branch", "for-each-repo", "submodule")
+    ("bisect", "config", "daemon", "filter-branch", "for-each-repo", "remote", "submodule")
 )
-"""Subcommands whose other words may be programs."""
+"""Subcommands whose other words may be programs, or be kept as the address of a repository."""
+_CONTACTS: Final = frozenset(("clone", "fetch", "ls-remote", "pull", "push"))
+"""Subcommands whose first word may be another repository: its hooks run, and its configuration is read."""
+_ADDRESS = re.compile(r"[a-z+]+://|[^/:~]+:(?!:)")
+"""Of a repository on another machine, as a URL or for ssh."""
 
 
 def is_held_back(command: Command, covered: int, place: Place) -> bool:
@@ -53,6 +61,8 @@ def is_held_back(command: Command, covered: int, place: Place) -> bool:
         or (subcommand in _RUNNERS and covered <= start + 1 and bool(arguments))
         or any(_names_program(word, subcommand) for word in _options(arguments))
         or any(_leads_away(word, place) for word in arguments)
+        or (subcommand in _CONTACTS and _contacts_local(command, start + 1, covered, place))
+        or _can_be_another(place.cwd, place)
         or not _is_safe_repository(place.cwd, place)
     )
 
@@ -68,10 +78,7 @@ def _has_submodules(repository: Path) -> bool:
     Also true for an index that cannot be read. https://git-scm.com/docs/index-format
     """
     try:
-        if repository.is_file():
-            pointer = repository.read_text(encoding="utf-8").removeprefix("gitdir:").strip()
-            repository = repository.parent / pointer
-        index = (repository / "index").read_bytes()
+        index = _read(_folder_of(repository) / "index")
     except FileNotFoundError:
         return False
     except (OSError, ValueError):
@@ -88,12 +95,59 @@ def _names_program(option: str, subcommand: str) -> bool:
     return any(long.startswith(name) or name.startswith(f"{long}-") for long in _LONG)
 
 
+def _contacts_local(command: Command, start: int, covered: int, place: Place) -> bool:
+    """True if the repository that is contacted is no configured remote, and may be on this disk by then.
+
+    It need not be there yet: a command may make it while we look. `start`: of the words behind the subcommand.
+    """
+    words = enumerate(command[start:], start)
+    named = ((at, word) for at, word in words if not word.startswith("-") and not word.isdecimal())
+    at, name = next(named, (start, ""))
+    if not name or at < covered or _ADDRESS.match(name):
+        return False
+    return place.can_change(place.cwd / _expanded(name)) and not _is_remote(name, place.cwd)
+
+
+def _is_remote(name: str, cwd: Path) -> bool:
+    """True if the repository that git finds has a remote of that name, as far as its own file tells."""
+    found = next((part / ".git" for part in (cwd, *cwd.parents) if (part / ".git").exists()), cwd)
+    try:
+        folder = _folder_of(found)
+        common = folder / "commondir"
+        if common.exists():
+            folder /= _read(common).decode().strip()
+        return f'[remote "{name}"]'.encode() in _read(folder / "config")
+    except (OSError, ValueError):
+        return False
+
+
+def _folder_of(repository: Path) -> Path:
+    """The folder of a repository, where a file may stand for it.
+
+    Raises:
+        OSError, ValueError: the file cannot be read.
+    """
+    if not repository.is_file():
+        return repository
+    pointer = _read(repository).decode().removeprefix("gitdir:").strip()
+    return repository.parent / pointer
+
+
+def _expanded(path: str) -> str:
+    """As git takes a path that begins with `~`."""
+    return os.path.expanduser(path)  # noqa: PTH111 - `Path.expanduser` raises where there is no such user
+
+
+def _read(path: Path) -> bytes:
+    return read_whole(os.path.abspath(path), _MAX_READ_BYTES)  # noqa: PTH100
+
+
 def _leads_away(word: str, place: Place) -> bool:
     """True if the word, or the value of an option, may be another repository which the model can change."""
     value = word.partition("=")[2] if word.startswith("-") else word
     if value.startswith("file:") or "::" in value:
         return True
-    folder = place.cwd / value
+    folder = place.cwd / _expanded(value)
     candidates = (folder, folder.with_name(f"{folder.name}.git")) if folder.name else (folder,)
     return any(
         _is_repository(path) and not _is_safe_repository(path, place)
@@ -102,8 +156,21 @@ def _leads_away(word: str, place: Place) -> bool:
     )
 
 
-def _is_repository(folder: Path) -> bool:
-    return os.path.lexists(folder / ".git") or os.path.lexists(folder / "HEAD")
+def _is_repository(path: Path) -> bool:
+    return os.path.lexists(path / ".git") or os.path.lexists(path / "HEAD")
+
+
+def _can_be_another(folder: Path, place: Place) -> bool:
+    """True if a command can make a repository in the folder, or put another folder in its place.
+
+    It may do so after we have looked. The roots of the workspace stay where they are, and so does their `.git`.
+    """
+    for part in (folder, *folder.parents):
+        if part / ".git" in place.protected:
+            return False
+        if place.can_change(part.parent):
+            return True
+    return False
 
 
 def _is_safe_repository(folder: Path, place: Place) -> bool:

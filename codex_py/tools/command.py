@@ -162,7 +162,9 @@ class CommandRunner:
             if search_path is not None:
                 environment = {**environment, "PATH": search_path}
             started = replace(context, environment=environment)
-            process = self._start(call, spawned, started, tty=tty)
+            # By a rule: nobody was asked, and what is typed into a program, or into its editor, is not in the rule.
+            by_rule = search_path is not None
+            process = self._start(call, spawned, started, tty=tty and not by_rule)
             try:
                 await wait(process)
             except asyncio.CancelledError:

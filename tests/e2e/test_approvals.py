@@ -157,6 +157,17 @@ def test_an_allowed_command_finds_no_program_of_the_model(place: Workplace) -> N
     assert "made" in names(place)
 
 
+@needs_sandbox
+def test_nothing_can_be_typed_into_an_allowed_command(place: Workplace) -> None:
+    write_rules(place.home, 'prefix_rule(pattern=["test", "-t", "0"])')
+    script = calls("test -t 0", "test -t 0 && pwd", tty=True)
+    with ScriptedServer([script, DONE]) as server:
+        place.run(server, "-s", "read-only", "go")
+        free, held = (server.requests[1].output(call) for call in ("c0", "c1"))
+    assert "exited with code 1" in free
+    assert "exited with code 0" in held
+
+
 def test_rules_of_a_project_count_where_it_is_trusted(place: Workplace) -> None:
     make_repository(place.cwd)
     write_rules(place.cwd / ".codex")

@@ -1,5 +1,6 @@
 """What an allowed command may be: a program that the model cannot change, in a repository that it cannot change."""
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -156,9 +157,52 @@ def test_a_rule_that_forbids_sees_through_whatever_is_called_like_a_shell(shell:
     ],
 )  # fmt: skip
 def test_git_is_allowed_in_the_repository_of_the_project(command: str, disk: Disk) -> None:
+    (disk.ws / ".git/config").write_text('[remote "origin"]\n', encoding="utf-8")
     assert disk.allows(command)
+
+
+def test_git_knows_the_remotes_of_a_worktree(disk: Disk) -> None:
+    (disk.ws / ".git").rename(disk.bin / "main")
+    tree = disk.bin / "main/worktrees/ws"
+    tree.mkdir(parents=True)
+    (disk.ws / ".git").write_text(f"gitdir: {tree}\n", encoding="utf-8")
+    (tree / "commondir").write_text("../..\n", encoding="utf-8")
+    assert not disk.allows("git push origin")
+    (disk.bin / "main/config").write_text('[remote "origin"]\n', encoding="utf-8")
+    assert disk.allows("git push origin")
+
+
+def test_git_is_not_allowed_where_a_command_can_make_a_repository(disk: Disk) -> None:
+    # Also while it is looked for: so it need not be there yet.
     (disk.ws / "sub").mkdir()
-    assert disk.allows(command, disk.place("sub"))
+    (disk.ws / "out").symlink_to(disk.bin)
+    (disk.ws / "here").symlink_to(".")
+    for cwd in ("sub", "out", "here", "out/..", "sub/.."):
+        assert not disk.allows("git status", disk.place(cwd))
+    assert disk.allows("git status", disk.place("."))
+
+
+@pytest.mark.parametrize("command", ["fetch", "pull", "push", "clone", "ls-remote"])
+def test_git_contacts_no_repository_that_a_command_can_make(
+    command: str, disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(disk.ws.parent))
+    (disk.ws / ".git/config").write_text('[remote "origin"]\n', encoding="utf-8")
+    for name in ("new", "./new", "../ws/new", "'~/ws/new'"):
+        assert not disk.allows(f"git {command} {name} main")
+    for name in ("origin", "--depth 1 origin", "https://host/x", "git@host:x.git", "../bin/x"):
+        assert disk.allows(f"git {command} {name}")
+
+
+def test_one_git_does_not_prepare_what_the_next_one_runs(disk: Disk) -> None:
+    assert disk.allows("git add -A")
+    assert disk.allows("git add -A && tool")
+    assert not disk.allows("git add -A && git status")
+
+
+def test_a_pipe_in_place_of_the_index_is_not_waited_for(disk: Disk) -> None:
+    os.mkfifo(disk.ws / ".git/index")
+    assert not disk.allows("git status")
 
 
 @pytest.mark.parametrize(
@@ -170,7 +214,7 @@ def test_git_is_allowed_in_the_repository_of_the_project(command: str, disk: Dis
         *("git clone --template=x y", "git rebase -x ls", "git rebase --exec ls", "git grep -Ols x"),
         *("git log --output=/etc/x", "git bisect run x", "git submodule foreach x", "git difftool -x ls"),
         *("git fetch ext::ls", "git fetch file:///x", "git fetch nested", "git push ./nested/ main"),
-        *("git push --repo=nested", "git fetch bare", "git config core.pager x", "git fetch --recurse-submodules"),
+        *("git push --repo=nested", "git fetch bare", "git config core.pager x", "git remote add x y", "git archive --remote=new HEAD", "git fetch --recurse-submodules"),
     ],
 )  # fmt: skip
 def test_git_is_not_allowed_to_run_what_its_arguments_say(command: str, disk: Disk) -> None:
@@ -184,6 +228,9 @@ def test_a_rule_that_names_the_option_allows_it(disk: Disk) -> None:
     rules = Rules((PrefixRule(tuple((word,) for word in words)),))
     assert rules.decide(words, disk.place()) is not None
     assert rules.decide([*words, "--output=x"], disk.place()) is None
+    words = ("git", "push", "./new")
+    rules = Rules((PrefixRule(tuple((word,) for word in words)),))
+    assert rules.decide([*words, "main"], disk.place()) is not None
 
 
 def test_git_is_not_allowed_in_a_repository_that_a_command_has_made(disk: Disk) -> None:
