@@ -27,11 +27,13 @@ class Escape:
 
 
 _READ_PIPE = "read from a named pipe outside"
+_CHANGE_DEVICE = "change the mode of a device"
+"""Root can, and nobody else."""
 KNOWN_OPEN = {
     "namespaces": {_READ_PIPE},
     "bwrap": {
         *("replace a .git that is a link", "write to a named pipe outside", _READ_PIPE),
-        "get what is mounted outside later",
+        *("get what is mounted outside later", _CHANGE_DEVICE),
     },
     "views": {_READ_PIPE},
     "supervised": {_READ_PIPE},
@@ -39,7 +41,7 @@ KNOWN_OPEN = {
         *("change a mode outside", "change the flags of a file outside"),
         *("make .git where there is none", "plant a hook above, below a temporary folder"),
         "make .codex above, below a temporary folder",
-        _READ_PIPE,
+        *(_READ_PIPE, _CHANGE_DEVICE),
     },
 }
 """What a rung can not hold, by its nature."""
@@ -275,6 +277,18 @@ ESCAPES = (
     Escape(
         "a socket of the kernel",
         _python('socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0); print("escaped")'),
+        Target.has_escapee,
+    ),
+    Escape(
+        _CHANGE_DEVICE,
+        _python(
+            'for name in "/dev/null", "/dev/zero", "/proc/self/fd/0":\n'
+            "    try:\n"
+            "        os.chmod(name, os.stat(name).st_mode & 0o7777)\n"
+            '        print("escaped")\n'
+            "    except OSError:\n"
+            "        continue"
+        ),
         Target.has_escapee,
     ),
     Escape("io_uring", _system_call(425, 425, "8, buffer"), Target.has_escapee),

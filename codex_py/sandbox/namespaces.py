@@ -122,6 +122,20 @@ def restrict_writes(
     for path in hidden:
         _hide(path)
     _set_attributes("/dev", _READ_ONLY, recursive=False)
+    _replace_null()
+
+
+def _replace_null() -> None:
+    """Take the null device of the view for that of the machine, which was opened before."""
+    null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
+    for descriptor in range(3):
+        try:
+            if os.fstat(descriptor).st_rdev == os.fstat(null).st_rdev:
+                os.dup2(null, descriptor)
+        except OSError:
+            # It is closed.
+            continue
+    os.close(null)
 
 
 def _make_devices(devices: list[tuple[str, int]]) -> None:
@@ -130,6 +144,8 @@ def _make_devices(devices: list[tuple[str, int]]) -> None:
     kernel.mount("tmpfs", "/dev", "tmpfs", _MS_NOSUID, "mode=755")
     for name, tree in devices:
         _write(f"/dev/{name}", "")
+        # Can still be written to; but their modes and times are those of the machine's own, and root's to change.
+        _set_attributes(tree, _READ_ONLY)
         _place(tree, f"/dev/{name}")
     for name in ("pts", "shm"):
         os.mkdir(f"/dev/{name}")  # noqa: PTH102 - pathlib would cost 5 ms

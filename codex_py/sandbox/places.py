@@ -83,9 +83,10 @@ class Places:
         opened = self._open(call, folder, path, no_follow)
         own = f"/proc/self/fd/{opened}"
         real = os.readlink(own)  # noqa: PTH115
-        # What has no name, such as a pipe or a file that was removed, is the caller's alone.
+        # What has no name, such as a pipe or a file that was removed, is the caller's alone where it has it
+        # open. By a path, such as /dev/fd/3, it is one of our own.
         named = real.startswith("/") and os.fstat(opened).st_nlink
-        if named and not self._is_writable(real):
+        if path if not named else not self._is_writable(real):
             raise PermissionError(errno.EPERM, "outside")
         return own
 

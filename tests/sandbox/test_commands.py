@@ -497,6 +497,20 @@ def test_a_stream_can_be_opened_anew_by_its_name(rung: Rung, tmp_path: Path) -> 
     assert (tmp_path / "out").read_text(encoding="ascii") == "through\n"
 
 
+def test_what_is_open_for_reading_is_not_opened_for_writing(rung: Rung, tmp_path: Path) -> None:
+    work, given = tmp_path / "work", tmp_path / "given"
+    work.mkdir()
+    given.write_text("kept\n", encoding="ascii")
+    sandbox = LadderSandbox(dict(os.environ), rungs=[rung])
+    argv = sandbox.command(
+        ["/bin/sh", "-c", "echo lost >/proc/self/fd/0; cat"], workspace(work), work
+    )
+    with given.open("rb") as opened:
+        done = subprocess.run(argv, cwd=work, stdin=opened, capture_output=True, check=True)
+    sandbox.release()
+    assert done.stdout.decode() == given.read_text(encoding="ascii") == "kept\n"
+
+
 # Of one's own, as nobody else may mount; with an outer folder that is shared, as on most machines.
 _MOUNTER = """
 import os, subprocess, sys

@@ -214,6 +214,21 @@ def test_folders_with_something_protected_stay_where_they_are(tmp_path: Path) ->
     ]
 
 
+def test_descriptors_of_the_supervisor_are_not_changed(repository: Path) -> None:
+    # One is the agent's pipe, without which no command would start any more.
+    code = """
+import os
+for number in range(3, 20):
+    for name in f"/dev/fd/{number}", f"/proc/./self/fd/{number}", f"/proc/{os.getppid()}/fd/{number}":
+        try:
+            os.chmod(name, 0)
+            print(name)
+        except OSError:
+            continue
+"""
+    assert python(code, repository) == (0, "")
+
+
 def test_a_pipe_waits_for_its_other_end_alone(repository: Path) -> None:
     script = "mkfifo p; (touch before; echo through >p; touch after) & touch other; cat p; wait; ls"
     output = "through\nafter\nbefore\nother\np\nsrc\n"
