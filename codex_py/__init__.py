@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
     from codex_py.app import SessionOptions, open_session
     from codex_py.config.config import Config, load_config
-    from codex_py.core.session import Session, TurnResult
+    from codex_py.core.session import Session
+    from codex_py.core.turn_state import TurnResult
     from codex_py.errors import CodexError
 
 __all__ = [
@@ -30,7 +31,7 @@ _HOMES = {
     "Config": "codex_py.config.config",
     "Session": "codex_py.core.session",
     "SessionOptions": "codex_py.app",
-    "TurnResult": "codex_py.core.session",
+    "TurnResult": "codex_py.core.turn_state",
     "load_config": "codex_py.config.config",
     "open_session": "codex_py.app",
 }

@@ -2,37 +2,25 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from codex_py.core.compact import (
-    compacted_items,
-    estimated_tokens,
-    is_too_long,
-    is_worth_compacting,
-    makes_room,
-    summarise,
-    summary_text,
-)
+from codex_py.core.compact import estimated_tokens, is_worth_compacting
+from codex_py.core.compactor import Compactor
 from codex_py.core.past import PastPrompt, past_prompts
 from codex_py.core.settings import Choices, TurnSettings
 from codex_py.core.thread_log import Recorder, ThreadLog, ThreadState
 from codex_py.core.turn import ItemHandlers, RetryBudget, Turn
-from codex_py.errors import CodexError, ExitCode, ModelError, TurnAborted
-from codex_py.protocol.denied import Denied
+from codex_py.core.turn_state import TurnResult, TurnState, with_valid_answer
+from codex_py.errors import CodexError, ModelError, TurnAborted
 from codex_py.protocol.events import (
-    AgentMessage,
-    CallDenied,
-    ContextCompaction,
     Error,
     ErrorInfo,
     ErrorItem,
     Event,
     EventSink,
     ItemCompleted,
-    ItemStarted,
     ThreadStarted,
     TurnCompleted,
     TurnFailed,
@@ -49,33 +37,6 @@ if TYPE_CHECKING:
     # pydantic is not loaded before the first request is out.
     from codex_py.protocol.items import ResponseItem
     from codex_py.protocol.mcp import McpServerStatus
-
-
-_ONCE_MORE = (
-    "Your last message can not be used: {}\n"
-    "Send the whole answer again, as JSON that satisfies the schema, and nothing else."
-)
-
-
-@dataclass(frozen=True, slots=True)
-class TurnResult:
-    last_message: str | None
-    """Text of the turn's last agent message."""
-    usage: Usage
-    """Of the whole thread."""
-    error: CodexError | None = None
-    denied: bool = False
-    """A call was not let run: by a policy, or by whoever was asked."""
-    refusal: CodexError | None = None
-    """Why the model could not do all it wanted on this machine, although the turn completed."""
-
-    def raise_for_error(self) -> None:
-        """
-        Raises:
-            CodexError: the turn failed; `error` is raised.
-        """
-        if self.error is not None:
-            raise self.error
 
 
 class Session:
@@ -124,34 +85,37 @@ class Session:
         self.stop_commands = stop_commands
         self._answer_check = answer_check
         self._settings_for = settings_for
-        self._compact_prompt = compact_prompt
         self._sink = sink
         self._log = ThreadLog(thread, recorder, context, self.warn)
         self._usage = thread.usage
         self._last_usage = thread.last_usage
         self._model = model
         self._load_handlers = load_handlers
-        self._new_retries = retries
-        self._retries = retries()
+        self._retries = retries
         self._ran: list[ToolCall] = []
         """Calls of a response that broke off and is not there whole yet: they must not run again."""
         self._end_turn = end_turn
         self._told_with = told_with
         self._next_item = 0
         self._next_live_item = 0
-        self._is_running = False
-        self._turn: asyncio.Task[Any] | None = None
-        self._is_aborted = False
-        self._takes_steering = False
+        self._turn: TurnState | None = None
+        """Of the turn, or the compaction, that is running."""
         self._steered: list[UserPrompt] = []
         self._untold: list[str] = []
-        self._made_room = False
-        self._output_schema: Any = None
-        self._last_message: str | None = None
-        self._denied = Denied()
         self._refusal: CodexError | None = None
         self.is_unfinished = False
         """The last turn did not come to its end: see `retry`."""
+        self._compactor = Compactor(
+            self._log,
+            model,
+            cache_key=thread.id,
+            instructions=compact_prompt,
+            emit=self.emit,
+            add_usage=self.add_usage,
+            estimate=self._report_estimate,
+            warn=self.warn,
+            next_item_id=self._live_item_id,
+        )
 
     def start(self) -> None:
         """Announce the thread."""
@@ -175,7 +139,7 @@ class Session:
 
     @property
     def is_running(self) -> bool:
-        return self._is_running
+        return self._turn is not None
 
     @property
     def items(self) -> Sequence[EncodedItem]:
@@ -204,25 +168,8 @@ class Session:
             RuntimeError: a turn is running.
             ConfigError: `output_schema` is no JSON Schema, or refers to one that it does not contain.
         """
-        if output_schema is None:
-            return await self._run_prompt(text, images, None)
-        violation = self._answer_check(output_schema)
-        first = await self._run_prompt(text, images, output_schema)
-        if first.error is not None or (wrong := violation(first.last_message or "")) is None:
-            return first
-        self.warn(f"{wrong}; asking once more")
-        second = await self._run_prompt(_ONCE_MORE.format(wrong), (), output_schema)
-        second = replace(second, denied=first.denied or second.denied)
-        if second.error is not None or (wrong := violation(second.last_message or "")) is None:
-            return second
-        return replace(second, error=CodexError(wrong, code="schema", exit_code=ExitCode.SCHEMA))
-
-    async def _run_prompt(
-        self, text: str, images: Sequence[Path], output_schema: Any
-    ) -> TurnResult:
-
         prompt = UserPrompt(text, tuple(map(str, images)))
-        return await self._run(partial(self._run_turn, prompt, output_schema))
+        return await self._run_checked(prompt, output_schema)
 
     async def retry(self, *, output_schema: Any = None) -> TurnResult:
         """Go on with a turn that failed or was interrupted; nothing is said anew, no call runs again.
@@ -235,7 +182,7 @@ class Session:
         """
         if not self.is_unfinished:
             raise CodexError("there is nothing to try again", code="nothing_to_retry")
-        return await self._run(partial(self._run_turn, None, output_schema))
+        return await self._run_checked(None, output_schema)
 
     async def compact(self) -> TurnResult:
         """Put a summary in place of the history. Events, errors and cancellation are those of a turn.
@@ -244,10 +191,10 @@ class Session:
             RuntimeError: a turn is running.
         """
 
-        async def work() -> None:
+        async def work(turn: TurnState) -> None:
             if not is_worth_compacting(self.items):
                 raise CodexError("there is nothing to compact yet", code="nothing_to_compact")
-            await self._compact()
+            await self._compactor.compact(self.settings, turn.retries)
 
         return await self._run(work)
 
@@ -258,18 +205,18 @@ class Session:
         the message is in the history. False where no turn is running or it is past its last request:
         then it wants a turn of its own.
         """
-        if self._takes_steering:
+        is_taken = self._turn is not None and self._turn.takes_steering
+        if is_taken:
             self._steered.append(UserPrompt(text, tuple(map(str, images))))
-        return self._takes_steering
+        return is_taken
 
     def abort(self) -> None:
         """End the running turn, if there is one, as if it was cancelled; `run_turn` returns and says so.
 
         For what runs within the turn, which can not cancel it without cancelling who waits for it too.
         """
-        if self._turn is not None and not self._is_aborted:
-            self._is_aborted = True
-            self._turn.cancel()
+        if self._turn is not None:
+            self._turn.abort()
 
     def take_unsent(self) -> list[UserPrompt]:
         """What was steered into a turn that ended too early, by a failure or cancelled; forgotten here."""
@@ -282,7 +229,7 @@ class Session:
         It goes out with the next request, be it of the running turn.
         """
         self._untold.append(text)
-        if not self._is_running:
+        if not self.is_running:
             self._log_untold()
 
     def change(self, choices: Choices) -> None:
@@ -345,16 +292,15 @@ class Session:
             self._log_prompt(prompt)
             item = UserMessage(id=self._live_item_id(), text=prompt.text, images=prompt.images)
             self.emit(ItemCompleted(item))
-        return self._request()
+        schema = None if self._turn is None else self._turn.output_schema
+        return self.settings.prompt(self.items, self.thread_id, output_schema=schema)
 
     def record(self, item: "ResponseItem") -> None:
         self._log.item(item)
 
     def emit(self, event: Event) -> None:
-        if isinstance(event, ItemCompleted) and isinstance(event.item, AgentMessage):
-            self._last_message = event.item.text
-        elif isinstance(event, CallDenied):
-            self._denied = self._denied.plus(event.cause, event.allow)
+        if self._turn is not None:
+            self._turn.watch(event)
         self._sink(event)
 
     def add_usage(self, usage: Usage) -> None:
@@ -363,26 +309,41 @@ class Session:
         self.emit(self.token_usage)
 
     async def goes_on(self, *, follow_up: bool) -> bool:
-        self._made_room = False
+        assert self._turn is not None
+        self._turn.made_room = False
         if not (follow_up or self._steered):
-            self._takes_steering = False
+            self._turn.takes_steering = False
             return False
-        await self._make_room()
+        await self._make_room(self._turn)
         return True
 
     async def is_mended(self, failure: ModelError) -> bool:
-        if self._made_room or not is_too_long(failure) or not makes_room(self.items):
+        assert self._turn is not None
+        if self._turn.made_room:
             return False
-        await self._compact()
-        self._made_room = True
-        return True
+        made_room = await self._compactor.recover(failure, self.settings, self._turn.retries)
+        self._turn.made_room = made_room
+        return made_room
 
-    async def _run_turn(self, prompt: UserPrompt | None, output_schema: Any) -> None:
-        self._output_schema = output_schema
-        self._takes_steering = True
+    async def _run_checked(self, prompt: UserPrompt | None, output_schema: Any) -> TurnResult:
+        """Run a turn, the unfinished one where there is no prompt, and see to it that the answer keeps to a schema."""
+
+        def run(again: str | None) -> Awaitable[TurnResult]:
+            said = prompt if again is None else UserPrompt(again)
+            return self._run(partial(self._run_turn, said, output_schema))
+
+        if output_schema is None:
+            return await run(None)
+        return await with_valid_answer(run, self._answer_check(output_schema), self.warn)
+
+    async def _run_turn(
+        self, prompt: UserPrompt | None, output_schema: Any, state: TurnState
+    ) -> None:
+        state.output_schema = output_schema
+        state.takes_steering = True
         try:
             try:
-                await self._make_room()
+                await self._make_room(state)
             finally:
                 # Whatever becomes of the turn, what the user said is kept.
                 self._log.begin_turn(self.settings)
@@ -393,7 +354,7 @@ class Session:
                 self,
                 self._model,
                 lambda: self._load_handlers(self),
-                self._retries,
+                state.retries,
                 max_responses=self.settings.max_responses,
                 ran=self._ran,
             )
@@ -404,109 +365,45 @@ class Session:
             self._log.abort()
             raise
 
-    async def _run(self, work: Callable[[], Awaitable[None]]) -> TurnResult:
+    async def _run(self, work: Callable[[TurnState], Awaitable[None]]) -> TurnResult:
         self._must_be_idle()
-        self._is_running = True
-        self._turn = asyncio.current_task()
-        self._is_aborted = False
-        self._retries = self._new_retries()
-        self._made_room = False
-        self._last_message = None
-        self._denied = Denied()
+        self._turn = turn = TurnState(self._retries())
         try:
             self.emit(TurnStarted())
             try:
-                await work()
+                await work(turn)
             except CodexError as error:
                 await self._fail(error)
-                return self._result(error)
+                return self._result(turn, error)
             except asyncio.CancelledError:
                 aborted = TurnAborted("the turn was interrupted")
                 await self._fail(aborted)
-                if self._is_only_aborted():
-                    return self._result(aborted)
+                if turn.is_only_aborted():
+                    return self._result(turn, aborted)
                 raise
             except BaseException as error:
                 # A mistake of ours. Whoever reads the events still gets an end; the traceback goes on.
                 await self._fail(CodexError(f"internal error: {error!r}", code="internal"))
                 raise
-            self.emit(
-                TurnCompleted(self._usage, denied=self._denied if self._denied.calls else None)
-            )
-            return self._result()
+            denied = turn.denied if turn.denied.calls else None
+            self.emit(TurnCompleted(self._usage, denied=denied))
+            return self._result(turn)
         finally:
-            self._is_running = self._takes_steering = False
             self._turn = None
             self._log_untold()
 
-    def _is_only_aborted(self) -> bool:
-        """Whether the cancellation of the turn was all ours, which ends here."""
-        return self._is_aborted and self._turn is not None and self._turn.uncancel() == 0
-
     def _must_be_idle(self) -> None:
-        if self._is_running:
+        if self.is_running:
             raise RuntimeError("a turn of this session is running; wait for its end, or cancel it")
 
-    def _request(self) -> Prompt:
-        settings = self.settings
-        return Prompt(
-            model=settings.model,
-            input=self._log.items,
-            cache_key=self.thread_id,
-            tools=settings.tools,
-            parallel_tool_calls=settings.parallel_tool_calls,
-            reasoning=settings.reasoning,
-            verbosity=settings.verbosity,
-            output_schema=self._output_schema,
-            service_tier=settings.service_tier,
-        )
-
-    def _result(self, error: CodexError | None = None) -> TurnResult:
+    def _result(self, turn: TurnState, error: CodexError | None = None) -> TurnResult:
         return TurnResult(
-            self._last_message, self._usage, error, self._denied.calls > 0, self._refusal
+            turn.last_message, self._usage, error, turn.denied.calls > 0, self._refusal
         )
 
-    async def _make_room(self) -> None:
-        """Compact what is so long that little more fits."""
-        limit = self.settings.auto_compact_token_limit
-        is_full = limit is not None and self._last_usage.total_tokens >= limit
-        if not is_full or not is_worth_compacting(self.items):
-            return
-        try:
-            await self._compact()
-        except ModelError:
-            raise
-        except CodexError as error:
-            self.warn(
-                f"The conversation could not be compacted: {error}. It goes on in full length."
-            )
-
-    async def _compact(self) -> None:
-        item = ContextCompaction(id=self._live_item_id())
-        status = "failed"
-        self.emit(ItemStarted(item))
-        try:
-            summary = summary_text(
-                await summarise(
-                    self._request(),
-                    self._compact_prompt,
-                    self._model,
-                    self._retries,
-                    emit=self.emit,
-                    add_usage=self.add_usage,
-                )
-            )
-            replacement = partial(
-                compacted_items,
-                history=self.items,
-                summary=summary,
-                context_window=self.settings.context_window,
-            )
-            self._log.compact(summary, replacement, self.settings)
-            self._report_estimate(estimated_tokens(self.items))
-            status = "completed"
-        finally:
-            self.emit(ItemCompleted(ContextCompaction(id=item.id, status=status)))
+    async def _make_room(self, turn: TurnState) -> None:
+        used_tokens = self._last_usage.total_tokens
+        await self._compactor.make_room(self.settings, turn.retries, used_tokens=used_tokens)
 
     def _report_estimate(self, tokens: int) -> None:
         self._last_usage = Usage(input_tokens=tokens)

@@ -18,7 +18,7 @@ from typing import Any
 
 from codex_py.app import SessionOptions, open_session
 from codex_py.config.config import Config
-from codex_py.core.session import TurnResult
+from codex_py.core.turn_state import TurnResult
 from codex_py.errors import CodexError, ExitCode
 from codex_py.frontends.arguments import Arguments, ExecTarget
 from codex_py.frontends.exec_config import load_exec_config

@@ -11,7 +11,8 @@ from typing import Any
 
 from codex_py.app import SessionOptions, open_session
 from codex_py.config.config import Config
-from codex_py.core.session import Session, TurnResult
+from codex_py.core.session import Session
+from codex_py.core.turn_state import TurnResult
 from codex_py.errors import CodexError, SessionError
 from codex_py.frontends.mcp_server.client import Call
 from codex_py.patch.turn_diff import TurnDiff

@@ -15,7 +15,8 @@ from codex_py.protocol.events import EventSink
 if TYPE_CHECKING:
     # The first frame does not need them.
     from codex_py.app import SessionOptions
-    from codex_py.core.session import Session, TurnResult
+    from codex_py.core.session import Session
+    from codex_py.core.turn_state import TurnResult
 
 
 class Conversation:

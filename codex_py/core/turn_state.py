@@ -1,0 +1,98 @@
+"""What belongs to one turn of a session: what it has collected, and what becomes of it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from codex_py.core.turn import RetryBudget
+from codex_py.errors import CodexError, ExitCode
+from codex_py.protocol.denied import Denied
+from codex_py.protocol.events import AgentMessage, CallDenied, Event, ItemCompleted
+from codex_py.protocol.stream import Usage
+
+_ONCE_MORE = (
+    "Your last message can not be used: {}\n"
+    "Send the whole answer again, as JSON that satisfies the schema, and nothing else."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnResult:
+    last_message: str | None
+    """Text of the turn's last agent message."""
+    usage: Usage
+    """Of the whole thread."""
+    error: CodexError | None = None
+    denied: bool = False
+    """A call was not let run: by a policy, or by whoever was asked."""
+    refusal: CodexError | None = None
+    """Why the model could not do all it wanted on this machine, although the turn completed."""
+
+    def raise_for_error(self) -> None:
+        """
+        Raises:
+            CodexError: the turn failed; `error` is raised.
+        """
+        if self.error is not None:
+            raise self.error
+
+
+@dataclass(slots=True)
+class TurnState:
+    """Made when a turn begins. It runs in the current task."""
+
+    retries: RetryBudget
+    output_schema: Any = None
+    takes_steering: bool = False
+    """What the user says goes out with the next request of the turn."""
+    made_room: bool = False
+    """The history was compacted because the last request was too long."""
+    last_message: str | None = None
+    denied: Denied = field(default_factory=Denied)
+    _task: "asyncio.Task[Any] | None" = field(default_factory=asyncio.current_task)
+    _is_aborted: bool = False
+
+    def watch(self, event: Event) -> None:
+        match event:
+            case ItemCompleted(AgentMessage(text=text)):
+                self.last_message = text
+            case CallDenied(cause=cause, allow=allow):
+                self.denied = self.denied.plus(cause, allow)
+            case _:
+                pass
+
+    def abort(self) -> None:
+        """Cancel the turn, once."""
+        if self._task is not None and not self._is_aborted:
+            self._is_aborted = True
+            self._task.cancel()
+
+    def is_only_aborted(self) -> bool:
+        """True if the turn was cancelled by `abort` and nobody else: the cancellation ends here then."""
+        return self._is_aborted and self._task is not None and self._task.uncancel() == 0
+
+
+async def with_valid_answer(
+    run: Callable[[str | None], Awaitable[TurnResult]],
+    violation: Callable[[str], str | None],
+    warn: Callable[[str], None],
+) -> TurnResult:
+    """Run a turn, and a second one if its answer breaks the output schema.
+
+    Args:
+        run: runs a turn with a prompt; None stands for the user's own.
+        violation: what is wrong with an answer, in one sentence; None for a good one.
+
+    Returns:
+        The last result. If its answer is wrong too, its `error` has the code `schema`.
+    """
+    first = await run(None)
+    if first.error is not None or (wrong := violation(first.last_message or "")) is None:
+        return first
+    warn(f"{wrong}; asking once more")
+    second = await run(_ONCE_MORE.format(wrong))
+    second = replace(second, denied=first.denied or second.denied)
+    if second.error is not None or (wrong := violation(second.last_message or "")) is None:
+        return second
+    return replace(second, error=CodexError(wrong, code="schema", exit_code=ExitCode.SCHEMA))
