@@ -178,7 +178,7 @@ async def open_session(
             ),
             end_turn=tools.end_turn,
             sink=_both(RolloutEvents(thread.file), lambda event: frontend(event)),
-            told_with=lambda text: _skills_in(text, config, environment, warnings),
+            extra_context=lambda text: _skills_in(text, config, environment, warnings),
             mcp_servers=tuple if servers is None else servers.statuses,
             stop_commands=tools.stop_commands,
             answer_check=_answer_check,

@@ -151,14 +151,14 @@ class _Summarising:
     def add_usage(self, usage: Usage) -> None:
         self._add_usage(usage)
 
-    async def goes_on(self, *, follow_up: bool) -> bool:  # noqa: ARG002
+    async def should_continue(self, *, follow_up: bool) -> bool:  # noqa: ARG002
         if self.text.strip() or not self._prompt.tools:
             return False
         # It would rather call a tool. It can not, where it has none.
         self._prompt = replace(self._prompt, tools=())
         return True
 
-    async def is_mended(self, failure: ModelError) -> bool:
+    async def recover(self, failure: ModelError) -> bool:
         if not is_too_long(failure):
             return False
         shorter = _without_oldest(self._items)

@@ -46,10 +46,11 @@ class Session:
         settings_for: what turns run with when a user chooses so.
         context: what a new thread is told first, base prompt aside.
         compact_prompt: what the model is asked for a summary with, in place of our own words.
-        told_with: what else the model is told after a prompt, given its text; each a message.
-        mcp_servers: how they are now, for people to see.
-        stop_commands: kills what the commands of the thread have left running; how many it were.
-        answer_check: what says, for an output schema, how an answer breaks it; see `output_schema`.
+        extra_context: gives messages that follow a prompt, by its text.
+        mcp_servers: gives the state of the MCP servers, for people to see.
+        stop_commands: kills the commands that are still running, and returns how many.
+        answer_check: for an output schema, gives the function that says how an answer breaks it;
+            see `output_schema`.
         load_handlers: see `Turn`.
         retries: gives each turn its budget.
         end_turn: awaited at the end of every turn, before its last event; again if it was
@@ -70,7 +71,7 @@ class Session:
         retries: Callable[[], RetryBudget],
         end_turn: Callable[["Session"], Awaitable[None]],
         sink: EventSink,
-        told_with: Callable[[str], Sequence[str]] = lambda _: (),
+        extra_context: Callable[[str], Sequence[str]] = lambda _: (),
         mcp_servers: "Callable[[], Sequence[McpServerStatus]]" = tuple,
         stop_commands: Callable[[], int] = int,
         answer_check: Callable[[Any], Callable[[str], str | None]] = lambda _: lambda _: None,
@@ -95,7 +96,7 @@ class Session:
         self._ran: list[ToolCall] = []
         """Calls of a response that broke off and is not there whole yet: they must not run again."""
         self._end_turn = end_turn
-        self._told_with = told_with
+        self._told_with = extra_context
         self._next_item = 0
         self._next_live_item = 0
         self._turn: TurnState | None = None
@@ -224,9 +225,9 @@ class Session:
         return unsent
 
     def tell(self, text: str) -> None:
-        """Add what the model is to know, as a message of the user's that no answer is wanted to.
+        """Append a user message to the history without starting a turn.
 
-        It goes out with the next request, be it of the running turn.
+        It goes out with the next request, also of the running turn.
         """
         self._untold.append(text)
         if not self.is_running:
@@ -254,7 +255,7 @@ class Session:
         return past_prompts(self.items)
 
     def rollback(self, turns: int) -> UserPrompt:
-        """Forget the last prompts and all that came of them, files aside. The first of those prompts.
+        """Drop the last `turns` prompts and everything after them; files are untouched. Returns the oldest one dropped.
 
         What was said into a running turn counts as a prompt.
 
@@ -308,7 +309,7 @@ class Session:
         self._last_usage = usage
         self.emit(self.token_usage)
 
-    async def goes_on(self, *, follow_up: bool) -> bool:
+    async def should_continue(self, *, follow_up: bool) -> bool:
         assert self._turn is not None
         self._turn.made_room = False
         if not (follow_up or self._steered):
@@ -317,7 +318,7 @@ class Session:
         await self._make_room(self._turn)
         return True
 
-    async def is_mended(self, failure: ModelError) -> bool:
+    async def recover(self, failure: ModelError) -> bool:
         assert self._turn is not None
         if self._turn.made_room:
             return False

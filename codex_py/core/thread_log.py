@@ -93,7 +93,7 @@ class ThreadLog:
         return self._history.items
 
     def begin_turn(self, settings: TurnSettings) -> None:
-        """Tell the model what holds now and it was told otherwise, or not at all."""
+        """Append context that changed since the model last saw it."""
         if self._told_model not in {None, settings.model}:
             self._add(model_switch())
         self._told_model = settings.model

@@ -63,15 +63,15 @@ class Conversation(Protocol):
 
     def add_usage(self, usage: Usage) -> None: ...
 
-    async def goes_on(self, *, follow_up: bool) -> bool:
-        """Whether to ask again, decided after each whole response, when every call has its output.
+    async def should_continue(self, *, follow_up: bool) -> bool:
+        """True if the model is to be asked again. Called after each whole response, when every call has its output.
 
-        `follow_up` says whether the response wants it. What has been said may be replaced here.
+        `follow_up` says whether the response wants it. The history may be replaced here.
         """
         ...
 
-    async def is_mended(self, failure: ModelError) -> bool:
-        """Whether the next request differs such that it may succeed where this one failed."""
+    async def recover(self, failure: ModelError) -> bool:
+        """Try to make the next request succeed, for instance by compacting. True if it is worth sending."""
         ...
 
 
@@ -159,14 +159,14 @@ class Turn:
         while responses < self._max_responses:
             response = _Response(self._conversation, self._ran)
             failure = await response.run(self._model, self._load_handlers)
-            if failure is not None and not await self._conversation.is_mended(failure):
+            if failure is not None and not await self._conversation.recover(failure):
                 await self._wait_to_retry(failure)
                 continue
             responses += 1
             self._ran.clear()
             if failure is None:
                 self._retries.renew()
-                if not await self._conversation.goes_on(follow_up=response.follow_up):
+                if not await self._conversation.should_continue(follow_up=response.follow_up):
                     return
         raise CodexError(
             f"the turn was stopped after {self._max_responses} responses",

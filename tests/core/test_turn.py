@@ -41,10 +41,10 @@ class FakeConversation:
     def add_usage(self, usage: Usage) -> None:
         self.usage += usage
 
-    async def goes_on(self, *, follow_up: bool) -> bool:
+    async def should_continue(self, *, follow_up: bool) -> bool:
         return follow_up
 
-    async def is_mended(self, failure: ModelError) -> bool:
+    async def recover(self, failure: ModelError) -> bool:
         return False
 
 
