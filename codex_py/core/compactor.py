@@ -15,7 +15,7 @@ from codex_py.core.compact import (
 from codex_py.core.settings import TurnSettings
 from codex_py.core.thread_log import ThreadLog
 from codex_py.core.turn import RetryBudget
-from codex_py.errors import CodexError, ModelError
+from codex_py.errors import CodexError, ModelError, StreamError
 from codex_py.protocol.events import ContextCompaction, Event, ItemCompleted, ItemStarted
 from codex_py.protocol.stream import ModelClient, Usage
 
@@ -59,18 +59,20 @@ class Compactor:
     ) -> None:
         """Compact a history that is nearly full. Without a summary it stays as it is, and the user is told.
 
+        So it does where the request for the summary is refused: it would be refused in every later turn too.
+
         Args:
             used_tokens: by the last response, its input included.
 
         Raises:
-            ModelError: see `Turn.run`.
+            StreamError: the model's service could not be reached, see `Turn.run`.
         """
         limit = settings.auto_compact_token_limit
         if limit is None or used_tokens < limit or not is_worth_compacting(self._log.items):
             return
         try:
             await self.compact(settings, retries)
-        except ModelError:
+        except StreamError:
             raise
         except CodexError as error:
             self._warn(

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from codex_py.core.session import Session
-from codex_py.errors import ModelError
+from codex_py.errors import ModelError, StreamError
 from codex_py.instructions import instruction_text
 from codex_py.protocol.event_data import event_data
 from codex_py.protocol.events import (
@@ -258,6 +258,23 @@ def test_a_turn_goes_on_where_the_model_gives_no_summary() -> None:
         if isinstance(e, ItemCompleted) and isinstance(e.item, ErrorItem)
     ]
     assert len(warnings) == 1
+
+
+def test_a_turn_goes_on_where_its_compaction_is_refused() -> None:
+    """Otherwise every later turn of the thread would ask for the same summary, and fail the same way."""
+    refused = ModelError("bad", status=400)
+    model = ScriptedModel([calls("c1"), FULL], [refused], ONE_TURN, check_prefix=False)
+    events: list[Event] = []
+    session = make_session(model, settings=LIMITED, sink=events.append)
+    result = asyncio.run(session.run_turn("go"))
+    assert (result.error, result.last_message) == (None, "an answer")
+    assert compactions(events) == ["in_progress", "failed"]
+
+
+def test_a_turn_fails_where_its_compaction_finds_no_service() -> None:
+    failure = StreamError("refused")
+    model = ScriptedModel([calls("c1"), FULL], [failure], check_prefix=False)
+    assert asyncio.run(make_session(model, settings=LIMITED).run_turn("go")).error is failure
 
 
 def test_an_interrupted_compaction_changes_nothing() -> None:

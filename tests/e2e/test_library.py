@@ -58,6 +58,20 @@ def test_two_answers_that_break_the_schema_are_an_error(place: Workplace) -> Non
     assert (result.error.code, result.last_message) == ("schema", "[]")
 
 
+def test_a_turn_that_is_tried_again_has_its_answer_checked(place: Workplace) -> None:
+    async def work(server: ScriptedServer) -> TurnResult:
+        place.configure(server)
+        async with open_session(
+            load_config(cwd=place.cwd), SessionOptions(), lambda _: None
+        ) as session:
+            assert (await session.run_turn("go")).error is not None
+            return await session.retry(output_schema=SCHEMA)
+
+    refused = Reply(status=400, body=b'{"error":{"message":"Not now"}}')
+    with ScriptedServer([refused, says("five"), says('{"stars": 5}')]) as server:
+        assert asyncio.run(work(server)).last_message == '{"stars": 5}'
+
+
 def test_a_schema_that_is_none_costs_no_request(place: Workplace) -> None:
     with pytest.raises(CodexError, match="the output schema is not a valid JSON Schema"):
         run_turn(place, schema={"type": "strange"})
