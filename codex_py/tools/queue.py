@@ -4,9 +4,12 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
+_SIDE_BY_SIDE = 64
+"""Calls that run at once. A response may hold thousands, and each can start processes."""
+
 
 class CallQueue:
-    """A first-come lock with shared and exclusive turns.
+    """A first-come lock with shared and exclusive turns; `_SIDE_BY_SIDE` shared ones run at once.
 
     A shared turn waits for the exclusive ones before it; an exclusive one waits for all before it and
     holds up all after it. A plain readers-writer lock would let later readers overtake a waiting writer.
@@ -14,6 +17,7 @@ class CallQueue:
 
     def __init__(self) -> None:
         self._ahead: list[tuple[asyncio.Event, bool]] = []
+        self._free = asyncio.Semaphore(_SIDE_BY_SIDE)
 
     @asynccontextmanager
     async def turn(self, *, parallel: bool) -> AsyncGenerator[None]:
@@ -25,7 +29,8 @@ class CallQueue:
         try:
             for event in before:
                 await event.wait()
-            yield
+            async with self._free:
+                yield
         finally:
             self._ahead.remove(place)
             done.set()
