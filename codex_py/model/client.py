@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
@@ -10,10 +11,11 @@ import httpx
 
 from codex_py.errors import ConfigError, ExitCode, ModelError, StreamError
 from codex_py.model.auth import Key
+from codex_py.model.error_body import plain_line
 from codex_py.model.failures import http_failure
 from codex_py.model.providers import Provider
 from codex_py.model.sse import server_sent_events
-from codex_py.model.transport import REQUEST_SENT
+from codex_py.model.transport import LOCATION, REQUEST_SENT
 from codex_py.protocol.stream import (
     Decoder,
     Prompt,
@@ -30,6 +32,7 @@ _QUIET_IDLE_TIMEOUTS = 4
 """How many idle time-outs long a server may send comments alone: some queue a request for minutes."""
 _MAX_ERROR_BYTES = 65_536
 _ERROR_BODY_S = 10.0
+_HEADER_NAME = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _SECRET_CHARACTERS = 8
 """A shorter key is a placeholder, and may be a word of the message."""
 _LINGER_S = 0.25
@@ -63,7 +66,9 @@ class HttpModelClient:
         self._key = key
         try:
             self._url = httpx.URL(provider.base_url + wire.path)
-        except httpx.InvalidURL as error:
+            # Reads what stands in punycode, which is not done before.
+            _ = self._url.host
+        except (httpx.InvalidURL, UnicodeError) as error:
             raise ConfigError(f"model_providers.{provider.id}.base_url: {error}") from error
         if provider.query_params:
             self._url = self._url.copy_merge_params(dict(provider.query_params))
@@ -142,7 +147,7 @@ class HttpModelClient:
         status = response.status_code
         if 300 <= status < 400:
             # Not followed: a key must not go where no configuration sends it.
-            target = _shown(response.headers.get("location", "nowhere"))
+            target = plain_line(_shown(response.extensions[LOCATION])) or "nowhere"
             return ModelError(
                 f"{self._shown_url} is redirected to {target} (status {status}); "
                 "set the base_url of the provider to where it is served",
@@ -195,7 +200,7 @@ def _shown(url: str) -> str:
     """A URL for messages: user info and query may hold secrets."""
     try:
         return str(httpx.URL(url).copy_with(username=None, password=None, query=None))
-    except httpx.InvalidURL:
+    except (httpx.InvalidURL, UnicodeError):
         return "an address that is no URL"
 
 
@@ -215,7 +220,7 @@ def _headers(
             texts[name.lower()] = value
     encoded: list[tuple[bytes, bytes]] = []
     for name, text in texts.items():
-        if not name.isascii() or not text.isprintable():
+        if not re.fullmatch(_HEADER_NAME, name) or not text.isprintable():
             raise ConfigError(f"the header {name!r} has a name or value that can not be sent")
         # Latin-1 is what HTTP once said; UTF-8 is what servers make of the rest.
         value = text.encode("latin-1" if name == "authorization" else "utf-8")

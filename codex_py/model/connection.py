@@ -1,6 +1,7 @@
 """One TCP or TLS connection as awaitable reads and writes, each read taking all that has come."""
 
 import asyncio
+import errno
 import os
 import re
 import socket
@@ -125,4 +126,7 @@ def os_words(error: Exception) -> str:
     numbers = dict.fromkeys(re.findall(r"\[Errno (\d+)\]", str(error)))
     if isinstance(error, OSError) and numbers:
         return "; ".join(os.strerror(int(number)) for number in numbers)
+    if isinstance(error, ConnectionResetError) and not error.args:
+        # Of a connection that ends within the TLS handshake asyncio says no more than this.
+        return os.strerror(errno.ECONNRESET)
     return str(error)

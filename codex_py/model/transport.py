@@ -27,6 +27,9 @@ _HAPPY_EYEBALLS_S = 0.25
 REQUEST_SENT = "http11.send_request_body.complete"
 """The trace event (httpx, extension `trace`) that says the last byte of a request is written."""
 
+LOCATION = "location"
+"""The extension of a response that holds the header of this name."""
+
 _Origin: TypeAlias = tuple[str, str, int]
 _Trace: TypeAlias = Callable[[str, dict[str, Any]], Awaitable[None]]
 
@@ -45,7 +48,13 @@ def http_client(
         trust_env=False,
         headers={"accept-encoding": "identity"},
         timeout=httpx.Timeout(60.0),
+        event_hooks={"response": [_set_location_aside]},
     )
+
+
+async def _set_location_aside(response: httpx.Response) -> None:
+    # httpx parses it though it follows no redirect, and what is no URL raises whatever comes to hand.
+    response.extensions[LOCATION] = response.headers.pop("location", "")
 
 
 def http_transport(environment: Mapping[str, str]) -> httpx.AsyncBaseTransport:

@@ -329,6 +329,23 @@ def test_a_redirect_is_an_error_that_says_where_to() -> None:
     assert (error.code, error.status, error.retryable) == ("redirect", 308, False)
 
 
+@pytest.mark.parametrize(
+    ("location", "shown"),
+    [
+        (b"", "nowhere"),
+        (b"/v2", "/v2"),
+        (b"http://xn--a.example/", "http://xn--a.example/"),
+        (b"javascript:x", "javascript:x"),
+        (b"http://[::1", "an address that is no URL"),
+        (b"http://a\x1b[2J/", "an address that is no URL"),
+    ],
+)
+def test_a_redirect_to_what_is_no_address_is_the_same_error(location: bytes, shown: str) -> None:
+    error = failure_of(status("302 Found", headers=b"Location: " + location + b"\r\n"))
+    assert f"is redirected to {shown} (status 302)" in str(error)
+    assert (error.code, error.retryable) == ("redirect", False)
+
+
 def test_a_success_without_a_stream_is_an_error() -> None:
     assert failure_of(b"HTTP/1.1 204 No Content\r\n\r\n").code == "unexpected_status"
 
@@ -337,6 +354,17 @@ def test_a_header_that_can_not_be_sent_is_named_without_its_value() -> None:
     with pytest.raises(ConfigError, match="x-bad") as caught:
         model_client("http://127.0.0.1:1", http_headers={"x-bad": "secret\r\nevil: 1"})
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["x y", "", "x:", "ключ"])
+def test_a_header_whose_name_can_not_be_sent_is_an_error_of_the_configuration(name: str) -> None:
+    with pytest.raises(ConfigError, match="has a name or value that can not be sent"):
+        model_client("http://127.0.0.1:1", http_headers={name: "1"})
+
+
+def test_a_base_url_whose_host_can_not_be_read_is_an_error_of_the_configuration() -> None:
+    with pytest.raises(ConfigError, match=r"model_providers\.mock\.base_url: "):
+        model_client("http://xn--a.example/v1")
 
 
 def test_leaving_early_closes_the_connection() -> None:

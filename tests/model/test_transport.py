@@ -470,3 +470,14 @@ def test_tls_to_a_plain_server_says_so() -> None:
         await connection.send(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
     run(handler, use)
+
+
+def test_a_server_that_closes_within_the_handshake_is_told_in_words() -> None:
+    async def use(client: Client, server: RawServer) -> None:
+        with pytest.raises(httpx.ConnectError, match=r"\w \w|TLS: "):
+            await client.get(server.url.replace("http:", "https:"))
+
+    async def handler(connection: RawConnection) -> None:
+        await connection.reader.read(10)
+
+    run(handler, use)
