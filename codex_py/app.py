@@ -122,7 +122,9 @@ async def open_session(
     if path is None:
         thread = new_thread(origin, settings, environment)
     else:
-        thread = resumed_thread(origin, settings, environment, path, fork=options.fork)
+        thread = resumed_thread(
+            origin, settings, environment, path, asked=options.resume, fork=options.fork
+        )
     try:
         model = model_client(
             config,
@@ -194,6 +196,7 @@ async def open_session(
         try:
             yield session
         finally:
+            session.close()
             if path is None and len(session.items) == untouched and session.name is None:
                 # Nothing was said: there is nothing to come back to.
                 thread.file.discard()

@@ -24,7 +24,7 @@ from codex_py.core.settings import TurnSettings
 from codex_py.core.thread_log import Recorder, ThreadState
 from codex_py.errors import ExitCode, SessionError
 from codex_py.instructions import instruction_text
-from codex_py.protocol.ids import new_thread_id
+from codex_py.protocol.ids import is_thread_id, new_thread_id
 from codex_py.protocol.messages import EncodedItem, input_text, message
 from codex_py.rollout.git_info import git_info
 from codex_py.rollout.index import find_session, latest_session, newest_continuation
@@ -146,9 +146,12 @@ def resumed_thread(
     environment: Mapping[str, str],
     path: Path,
     *,
+    asked: str | None = None,
     fork: bool = False,
 ) -> Thread:
     """The thread of a session file, with everything in its history.
+
+    `asked` is the id or name that led to the file; a warning tells if an id led to a continuation of its thread.
 
     A fork goes on in a file and under an id of its own, and so does the thread of a file whose lines
     Codex has numbered, which can not be appended to.
@@ -190,6 +193,8 @@ def resumed_thread(
         warnings.append(
             f"Session {stored.thread_id} was written by Codex; it goes on as {thread_id}."
         )
+    elif asked is not None and is_thread_id(asked) and asked.lower() != stored.thread_id:
+        warnings.append(f"Session {asked} goes on as {thread_id}.")
     if stored.damaged_lines:
         warnings.append(f"{stored.damaged_lines} damaged lines of {path} were passed over.")
     if stored.model not in {None, settings.model}:

@@ -101,6 +101,7 @@ class Session:
         self._next_live_item = 0
         self._turn: TurnState | None = None
         """Of the turn, or the compaction, that is running."""
+        self._is_closed = False
         self._steered: list[UserPrompt] = []
         self._untold: list[str] = []
         self._refusal: CodexError | None = None
@@ -121,6 +122,10 @@ class Session:
     def start(self) -> None:
         """Announce the thread."""
         self.emit(ThreadStarted(self.thread_id))
+
+    def close(self) -> None:
+        """Refuse all later turns, with a `RuntimeError`."""
+        self._is_closed = True
 
     def warn(self, text: str) -> None:
         """Tell the user something that does not end the turn."""
@@ -166,7 +171,7 @@ class Session:
                 as a second turn; if that one breaks it too, the result's `error` has the code `schema`.
 
         Raises:
-            RuntimeError: a turn is running.
+            RuntimeError: a turn is running, or the session is closed.
             ConfigError: `output_schema` is no JSON Schema, or refers to one that it does not contain.
         """
         prompt = UserPrompt(text, tuple(map(str, images)))
@@ -396,6 +401,8 @@ class Session:
     def _must_be_idle(self) -> None:
         if self.is_running:
             raise RuntimeError("a turn of this session is running; wait for its end, or cancel it")
+        if self._is_closed:
+            raise RuntimeError("the session is closed: its `async with` block has ended")
 
     def _result(self, turn: TurnState, error: CodexError | None = None) -> TurnResult:
         return TurnResult(

@@ -6,7 +6,7 @@ from pathlib import Path
 from codex_py.testing import ScriptedServer, ev_completed, ev_message
 from tests.support.program import Outcome, Workplace
 
-ANSWERS = [[*ev_message(text), ev_completed()] for text in ("one", "two", "three")]
+ANSWERS = [[*ev_message(text), ev_completed()] for text in ("one", "two", "three", "four")]
 
 
 def thread(outcome: Outcome) -> str:
@@ -32,8 +32,12 @@ def test_a_session_of_codex_goes_on_in_one_file_and_says_which(place: Workplace)
         assert [i["message"] for i in second.items if i["type"] == "error"] == [told]
         third = place.rerun("resume", native, "third")
         assert thread(third) == fork
-        assert [item for item in third.items if item["type"] == "error"] == []
+        told = f"Session {native} goes on as {fork}."
+        assert [i["message"] for i in third.items if i["type"] == "error"] == [told]
         assert "second" in json.dumps(server.requests[2].input)
+        fourth = place.rerun("resume", fork, "fourth")
+        assert thread(fourth) == fork
+        assert [item for item in fourth.items if item["type"] == "error"] == []
 
 
 def test_the_last_session_is_the_one_in_which_codex_s_went_on(place: Workplace) -> None:

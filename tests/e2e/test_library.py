@@ -88,3 +88,20 @@ def test_a_sink_that_would_have_to_be_awaited_is_refused(place: Workplace) -> No
     with pytest.raises(TypeError, match="the sink must be a plain function"):
         asyncio.run(work())
     assert not list(Path(place.home).glob("sessions/**/*.jsonl"))
+
+
+def test_a_session_that_was_left_takes_no_more_turns(place: Workplace) -> None:
+    async def work(server: ScriptedServer) -> None:
+        place.configure(server)
+        async with open_session(
+            load_config(cwd=place.cwd), SessionOptions(), lambda _: None
+        ) as session:
+            await session.run_turn("go")
+        with pytest.raises(RuntimeError, match="the session is closed"):
+            await session.run_turn("again")
+        with pytest.raises(RuntimeError, match="the session is closed"):
+            await session.compact()
+
+    with ScriptedServer([says("done")]) as server:
+        asyncio.run(work(server))
+        assert len(server.requests) == 1
