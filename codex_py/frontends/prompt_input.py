@@ -1,7 +1,7 @@
 """The prompt of `exec`: an argument, standard input, or both.
 
 With a prompt argument, input that is piped in goes below it; a pipe that is open and says nothing is not
-waited for. Without one, standard input is the prompt and is read to its end. Notices and the form
+waited for, and a notice says so. Without one, standard input is the prompt and is read to its end. Notices and the form
 of the block are those of Codex.
 """
 
@@ -17,9 +17,14 @@ from concurrent.futures import Future
 from codex_py.errors import CodexError
 from codex_py.frontends.arguments import UsageError
 
-GRACE_S = 0.1
-"""How long an open pipe has for its first byte when there is a prompt without it. Imports, the
-configuration and opening the session take about as long, so nothing of it is waited out."""
+GRACE_S = 0.5
+"""How long an open pipe has for its first byte if there is a prompt besides: a program such as `git log`
+needs some time on a busy machine."""
+
+_SILENT = (
+    "warning: nothing has come on standard input yet, so the prompt is sent without it. To wait for a"
+    " slow command, pipe the prompt as well: (echo PROMPT; COMMAND) | codex-py exec"
+)
 
 MAX_BYTES = 64 * 1024 * 1024
 """More than any model takes in; a stream without an end must not fill the memory."""
@@ -39,7 +44,7 @@ def start_reading(
 ) -> "Future[str]":
     """Begin to read the prompt, beside whatever else the program has to do; the result is its text.
 
-    The result is an exception (`CodexError`) for an empty prompt, text that can not be decoded, and
+    The result is an exception (`CodexError`) for an empty prompt, text that cannot be decoded, and
     input without an end.
 
     Args:
@@ -70,7 +75,10 @@ def start_reading(
 
     def read() -> None:
         try:
-            text = decode_prompt(_read_all(fd, deadline, begun))
+            silent = deadline is not None and not _speaks(fd, deadline)
+            if silent:
+                notice(_SILENT)
+            text = "" if silent else decode_prompt(_read_all(fd, begun))
             prompt = _required(text) if argument is None or from_stdin else below(argument, text)
         except BaseException as error:  # noqa: BLE001 - raised where the result is asked for
             reading.set_exception(error)
@@ -123,13 +131,8 @@ def _required(text: str) -> str:
     return text
 
 
-def _read_all(fd: int, deadline: float | None, begun: Callable[[], None]) -> bytes:
-    """Everything up to the end; nothing if a pipe has not said a word by the deadline.
-
-    `begun` is called when there is something.
-    """
-    if deadline is not None and not _speaks(fd, deadline):
-        return b""
+def _read_all(fd: int, begun: Callable[[], None]) -> bytes:
+    """Everything up to the end. `begun` is called when there is something."""
     pieces: list[bytes] = []
     size = 0
     try:
@@ -155,6 +158,7 @@ def _read(fd: int) -> bytes:
 
 
 def _speaks(fd: int, deadline: float) -> bool:
+    """False if it is a pipe or a socket that is open and has said nothing by the deadline."""
     mode = os.fstat(fd).st_mode
     if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
         return True

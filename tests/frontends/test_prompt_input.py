@@ -63,7 +63,9 @@ def test_input_that_is_not_to_go_below_is_left_to_others(pipe: tuple[int, int]) 
 
 
 def test_a_pipe_that_says_nothing_is_not_waited_for(pipe: tuple[int, int]) -> None:
-    assert read("do it", pipe[0])[0] == "do it"
+    prompt, (notice,) = read("do it", pipe[0])
+    assert prompt == "do it"
+    assert notice.startswith("warning: nothing has come on standard input yet")
 
 
 def test_once_the_first_byte_is_there_all_is_read(pipe: tuple[int, int]) -> None:
