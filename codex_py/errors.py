@@ -70,6 +70,12 @@ class ConfigError(CodexError):
     exit_code = ExitCode.CONFIGURATION
 
 
+class NamedFileError(ConfigError):
+    """A file that an option names cannot be used. The message names it."""
+
+    exit_code = ExitCode.USAGE
+
+
 class SessionError(CodexError):
     code = "session"
 

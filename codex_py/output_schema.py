@@ -15,7 +15,7 @@ from jsonschema.validators import validator_for
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
-from codex_py.errors import ConfigError
+from codex_py.errors import ConfigError, NamedFileError
 
 _MAX_REASON_CHARACTERS = 300
 
@@ -28,16 +28,17 @@ def load_schema(path: Path) -> Any:
     """Read a JSON Schema, of any draft; where it names none, 2020-12.
 
     Raises:
-        ConfigError: the file can not be read, is not JSON, or is no schema.
+        NamedFileError: the file cannot be read, is not JSON, or is no schema.
     """
     try:
         schema = json.loads(path.read_bytes(), parse_constant=_no_constant)
     except OSError as error:
         message = f"Failed to read output schema file {path}: {error.strerror}"
-        raise ConfigError(message) from error
+        raise NamedFileError(message) from error
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"Output schema file {path} is not valid JSON: {error}") from error
-    _check(schema, f"Output schema file {path}")
+        raise NamedFileError(f"Output schema file {path} is not valid JSON: {error}") from error
+    if (problem := _problem(schema)) is not None:
+        raise NamedFileError(f"Output schema file {path} is not a valid JSON Schema: {problem}")
     return schema
 
 
@@ -49,15 +50,17 @@ def answer_check(schema: Any) -> Callable[[str], str | None]:
     Raises:
         ConfigError: it is no JSON Schema.
     """
-    _check(schema, "the output schema")
+    if (problem := _problem(schema)) is not None:
+        raise ConfigError(f"the output schema is not a valid JSON Schema: {problem}")
     return lambda text: _violation(schema, text)
 
 
-def _check(schema: Any, name: str) -> None:
+def _problem(schema: Any) -> str | None:
     try:
         _validator_class(schema).check_schema(schema)
     except SchemaError as error:
-        raise ConfigError(f"{name} is not a valid JSON Schema: {_reason(error)}") from error
+        return _reason(error)
+    return None
 
 
 def _violation(schema: Any, text: str) -> str | None:

@@ -44,7 +44,7 @@ def test_a_missing_schema_file_is_named(tmp_path: Path) -> None:
     assert str(caught.value) == (
         f"Failed to read output schema file {path}: No such file or directory"
     )
-    assert caught.value.exit_code == ExitCode.CONFIGURATION
+    assert caught.value.exit_code == ExitCode.USAGE
 
 
 @pytest.mark.parametrize(

@@ -79,11 +79,13 @@ def test_the_wheel_brings_its_licence_and_says_what_it_is(installed: Path) -> No
     assert "Typing :: Typed" in (metadata.get_all("Classifier") or [])
 
 
-def test_the_source_archive_has_what_the_readme_points_to(tmp_path: Path) -> None:
+def test_the_source_archive_has_what_its_documents_point_to(tmp_path: Path) -> None:
     with tarfile.open(built("sdist", tmp_path)) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     linked = {path for path in re.findall(r"\]\(([^):]+)\)", readme) if "#" not in path}
     assert {"docs/compatibility.md", "CONTRIBUTING.md"} <= linked
-    scripts = set(re.findall(r"\bscripts/[a-z-]+", readme))
+    contributing = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    scripts = set(re.findall(r"(?:\bscripts|\.ci)/[a-z-]+", readme + contributing))
+    assert ".ci/run" in scripts
     assert linked | scripts | {"LICENSE", "NOTICE", "CHANGELOG.md", "tests/conftest.py"} <= names

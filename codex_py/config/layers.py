@@ -27,7 +27,7 @@ from codex_py.config.project_trust import (
 )
 from codex_py.config.schema import DEFAULTS, PROJECT_REFUSED, SCHEMA
 from codex_py.config.trust import Trust, trust_level
-from codex_py.errors import ConfigError
+from codex_py.errors import ConfigError, NamedFileError
 
 SYSTEM_FOLDER: Final = Path("/etc/codex")
 """What an administrator sets for all users of the machine."""
@@ -200,7 +200,7 @@ def _profile(reader: _Reader, home: Path, name: str) -> Layer:
     found = reader.file("profile", path)
     if not found:
         # Codex goes on without it, and runs with other settings than the user asked for.
-        raise ConfigError(f"profile {name!r} was not found: there is no {path}")
+        raise NamedFileError(f"profile {name!r} was not found: there is no {path}")
     return found[0]
 
 

@@ -175,9 +175,9 @@ Started by the name `apply_patch`, through a symbolic link, codex-py takes an
 envelope as its one argument or from standard input, and prints what the tool of
 Codex prints.
 
-Exit codes: 0 done; 1 could not be read or written; 2 usage; 7 does not fit, or
-not all of it, or files of it may not be written; 65 there is no patch in it, or
-several, or a damaged one.
+Exit codes: 0 done; 1 a file could not be read or written; 2 usage, or FILE
+cannot be read; 7 does not fit, or not all of it, or files of it may not be
+written; 65 there is no patch in it, or several, or a damaged one.
 """
 
 SANDBOX = """\
@@ -293,6 +293,6 @@ Options, which count where a call says nothing else:
                             As for `exec` (repeatable)
   -h, --help                Print help
 
-Exit codes: 0 the client has left; 1 no such folder; 2 usage; 78 configuration;
+Exit codes: 0 the client has left; 2 usage, or no such folder; 78 configuration;
 129, 130 and 143 interrupted.
 """

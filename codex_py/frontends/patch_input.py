@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codex_py.config.paths import codex_home
-from codex_py.errors import CodexError
+from codex_py.errors import CodexError, ExitCode
 from codex_py.ordinary_files import NotOrdinary, refuse_extraordinary
 
 MAX_BYTES = 512 * 1024 * 1024
@@ -73,7 +73,7 @@ def _read_file(name: str) -> bytes:
             os.close(fd)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise _not_read(repr(name), reason) from error
+        raise _not_read(repr(name), reason, ExitCode.USAGE) from error
 
 
 def _refuse_endless(fd: int) -> None:
@@ -106,5 +106,6 @@ def _read(fd: int) -> bytes:
             raise CodexError(f"the patch is longer than {MAX_BYTES >> 20} MB", code="patch_input")
 
 
-def _not_read(what: str, reason: object) -> CodexError:
-    return CodexError(f"Failed to read the patch {what}: {reason}", code="patch_input")
+def _not_read(what: str, reason: object, exit_code: ExitCode | None = None) -> CodexError:
+    message = f"Failed to read the patch {what}: {reason}"
+    return CodexError(message, code="patch_input", exit_code=exit_code)

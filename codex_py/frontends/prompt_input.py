@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from codex_py.errors import CodexError
+from codex_py.errors import CodexError, ExitCode
 from codex_py.frontends.arguments import UsageError
 
 GRACE_S = 0.5
@@ -168,4 +168,5 @@ def _speaks(fd: int, deadline: float) -> bool:
 
 
 def _input_error(what: str) -> CodexError:
-    return CodexError(f"Failed to read prompt from stdin: {what}", code="stdin")
+    message = f"Failed to read prompt from stdin: {what}"
+    return CodexError(message, code="stdin", exit_code=ExitCode.USAGE)

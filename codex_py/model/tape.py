@@ -21,7 +21,7 @@ from typing import Any, Final, cast
 
 import httpx
 
-from codex_py.errors import ConfigError, ModelError
+from codex_py.errors import ModelError, NamedFileError
 from codex_py.model.tape_match import first_difference, normalised, working_directory
 from codex_py.own_files import open_emptied
 
@@ -45,7 +45,7 @@ class RecordingTransport(httpx.AsyncBaseTransport):
     def __init__(self, inner: httpx.AsyncBaseTransport, path: Path) -> None:
         """
         Raises:
-            ConfigError: the file can not be written, or is a link or somebody else's.
+            NamedFileError: the file cannot be written, or is a link or somebody else's.
         """
         self._inner = inner
         self._path = path
@@ -53,11 +53,11 @@ class RecordingTransport(httpx.AsyncBaseTransport):
         try:
             self._file = os.fdopen(open_emptied(path), "w", encoding="utf-8")
         except OSError as error:
-            raise ConfigError(self._not_written(error)) from error
+            raise NamedFileError(self._not_written(error)) from error
         self._write({"tape": _VERSION})
         if self._failure is not None:
             self._close_file()
-            raise ConfigError(self._not_written(self._failure)) from self._failure
+            raise NamedFileError(self._not_written(self._failure)) from self._failure
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """
@@ -112,7 +112,7 @@ class RecordingTransport(httpx.AsyncBaseTransport):
             raise ModelError(self._not_written(failure), code="tape") from failure
 
     def _not_written(self, error: OSError) -> str:
-        return f"{self._path}: the tape can not be written: {error.strerror}"
+        return f"{self._path}: the tape cannot be written: {error.strerror}"
 
 
 class _RecordedStream(httpx.AsyncByteStream):
@@ -161,7 +161,7 @@ class ReplayTransport(httpx.AsyncBaseTransport):
     def __init__(self, path: Path, *, normalise: Callable[[Any], Any] = normalised) -> None:
         """
         Raises:
-            ConfigError: the file is no tape. The message names it and the line.
+            NamedFileError: the file is no tape. The message names it and the line.
         """
         self._path = path
         self._normalise = normalise
@@ -227,9 +227,9 @@ def _read(path: Path) -> list[dict[str, Any]]:
     try:
         lines = path.read_text(encoding="utf-8").split("\n")
     except OSError as error:
-        raise ConfigError(f"{path}: the tape can not be read: {error.strerror}") from error
+        raise NamedFileError(f"{path}: the tape cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: the tape is not UTF-8") from error
+        raise NamedFileError(f"{path}: the tape is not UTF-8") from error
     exchanges: list[dict[str, Any]] = []
     for number, line in enumerate(lines, 1):
         if not line.strip() and number > 1:
@@ -237,12 +237,14 @@ def _read(path: Path) -> list[dict[str, Any]]:
         try:
             data: Any = json.loads(line)
         except ValueError as error:
-            raise ConfigError(f"{path}, line {number}: not valid JSON: {error}") from error
+            raise NamedFileError(f"{path}, line {number}: not valid JSON: {error}") from error
         if number == 1:
             if not isinstance(data, dict) or cast("dict[str, Any]", data).get("tape") != _VERSION:
-                raise ConfigError(f'{path}, line 1: no tape begins like this; {{"tape": 1}} does')
+                raise NamedFileError(
+                    f'{path}, line 1: no tape begins like this; {{"tape": 1}} does'
+                )
         elif not _is_exchange(data):
-            raise ConfigError(f"{path}, line {number}: not a recorded exchange")
+            raise NamedFileError(f"{path}, line {number}: not a recorded exchange")
         else:
             exchanges.append(data)
     return exchanges

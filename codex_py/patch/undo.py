@@ -206,15 +206,18 @@ def find_patch(journal: Journal, number: int | None = None) -> Entry:
 def _newest(journal: Journal) -> int:
     known, _ = entries(journal)
     undone = undone_by(known)
-    for entry in known:
-        if (
-            entry.undoes is None
-            and entry.number not in undone
-            and entry.state == State.COMMITTED
-            and Path(entry.cwd).is_relative_to(journal.cwd)
-        ):
-            return entry.number
-    raise CodexError(f"nothing to undo: no patch was made in {journal.cwd}", code="no_patch")
+    made = [
+        entry.number
+        for entry in known
+        if entry.undoes is None
+        and entry.state == State.COMMITTED
+        and Path(entry.cwd).is_relative_to(journal.cwd)
+    ]
+    for number in made:
+        if number not in undone:
+            return number
+    reason = "every patch is undone that was made" if made else "no patch was made"
+    raise CodexError(f"nothing to undo: {reason} in {journal.cwd}", code="no_patch")
 
 
 def _as_it_is(change: Change, made: set[str], directories: Directories) -> PlannedFile:

@@ -79,11 +79,11 @@ def test_a_failed_turn_can_be_resumed(place: Workplace) -> None:
 def test_a_run_that_can_not_begin_leaves_no_session_behind(place: Workplace) -> None:
     with ScriptedServer([DONE, DONE]) as server:
         first = place.run(server)
-        assert place.rerun("--replay", "no.tape", "go").code == 78
+        assert place.rerun("--replay", "no.tape", "go").code == 2
         assert place.rerun("-c", 'model_providers.mock.http_headers.a="\\u0001"', "go").code == 78
         assert len(place.rollouts()) == 1
         second = place.rerun("resume", "--last", "--replay", "no.tape", "go")
-        assert (second.code, second.events) == (78, [])
+        assert (second.code, second.events) == (2, [])
         assert thread_id(place.rerun("resume", "--last", "more").events) == thread_id(first.events)
 
 
@@ -207,7 +207,7 @@ def test_a_tape_that_does_not_fit_on_the_disk_fails_the_run_with_a_sentence(
     assert jsonl(out)[-1]["type"] == "turn.completed"
     tape = place.cwd / "tape"
     last_line = err.decode().splitlines()[-1]
-    assert last_line == f"Error: {tape}: the tape can not be written: File too large"
+    assert last_line == f"Error: {tape}: the tape cannot be written: File too large"
     assert program.returncode == 1
 
 

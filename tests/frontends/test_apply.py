@@ -146,8 +146,8 @@ def test_what_was_applied_can_be_undone(place: Place) -> None:
         (DIFF, ["--convert", "git"], 2, "--convert: 'git' is not a possible value"),
         (DIFF, ["--convert", "unified", "--json"], 2, "--json does not go with --convert"),
         (DIFF, ["--frob"], 2, "unrecognized arguments: --frob"),
-        (DIFF, ["missing"], 1, "Failed to read the patch 'missing': No such file or directory"),
-        (DIFF, ["."], 1, "Failed to read the patch '.': Is a directory"),
+        (DIFF, ["missing"], 2, "Failed to read the patch 'missing': No such file or directory"),
+        (DIFF, ["."], 2, "Failed to read the patch '.': Is a directory"),
         (DIFF, ["-C", "missing"], 2, "cannot work in 'missing': No such file or directory"),
     ],
 )
@@ -462,6 +462,6 @@ def test_the_patch_itself_is_a_file_a_pipe_or_standard_input(place: Place, tmp_p
     writer.join()
     assert place.apply("--check", "/dev/stdin", stdin=DIFF)[0] == 0
     code, _, stderr = place.apply("/dev/zero")
-    assert (code, "it is a device" in stderr) == (1, True)
+    assert (code, "it is a device" in stderr) == (2, True)
     if sys.platform == "linux":
         assert "it is on procfs, which is never read" in place.apply("/proc/self/environ")[2]

@@ -193,16 +193,16 @@ def test_a_bad_tape_names_its_line(content: str, message: str, tmp_path: Path) -
     assert str(path) in str(caught.value)
 
 
-def test_a_tape_that_can_not_be_opened_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="none: the tape can not be read: No such file"):
+def test_a_tape_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="none: the tape cannot be read: No such file"):
         ReplayTransport(tmp_path / "none")
-    with pytest.raises(ConfigError, match="the tape can not be written: No such file"):
+    with pytest.raises(ConfigError, match="the tape cannot be written: No such file"):
         RecordingTransport(httpx.MockTransport(streaming()), tmp_path / "none" / "tape")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has a device that is always full")
 def test_a_tape_on_a_full_disk_is_named() -> None:
-    with pytest.raises(ConfigError, match="full: the tape can not be written: No space left"):
+    with pytest.raises(ConfigError, match="full: the tape cannot be written: No space left"):
         RecordingTransport(httpx.MockTransport(streaming()), Path("/dev/full"))
 
 
@@ -212,6 +212,6 @@ def test_a_tape_replaces_nothing_through_a_link(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         RecordingTransport(httpx.MockTransport(streaming()), tmp_path / "tape")
     assert str(caught.value) == (
-        f"{tmp_path}/tape: the tape can not be written: it is a symbolic link; name the file itself"
+        f"{tmp_path}/tape: the tape cannot be written: it is a symbolic link; name the file itself"
     )
     assert (tmp_path / "victim").read_text(encoding="utf-8") == "kept"

@@ -183,7 +183,7 @@ def test_the_last_patch_is_that_of_the_working_directory_or_below(journal: Journ
 def test_a_patch_is_undone_once(journal: Journal):
     patch(journal, "*** Add File: a")
     plan_undo(journal).commit()
-    with pytest.raises(CodexError, match=r"^nothing to undo"):
+    with pytest.raises(CodexError, match=r"^nothing to undo: every patch is undone that was made "):
         plan_undo(journal)
     with pytest.raises(CodexError, match=r"^patch 1 is undone already; undoing 2 brings it back$"):
         plan_undo(journal, 1)
