@@ -30,8 +30,6 @@ class ExitCode(IntEnum):
     SANDBOX = 6
     PATCH = 7
     TURN_LIMIT = 53
-    BUDGET = 54
-    WALL_CLOCK = 55
     INPUT = 65
     """What was given can not be read as what it should be."""
     UNAVAILABLE = 69
@@ -39,7 +37,6 @@ class ExitCode(IntEnum):
     AUTHENTICATION = 77
     CONFIGURATION = 78
     INTERRUPTED = 130
-    TERMINATED = 143
 
 
 class CodexError(Exception):

@@ -36,13 +36,10 @@ _INHERITED: Final = frozenset(
 )
 """Of our own variables, beside the `LC_` ones, what a server gets unasked: no keys, as in Codex."""
 
-Authorize: TypeAlias = "Callable[[Config, str], MakeAuth | None]"
-"""What signs the requests to the server of a name, or None where they need no login."""
-
 
 Patience: TypeAlias = Callable[[Callable[[], Sequence[str]], Awaitable[None]], Awaitable[None]]
-"""Waits for servers that start, or for some time. It is given what names those that are waited for,
-and what ends when there are none."""
+"""Waits for MCP servers to start, or for a while. Gets a function that lists the pending ones, and an awaitable that
+completes when none are."""
 
 
 async def _waits(_starting: Callable[[], Sequence[str]], settled: Awaitable[None]) -> None:
@@ -59,7 +56,6 @@ class SessionServers:
         *,
         elicitor: Elicitor,
         warn: Callable[[str], None],
-        authorize: Authorize = session_auth,
         add_dirs: Sequence[Path] = (),
     ) -> None:
         """`add_dirs`: writable folders beside those of the configuration."""
@@ -69,7 +65,12 @@ class SessionServers:
         self._processes = PipedProcesses()
         settings = (
             _settings(
-                name, server, self._cwd(config, server), environment, authorize(config, name), warn
+                name,
+                server,
+                self._cwd(config, server),
+                environment,
+                session_auth(config, name),
+                warn,
             )
             for name, server in self._configs.items()
         )

@@ -14,6 +14,7 @@ from pathlib import Path
 from codex_py.config.config import Config
 from codex_py.config.paths import user_home
 from codex_py.config.project_trust import Trusted
+from codex_py.own_files import make_private
 from codex_py.programs import find_program, safe_search_path
 
 
@@ -57,8 +58,7 @@ class UserPrograms:
         # Commands cannot write below our home, unlike in a temporary folder.
         folder = self.home / "codex-py" / "programs"
         try:
-            for each in (self.home, folder.parent, folder):
-                each.mkdir(mode=0o700, exist_ok=True)
+            make_private(folder)
         except OSError:
             return Path("/")
         return folder

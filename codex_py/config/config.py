@@ -55,7 +55,6 @@ class Config:
     """Whether the files of its `.codex` folders are used, and what is in those that are."""
 
     model: str
-    review_model: str | None
     model_provider: str
     model_providers: Mapping[str, Mapping[str, Any]]
     """Tables as the user wrote them; the built-in providers are not among them."""
@@ -77,7 +76,6 @@ class Config:
     include_environment_context: bool
     project_doc_max_bytes: int
     project_doc_fallback_filenames: tuple[str, ...]
-    project_root_markers: tuple[str, ...]
 
     approval_policy: AskForApproval | None
     sandbox_mode: SandboxMode | None
@@ -105,7 +103,6 @@ class Config:
     """What becomes of a hunk that fits several places."""
     history_persistence: Literal["save-all", "none"]
     hide_agent_reasoning: bool
-    show_raw_agent_reasoning: bool
     features: Mapping[str, Any]
 
     values: Mapping[str, Any]
@@ -208,7 +205,6 @@ def load_config(
         trust=layers.trust,
         project_trust=layers.project_trust,
         model=get("model"),
-        review_model=get("review_model"),
         model_provider=get("model_provider"),
         model_providers=values.get("model_providers", {}),
         oss_provider=get("oss_provider"),
@@ -227,7 +223,6 @@ def load_config(
         include_environment_context=get("include_environment_context"),
         project_doc_max_bytes=get("project_doc_max_bytes"),
         project_doc_fallback_filenames=tuple(get("project_doc_fallback_filenames")),
-        project_root_markers=tuple(get("project_root_markers")),
         approval_policy=_approval(get("approval_policy")),
         sandbox_mode=sandbox_mode,
         sandbox_workspace_write=SandboxWorkspaceWrite(
@@ -243,7 +238,6 @@ def load_config(
             exclude=tuple(get("shell_environment_policy.exclude")),
             set=get("shell_environment_policy.set"),
             include_only=tuple(get("shell_environment_policy.include_only")),
-            experimental_use_profile=get("shell_environment_policy.experimental_use_profile"),
         ),
         allow_login_shell=get("allow_login_shell"),
         tool_output_token_limit=get("tool_output_token_limit"),
@@ -261,7 +255,6 @@ def load_config(
         patch_ambiguous=get("patch.ambiguous"),
         history_persistence=get("history.persistence"),
         hide_agent_reasoning=get("hide_agent_reasoning"),
-        show_raw_agent_reasoning=get("show_raw_agent_reasoning"),
         features=values.get("features", {}),
         values=values,
         warnings=(

@@ -19,7 +19,6 @@ class ShellEnvironmentPolicy:
     set: Mapping[str, str] = field(default_factory=dict[str, str])
     include_only: tuple[str, ...] = ()
     """Applied last, to `set` too; empty keeps everything."""
-    experimental_use_profile: bool = False
 
 
 _CORE: Final = frozenset(

@@ -52,7 +52,7 @@ class StoredLogins:
                 self._file.unlink(missing_ok=True)
                 return
         try:
-            self._make_folder()
+            make_private(self._folder)
             replace_text(self._file, text)
         except OSError as error:
             raise ConfigError(f"{self._file} can not be written: {error.strerror}") from error
@@ -85,7 +85,7 @@ class StoredLogins:
         """
         with ExitStack() as stack:
             try:
-                self._make_folder()
+                make_private(self._folder)
                 stack.enter_context(locked(self._folder, _RENEWAL_PATIENCE_S))
             except OSError as error:
                 raise ConfigError(f"{self._folder} can not be used: {error.strerror}") from error
@@ -94,9 +94,6 @@ class StoredLogins:
     @property
     def _file(self) -> Path:
         return self._folder / "login.json"
-
-    def _make_folder(self) -> None:
-        make_private(self._folder)
 
     def _keyring(self) -> Any:
         """The module of the package; None where it is not to be used."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from codex_py.protocol.messages import EncodedItem, encode_json
+from codex_py.protocol.messages import EncodedItem
 
 if TYPE_CHECKING:
     # pydantic is not loaded before the first request is out.
@@ -53,16 +53,6 @@ class History:
             encoded = item.encoded()
         self._items.append(encoded)
         return encoded
-
-    def close_open_calls(self, text: str) -> list[EncodedItem]:
-        """Give every open call an output that says `text`, and return those outputs."""
-        outputs = [
-            EncodedItem(encode_json({"type": _OUTPUT_TYPES[kind], "call_id": id_, "output": text}))
-            for id_, kind in self._open
-        ]
-        self._open.clear()
-        self._items.extend(outputs)
-        return outputs
 
     def replace(self, items: Iterable[EncodedItem]) -> None:
         """Put other items in place of all (compaction, undo). Views taken before stay as they were.

@@ -32,7 +32,6 @@ class ModelInfo:
     """None where the model can not be asked for one."""
     image_detail: Literal["original", "high"] = "high"
     """At which images are sent; services of other makers refuse `original`."""
-    supports_reasoning_summaries: bool = True
     shell_tool: ShellTool = "unified_exec"
     freeform_apply_patch: bool = True
     """As a custom tool; a function elsewhere."""
@@ -87,7 +86,6 @@ _LISTED = (
         "shell",
         context_window=1_047_576,
         default_reasoning_effort=None,
-        supports_reasoning_summaries=False,
         freeform_apply_patch=False,
     ),
     _classic(
@@ -156,7 +154,6 @@ def _entry(entry: dict[str, Any]) -> ModelInfo:
         ultra_effort=_highest_effort(entry.get("supported_reasoning_levels") or []),
         image_detail="original" if entry.get("supports_image_detail_original") else "high",
         default_verbosity=verbosity if entry.get("support_verbosity") else None,
-        supports_reasoning_summaries=entry.get("supports_reasoning_summaries", True),
         # Every other value gives `exec_command`, as in Codex.
         shell_tool="disabled" if entry.get("shell_type") == "disabled" else "unified_exec",
         freeform_apply_patch=entry.get("apply_patch_tool_type") == "freeform",

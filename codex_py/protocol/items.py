@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, TypeAlias, cast
 from pydantic import BaseModel, ConfigDict, Discriminator, Tag, TypeAdapter, ValidationError
 
 from codex_py.errors import MalformedItem
-from codex_py.protocol.messages import EncodedItem, decode_json
+from codex_py.protocol.messages import EncodedItem
 
 
 class _Wire(BaseModel):
@@ -241,19 +241,6 @@ def parse_item(data: object) -> ResponseItem:
         return _ITEM.validate_python(data)
     except ValidationError as error:
         raise _malformed(data, error) from error
-
-
-def decode_item(encoded: bytes | str) -> ResponseItem:
-    """Type one item given as JSON text.
-
-    Raises:
-        MalformedItem: as for `parse_item`, and for text that is not JSON.
-    """
-    try:
-        data = decode_json(encoded)
-    except ValueError as error:
-        raise MalformedItem(f"an item is not valid JSON: {error}") from error
-    return parse_item(data)
 
 
 def _malformed(data: object, error: ValidationError) -> MalformedItem:

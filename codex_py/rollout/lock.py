@@ -5,18 +5,14 @@ The convention is Codex's, as 0.169 is seen to do it: an exclusive `flock` on
 `.coordination.lock` beside it is held. The kernel drops the lock of a process that dies.
 """
 
-import errno
-import fcntl
 import os
 from contextlib import suppress
 from pathlib import Path
 
 from codex_py.errors import SessionError
-from codex_py.own_files import make_private
+from codex_py.own_files import lock, make_private
 
 _FOLDER = "thread-writer-locks"
-_NO_LOCKS_HERE = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
-"""What file systems without locks say. A session there is worth more than a lock."""
 
 
 class ThreadLock:
@@ -36,16 +32,13 @@ class ThreadLock:
         while True:
             self._fd = _open(self._path)
             try:
-                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
+                lock(self._fd, 0)
+            except OSError as error:
                 os.close(self._fd)
+                if not isinstance(error, TimeoutError):
+                    raise
                 message = f"session {thread_id} is in use by another process"
                 raise SessionError(message, code="session_in_use") from error
-            except OSError as error:
-                if error.errno in _NO_LOCKS_HERE:
-                    return
-                os.close(self._fd)
-                raise
             if self._is_current():
                 return
             # Its last holder removed it after we had opened it: what we hold keeps nobody out.
@@ -56,7 +49,7 @@ class ThreadLock:
         with suppress(OSError):
             fd = _open(self._coordination)
             try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                lock(fd, 0)
                 self._path.unlink()
             finally:
                 os.close(fd)

@@ -7,6 +7,7 @@ Needs Linux 5.12 (`mount_setattr`).
 import os
 
 from codex_py.sandbox import kernel
+from codex_py.sandbox.landlock import DEVICES
 
 _NEWNS, _NEWIPC, _NEWUSER, _NEWPID, _NEWNET = (
     *(0x00020000, 0x08000000, 0x10000000, 0x20000000, 0x40000000),
@@ -22,7 +23,6 @@ _OPEN_TREE_CLONE = 1
 _MOVE_FROM_EMPTY_PATH, _MOVE_TO_EMPTY_PATH = 0x04, 0x40
 _READ_ONLY, _NO_SUID, _NO_DEVICES = 1, 2, 4
 
-_DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 _EMPTY = "/dev/empty"
 _LINKS = (("fd", "/proc/self/fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2"))
 
@@ -99,7 +99,7 @@ def restrict_writes(
     kernel.mount("", "/", None, _MS_REC | _MS_PRIVATE)
     # Taken before everything is read-only: they keep what they were, also what was read-only in them.
     roots = [(path, _clone(path)) for path in writable if path != "/"]
-    devices = [(name, _clone(f"/dev/{name}")) for name in _DEVICES]
+    devices = [(name, _clone(f"/dev/{name}")) for name in DEVICES]
     if "/" not in writable:
         _set_attributes("/", _READ_ONLY | _NO_SUID | _NO_DEVICES)
     else:

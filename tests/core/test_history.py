@@ -77,20 +77,6 @@ def test_an_output_without_its_call_is_refused(output: dict[str, Any]) -> None:
     assert _decoded(history) == [json.loads(_PROMPT), _call("a")]
 
 
-def test_open_calls_are_closed_in_order_by_outputs_of_their_kind() -> None:
-    custom = {"type": "custom_tool_call", "name": "apply_patch", "input": "x", "call_id": "b"}
-    shell = {"type": "local_shell_call", "id": "c", "action": {"type": "exec", "command": ["ls"]}}
-    history = _history(_call("a"), custom, shell)
-    outputs = history.close_open_calls("aborted")
-    assert [json.loads(output) for output in outputs] == [
-        {"type": "function_call_output", "call_id": "a", "output": "aborted"},
-        {"type": "custom_tool_call_output", "call_id": "b", "output": "aborted"},
-        {"type": "function_call_output", "call_id": "c", "output": "aborted"},
-    ]
-    assert list(history.items[-3:]) == outputs
-    assert history.close_open_calls("aborted") == []
-
-
 def test_replacing_the_items_leaves_earlier_views_alone() -> None:
     history = _history(_call("a"), _output("a"))
     before = history.items
