@@ -180,6 +180,8 @@ class Rules:
 
 def _may_leave_sandbox(command: Command, matches: Sequence[MatchedRule], place: Place) -> bool:
     """True if no command of the model can change what an allowed one runs, as far as its words tell."""
+    if not place.has_safe_home:
+        return False
     covered = max(len(match.prefix) for match in matches)
     parts = [command]
     try:

@@ -1,13 +1,27 @@
 """Where a command runs, and which programs its words lead to there. Looks at the disk, and starts nothing."""
 
 import os
+import re
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Final
 
 from codex_py.execpolicy.wrappers import SHELLS
+
+_HARMLESS: Final = frozenset(
+    ("CODEX_HOME", "HOME", "OLDPWD", "PATH", "PWD", "TEMP", "TMP", "TMPDIR", "XDG_RUNTIME_DIR")
+)
+"""Variables that may name a writable folder; of `PATH`, parts are kept."""
+_LISTS: Final = ("PATH", "LIB", "ENV", "PRELOAD")
+"""Ends of the names of variables such as `PYTHONPATH`, `PERL5LIB` or `BASH_ENV`."""
+_SEPARATORS: Final = re.compile(r"[\s:=,;]")
+_HOME_SETTINGS: Final = (
+    *(".profile", ".bash_profile", ".bash_login", ".bashrc", ".zshenv", ".zprofile", ".zlogin"),
+    *(".gitconfig", ".config/git/config", ".ssh/config"),
+)
 
 SYSTEM_FOLDERS: Final = (
     *("/bin", "/usr/bin", "/usr/local/bin", "/opt/homebrew/bin"),
@@ -31,8 +45,8 @@ class Place:
     """Made anew for every command: what the model can write, it can also replace by a link to elsewhere."""
 
     cwd: Path = Path("/")
-    search_path: str | None = None
-    """`$PATH`. None: nothing is looked up, and every bare name is the program of the system."""
+    environment: Mapping[str, str] | None = None
+    """Of the command. None: nothing is looked up, and every bare name is the program of the system."""
     writable: tuple[Path, ...] = ()
     """Folders, absolute and without links, in which the model's commands and patches can change programs."""
     protected: tuple[Path, ...] = ()
@@ -47,7 +61,7 @@ class Place:
         """
         if "/" in word:
             path = str(self.cwd / word)
-        elif self.search_path is None:
+        elif self.environment is None:
             path = f"/usr/bin/{word}"
         else:
             path = self._find(word, self._folders) or ""
@@ -64,14 +78,37 @@ class Place:
         ways = (Path(os.path.normpath(path)), Path(os.path.realpath(path)))
         return any(way.is_relative_to(root) for way in ways for root in self.writable)
 
-    def safe_search_path(self) -> str | None:
-        """`$PATH` without the folders in which the model can put a program."""
-        return None if self.search_path is None else os.pathsep.join(self._safe_folders)
+    def safe_environment(self) -> dict[str, str] | None:
+        """The environment without what leads programs to code in folders in which the model can put it."""
+        if self.environment is None:
+            return None
+        variables = {
+            name: value
+            for name, value in self.environment.items()
+            if name in _HARMLESS or not any(map(self.can_change, self._named_paths(name, value)))
+        }
+        return {**variables, "PATH": os.pathsep.join(self._safe_folders)}
+
+    @cached_property
+    def has_safe_home(self) -> bool:
+        """False if the workspace holds what shells, git or ssh read of the user's home, such as a profile."""
+        home = (self.environment or {}).get("HOME")
+        if not home:
+            return True
+        roots = [git.parent for git in self.protected]
+        read = (Path(os.path.realpath(self.cwd / home / name)) for name in _HOME_SETTINGS)
+        return not any(path.is_relative_to(root) for path in read for root in roots)
+
+    def _named_paths(self, name: str, value: str) -> list[Path]:
+        """What a variable may name as a place of code: what is absolute, and in a list of folders all."""
+        is_list = name.endswith(_LISTS)
+        parts = value.split(os.pathsep) if is_list else _SEPARATORS.split(value)
+        return [self.cwd / part for part in parts if is_list or part.startswith("/")]
 
     @cached_property
     def _folders(self) -> list[str]:
         # A command looks up relative ones, and empty ones, from its own working directory.
-        folders = (self.search_path or "").split(os.pathsep)
+        folders = (self.environment or {}).get("PATH", os.defpath).split(os.pathsep)
         return [str(self.cwd / folder) for folder in folders]
 
     @cached_property

@@ -157,13 +157,10 @@ class CommandRunner:
         """
         call = params.call(argv, context)
 
-        async def attempt(spawned: Sequence[str], search_path: str | None) -> Process:
-            environment = context.environment
-            if search_path is not None:
-                environment = {**environment, "PATH": search_path}
-            started = replace(context, environment=environment)
+        async def attempt(spawned: Sequence[str], environment: Mapping[str, str] | None) -> Process:
             # By a rule: nobody was asked, and what is typed into a program, or into its editor, is not in the rule.
-            by_rule = search_path is not None
+            by_rule = environment is not None
+            started = replace(context, environment=dict(environment)) if by_rule else context
             process = self._start(call, spawned, started, tty=tty and not by_rule)
             try:
                 await wait(process)

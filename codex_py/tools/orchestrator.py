@@ -6,7 +6,7 @@ Source of the sequence: Codex, `core/src/tools/orchestrator.rs`; of what looks l
 
 import asyncio
 import signal
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from codex_py.config.login_shell import without_variables
@@ -71,12 +71,12 @@ class Orchestrator:
         self,
         call: CommandCall,
         context: ToolContext,
-        attempt: Callable[[Sequence[str], str | None], Awaitable[Process]],
+        attempt: Callable[[Sequence[str], Mapping[str, str] | None], Awaitable[Process]],
     ) -> Process:
         """Run a command, or have it refused.
 
         Args:
-            attempt: starts an argv, with another `$PATH` unless that is None, and waits as long as the call
+            attempt: starts an argv, with these variables or those of the session, and waits as long as the call
                 does; tried once, rarely twice.
 
         Returns:
@@ -90,7 +90,7 @@ class Orchestrator:
         policy = context.sandbox_policy
         argv = without_variables(call.argv, self._hidden)
         held = self._sandbox.command(argv, policy, call.cwd) if sandboxed else argv
-        process = await attempt(held, verdict.search_path if isinstance(verdict, Run) else None)
+        process = await attempt(held, verdict.environment if isinstance(verdict, Run) else None)
         may_leave = sandboxed and policy.mode != "danger-full-access"
         if (
             may_leave

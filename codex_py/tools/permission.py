@@ -65,7 +65,7 @@ def decide(
     if match is not None and match.decision is Decision.FORBIDDEN:
         return Refuse(_rejected(call, match.justification or _forbidden(match)), by_rule=True)
     if match is not None and match.decision is Decision.ALLOW:
-        return Run(sandboxed=False, search_path=place.safe_search_path())
+        return Run(sandboxed=False, environment=place.safe_environment())
     danger = dangerous(call.argv)
     causes = _causes(call, policy, sandbox, match, danger, place)
     for cause in causes:

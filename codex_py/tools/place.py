@@ -21,7 +21,7 @@ def command_place(cwd: Path, context: ToolContext, shell: str) -> Place:
     protected = (Path(os.path.realpath(root), ".git") for root in workspace)
     return Place(
         cwd,
-        environment.get("PATH", os.defpath),
+        environment,
         writable=tuple(roots),
         protected=tuple(protected),
         shell=shell,

@@ -1,5 +1,6 @@
 """A command that the model wants to run, and what can be decided about it: plain data."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -31,8 +32,8 @@ Approval: TypeAlias = tuple[tuple[str, ...], Path, bool]
 @dataclass(frozen=True, slots=True)
 class Run:
     sandboxed: bool
-    search_path: str | None = None
-    """`$PATH` for it; None for that of the session."""
+    environment: Mapping[str, str] | None = None
+    """Its variables, where a rule lets it out; None for those of the session."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -44,7 +45,7 @@ class Disk:
 
     def place(self, cwd: str = "", path: str = "{bin}", shell: str = "/bin/bash") -> Place:
         search_path = path.format(bin=self.bin, venv=self.venv, ws=self.ws)
-        return Place(self.ws / cwd, search_path, (self.ws,), (self.ws / ".git",), shell)
+        return Place(self.ws / cwd, {"PATH": search_path}, (self.ws,), (self.ws / ".git",), shell)
 
     def allows(self, command: str | list[str], place: Place | None = None) -> bool:
         argv = ["/bin/bash", "-lc", command] if isinstance(command, str) else command
@@ -73,7 +74,7 @@ def test_a_program_of_the_workspace_is_not(path: str, disk: Disk) -> None:
     assert not disk.allows("tool x", place)
     assert not disk.allows(["tool", "x"], place)
     # Even if it comes to be after the decision, it is not found.
-    assert place.safe_search_path() == str(disk.bin)
+    assert place.safe_environment() == {"PATH": str(disk.bin)}
 
 
 def test_a_link_out_of_a_folder_of_the_system_into_the_workspace_is_not(disk: Disk) -> None:
@@ -87,7 +88,7 @@ def test_a_relative_path_into_the_workspace_is_not(disk: Disk) -> None:
     disk.program(disk.ws / "tool")
     assert not disk.allows("./tool x")
     assert not disk.allows(["./tool"])
-    outside = Place(disk.bin, str(disk.bin), (disk.ws,))
+    outside = Place(disk.bin, {"PATH": str(disk.bin)}, (disk.ws,))
     assert disk.allows(["./tool"], outside)
 
 
@@ -147,6 +148,39 @@ def test_a_rule_that_forbids_sees_through_whatever_is_called_like_a_shell(shell:
     match = RULES.decide([*shell.split(), "-c", "npm publish"])
     assert match is not None
     assert match.decision is Decision.FORBIDDEN
+
+
+def test_variables_lead_an_allowed_program_to_no_code_of_the_model(disk: Disk) -> None:
+    ws = disk.ws
+    kept = {
+        "HOME": str(ws.parent),
+        "PWD": str(ws),
+        "EDITOR": "vi",
+        "PYTHONPATH": "/usr/lib",
+        "A": "b",
+    }
+    code = {
+        "PYTHONPATH": f"/usr/lib:{ws}/src", "BASH_ENV": "env.sh", "PERL5LIB": "", "LD_PRELOAD": "./x.so",
+        "NODE_OPTIONS": f"--require {ws}/x.js", "JAVA_TOOL_OPTIONS": f"-javaagent:{ws}/x.jar",
+        "GIT_SSH_COMMAND": f"{ws}/ssh -v",
+    }  # fmt: skip
+    for name, value in code.items():
+        place = replace(disk.place(), environment={"PATH": str(disk.bin), name: value})
+        assert place.safe_environment() == {"PATH": str(disk.bin)}
+    place = replace(disk.place(), environment={"PATH": str(disk.bin), **kept})
+    assert place.safe_environment() == {"PATH": str(disk.bin), **kept}
+
+
+def test_nothing_is_allowed_where_the_workspace_holds_the_users_profile(disk: Disk) -> None:
+    home = disk.ws.parent / "home"
+    home.mkdir()
+    place = replace(disk.place(), environment={"PATH": str(disk.bin), "HOME": str(home)})
+    assert disk.allows("tool", place)
+    (home / ".bash_profile").symlink_to(disk.ws / "profile")
+    assert not disk.allows("tool", replace(place))
+    assert not disk.allows(
+        "tool", replace(place, environment={**(place.environment or {}), "HOME": str(disk.ws)})
+    )
 
 
 @pytest.mark.parametrize(
@@ -271,10 +305,10 @@ def test_a_repository_that_is_a_link_may_be_another_one_soon(disk: Disk) -> None
 def test_a_repository_around_the_workspace_is_nobodys_to_change(disk: Disk) -> None:
     inner = disk.ws / "inner"
     inner.mkdir()
-    place = Place(inner, str(disk.bin), (inner,), (inner / ".git",), "/bin/bash")
+    place = Place(inner, {"PATH": str(disk.bin)}, (inner,), (inner / ".git",), "/bin/bash")
     assert disk.allows("git fetch", place)
     # Unless the folder around it is writable too, where only the `.git` of the workspace is held.
-    wider = Place(inner, str(disk.bin), (inner, disk.ws), (inner / ".git",), "/bin/bash")
+    wider = Place(inner, {"PATH": str(disk.bin)}, (inner, disk.ws), (inner / ".git",), "/bin/bash")
     assert not disk.allows("git fetch", wider)
 
 

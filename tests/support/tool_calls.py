@@ -76,7 +76,7 @@ class ToolCalls:
             call_id="call_1",
             cwd=self.cwd,
             # Start-up files of whoever runs the tests are none of their business.
-            environment={"PATH": os.environ["PATH"], "HOME": str(self.cwd)},
+            environment={"PATH": os.environ["PATH"], "HOME": str(self.cwd.parent)},
             approval_policy=self.approval_policy,
             sandbox_policy=self.sandbox_policy,
             approver=self.approver,

@@ -200,7 +200,7 @@ def test_a_yes_for_the_session_does_not_cover_a_program_that_the_model_can_chang
     tmp_path: Path,
 ) -> None:
     (tmp_path / "x").touch(mode=0o755)
-    place = Place(tmp_path, "/bin", (tmp_path,))
+    place = Place(tmp_path, {"PATH": "/bin"}, (tmp_path,))
     for argv, asks in (("./x",), True), (("touch", "x"), False):
         wish = CommandCall(argv, tmp_path)
         found = decide(wish, UNTRUSTED, "workspace-write", RULES, {wish.approval}, place)

@@ -86,7 +86,7 @@ def test_no_rule_is_offered_for_a_program_or_script_that_the_model_can_change(
 ) -> None:
     for name in ("gradlew", "x.py"):
         (tmp_path / name).touch(mode=0o755)
-    place = Place(tmp_path, "/usr/bin:/bin", (tmp_path,))
+    place = Place(tmp_path, {"PATH": "/usr/bin:/bin"}, (tmp_path,))
     argv = {
         "./gradlew test": ("./gradlew", "test"),
         "env ./gradlew test": ("env", "./gradlew", "test"),
