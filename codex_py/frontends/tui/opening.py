@@ -17,6 +17,7 @@ from codex_py.frontends.tui.theme import Theme
 if TYPE_CHECKING:
     # The first frame does not need it.
     from codex_py.app import SessionOptions
+    from codex_py.core.session import Session
     from codex_py.frontends.tui.program import Terminal
 
 _LATER: Final = (
@@ -54,9 +55,25 @@ class Opening:
         self._target = target
         self.add_dirs = add_dirs
         self._reload = reload
-        self.is_under_way = True
-        """A session is about to be open: what is sent meanwhile is for that one."""
+        self._settled = asyncio.Event()
         self.patience = Patience(terminal.status, lambda: terminal.screen.changed())
+
+    @property
+    def is_under_way(self) -> bool:
+        """A session is about to be open: what is sent meanwhile is for that one."""
+        return not self._settled.is_set()
+
+    async def session(self) -> "Session":
+        """The session that is open, or is about to be.
+
+        Raises:
+            CodexError: there is none.
+        """
+        await self._settled.wait()
+        if (session := self._terminal.conversation.session) is None:
+            problem = "there is no conversation; /new begins one, /resume goes on with one"
+            raise CodexError(problem, code="no_session")
+        return session
 
     async def begin(self) -> None:
         """Open the first session, when it is settled whether the folder is trusted."""
@@ -65,7 +82,7 @@ class Opening:
         except CodexError as error:
             self._terminal.transcript.error(str(error))
         finally:
-            self.is_under_way = False
+            self._settled.set()
             self._terminal.sending.give_back_waiting()
 
     async def _begin(self) -> None:
@@ -94,7 +111,7 @@ class Opening:
                 terminal.leave()
                 return
             options = replace(options, resume=picked)
-        await self.open(options)
+        await self._open(options)
 
     def new_session(self) -> "SessionOptions":
         """Options for a session that begins anew, with what the user has chosen for the one before."""
@@ -111,12 +128,16 @@ class Opening:
 
     async def open(self, options: "SessionOptions") -> None:
         """Go on with another session. If it cannot be opened, the user is told why, and goes on with this one."""
+        await self._settled.wait()
+        self._settled.clear()
+        await self._open(options)
+
+    async def _open(self, options: "SessionOptions") -> None:
         from codex_py.core.transcript import thread_items  # noqa: PLC0415
         from codex_py.frontends.tui.approval import TerminalApprover  # noqa: PLC0415
         from codex_py.frontends.tui.elicitation import TerminalElicitor  # noqa: PLC0415
 
         terminal = self._terminal
-        self.is_under_way = True
         try:
             session = await terminal.conversation.open(
                 terminal.config,
@@ -130,7 +151,7 @@ class Opening:
             terminal.sending.give_back_waiting()
             return
         finally:
-            self.is_under_way = False
+            self._settled.set()
         terminal.progress.begin(session, thread_items(session.earlier))
         terminal.start(self._look_around())
         terminal.sending.send_waiting()

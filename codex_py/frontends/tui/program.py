@@ -85,6 +85,7 @@ class Terminal:
         self._transcript: Transcript | None = None
         self._hint = ""
         self._title = ""
+        self._prompt = target.prompt or ""
         settings = config.values.get("tui", {})
         self.status = Status(
             Path.home(),
@@ -92,7 +93,7 @@ class Terminal:
             title_items=settings.get("terminal_title", TITLE_ITEMS),
         )
         self.opening = Opening(self, target, add_dirs=add_dirs, reload=reload)
-        self.sending = Sending(self, target.prompt or "")
+        self.sending = Sending(self)
         self.progress = Progress(self)
         self.panels = Panels(self)
         self.commands = Commands(self._load_commands)
@@ -182,6 +183,7 @@ class Terminal:
         """Show the program until the user leaves; the exit code."""
         self._leaving.listen()
         self.screen.print(self._greeting())
+        self.sending.begin(self._prompt)
         try:
             async with self.tasks:
                 opening = self.tasks.create_task(self.opening.begin())

@@ -11,15 +11,16 @@ if TYPE_CHECKING:
 
 
 class Sending:
-    """
-    Args:
-        first: the prompt of the command line; empty if there is none.
-    """
-
-    def __init__(self, terminal: "Terminal", first: str) -> None:
+    def __init__(self, terminal: "Terminal") -> None:
         self._terminal = terminal
-        self._waiting: list[Submission] = [Submission(first)] if first else []
+        self._waiting: list[Submission] = []
         """Sent off before there was a session."""
+
+    def begin(self, prompt: str) -> None:
+        """Begin with the prompt of the command line, empty if there is none: no command, whatever it is."""
+        if prompt:
+            self._terminal.composer.history.add(prompt, "")
+            self.send(Submission(prompt))
 
     def submitted(self, submission: Submission) -> None:
         """The user has sent off what the composer held."""
@@ -31,7 +32,7 @@ class Sending:
         session = terminal.conversation.session
         terminal.composer.history.add(line, "" if session is None else session.thread_id)
         if line.startswith("!"):
-            self._run_shell(submission)
+            terminal.start(self._run_shell(submission))
         elif not line.startswith("/"):
             self.send(submission)
         elif (found := terminal.commands.find(line)) is not None:
@@ -85,15 +86,21 @@ class Sending:
 
         terminal.tasks.create_task(work())
 
-    def _run_shell(self, submission: Submission) -> None:
-        terminal = self._terminal
-        session, command = terminal.conversation.session, submission.text[1:].strip()
-        if session is None or not command or terminal.shell.is_running:
-            terminal.composer.restore([submission])
-            terminal.hint(
-                "a command is running; Esc stops it"
-                if terminal.shell.is_running
-                else "! runs a command of yours in your shell: !git status"
-            )
-        else:
-            terminal.start(terminal.shell.run(command, session.tell))
+    async def _run_shell(self, submission: Submission) -> None:
+        terminal, command = self._terminal, submission.text[1:].strip()
+        session = await terminal.opening.session()
+
+        def tell(text: str) -> None:
+            # Another one may have taken its place meanwhile.
+            if terminal.conversation.session is session:
+                session.tell(text)
+
+        if command and not terminal.shell.is_running:
+            await terminal.shell.run(command, tell)
+            return
+        terminal.composer.restore([submission])
+        terminal.hint(
+            "a command is running; Esc stops it"
+            if terminal.shell.is_running
+            else "! runs a command of yours in your shell: !git status"
+        )

@@ -82,25 +82,25 @@ class Status:
         return [("class:quiet", dot.join(kept.values()))]
 
     def working(self, theme: Theme) -> Fragments:
-        """Empty while nothing is worked on."""
+        """Empty while nothing is worked on, and nothing asked."""
+        dot = theme.glyph("bullet")
+        if self.announced:
+            more = f", {self.questions - 1} more to come" if self.questions > 1 else ""
+            return [
+                ("class:warning", f"{dot} {printable(self.announced)} "),
+                ("class:quiet", f"(Tab to answer{more})"),
+            ]
         if self.working_since is None:
             count = len(self.commands)
             plural = "s" if count > 1 else ""
             text = f"{count} command{plural} running in the background (/ps, /stop)"
             return [("class:quiet", text)] if count else []
         age = duration(int(time.monotonic() - self.working_since))
-        dot = theme.glyph("bullet")
         if self.is_asking:
             more = f", {self.questions} more to come" if self.questions else ""
             return [
                 ("class:warning", f"{dot} Waiting for your answer"),
                 ("class:quiet", f"{more} ({age})"),
-            ]
-        if self.announced:
-            more = f", {self.questions - 1} more to come" if self.questions > 1 else ""
-            return [
-                ("class:warning", f"{dot} {printable(self.announced)} "),
-                ("class:quiet", f"(Tab to answer{more})"),
             ]
         if self.questions:
             waits = (

@@ -45,8 +45,8 @@ async def settle_trust(terminal: "Terminal") -> bool:
     else:
         question.append(("", "\n\nIf so, the agent may change files in it without asking."))
     question += [("", f"\n  {printable(str(path))}") for path in trust.files]
-    is_trusted = await terminal.show(
-        Choice(
+    is_trusted = await terminal.ask(
+        lambda: Choice(
             question,
             [
                 Option("Yes, trust it", True, "y"),
@@ -54,7 +54,9 @@ async def settle_trust(terminal: "Terminal") -> bool:
             ],
             cancelled=False,
             default=1,
-        )
+            put_off=terminal.panels.put_off,
+        ),
+        about="Do you trust this folder?",
     )
     if is_trusted:
         trust_project(config.home, folders_between(config.project_root, config.cwd))

@@ -238,7 +238,7 @@ main()
             place.cwd,
             environment(place.home, variables),
         ) as program:
-            program.wait_for("Do you trust")
+            program.wait_for("Do you trust what is in")
             program.press("enter")
             program.wait_for(IDLE)
             program.type("x")

@@ -14,9 +14,7 @@ if TYPE_CHECKING:
 async def _mcp(terminal: "Terminal", argument: str) -> None:
     if argument not in {"", "verbose"}:
         raise CodexError("write /mcp or /mcp verbose", code="usage")
-    session = terminal.conversation.session
-    if session is None:
-        raise CodexError("there is no conversation yet", code="no_session")
+    session = await terminal.opening.session()
     lines: list[str] = []
     for status in session.mcp_servers():
         lines += _lines(status, verbose=argument == "verbose")

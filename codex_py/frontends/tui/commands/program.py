@@ -43,9 +43,7 @@ async def _copy(terminal: "Terminal", _: str) -> None:
 
 
 async def _export(terminal: "Terminal", argument: str) -> None:
-    session = terminal.conversation.session
-    if session is None:
-        raise CodexError("there is no conversation yet", code="no_session")
+    await terminal.opening.session()
     name = argument or f"codex-{datetime.now().astimezone():%Y-%m-%d-%H%M%S}.md"
     path = terminal.config.cwd / name
     try:

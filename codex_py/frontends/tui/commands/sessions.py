@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codex_py.core.session import Session
 from codex_py.errors import CodexError
 from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.commands.registry import Command
@@ -81,7 +80,7 @@ def _age(found: SessionSummary) -> str:
 
 
 async def _fork(terminal: "Terminal", _: str) -> None:
-    session = _session(terminal)
+    session = await terminal.opening.session()
     if not session.has_begun:
         raise CodexError("there is nothing to copy: nothing was said yet", code="nothing_to_fork")
     await terminal.open(replace(terminal.new_session(), resume=session.thread_id, fork=True))
@@ -90,26 +89,26 @@ async def _fork(terminal: "Terminal", _: str) -> None:
 async def _rename(terminal: "Terminal", argument: str) -> None:
     if not argument:
         raise CodexError("say how the conversation is to be called: /rename NAME", code="usage")
-    session = _session(terminal)
+    session = await terminal.opening.session()
     session.rename(argument)
     terminal.refresh()
     terminal.transcript.notice(f"This conversation is now called {session.name!r}.")
 
 
 async def _compact(terminal: "Terminal", _: str) -> None:
-    _session(terminal)
+    await terminal.opening.session()
     terminal.compact()
 
 
 async def _retry(terminal: "Terminal", _: str) -> None:
-    if not _session(terminal).is_unfinished:
+    if not (await terminal.opening.session()).is_unfinished:
         raise CodexError("there is nothing to try again", code="nothing_to_retry")
     terminal.retry()
 
 
 async def go_back(terminal: "Terminal", _: str = "") -> None:
     """Let the user choose an earlier prompt; it is put into the composer, and forgotten with what followed."""
-    session = _session(terminal)
+    session = await terminal.opening.session()
     past = session.past_prompts()
     if not past:
         terminal.hint("there is no earlier prompt to go back to")
@@ -131,13 +130,6 @@ async def go_back(terminal: "Terminal", _: str = "") -> None:
     del terminal.said[places[-turns] if turns <= len(places) else 0 :]
     terminal.transcript.notice(f"Went back {turns} prompt{'s' if turns > 1 else ''}.")
     terminal.composer.set_text(prompt.text, [Path(image) for image in prompt.images])
-
-
-def _session(terminal: "Terminal") -> Session:
-    session = terminal.conversation.session
-    if session is None:
-        raise CodexError("there is no conversation yet", code="no_session")
-    return session
 
 
 SESSIONS = [

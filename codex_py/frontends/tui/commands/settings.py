@@ -44,9 +44,7 @@ _PERMISSIONS: list[tuple[str, str, ApprovalPolicy, SandboxMode]] = [
 
 
 async def _model(terminal: "Terminal", argument: str) -> None:
-    session = terminal.conversation.session
-    if session is None:
-        raise CodexError("there is no conversation yet", code="no_session")
+    session = await terminal.opening.session()
     model, _, effort = argument.partition(" ")
     if not model:
         names = known_models(terminal.config)
@@ -79,9 +77,7 @@ async def _model(terminal: "Terminal", argument: str) -> None:
 
 
 async def _permissions(terminal: "Terminal", _: str) -> None:
-    session = terminal.conversation.session
-    if session is None:
-        raise CodexError("there is no conversation yet", code="no_session")
+    session = await terminal.opening.session()
     now = session.settings
     current = (now.approval_policy, now.sandbox_policy.mode)
     rows = [
@@ -108,9 +104,7 @@ async def _permissions(terminal: "Terminal", _: str) -> None:
 
 
 async def _status(terminal: "Terminal", _: str) -> None:
-    session = terminal.conversation.session
-    if session is None:
-        raise CodexError("there is no conversation yet", code="no_session")
+    session = await terminal.opening.session()
     settings, usage = session.settings, session.token_usage
     total = usage.total
     facts = {
@@ -129,9 +123,7 @@ async def _status(terminal: "Terminal", _: str) -> None:
 
 
 async def _cost(terminal: "Terminal", _: str) -> None:
-    session = terminal.conversation.session
-    if session is None:
-        raise CodexError("there is no conversation yet", code="no_session")
+    session = await terminal.opening.session()
     total = session.token_usage.total
     terminal.transcript.notice(
         f"{total.total_tokens:,} tokens so far: {total.input_tokens:,} in, of which"

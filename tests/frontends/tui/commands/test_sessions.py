@@ -3,6 +3,7 @@ from pathlib import Path
 
 from codex_py.testing import ScriptedServer, ev_completed, ev_message
 from tests.frontends.tui.terminals import IDLE, Start
+from tests.support.program import Workplace
 
 ANSWER = [*ev_message("Hello **you**."), ev_completed()]
 AGAIN = [*ev_message("Still here."), ev_completed()]
@@ -98,3 +99,23 @@ def test_other_permissions_keep_the_folders_of_the_command_line(
         program.press("enter")
         program.wait_for("Hello you.")
         assert str(tmp_path / "more") in str(server.requests[-1].body["input"][-2:])
+
+
+def test_a_command_of_the_users_outlives_its_conversation(start: Start, place: Workplace) -> None:
+    with ScriptedServer([ANSWER]) as server:
+        program = start(server)
+        program.wait_for(IDLE)
+        program.type("!until [ -e go ]; do sleep 0.05; done; echo $((40 + 2))")
+        program.press("enter")
+        program.wait_for("Running")
+        program.type("/new")
+        program.press("enter")
+        program.wait_for("Another conversation")
+        (place.cwd / "go").touch()
+        program.wait_for("42")
+        program.type("Hello?")
+        program.press("enter")
+        program.wait_for("Hello you.")
+        assert "cannot be written" not in program.text
+        # The model of this conversation has not seen the other one.
+        assert "[ -e go ]" not in str(server.requests[0].input)
