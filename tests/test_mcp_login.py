@@ -302,8 +302,8 @@ def test_an_answer_to_another_login_is_not_taken(tmp_path: Path) -> None:
     async def main(http: OAuthMcpServer) -> None:
         made = config(tmp_path, http.url)
         screen = ScriptedScreen()
-        with pytest.raises(CodexError, match="nobody logged in to `web` within 1 s"):
-            await log_in(made, "web", screen, headers=NO_HEADERS, timeout_s=1)
+        with pytest.raises(CodexError, match="nobody logged in to `web` within 4 s"):
+            await log_in(made, "web", screen, headers=NO_HEADERS, timeout_s=4)
         assert screen.refused == ["that is the answer to another login"]
         assert screen.page.startswith("This answer belongs to another login.")
         assert http.sent("/token") == []

@@ -57,9 +57,10 @@ def mcp(home: Path, *args: str, **env: str) -> tuple[int, str, str]:
 
 
 def configure(home: Path, **servers: Any) -> None:
+    patient = {name: {"startup_timeout_sec": 40, **table} for name, table in servers.items()}
     text = "".join(
         f"[mcp_servers.{name}]\n" + "".join(f"{k} = {json.dumps(v)}\n" for k, v in table.items())
-        for name, table in servers.items()
+        for name, table in patient.items()
     )
     text = f'mcp_oauth_credentials_store = "file"\n{text}'
     (home / "config.toml").write_text(text, encoding="utf-8")
