@@ -204,7 +204,7 @@ Options:
   -h, --help             Print help
 
 Exit codes: 6 nothing on this machine can hold a command; 125 the command could
-not be confined, and was not run; 126 and 127 it can not be run.
+not be confined, and was not run; 126 and 127 it cannot be run.
 """
 
 EXECPOLICY = """\
