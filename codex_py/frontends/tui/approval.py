@@ -81,36 +81,45 @@ class TerminalApprover:
         width = terminal.screen.width
         is_low = terminal.screen.height < LOW or room < _ROOMY
         title: list[Fragments] = [[("bold", cut(_QUESTIONS[request.kind], width))]]
-        body = _rows(_body(request, terminal, fold=True), terminal, width)
+        what = _body(request, terminal, fold=True)
+        body = _rows(what, terminal, width)
         reason = (
             _rows(Text(f"Reason: {plain(request.reason)}"), terminal, width)
             if request.reason
             else []
         )
         if is_low:
-            line: Fragments = [("", both_ends(_on_one_line(body, terminal.theme), width))]
-            rows = [line] if room < 2 else [*title, line]
-            return joined([*rows, *_beginning_of(reason, room - len(rows), width)])
+            above = title if room > 1 else []
+            left = room - len(above)
+            ends = self._both_ends(what, body, left - bool(reason and left > 1))
+            return joined([*above, *ends, *_beginning_of(reason, left - len(ends), width)])
         left = room - len(title) - 1
         spare = max(_LEAST_REASON_ROWS, left - len(body) - 1)
         beside = left - min(len(body), _LEAST_BODY_ROWS) - 1
         why = _beginning_of(reason, min(_REASON_ROWS, spare, beside), width)
-        parts = [title, why, self._both_ends(body, left - len(why) - bool(why))]
+        parts = [title, why, self._both_ends(what, body, left - len(why) - bool(why))]
         return joined([row for part in parts if part for row in ([], *part)][1:])
 
-    def _both_ends(self, body: list[Fragments], room: int) -> Sequence[Fragments]:
+    def _both_ends(
+        self, what: RenderableType, body: list[Fragments], room: int
+    ) -> Sequence[Fragments]:
         theme, width = self._terminal.theme, self._terminal.screen.width
         if room < _LEAST_BODY_ROWS and room < len(body):
-            return [[("", both_ends(_on_one_line(body, theme), width))]]
+            # A row of the screen is no line of the text.
+            lines = what.plain.split("\n") if isinstance(what, Text) else _texts(body)
+            return [[("", both_ends(_on_one_line(lines, theme), width))]]
         more = theme.glyph("more")
         return ends_of(
             body, room, lambda rows: [("class:quiet", f"{more} +{rows} lines (v shows all)")]
         )
 
 
-def _on_one_line(rows: list[Fragments], theme: Theme) -> str:
-    texts = ["".join(part[1] for part in row).strip() for row in rows]
-    return f" {theme.glyph('newline')} ".join(text for text in texts if text)
+def _on_one_line(lines: Sequence[str], theme: Theme) -> str:
+    return f" {theme.glyph('newline')} ".join(text for line in lines if (text := line.strip()))
+
+
+def _texts(rows: list[Fragments]) -> list[str]:
+    return ["".join(part[1] for part in row) for row in rows]
 
 
 def _beginning_of(rows: list[Fragments], room: int, width: int) -> list[Fragments]:

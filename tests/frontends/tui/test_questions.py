@@ -146,6 +146,23 @@ def test_the_answers_and_both_ends_of_the_command_are_on_the_screen(
         program.wait_for("interrupted")
 
 
+def test_a_command_comes_before_its_reason_and_no_line_is_broken_where_it_has_none(
+    start: Start,
+) -> None:
+    command = "touch /etc/one && rm -r /important/thing/of/many/letters && echo that was all of it"
+    reply = asks(command, justification=REASON)
+    with ScriptedServer([reply, says("Well.")]) as server:
+        program = start(server, "Make it.", columns=50, rows=10)
+        program.wait_for("Would you like to run")
+        program.settle()
+        shown = " ".join(line.strip() for line in program.lines)
+        assert f"$ {command} Reason:" in shown
+        program.resize(50, 7)
+        program.wait_for("$ touch /etc/one && rm -r\u2026 echo that was all of it")
+        program.press("esc")
+        program.wait_for("interrupted")
+
+
 @pytest.mark.parametrize("size", [(60, 20), (80, 12), (40, 8)])
 def test_edits_are_asked_about_on_a_small_screen(start: Start, size: tuple[int, int]) -> None:
     lines = "".join(f"+line {n}\n" for n in range(200))
