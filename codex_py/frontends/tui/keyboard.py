@@ -22,6 +22,8 @@ _KEPT_OF_SEQUENCE = 64
 _KEPT_OF_STRING = 3
 _STRINGS = frozenset("]PX^_")
 _PASTE_END = "\x1b[201~"
+_CTRL_C = ("\x03", "\x1b[99;5u", "\x1b[27;5;99~")
+"""As terminals send it."""
 
 # Strings are answers of the terminal, and no keys.
 _STRING = r"\x1b[\]PX^_]"
@@ -65,6 +67,9 @@ class KeyParser(Vt100Parser):
         if self._paste is None and now - self._read_at > _REST_S:
             self._unfinished = ""
         self._read_at = now
+        if self._paste is not None and data in _CTRL_C:
+            # Alone it is the key: the mark of the end was lost, and would be waited for for ever.
+            data = _PASTE_END
         text, self._unfinished = self._unfinished + data, ""
         place = 0
         while place < len(text):

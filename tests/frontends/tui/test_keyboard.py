@@ -160,3 +160,10 @@ def test_the_focus_is_no_key() -> None:
     keyboard = Keyboard()
     assert keyboard.send("a\x1b[Ob", "\x1b", "[I") == ["a", "b"]
     assert keyboard.focus == [False, True]
+
+
+@pytest.mark.parametrize("ctrl_c", ["\x03", "\x1b[99;5u", "\x1b[27;5;99~"])
+def test_a_paste_that_lost_its_end_is_ended_by_ctrl_c(ctrl_c: str) -> None:
+    keyboard = Keyboard()
+    assert keyboard.send("\x1b[200~one\x03two", "\r", "\x1b[A", ctrl_c) == ["one\x03two\r\x1b[A"]
+    assert keyboard.send("x", "\x1b[201~") == ["x"]
