@@ -29,9 +29,17 @@ from codex_py.protocol.tools import read_coded_text
 _COMMANDS: Final = {"exec_command", "shell", "shell_command", "container.exec", "local_shell"}
 _PATCHES: Final = {"apply_patch", "applypatch"}
 _EXIT_CODE: Final = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d+)$", re.MULTILINE)
-_WALL_TIME: Final = re.compile(r"^Wall time: (\d{1,9}(?:\.\d{1,9})?) seconds$", re.MULTILINE)
+_WALL_TIME: Final = re.compile(
+    r"^(?:Wall time|Duration): (\d{1,9}(?:\.\d{1,9})?) seconds$", re.MULTILINE
+)
 _IN_BACKGROUND: Final = re.compile(r"^Process running with session ID (\d+)$", re.MULTILINE)
 _OUTPUT: Final = re.compile(r"^Output:\n", re.MULTILINE)
+_OWN_COMMAND: Final = re.compile(
+    r"<user_shell_command>\n<command>\n(.*)\n</command>\n<result>\n(Exit code: .*)"
+    r"\n</result>\n</user_shell_command>",
+    re.DOTALL,
+)
+"""What the model is told of a command that the user has run."""
 _SERVER_TOOLS: Final = {
     *("view_image", "list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource"),
 }
@@ -112,6 +120,8 @@ class _Transcript:
             self.shown.append(UserMessage(id=self._id(), text=prompt.text, images=prompt.images))
         elif is_summary(encoded):
             self.shown.append(ContextCompaction(id=self._id(), status="completed"))
+        elif told := _OWN_COMMAND.fullmatch("".join(message_texts(item.get("content")))):
+            self._command(told[1], "", None, told[2])
 
     def _call(self, index: int, item: dict[str, Any], name: str, arguments: dict[str, Any]) -> None:
         name = name.removeprefix("functions.")
@@ -129,7 +139,7 @@ class _Transcript:
                 # Which shell it was is not kept; it was one of the system or the user's.
                 else ["/bin/bash", "-lc", str(command)]
             )
-            self._command(words, str(arguments.get("workdir") or ""), code, output)
+            self._command(shlex.join(words), str(arguments.get("workdir") or ""), code, output)
         elif name in _PATCHES:
             self._patch(str(arguments.get("input", arguments.get("patch", ""))), code, output)
         elif name == "update_plan":
@@ -152,7 +162,7 @@ class _Transcript:
         else:
             self.shown.append(replace(item, error={"message": output}, status="failed"))
 
-    def _command(self, words: Sequence[str], cwd: str, error_code: str | None, output: str) -> None:
+    def _command(self, command: str, cwd: str, error_code: str | None, output: str) -> None:
         code, text = _result(output)
         running = _IN_BACKGROUND.search(_header(output))
         if running is not None:
@@ -164,7 +174,7 @@ class _Transcript:
         self.shown.append(
             CommandExecution(
                 id=self._id(),
-                command=shlex.join(words),
+                command=command,
                 aggregated_output=text,
                 exit_code=code,
                 status=status,

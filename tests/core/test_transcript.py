@@ -238,6 +238,23 @@ def test_patches_are_shown_with_the_diffs_that_were_made_for_them() -> None:
     assert shown[-1] == TurnTime(id="history_4", duration_ms=1500)
 
 
+def test_a_command_that_the_user_has_run_is_shown_again() -> None:
+    told = (
+        "<user_shell_command>\n<command>\nls; false\n</command>\n<result>\nExit code: 1\n"
+        "Duration: 0.2500 seconds\nOutput:\na.py\n\n</result>\n</user_shell_command>"
+    )
+    assert thread_items([user(told)]) == [
+        CommandExecution(
+            id="history_0",
+            command="ls; false",
+            aggregated_output="a.py\n",
+            exit_code=1,
+            status="failed",
+            duration_ms=250,
+        )
+    ]
+
+
 def test_what_can_not_be_read_is_left_out_or_shown_bare() -> None:
     odd = [
         item("news", text="x"),

@@ -175,6 +175,8 @@ class Transcript:
                 self._show(item)
             else:
                 self._complete(item)
+                if reason := _refusal(item):
+                    self._deny("", reason)
         self._redraw()
 
     def print(self, cell: RenderableType, *, space: bool = True) -> None:
@@ -328,3 +330,14 @@ class Transcript:
     def _redraw(self) -> None:
         self._drawn = None
         self._changed()
+
+
+def _refusal(item: ThreadItem) -> str:
+    """Why a call of an earlier conversation was declined, which an event says of a live one."""
+    match item:
+        case CommandExecution(status="declined", aggregated_output=reason):
+            return reason
+        case FileChange(status="declined", error={"message": reason}):
+            return reason
+        case _:
+            return ""

@@ -204,6 +204,9 @@ def test_an_earlier_conversation_is_shown_again() -> None:
         UserMessage(id="1", text="Plan it."),
         TodoList(id="2", items=[TodoEntry(text="Do it", completed=False)]),
         AgentMessage(id="3", text="It is **planned**."),
+        CommandExecution(
+            id="4", command="rm x", aggregated_output="rejected: keep it", status="declined"
+        ),
     ]
     shown.transcript.replay(items)
     assert shown.lines == [
@@ -213,6 +216,9 @@ def test_an_earlier_conversation_is_shown_again() -> None:
         "  └ □ Do it",
         "",
         "• It is planned.",
+        "",
+        "✗ Declined rm x",
+        "  └ rejected: keep it",
     ]
 
 
