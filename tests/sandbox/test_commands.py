@@ -471,15 +471,17 @@ def test_children_die_with_whoever_started_them(rung: Rung, tmp_path: Path) -> N
         sandbox.release()
 
 
-def test_logins_of_the_home_are_hidden(rung: Rung, tmp_path: Path) -> None:
+def test_logins_and_the_lock_of_the_home_are_hidden(rung: Rung, tmp_path: Path) -> None:
     home, work = tmp_path / "home", tmp_path / "work"
-    (home / "codex-py/mcp-logins/server").mkdir(parents=True)
-    work.mkdir()
-    for name in ("auth.json", "config.toml", "codex-py/mcp-logins/server/login.json"):
+    login, lock = "codex-py/mcp-logins/server/login.json", "codex-py/journal/lock"
+    for folder in (work, (home / login).parent, (home / lock).parent):
+        folder.mkdir(parents=True)
+    for name in ("auth.json", "config.toml", login, lock):
         (home / name).write_text("text", encoding="ascii")
     sandbox = LadderSandbox(dict(os.environ), home=home, rungs=[rung])
     script = (
-        f"cd {home}; cat config.toml; cat auth.json; ls codex-py/mcp-logins; >codex-py/mcp-logins/x"
+        f"cd {home}; cat config.toml; cat auth.json; ls codex-py/mcp-logins; (exec 9<{lock}) && echo held;"
+        " >codex-py/mcp-logins/x"
     )
     argv = sandbox.command(["/bin/sh", "-c", script], workspace(work), work)
     done = subprocess.run(argv, cwd=work, capture_output=True, check=False)
