@@ -13,7 +13,10 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-_FOLDER: Final = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
+FOLDER_FLAGS: Final = (
+    os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
+)
+"""To walk through a folder that is no link."""
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _PIECE: Final = 1024 * 1024
 
@@ -82,10 +85,10 @@ def open_folder(path: str) -> int:
     Raises:
         OSError: it is not there, or a link or no folder is on the way.
     """
-    folder = os.open("/", _FOLDER)
+    folder = os.open("/", FOLDER_FLAGS)
     for name in filter(None, path.split("/")):
         try:
-            inner = os.open(name, _FOLDER, dir_fd=folder)
+            inner = os.open(name, FOLDER_FLAGS, dir_fd=folder)
         finally:
             os.close(folder)
         folder = inner

@@ -21,7 +21,7 @@ and works, and a file elsewhere."""
 DEFAULT_STARTUP_TIMEOUT_S: Final = 10.0
 DEFAULT_TOOL_TIMEOUT_S: Final = 300.0
 
-_NAME = re.compile(r"[A-Za-z0-9_:@/.-]+")
+SERVER_NAME: Final = re.compile(r"[A-Za-z0-9_:@/.-]+")
 _STDIO_ONLY: Final = ("args", "env", "env_vars", "cwd")
 _HTTP_ONLY: Final = (
     *("bearer_token_env_var", "http_headers", "http_headers_helper", "env_http_headers"),
@@ -93,7 +93,7 @@ def _is_elsewhere(table: Mapping[str, Any]) -> bool:
 
 def _server(name: str, table: Mapping[str, Any]) -> McpServerConfig:
     key = dotted(("mcp_servers", name))
-    if not _NAME.fullmatch(name):
+    if not SERVER_NAME.fullmatch(name):
         raise ConfigError(f"{key}: a name has letters, digits and `-_:@/.` alone")
     if "bearer_token" in table:
         raise ConfigError(

@@ -1,11 +1,10 @@
 """`codex-py mcp add`: a server for every session, from the words of a command line."""
 
 import argparse
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from codex_py.config.mcp import url_problem
+from codex_py.config.mcp import SERVER_NAME, url_problem
 from codex_py.config.mcp_edit import put_server
 from codex_py.config.paths import codex_home
 from codex_py.errors import CodexError
@@ -13,7 +12,6 @@ from codex_py.frontends.arguments import UsageError, first_word
 from codex_py.frontends.mcp_options import WITH_VALUE, options_parser, read_config
 from codex_py.frontends.streams import print_out
 
-_NAME: Final = re.compile(r"[A-Za-z0-9_:@/.-]+")
 _USAGE: Final = "codex-py mcp add NAME (--url URL | -- COMMAND [ARGS])"
 
 
@@ -39,7 +37,7 @@ def run_add(argv: Sequence[str], overrides: Sequence[str], environment: Mapping[
     if command[:1] == ["--"]:
         command = command[1:]
     table = _table(options, command)
-    if not _NAME.fullmatch(name):
+    if not SERVER_NAME.fullmatch(name):
         # The words are Codex's.
         allowed = "use letters, numbers, '-', '_', ':', '@', '/', '.'"
         raise CodexError(f"invalid server name '{name}' ({allowed})", code="mcp")

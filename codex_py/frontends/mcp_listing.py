@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from codex_py.config.config import Config
 from codex_py.config.mcp import McpServerConfig
-from codex_py.frontends.terminal import printable
+from codex_py.frontends.terminal import on_one_line
 from codex_py.mcp_login import AuthStatus, auth_statuses
 from codex_py.mcp_servers import server_headers
 
@@ -88,7 +88,7 @@ def details(config: Config, name: str, *, json: bool) -> str:
     if (mode := raw.get("default_tools_approval_mode")) is not None:
         facts["default_tools_approval_mode"] = mode
     facts["remove"] = f"codex-py mcp remove {name}"
-    return f"{name}\n" + "".join(f"  {k}: {_line(v)}\n" for k, v in facts.items())
+    return f"{name}\n" + "".join(f"  {k}: {on_one_line(v)}\n" for k, v in facts.items())
 
 
 def _common(config: Config, name: str) -> dict[str, Any]:
@@ -148,12 +148,8 @@ def _environment(server: McpServerConfig) -> str:
     return ", ".join(f"{name}={_MASK}" for name in names) or "-"
 
 
-def _line(text: str) -> str:
-    return " ".join(printable(text).splitlines())
-
-
 def _table(rows: Sequence[Sequence[str]]) -> str:
-    lines = [[_line(cell) for cell in row] for row in rows]
+    lines = [[on_one_line(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     # The last column is padded too, as it is in Codex.
     return "".join(

@@ -11,7 +11,7 @@ from codex_py.config.config import Config
 from codex_py.config.mcp import McpServerConfig
 from codex_py.errors import ExitCode
 from codex_py.frontends.streams import OutputStream, print_out
-from codex_py.frontends.terminal import printable
+from codex_py.frontends.terminal import on_one_line, printable
 from codex_py.mcp_servers import SessionServers
 from codex_py.protocol.elicitation import NobodyToAsk
 from codex_py.protocol.mcp import McpServerStatus
@@ -57,13 +57,13 @@ def _report(status: McpServerStatus) -> str:
     tools = "1 tool" if count == 1 else f"{count} tools"
     lines = [
         f"{status.name}: ready, {tools}",
-        f"  server: {_line(status.software or '-')}",
-        f"  protocol: {_line(status.protocol_version or '-')}",
+        f"  server: {on_one_line(status.software or '-')}",
+        f"  protocol: {on_one_line(status.protocol_version or '-')}",
         f"  started in {status.connect_s or 0:.2f} s, listed its tools in {status.list_s or 0:.2f} s",
     ]
-    width = max((len(_line(tool.name)) for tool in status.tools), default=0)
+    width = max((len(on_one_line(tool.name)) for tool in status.tools), default=0)
     lines += [
-        f"  {_line(tool.name):{width}}  {_first_line(tool.description)}".rstrip()
+        f"  {on_one_line(tool.name):{width}}  {_first_line(tool.description)}".rstrip()
         for tool in status.tools
     ]
     return "\n".join(lines) + "\n"
@@ -120,9 +120,5 @@ def _rounded(seconds: float | None) -> float | None:
 
 
 def _first_line(description: str) -> str:
-    line = _line((description.strip().splitlines() or [""])[0])
+    line = on_one_line((description.strip().splitlines() or [""])[0])
     return line if len(line) <= _DESCRIPTION_CHARS else f"{line[: _DESCRIPTION_CHARS - 1]}…"
-
-
-def _line(text: str) -> str:
-    return " ".join(printable(text).splitlines())

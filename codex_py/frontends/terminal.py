@@ -31,6 +31,10 @@ def printable(text: str) -> str:
     return _UNSAFE.sub(_visible, text.replace("\r\n", "\n"))
 
 
+def on_one_line(text: str) -> str:
+    return " ".join(printable(text).splitlines())
+
+
 def _visible(match: re.Match[str]) -> str:
     code = ord(match[0])
     if code > 0x200B and _belongs(match[0], match.string, match.start()):

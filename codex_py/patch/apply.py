@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Literal
 
 from codex_py.errors import PatchError
-from codex_py.patch.commit import describe
 from codex_py.patch.edit import Edit, edit_text
 from codex_py.patch.envelope import AddFile, DeleteFile, Section, UpdateFile, parse_patch
 from codex_py.patch.explain import joined
+from codex_py.patch.failures import file_error
 from codex_py.patch.handles import Directories
 from codex_py.patch.names import refuse_long
 from codex_py.patch.overlay import Overlay
@@ -116,19 +116,19 @@ class _Planner:
         try:
             self.overlay.write(path, section.content.encode(), added=True)
         except OSError as error:
-            raise _file_error("write file", path, error) from error
+            raise file_error("write file", path, error) from error
 
     def _delete(self, path: str) -> None:
         try:
             self.overlay.remove(path)
         except OSError as error:
-            raise _file_error("delete file", path, error) from error
+            raise file_error("delete file", path, error) from error
 
     def _update(self, path: str, section: UpdateFile) -> None:
         try:
             old = self.overlay.read(path)
         except OSError as error:
-            raise _file_error("read file to update", path, error) from error
+            raise file_error("read file to update", path, error) from error
         new, edit = _edited(old, path, section)
         self.notes += edit.notes
         self.reports += edit.reports
@@ -139,7 +139,7 @@ class _Planner:
             else:
                 self.overlay.write(path, new)
         except OSError as error:
-            raise _file_error("write file", destination, error) from error
+            raise file_error("write file", destination, error) from error
 
 
 def _edited(old: bytes, path: str, section: UpdateFile) -> tuple[bytes, Edit]:
@@ -169,7 +169,3 @@ def _decoding_cause(error: UnicodeDecodeError) -> str:
     if error.reason == "unexpected end of data":
         return f"incomplete utf-8 byte sequence from index {error.start}"
     return f"invalid utf-8 sequence of {error.end - error.start} bytes from index {error.start}"
-
-
-def _file_error(what: str, path: str, error: OSError) -> PatchError:
-    return PatchError(f"Failed to {what} {path}: {describe(error)}", kind="file")

@@ -28,6 +28,7 @@ from codex_py.patch.change import (
     gives_way,
     keep_copies,
 )
+from codex_py.patch.failures import describe, file_error
 from codex_py.patch.handles import (
     NOT_REPLACEABLE,
     Directories,
@@ -115,11 +116,6 @@ def commit(
     return Committed(entry.number, tuple(notes))
 
 
-def describe(error: OSError) -> str:
-    """The cause as Codex words it: `No such file or directory (os error 2)`."""
-    return f"{error.strerror} (os error {error.errno})" if error.errno else str(error)
-
-
 def _checked(
     files: Sequence[PlannedFile],
     obsolete: Sequence[str],
@@ -148,7 +144,7 @@ def _check_unchanged(change: Change, directories: Directories) -> None:
     try:
         found = directories.status(change.folder, change.name)
     except OSError as error:
-        raise _failure(change.path, error) from error
+        raise file_error("write file", change.path, error) from error
     if Status.of(found) != change.before:
         raise PatchError(
             f"Failed to write file {change.path}: it has changed since the patch was checked",
@@ -184,7 +180,7 @@ def _missing_directories(entry: Entry, made: Sequence[str], directories: Directo
                 # Something else than a directory is there: it is removed first, or in the way later.
                 chain.append(folder)
             except OSError as error:
-                raise _failure(path, error) from error
+                raise file_error("write file", path, error) from error
             folder = split(folder)[0]
         missing.update(dict.fromkeys(reversed(chain)))
     return list(missing)
@@ -266,7 +262,7 @@ class _Transaction:
                 for change in written
                 if f"{change.folder}/".startswith(below) or change.location == folder
             )
-            raise _failure(next(concerned, folder), error) from error
+            raise file_error("write file", next(concerned, folder), error) from error
 
     def _write_beside(self, change: Change) -> None:
         if change.in_place:
@@ -300,7 +296,7 @@ class _Transaction:
             try:
                 rewrite(change.name, change.new or b"", mode, inode, dir_fd=folder)
             except OSError as error:
-                raise _failure(change.path, error) from error
+                raise file_error("write file", change.path, error) from error
 
     def _fall_back(self, change: Change, error: OSError) -> None:
         """Go over to writing in place, if a file can not be replaced."""
@@ -311,7 +307,7 @@ class _Transaction:
             or not change.kept
             or change.is_link
         ):
-            raise _failure(change.path, error) from error
+            raise file_error("write file", change.path, error) from error
         unlink_if_there(change.temporary, dir_fd=self._directories.handle(change.folder))
         change.in_place = True
         if change.in_journal:
@@ -322,7 +318,7 @@ class _Transaction:
         try:
             self._make_way(change)
         except OSError as error:
-            raise _failure(change.path, error, "delete") from error
+            raise file_error("delete file", change.path, error) from error
 
     def _make_way(self, change: Change) -> None:
         """Rename what is to be set aside."""
@@ -355,7 +351,3 @@ class _Transaction:
         source = self._directories.handle(change.folder)
         target = self._directories.handle(folder)
         os.rename(change.name, name, src_dir_fd=source, dst_dir_fd=target)
-
-
-def _failure(path: str, error: OSError, what: str = "write") -> PatchError:
-    return PatchError(f"Failed to {what} file {path}: {describe(error)}", kind="file")

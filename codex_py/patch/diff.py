@@ -4,6 +4,7 @@ import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
+from typing import AnyStr
 
 from codex_py.errors import PatchError
 from codex_py.patch.git_words import in_git_words
@@ -103,8 +104,8 @@ def _body(change: FileChangePlan, root: Path | None) -> str:
     if len(old_data) + len(new_data) > MAX_BYTES:
         return f"Not shown: {len(old_data)} bytes become {len(new_data)}\n"
     old, new = _lines(old_data), _lines(new_data)
-    head = _common(old, new)
-    tail = _common(old[head:][::-1], new[head:][::-1])
+    head = common_start(old, new)
+    tail = common_start(old[head:][::-1], new[head:][::-1])
     if max(len(old), len(new)) - head - tail > _MAX_CHANGED_LINES:
         removed, added = len(old) - head - tail, len(new) - head - tail
         return f"Not shown: {removed} lines from line {head + 1} become {added}\n"
@@ -125,7 +126,7 @@ def _lines(data: bytes) -> list[str]:
     return [line + "\n" for line in lines] + ([last] if last else [])
 
 
-def _common(old: Sequence[str], new: Sequence[str]) -> int:
+def common_start(old: Sequence[AnyStr], new: Sequence[AnyStr]) -> int:
     """How many lines both begin with."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
 
@@ -133,8 +134,8 @@ def _common(old: Sequence[str], new: Sequence[str]) -> int:
 def _hunks(old: Sequence[str], new: Sequence[str], skipped: int) -> Iterator[str]:
     matcher = difflib.SequenceMatcher(None, old, new)
     for group in matcher.get_grouped_opcodes(_CONTEXT):
-        old_range = _range(group[0][1] + skipped, group[-1][2] + skipped)
-        new_range = _range(group[0][3] + skipped, group[-1][4] + skipped)
+        old_range = line_range(group[0][1] + skipped, group[-1][2] + skipped)
+        new_range = line_range(group[0][3] + skipped, group[-1][4] + skipped)
         yield f"@@ -{old_range} +{new_range} @@\n"
         for tag, old_start, old_end, new_start, new_end in group:
             if tag == "equal":
@@ -148,7 +149,7 @@ def _marked(mark: str, line: str) -> str:
     return mark + line if line.endswith("\n") else f"{mark}{line}\n\\ No newline at end of file\n"
 
 
-def _range(start: int, end: int) -> str:
+def line_range(start: int, end: int) -> str:
     """Lines from 1; an empty range names the line before it."""
     length = end - start
     return f"{start + 1}" if length == 1 else f"{start + (length > 0)},{length}"

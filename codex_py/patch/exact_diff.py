@@ -6,10 +6,10 @@ For people there is `codex_py.patch.diff`, which is bounded and leaves out what 
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from io import BytesIO
-from itertools import takewhile
 from pathlib import Path
 
 from codex_py.errors import PatchError
+from codex_py.patch.diff import common_start, line_range
 from codex_py.patch.git_words import in_git_words
 from codex_py.patch.kind import kind_of, written_mode
 from codex_py.patch.names import quoted
@@ -74,14 +74,14 @@ def _name(path: Path, root: Path) -> str:
 
 
 def _hunks(old: Sequence[bytes], new: Sequence[bytes], context: int) -> Iterator[bytes]:
-    head = _common(old, new)
-    tail = _common(old[head:][::-1], new[head:][::-1])
+    head = common_start(old, new)
+    tail = common_start(old[head:][::-1], new[head:][::-1])
     skipped = max(head - context, 0)
     cut = max(tail - context, 0)
     old, new = old[skipped : len(old) - cut], new[skipped : len(new) - cut]
     for group in _groups(old, new, head - skipped, tail - cut, context):
-        old_range = _range(group[0][1] + skipped, group[-1][2] + skipped)
-        new_range = _range(group[0][3] + skipped, group[-1][4] + skipped)
+        old_range = line_range(group[0][1] + skipped, group[-1][2] + skipped)
+        new_range = line_range(group[0][3] + skipped, group[-1][4] + skipped)
         yield f"@@ -{old_range} +{new_range} @@\n".encode()
         for tag, old_start, old_end, new_start, new_end in group:
             if tag == "equal":
@@ -110,19 +110,8 @@ def _groups(
     return matcher.get_grouped_opcodes(context)
 
 
-def _common(old: Sequence[bytes], new: Sequence[bytes]) -> int:
-    """How many lines both begin with."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
-
-
 def _marked(mark: bytes, lines: Sequence[bytes]) -> Iterator[bytes]:
     for line in lines:
         yield mark + line
         if not line.endswith(b"\n"):
             yield NO_NEWLINE
-
-
-def _range(start: int, end: int) -> str:
-    """Lines from 1; an empty range names the line before it."""
-    length = end - start
-    return f"{start + 1}" if length == 1 else f"{start + (length > 0)},{length}"

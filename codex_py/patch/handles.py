@@ -13,9 +13,8 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
-from codex_py.ordinary_files import open_ordinary_entry
+from codex_py.ordinary_files import FOLDER_FLAGS, open_ordinary_entry
 
-_DIRECTORY = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
 _MAX_OPEN = 64
 """Handles kept; a process may have 256 descriptors in all on macOS."""
 
@@ -125,10 +124,10 @@ class Directories:
             names.append(name)
         handle = self._handles.get(reached)
         if handle is None:
-            handle = self._keep("/", os.open("/", _DIRECTORY))
+            handle = self._keep("/", os.open("/", FOLDER_FLAGS))
         for name in reversed(names):
             reached = join(reached, name)
-            handle = self._keep(reached, os.open(name, _DIRECTORY, dir_fd=handle))
+            handle = self._keep(reached, os.open(name, FOLDER_FLAGS, dir_fd=handle))
         return handle
 
     def _keep(self, path: str, handle: int) -> int:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from codex_py.errors import PatchError
 from codex_py.patch.access import Folders, refuse_locked_file
+from codex_py.patch.failures import system_error
 from codex_py.patch.handles import Directories, join, read_file, split
 
 MAX_REMEMBERED = 16 * 1024 * 1024
@@ -164,7 +165,7 @@ class Overlay:
             if not file.touched:
                 # The disk knows best why it is not there.
                 os.stat(file.location)  # noqa: PTH116
-            raise _error(errno.ENOENT)
+            raise system_error(errno.ENOENT)
         if not file.is_regular:
             raise OSError(f"path `{path}` is not a file")
         return self._contents(file)
@@ -180,7 +181,7 @@ class Overlay:
         """
         file = self.target(os.fspath(path))
         if file.location in self._directories or file.has_type(stat.S_IFDIR):
-            raise _error(errno.EISDIR)
+            raise system_error(errno.EISDIR)
         if file.present:
             _refuse_special(file)
             self._contents(file)
@@ -202,10 +203,10 @@ class Overlay:
         """
         file = self.entry(path)
         if not file.present:
-            raise _error(errno.ENOENT)
+            raise system_error(errno.ENOENT)
         _refuse_special(file)
         if not file.touched and os.path.isdir(file.location):  # noqa: PTH112
-            raise _error(errno.EISDIR)
+            raise system_error(errno.EISDIR)
         if not file.touched:
             self._folders.refuse_locked(split(file.location)[0])
         if file.has_type(stat.S_IFLNK):
@@ -259,7 +260,7 @@ class Overlay:
             file = self._files.get(parent)
             if file is not None and file.touched:
                 if file.present:
-                    raise _error(errno.ENOTDIR)
+                    raise system_error(errno.ENOTDIR)
             else:
                 try:
                     mode = os.stat(parent).st_mode  # noqa: PTH116
@@ -267,7 +268,7 @@ class Overlay:
                     pass
                 else:
                     if not stat.S_ISDIR(mode):
-                        raise _error(errno.ENOTDIR)
+                        raise system_error(errno.ENOTDIR)
                     self._directories.add(parent)
             above.append(parent)
             parent = split(parent)[0]
@@ -298,7 +299,3 @@ def _refuse_special(file: PlannedFile) -> None:
     for file_type, what in _SPECIAL.items():
         if file.has_type(file_type):
             raise OSError(f"it is {what}, not a file")
-
-
-def _error(number: int) -> OSError:
-    return OSError(number, os.strerror(number))

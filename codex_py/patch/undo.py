@@ -14,9 +14,10 @@ from typing import Literal
 
 from codex_py.errors import CodexError, PatchError
 from codex_py.patch.change import Change, Entry, State
-from codex_py.patch.commit import Committed, commit, describe
+from codex_py.patch.commit import Committed, commit
 from codex_py.patch.diff import git_diff
 from codex_py.patch.entry_file import DamagedEntry
+from codex_py.patch.failures import file_error
 from codex_py.patch.handles import Directories, read_file
 from codex_py.patch.journal import Journal
 from codex_py.patch.overlay import PlannedFile
@@ -98,9 +99,7 @@ def plan_undo(journal: Journal, number: int | None = None, *, force: bool = Fals
             try:
                 file = _as_it_is(change, made, directories)
             except OSError as error:
-                raise PatchError(
-                    f"Failed to read file {change.path}: {describe(error)}", kind="file"
-                ) from error
+                raise file_error("read file", change.path, error) from error
             if not _as_it_was_left(file, change):
                 edited.append(
                     FileChangePlan(

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Literal
 
 from codex_py.errors import PatchError
-from codex_py.patch.commit import describe
+from codex_py.patch.failures import file_error
 from codex_py.patch.overlay import PlannedFile
 from codex_py.patch.report import Findings, HunkReport
 from codex_py.patch.unified_content import Patcher, reject
@@ -55,7 +55,7 @@ class DiffPlanner:
                 self._failed |= {target.old, target.new}
         for file, cause in self._tree.settle():
             target = self._put_by[file.location]
-            error = _file_error("write file", file.path, cause)
+            error = file_error("write file", file.path, cause)
             reject(self._findings, target, target.diff.hunks, [error])
             if target.diff.operation == "rename":
                 self._tree.leave(self._tree.entry(target.old))
@@ -85,7 +85,7 @@ class DiffPlanner:
             try:
                 file = self._tree.followed(file)
             except OSError as error:
-                raise _file_error("read file to update", target.old, error) from error
+                raise file_error("read file to update", target.old, error) from error
         new = self._patcher.patched(target, file, self._current(file, target))
         if new is None:
             return False
@@ -149,7 +149,7 @@ class DiffPlanner:
         try:
             self._tree.remove(file)
         except OSError as error:
-            raise _file_error("delete file", target.old, error) from error
+            raise file_error("delete file", target.old, error) from error
 
     def _put(self, file: PlannedFile, content: Content, target: Target) -> None:
         self._tree.put(file, content)
@@ -161,7 +161,7 @@ class DiffPlanner:
             if content.kind == "submodule" and target.diff.old_kind is None:
                 raise OSError(f"path `{target.old}` is not a file")
         except OSError as error:
-            raise _file_error("read file to update", target.old, error) from error
+            raise file_error("read file to update", target.old, error) from error
         return content
 
     def _original(self, file: PlannedFile, target: Target) -> Content:
@@ -171,7 +171,7 @@ class DiffPlanner:
         try:
             return self._tree.original(file)
         except OSError as error:
-            raise _file_error("read file to update", target.old, error) from error
+            raise file_error("read file to update", target.old, error) from error
 
     def _refuse_existing(self, file: PlannedFile, new: Content, target: Target) -> None:
         put_by = self._put_by.get(file.location)
@@ -184,13 +184,9 @@ class DiffPlanner:
         try:
             old = self._tree.current(file)
         except OSError as error:
-            raise _file_error("write file", target.new, error) from error
+            raise file_error("write file", target.new, error) from error
         is_same = (old.data, old.kind) == (new.data, new.kind)
         reason = "with the same contents: it seems to be already applied" if is_same else "already"
         raise PatchError(
             f"{target.new}: the patch makes this file, which is there {reason}", kind="match"
         )
-
-
-def _file_error(what: str, path: str, error: OSError) -> PatchError:
-    return PatchError(f"Failed to {what} {path}: {describe(error)}", kind="file")

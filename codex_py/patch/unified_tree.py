@@ -15,6 +15,7 @@ from pathlib import Path
 
 from codex_py.errors import PatchError
 from codex_py.patch.access import Folders, refuse_locked_file
+from codex_py.patch.failures import system_error
 from codex_py.patch.handles import Directories, join, split
 from codex_py.patch.kind import Kind
 from codex_py.patch.overlay import PlannedFile, read_planned
@@ -110,7 +111,7 @@ class DiffTree:
             reached = PlannedFile(location, location, before, present=before is not None)
             self._files[location] = reached
         if reached.has_type(stat.S_IFLNK):
-            raise _error(errno.ELOOP)
+            raise system_error(errno.ELOOP)
         return reached
 
     def current(self, file: PlannedFile) -> Content:
@@ -122,7 +123,7 @@ class DiffTree:
         if file.location not in self._now:
             return self.original(file)
         if (content := self._now[file.location]) is None:
-            raise _error(errno.ENOENT)
+            raise system_error(errno.ENOENT)
         return content
 
     def original(self, file: PlannedFile) -> Content:
@@ -132,7 +133,7 @@ class DiffTree:
             OSError: there was nothing, or nothing that could be read.
         """
         if file.before is None:
-            raise _error(errno.ENOENT)
+            raise system_error(errno.ENOENT)
         mode = file.before.st_mode
         if stat.S_ISDIR(mode):
             return Content(file.old or b"", "submodule")
@@ -191,11 +192,11 @@ class DiffTree:
             if is_submodule:
                 return
             if file.location not in self._emptied and os.listdir(file.location):  # noqa: PTH208
-                raise _error(errno.EISDIR)
+                raise system_error(errno.EISDIR)
             self._emptied.setdefault(file.location)
             file.before = None
         if file.location in self._directories:
-            raise _error(errno.EISDIR)
+            raise system_error(errno.EISDIR)
         if file.before is None:
             self._make_room(file.location)
             self._folders.refuse_locked(split(file.location)[0])
@@ -214,14 +215,14 @@ class DiffTree:
                 if file.present and file.is_link:
                     raise OSError("it is beyond a symbolic link that the patch makes")
                 if file.present:
-                    raise _error(errno.ENOTDIR)
+                    raise system_error(errno.ENOTDIR)
             else:
                 try:
                     mode = os.lstat(parent).st_mode
                 except (FileNotFoundError, NotADirectoryError):
                     mode = stat.S_IFDIR
                 if not stat.S_ISDIR(mode):
-                    raise _error(errno.ENOTDIR)
+                    raise system_error(errno.ENOTDIR)
             above.append(parent)
             parent = split(parent)[0]
         self._directories.update(above)
@@ -273,7 +274,3 @@ class DiffTree:
 
     def _location(self, path: str) -> str:
         return join(self._root, path[self._prefix :])
-
-
-def _error(number: int) -> OSError:
-    return OSError(number, os.strerror(number))
