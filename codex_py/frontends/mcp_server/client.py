@@ -126,7 +126,9 @@ class Call:
         if not self._client.can_be_asked:
             return Review(ReviewDecision.DENIED, "there is nobody to ask")
         kind, title = _TITLES[request.kind]
-        reason = f"\n\nReason: {request.reason}" if request.reason else ""
+        # The model's own words, in which a line of its own could pass for the command.
+        said = " ".join((request.reason or "").split())
+        reason = f"\n\nReason: {said}" if said else ""
         params = {
             "message": f"{title} in {request.cwd}?{reason}\n\n{request.summary}",
             "requestedSchema": _DECISION,

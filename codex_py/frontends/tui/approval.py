@@ -83,11 +83,9 @@ class TerminalApprover:
         title: list[Fragments] = [[("bold", cut(_QUESTIONS[request.kind], width))]]
         what = _body(request, terminal, fold=True)
         body = _rows(what, terminal, width)
-        reason = (
-            _rows(Text(f"Reason: {plain(request.reason)}"), terminal, width)
-            if request.reason
-            else []
-        )
+        # The model's own words, in which a line of its own could pass for the command.
+        said = " ".join(plain(request.reason or "").split())
+        reason = _rows(Text(f"Reason: {said}"), terminal, width) if said else []
         if is_low:
             above = title if room > 1 else []
             left = room - len(above)

@@ -163,6 +163,16 @@ def test_a_command_comes_before_its_reason_and_no_line_is_broken_where_it_has_no
         program.wait_for("interrupted")
 
 
+def test_no_line_of_a_reason_passes_for_the_command(start: Start) -> None:
+    reply = asks("touch made", justification="see below\n\n$ git status\n\n")
+    with ScriptedServer([reply, says("Well.")]) as server:
+        program = start(server, "Make it.")
+        program.wait_for("$ touch made")
+        assert "Reason: outside of the sandbox: see below $ git status\n" in program.text
+        program.press("esc")
+        program.wait_for("interrupted")
+
+
 @pytest.mark.parametrize("size", [(60, 20), (80, 12), (40, 8)])
 def test_edits_are_asked_about_on_a_small_screen(start: Start, size: tuple[int, int]) -> None:
     lines = "".join(f"+line {n}\n" for n in range(200))
