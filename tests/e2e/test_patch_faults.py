@@ -152,10 +152,10 @@ FAULTS: dict[str, tuple[Callable[[Path], None], bytes, tuple[str, ...], int, str
         "Too many levels of symbolic links",
     ),
     "a pipe": (pipe, diff("pipe"), (), 7, "pipe` is not a file"),
-    "no input": (nothing, b"", ("missing",), 1, "No such file or directory"),
-    "a folder for input": (nothing, b"", ("d",), 1, "Is a directory"),
+    "no input": (nothing, b"", ("missing",), 2, "No such file or directory"),
+    "a folder for input": (nothing, b"", ("d",), 2, "Is a directory"),
     "no place": (nothing, UPDATE, ("-C", "missing"), 2, "cannot work in 'missing'"),
-    "no session": (nothing, b"", ("-C", "d", "missing"), 1, "No such file or directory"),
+    "no session": (nothing, b"", ("-C", "d", "missing"), 2, "No such file or directory"),
     "an option of diffs": (nothing, UPDATE, ("-p1",), 2, "--strip is for unified diffs"),
 }
 
