@@ -9,10 +9,12 @@ import re
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from typing import Literal, NoReturn
 
 from codex_py.config.features import FEATURES
 from codex_py.errors import CodexError, ConfigError, ExitCode
+from codex_py.protocol.ids import is_thread_id
 
 _NOT_YET = {"--worktree", "--approve-for-me", "--remote"}
 """Options of Codex that this program knows of and does not have."""
@@ -101,12 +103,22 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
             and " " not in word.partition("=")[0]
         ):
             raise UsageError(_unknown_option(flag[0]))
+    images: list[str] = vars(found).get("image", [])
+    if (at := _resumed_among(images)) is not None:
+        words += images[at : at + 2]
+        del images[at : at + 2]
     arguments = Arguments(words=tuple(words), literal_words=tuple(argv[end + 1 :]), **vars(found))
     if arguments.experimental_json:
         arguments = replace(arguments, json=True)
     if arguments.record is not None and arguments.replay is not None:
         raise UsageError("--record and --replay exclude each other: a replay asks no model")
     return arguments
+
+
+def _resumed_among(images: Sequence[str]) -> int | None:
+    """Where `resume ID` stands among the words of `--image`: client libraries put it behind them."""
+    pairs = enumerate(pairwise(images))
+    return next((at for at, pair in pairs if pair[0] == "resume" and is_thread_id(pair[1])), None)
 
 
 @dataclass(frozen=True, slots=True)

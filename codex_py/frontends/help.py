@@ -10,15 +10,15 @@ Without a command it is the interactive terminal, which begins with PROMPT.
 
 Commands:
   resume [SESSION]    Go on with an earlier session in the terminal, or --last
-  fork [SESSION]      Go on with a copy of one
+  fork [SESSION]      Go on with a copy of a session
   exec, e             Work on one prompt without asking anything, and exit
   exec resume         Go on with an earlier session
   apply, a [FILE]     Apply a patch: an envelope or a unified diff
   undo [ID]           Bring back what a patch replaced
-  sandbox [MODE] CMD  Run a command as those of the model are run
-  execpolicy check    Say what files of rules decide about a command
+  sandbox [MODE] CMD  Run a command in the sandbox, as the model's commands are
+  execpolicy check    Say what the rule files decide about a command
   mcp COMMAND         Add, list, remove, try and log in to MCP servers
-  mcp-server          Be an MCP server, whose tools are this agent
+  mcp-server          Run an MCP server whose tools are this agent
   demo                Show a session that needs no key and no network
   config explain KEY  Say what a setting is, and which file or option set it
   help [COMMAND]      Print the help of a command
@@ -40,7 +40,8 @@ Usage: codex-py exec [OPTIONS] [PROMPT]
 
 Arguments:
   PROMPT   What to do. Without it, or with `-`, the prompt is read from standard
-           input; with it, what is piped in is added as a `<stdin>` block
+           input; with it, what is piped in is added as a `<stdin>` block,
+           unless the pipe stays silent for half a second
   SESSION  Id or name of a session
 
 Model:
@@ -61,7 +62,7 @@ What it may do:
       --full-auto           Old spelling of --sandbox workspace-write
       --dangerously-bypass-approvals-and-sandbox
                             No sandbox at all. Only for machines that are one
-      --fail-on denied      Exit with 5 if something it needed was refused
+      --fail-on denied      Exit with 5 if a call was refused
 
 Output:
       --json                Print events to standard output, one JSON line each
@@ -103,7 +104,7 @@ Session:
   -V, --version             Print the version
 
 Exit codes: 0 done; 1 the turn failed; 2 usage; 4 the answer breaks the schema;
-5 refused; 6 no sandbox; 53 the model did not come to an end; 69 the provider
+5 refused; 6 no sandbox; 53 more than 1,000 responses in a turn; 69 the provider
 is unavailable; 75 try later; 77 authentication; 78 configuration; 129, 130 and
 143 interrupted.
 """
@@ -181,7 +182,7 @@ written; 65 there is no patch in it, or several, or a damaged one.
 """
 
 SANDBOX = """\
-Run a command as those of the model are run, or try how well that holds.
+Run a command in the sandbox, as the model's commands are, or test the sandbox.
 
 Usage: codex-py sandbox [OPTIONS] [MODE] [--] COMMAND [ARGS]
        codex-py sandbox --test
@@ -190,8 +191,8 @@ MODE is read-only, workspace-write or danger-full-access; without it, what the
 configuration says. The exit code is that of the command.
 
 Options:
-      --test             Try all known ways out, on all that this machine has to
-                         hold commands with, and print which of them it holds
+      --test             Try all known ways out on every backend that works on
+                         this machine, and print which of them it prevents
       --add-dir DIR      One more folder that may be written to (repeatable)
   -C, --cd DIR           Folder to work in
   -P, --permission-profile NAME
@@ -270,7 +271,7 @@ usage; 78 the configuration is wrong, and nothing was changed.
 """
 
 MCP_SERVER = """\
-Be an MCP server, whose tools are this agent.
+Run an MCP server whose tools are this agent.
 
 Usage: codex-py mcp-server [OPTIONS]
 

@@ -13,6 +13,8 @@ from codex_py.frontends.arguments import (
 )
 from codex_py.frontends.help import APPLY, EXEC, MCP_SERVER, TOP, UNDO
 
+THREAD = "0199a213-81c0-7800-8aa1-bbab2a035a53"
+
 
 def parse_exec(*argv: str) -> tuple[Arguments, ExecTarget]:
     arguments = parse_arguments(["exec", *argv])
@@ -89,6 +91,12 @@ def parse_exec(*argv: str) -> tuple[Arguments, ExecTarget]:
         ),
         # An image takes every word up to the next option, as in Codex: the prompt too.
         (["exec", "-i", "a.png", "hi"], Arguments(words=("exec",), image=["a.png", "hi"])),
+        # Not so in Codex: the client `openai-codex-sdk` continues a thread with an image this way.
+        (
+            ["exec", "--json", "-i", "a.png", "--image", "b.png", "resume", THREAD],
+            Arguments(words=("exec", "resume", THREAD), image=["a.png", "b.png"], json=True),
+        ),
+        (["exec", "-i", "resume", "a"], Arguments(words=("exec",), image=["resume", "a"])),
         (
             ["exec", "-i", "a.png,b.png", "-i", "c.png", "--", "hi"],
             Arguments(words=("exec",), literal_words=("hi",), image=["a.png,b.png", "c.png"]),
@@ -132,14 +140,14 @@ def test_the_typescript_sdk_is_understood() -> None:
         *("--cyber-access-program", "standard", "--config", 'model_reasoning_effort="high"'),
         *("--config", "sandbox_workspace_write.network_access=true"),
         *("--config", 'web_search="live"', "--config", 'approval_policy="never"'),
-        *("resume", "0199a213-81c0-7800-8aa1-bbab2a035a53", "--image", "/1.png", "--image", "/2"),
+        *("resume", THREAD, "--image", "/1.png", "--image", "/2"),
     )
-    assert target == ExecTarget(None, resume="0199a213-81c0-7800-8aa1-bbab2a035a53")
+    assert target == ExecTarget(None, resume=THREAD)
     assert arguments == Arguments(
         words=(
             "exec",
             "resume",
-            "0199a213-81c0-7800-8aa1-bbab2a035a53",
+            THREAD,
         ),
         overrides=[
             'a.b="c"',

@@ -110,7 +110,7 @@ def test_usage_errors_are_one_sentence(
         (["exec", "--help"], "Work on one prompt"),
         (["help", "exec"], "Work on one prompt"),
         (["config", "--help"], "Say what a setting is"),
-        (["mcp-server", "--help"], "Be an MCP server"),
+        (["mcp-server", "--help"], "Run an MCP server"),
     ],
 )
 def test_help_goes_to_standard_output(
