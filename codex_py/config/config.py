@@ -155,11 +155,15 @@ def load_config(
 ) -> Config:
     """Read the configuration for a session in `cwd`.
 
-    `environment` is that of the program where none is given. `overrides` are the texts of `-c KEY=VALUE`. `flags` are the dedicated options of the command line,
-    as a table in the form of the file: `{"model": "gpt-5.5", "sandbox_mode": "read-only"}`. Unknown keys
-    become warnings; with `strict` they are errors.
+    Unknown keys become warnings. Protections that are not enforced (`Config.unenforced`) stop the session, not this.
 
-    Protections that are not enforced (`Config.unenforced`) stop the session, not this.
+    Args:
+        environment: that of the program where none is given.
+        overrides: the texts of `-c KEY=VALUE`.
+        flags: the dedicated options of the command line, as a table in the form of the file:
+            `{"model": "gpt-5.5", "sandbox_mode": "read-only"}`.
+        strict: unknown keys are errors.
+        system: the administrator's folder.
 
     Raises:
         ConfigError: the message names the file, the line where known, and the key.

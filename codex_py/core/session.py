@@ -96,7 +96,7 @@ class Session:
         self._ran: list[ToolCall] = []
         """Calls of a response that broke off and is not there whole yet: they must not run again."""
         self._end_turn = end_turn
-        self._told_with = extra_context
+        self._extra_context = extra_context
         self._next_item = 0
         self._next_live_item = 0
         self._turn: TurnState | None = None
@@ -419,7 +419,7 @@ class Session:
 
     def _log_prompt(self, prompt: UserPrompt) -> None:
         self._log.prompt(prompt, self.settings.image_detail)
-        for text in self._told_with(prompt.text):
+        for text in self._extra_context(prompt.text):
             self._log.tell(text)
 
     def _log_untold(self) -> None:

@@ -28,22 +28,10 @@ _UNREAD = (
     "the command is too long or too deeply nested to be checked against the rules; make it shorter"
 )
 _SHIFTING = frozenset(
-    (
-        *(".", "alias", "builtin", "cd", "command", "declare", "enable", "eval", "exec", "export"),
-        *(
-            "function",
-            "hash",
-            "local",
-            "popd",
-            "printf",
-            "pushd",
-            "read",
-            "readonly",
-            "set",
-            "shopt",
-        ),
-        *("source", "trap", "typeset", "unalias", "unset"),
-    )
+    """
+    . alias builtin cd command declare enable eval exec export function hash local popd
+    printf pushd read readonly set shopt source trap typeset unalias unset
+    """.split()  # noqa: SIM905 -- as a list, a line for each name
 )
 """Words of a shell after which other words may mean other programs, or the same ones work elsewhere."""
 

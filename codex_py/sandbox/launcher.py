@@ -47,22 +47,21 @@ class Confinement:
         self.links: list[str] = []
         self.hidden: list[str] = []
         self.limits: dict[str, int] = {}
+        paths = {
+            "write": self.writable,
+            "whole": self.whole,
+            "protect": self.protected,
+            "link": self.links,
+            "hide": self.hidden,
+        }
         for word in words[1:end]:
             name, _, value = word.partition("=")
-            if name == "filter":
+            if name in paths:
+                paths[name].append(value)
+            elif name == "filter":
                 self.filter = bytes.fromhex(value)
             elif name == "alive":
                 self.alive = value
-            elif name == "write":
-                self.writable.append(value)
-            elif name == "whole":
-                self.whole.append(value)
-            elif name == "protect":
-                self.protected.append(value)
-            elif name == "link":
-                self.links.append(value)
-            elif name == "hide":
-                self.hidden.append(value)
             elif name in _LIMITS:
                 self.limits[name] = int(value)
         self.command = words[end + 1 :]

@@ -87,10 +87,10 @@ def restrict_writes(
 ) -> None:
     """Make everything read-only but `writable`, outermost first, without `protected`; keep the `links`.
 
-    What is `hidden` is empty.
+    What is `hidden` is empty. Of devices, those that give and take nothing are left.
 
-    To be called in the new view, by the first process of the new namespace if there is one. Of devices, those that give and take nothing
-    are left. The working directory is the old one until it is changed again.
+    To be called in the new view, by the first process of the new namespace of processes if there is one. The
+    working directory is the old one until it is changed again.
 
     Raises:
         OSError: something could not be done; the view must not be used.
