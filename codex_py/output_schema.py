@@ -69,12 +69,14 @@ def _violation(schema: Any, text: str) -> str | None:
     except (ValueError, RecursionError) as error:
         return f"the final answer is not valid JSON: {error}"
     no_others: Registry[Any] = Registry()
-    validator: _Validator = _validator_class(schema)(schema, registry=no_others)
     try:
+        validator: _Validator = _validator_class(schema)(schema, registry=no_others)
         error = cast("ValidationError | None", best_match(validator.iter_errors(answer)))
     except Unresolvable as unresolvable:
         message = f"the output schema has a reference that can not be resolved: {unresolvable}"
         raise ConfigError(message) from unresolvable
+    except RecursionError:
+        return "the final answer is nested too deeply to be checked, or the output schema refers to itself"
     return error and f"the final answer does not satisfy the output schema: {_reason(error)}"
 
 

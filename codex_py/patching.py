@@ -78,7 +78,7 @@ def _patch_of(item: Mapping[str, Any]) -> tuple[str, str] | None:
 def _patch_of_function(name: str, arguments: str) -> tuple[str, str] | None:
     try:
         values = json.loads(arguments)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(values, dict):
         return None

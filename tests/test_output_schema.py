@@ -111,3 +111,11 @@ def test_a_reference_within_the_schema_is_followed() -> None:
     schema = {"$defs": {"n": {"type": "integer"}}, "$ref": "#/$defs/n"}
     assert broken(schema, "1") is None
     assert broken(schema, '"1"') is not None
+
+
+def test_what_is_too_deep_to_be_checked_breaks_the_schema() -> None:
+    schema = {"$defs": {"n": {"additionalProperties": {"$ref": "#/$defs/n"}}}, "$ref": "#/$defs/n"}
+    assert broken(schema, '{"a":' * 5 + "1" + "}" * 5) is None
+    for too_deep in (broken(schema, '{"a":' * 900 + "1" + "}" * 900), broken({"$ref": "#"}, "1")):
+        assert too_deep is not None
+        assert "nested too deeply" in too_deep

@@ -294,6 +294,6 @@ def _arguments(text: str) -> dict[str, Any]:
     """A JSON object; empty where the text is none."""
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

@@ -242,7 +242,7 @@ def _brief(error: OAuthFlowError) -> str:
             text = ": ".join(
                 [text, *(said[k] for k in ("error", "error_description") if k in said)]
             )
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, RecursionError):
             pass
     text = " ".join(text.split()) or type(error).__name__
     return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…"

@@ -126,7 +126,7 @@ def _read(path: Path) -> tuple[ModelInfo, ...]:
         data: Any = json.loads(read_whole(path, _MAX_BYTES))
     except OSError as error:
         raise ConfigError(f"model_catalog_json: {path}: {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"model_catalog_json: {path}: not valid JSON: {error}") from error
     try:
         return tuple(_entry(entry) for entry in data["models"])

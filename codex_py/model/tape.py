@@ -236,7 +236,7 @@ def _read(path: Path) -> list[dict[str, Any]]:
             continue
         try:
             data: Any = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise NamedFileError(f"{path}, line {number}: not valid JSON: {error}") from error
         if number == 1:
             if not isinstance(data, dict) or cast("dict[str, Any]", data).get("tape") != _VERSION:

@@ -271,3 +271,15 @@ def test_what_can_not_be_read_is_left_out_or_shown_bare() -> None:
         "file_change",
         "todo_list",
     ]
+
+
+def test_arguments_that_are_nested_without_end_are_shown_as_the_failure_they_were() -> None:
+    deep = "[" * 100_000
+    failure = "[ERROR:InvalidArgs] failed to parse function arguments: recursion limit exceeded"
+    history = [
+        item("function_call", name="exec_command", arguments=deep, call_id="c"),
+        item("function_call_output", call_id="c", output=failure),
+        *call("mcp__docs__find_it", {}, deep, "d"),
+    ]
+    shown = thread_items(history)
+    assert [type(event) for event in shown] == [ErrorItem, McpToolCall]

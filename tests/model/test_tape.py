@@ -177,6 +177,7 @@ def test_the_comparison_can_be_replaced(tmp_path: Path) -> None:
         ("[]", "line 1: no tape begins like this"),
         ('{"tape": 1}\n\n{"request": ', "line 3: not valid JSON"),
         ('{"tape": 1}\n{"request": {}}', "line 2: not a recorded exchange"),
+        ('{"tape": 1}\n' + "[" * 100_000, "line 2: not valid JSON"),
         ('{"tape": 1}\n1', "line 2: not a recorded exchange"),
         (
             '{"tape": 1}\n{"request": {"method": "POST", "path": "/", "body": 1},'

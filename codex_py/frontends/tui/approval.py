@@ -156,7 +156,7 @@ def _pretty(summary: str) -> str:
     name, space, arguments = summary.partition(" ")
     try:
         value: Any = json.loads(arguments)
-    except ValueError:
+    except (ValueError, RecursionError):
         return name + space + arguments
     return f"{name} {json.dumps(value, indent=2, ensure_ascii=False)}"
 
