@@ -69,6 +69,11 @@ class Place:
                 return None
         return None if self.can_change(path) else path
 
+    def leads_to_changeable(self, word: str) -> bool:
+        """True if the word leads to a program that the model can change. Not for a word of the shell, such as `cd`."""
+        is_there = "/" in word or (self.environment and self._find(word, self._folders))
+        return bool(is_there) and self.program(word) is None
+
     def trusts_shell(self, word: str) -> bool:
         path = self.program(word)
         return path is not None and is_known_shell(path, self.shell)

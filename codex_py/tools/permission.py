@@ -14,6 +14,7 @@ from typing import Literal
 from codex_py.execpolicy.decision import Decision, RuleMatch, Rules
 from codex_py.execpolicy.place import BY_NAME, Place
 from codex_py.execpolicy.safety import FORCED_RM, dangerous, is_known_safe
+from codex_py.execpolicy.script import plain_commands
 from codex_py.protocol.approval import (
     ApprovalPolicy,
     ApprovalRequest,
@@ -81,9 +82,17 @@ def decide(
 
 
 def is_approved(approval: Approval, approved: Collection[Approval], place: Place) -> bool:
-    """True if the user's yes for the session holds: what it was given for cannot have become another program."""
-    argv = approval[0]
-    return approval in approved and place.program(argv[0]) is not None
+    """True if the user's yes for the session holds: what it was given for cannot have become another program.
+
+    Outside of the sandbox, that counts for each program of a plain script too.
+    """
+    if approval not in approved:
+        return False
+    argv, _, escalated = approval
+    inside = (plain_commands(argv, place) or ()) if escalated else ()
+    return place.program(argv[0]) is not None and not any(
+        place.leads_to_changeable(command[0]) for command in inside
+    )
 
 
 def _causes(

@@ -207,6 +207,24 @@ def test_a_yes_for_the_session_does_not_cover_a_program_that_the_model_can_chang
         assert isinstance(found, Ask) is asks
 
 
+def test_a_yes_for_the_session_covers_a_script_while_its_programs_stay_the_same(
+    tmp_path: Path,
+) -> None:
+    place = Place(tmp_path, {"PATH": f"{tmp_path}/bin:/usr/bin:/bin"}, (tmp_path,))
+    argv = ("/bin/sh", "-c", "cd . && touch x")
+    wishes = [CommandCall(argv, tmp_path, escalated=escalated) for escalated in (True, False)]
+
+    def asks() -> list[bool]:
+        yes = {wish.approval for wish in wishes}
+        found = [decide(w, UNTRUSTED, "workspace-write", Rules(), yes, place) for w in wishes]
+        return [isinstance(verdict, Ask) for verdict in found]
+
+    assert asks() == [False, False]
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/touch").touch(mode=0o755)
+    assert asks() == [True, False]
+
+
 def test_a_script_that_can_not_be_searched_for_an_rm_is_refused() -> None:
     script = "rm -f x\n: $x\n" + "cat <<A " * 15_000
     refused = decide(call(script), NEVER, "workspace-write", Rules(), ())
