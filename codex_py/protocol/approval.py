@@ -79,6 +79,8 @@ class ApprovalRequest:
     reason: str | None = None
     prefix: tuple[str, ...] | None = None
     """Words that a rule could allow from now on; None where no rule can be made of the call."""
+    can_last: bool = True
+    """Whether `APPROVED_FOR_SESSION` would be more than `APPROVED`."""
     paths: tuple[Path, ...] = ()
     """The files of a patch as it names them, absolute; its diff leaves out the first slash."""
 

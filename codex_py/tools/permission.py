@@ -77,7 +77,14 @@ def decide(
         return Run(sandboxed)
     reasons = "; ".join(cause.reason for cause in causes if cause.reason is not None)
     prefix = None if danger else offered_prefix(call.argv, call.prefix_rule, rules, place)
-    request = ApprovalRequest("command", quote_argv(call.argv), call.cwd, reasons or None, prefix)
+    request = ApprovalRequest(
+        "command",
+        quote_argv(call.argv),
+        call.cwd,
+        reasons or None,
+        prefix,
+        can_last=is_approved(call.approval, {call.approval}, place),
+    )
     return Ask(request, sandboxed)
 
 

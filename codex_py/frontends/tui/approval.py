@@ -188,10 +188,9 @@ def _options(request: ApprovalRequest) -> list[Option[_Answer]]:
         "patch": "Yes, and do not ask again for these files in this session",
         "mcp": "Yes, and do not ask again for this tool in this session",
     }[request.kind]
-    options = [
-        Option[_Answer]("Yes, proceed", ReviewDecision.APPROVED, "y"),
-        Option[_Answer](session, ReviewDecision.APPROVED_FOR_SESSION, "a"),
-    ]
+    options = [Option[_Answer]("Yes, proceed", ReviewDecision.APPROVED, "y")]
+    if request.can_last:
+        options.append(Option[_Answer](session, ReviewDecision.APPROVED_FOR_SESSION, "a"))
     if request.prefix is not None:
         words = printable(" ".join(request.prefix))[:100]
         label = f"Yes, and do not ask again for commands that start with `{words}`"

@@ -112,6 +112,9 @@ def test_a_shell_of_the_workspace_is_shown_and_so_is_another_folder(
         program.wait_for(QUESTION)
         program.wait_for("$ ./bash -lc 'git status'")
         assert f"In the folder {place.cwd / 'sub'}" in program.lines
+        # The model can change that shell: a yes holds once.
+        program.wait_for("2. No, and say what to do instead (f)")
+        assert "in this session" not in program.text
         program.type("n")
         program.wait_for("Conversation interrupted")
         assert f"./bash -lc 'git status' in {place.cwd / 'sub'}" in "\n".join(program.scrollback)
