@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from codex_py.protocol.messages import EncodedItem
-from codex_py.protocol.prompts import UserPrompt, is_summary, user_prompt
+from codex_py.protocol.messages import EncodedItem, decode_json
+from codex_py.protocol.prompts import UserPrompt, is_summary, prompt_of, user_prompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,24 @@ def without_turns(items: Sequence[EncodedItem], turns: int) -> list[EncodedItem]
     if not 1 <= turns <= len(places):
         raise ValueError(f"{len(places)} turns can be taken back, not {turns}")
     return list(items[: places[turns - 1][0]])
+
+
+def is_cut_off(items: Sequence[EncodedItem]) -> bool:
+    """Whether the last turn did not come to its end: no answer follows what was said, or called, last."""
+    for item in reversed(items):
+        data: Any = decode_json(item)
+        match data:
+            case {"role": "assistant"}:
+                return False
+            case {"role": "user"} if is_summary(item):
+                return False
+            case {"role": "user"} if prompt_of(data) is not None:
+                return True
+            case {"type": str(kind)} if kind.endswith(("_call", "_call_output")):
+                return True
+            case _:
+                pass
+    return False
 
 
 def _from_the_end(items: Sequence[EncodedItem]) -> list[tuple[int, UserPrompt, int]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from codex_py.core.compact import estimated_tokens, is_worth_compacting
 from codex_py.core.compactor import Compactor
-from codex_py.core.past import PastPrompt, past_prompts
+from codex_py.core.past import PastPrompt, is_cut_off, past_prompts
 from codex_py.core.settings import Choices, TurnSettings
 from codex_py.core.thread_log import Recorder, ThreadLog, ThreadState
 from codex_py.core.turn import ItemHandlers, RetryBudget, Turn
@@ -105,7 +105,7 @@ class Session:
         self._steered: list[UserPrompt] = []
         self._untold: list[str] = []
         self._refusal: CodexError | None = None
-        self.is_unfinished = False
+        self.is_unfinished = is_cut_off(thread.items)
         """The last turn did not come to its end: see `retry`."""
         self._compactor = Compactor(
             self._log,

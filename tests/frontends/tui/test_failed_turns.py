@@ -62,6 +62,22 @@ def test_a_call_of_the_turn_that_failed_does_not_run_again(start: Start, place: 
     assert (place.cwd / "count").read_text(encoding="utf-8") == "ran\n"
 
 
+def test_a_turn_that_a_kill_has_cut_off_goes_on_after_a_resume(start: Start) -> None:
+    call = [*ev_function_call("call_1", "exec_command", {"cmd": "echo ran"}), ev_completed()]
+    with ScriptedServer([call, [ev_created(), Pause()], ANSWER], check_prefix=False) as server:
+        program = start(server, *FREE, "Count.")
+        program.wait_until(lambda: len(server.requests) == 2 and "Ran echo ran" in program.text)
+        program.process.kill()
+        program.wait()
+        program = start(server, *FREE, "resume", "--last")
+        program.wait_for("\u203a Count.")
+        program.type("/retry")
+        program.press("enter")
+        program.wait_for("Hello you.")
+        assert "ran" in server.requests[2].output("call_1")
+        assert str(server.requests[2].input).count("Count.") == 1
+
+
 def test_a_retry_is_counted_down_with_its_cause_and_escape_ends_it(start: Start) -> None:
     busy = Reply(status=503, body=BUSY.body, headers={"retry-after": "60"})
     with ScriptedServer([busy, ANSWER]) as server:
