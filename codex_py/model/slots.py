@@ -202,8 +202,9 @@ def kind_of_item(item: JsonObject) -> str:
 def _with_call_id(item: JsonObject) -> JsonObject:
     # Output is paired with its call by this id alone, so a call without one can not be answered.
     # The oldest form of a local shell call is answered under its `id`.
-    is_shell = item.get("type") == "local_shell_call" and not item.get("id")
-    if (is_shell or item.get("type") in CALLS) and item.get("call_id") in (None, ""):
+    kind = kind_of_item(item)
+    is_nameless_shell = kind == "local_shell_call" and not item.get("id")
+    if (is_nameless_shell or kind in CALLS) and item.get("call_id") in (None, ""):
         item["call_id"] = f"call_{uuid.uuid4().hex}"
     return item
 

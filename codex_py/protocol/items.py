@@ -62,7 +62,8 @@ def _field(value: Any, name: str) -> Any:
 
 def _part_tag(value: Any) -> str:
     tag = _field(value, "type")
-    return tag if tag in {"input_text", "input_image", "output_text", "refusal"} else "other"
+    known = {"input_text", "input_image", "output_text", "refusal"}
+    return tag if isinstance(tag, str) and tag in known else "other"
 
 
 ContentPart: TypeAlias = Annotated[
@@ -210,7 +211,7 @@ def _item_tag(value: Any) -> str:
         return "message"
     if tag == "compaction_summary":
         return "compaction"
-    return tag if tag in _KNOWN_ITEMS else "other"
+    return tag if isinstance(tag, str) and tag in _KNOWN_ITEMS else "other"
 
 
 ResponseItem: TypeAlias = Annotated[

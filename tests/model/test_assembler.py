@@ -701,6 +701,14 @@ def test_malformed_item_is_an_error_that_names_the_field() -> None:
     assert "'name'" in str(failure)
 
 
+@pytest.mark.parametrize("kind", [None, [], {}, 5])
+def test_type_that_is_no_text_is_malformed_too(kind: object) -> None:
+    part = {"type": "message", "role": "assistant", "content": [{"type": kind, "text": "x"}]}
+    for item in ({"type": kind, "call_id": "c"}, part):
+        _, failure = cut_off(item_done(item, 0), COMPLETED)
+        assert isinstance(failure, MalformedItem)
+
+
 def test_malformed_item_in_the_terminal_response_does_not_hold_up_the_others() -> None:
     out, failure = cut_off(completed({"type": "local_shell_call"}, MESSAGE))
     assert items(out) == [(1, MESSAGE)]
