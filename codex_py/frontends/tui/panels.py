@@ -119,7 +119,7 @@ class Panels:
             while True:
                 status.announced = ""
                 await self._none_open.wait()
-                free_in_s = self._free_in_s(announced_at)
+                free_in_s = self._free_in_s(announced_at, goes_on=not about)
                 if free_in_s is not None and free_in_s <= 0:
                     return
                 status.announced = both_ends(about or "A question", terminal.screen.width - 30)
@@ -132,16 +132,22 @@ class Panels:
         finally:
             status.announced = ""
 
-    def _free_in_s(self, announced_at: float) -> float | None:
-        """When a question may have the keyboard; None while something is written."""
+    def _free_in_s(self, announced_at: float, *, goes_on: bool) -> float | None:
+        """When a question may have the keyboard; None while something is written.
+
+        Args:
+            goes_on: it belongs to the answer of another.
+        """
         terminal = self._terminal
         if self._is_called:
             return 0
-        if terminal.composer.buffer.text:
-            return None
+        has_draft = bool(terminal.composer.buffer.text)
         now, typed_at, answered_at = time.monotonic(), terminal.typed_at, self._answered_at
-        if typed_at < answered_at and now - answered_at < _QUIET_S:
+        has_just_answered = typed_at < answered_at and now - answered_at < _QUIET_S
+        if has_just_answered and (goes_on or not has_draft):
             return 0
+        if has_draft:
+            return None
         return max(announced_at + _ANNOUNCED_S, typed_at + _QUIET_S) - now
 
     def _close(self, panel: Panel[Any]) -> None:

@@ -43,6 +43,27 @@ def test_a_question_waits_while_something_is_written(start: Start, place: Workpl
         assert (place.cwd / "made").exists()
 
 
+def test_what_goes_on_from_an_answer_does_not_wait_for_the_draft(start: Start) -> None:
+    pause = Pause()
+    with ScriptedServer([[ev_created(), pause, *asks("touch made")], says("Well.")]) as server:
+        program = start(server, "Make it.")
+        program.wait_for("Working")
+        program.type("later")
+        program.wait_for("\u203a later")
+        pause.until.set()
+        program.wait_for(MADE)
+        program.press("tab")
+        program.wait_for(QUESTION)
+        program.type("f")
+        program.wait_for("What should be done instead?")
+        program.type("Leave it.")
+        program.wait_for("> Leave it.")
+        program.press("enter")
+        program.wait_for("Well.")
+        program.wait_for("\u203a later\n")
+        assert "Leave it." in server.requests[1].output("call_1")
+
+
 def test_a_draft_that_is_sent_or_cleared_lets_the_question_come(start: Start) -> None:
     pause = Pause()
     with ScriptedServer([[ev_created(), pause, *asks("touch made")], says("Well.")]) as server:
