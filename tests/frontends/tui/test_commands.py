@@ -161,3 +161,19 @@ def test_notify_is_started_with_what_was_said(start: Start, place: Workplace) ->
         "input-messages": ["Hello?"],
         "last-assistant-message": "Hello **you**.",
     }
+
+
+def test_stop_ends_a_command_of_the_users_too(start: Start) -> None:
+    with ScriptedServer([]) as server:
+        program = start(server)
+        program.wait_for(IDLE)
+        program.type("/stop")
+        program.press("enter")
+        program.wait_for("No command is running.")
+        program.type("!sleep 417")
+        program.press("enter")
+        program.wait_for("1 command running in the background (/ps, /stop)")
+        program.type("/stop")
+        program.press("enter")
+        program.wait_for("Stopped 1 command.")
+        program.wait_for("Ran sleep 417")

@@ -153,8 +153,9 @@ async def _ps(terminal: "Terminal", _: str) -> None:
 
 async def _stop(terminal: "Terminal", _: str) -> None:
     session = terminal.conversation.session
-    count = 0 if session is None else session.stop_commands()
-    terminal.transcript.notice(f"Stopped {count} command{'' if count == 1 else 's'}.")
+    count = int(terminal.shell.stop()) + (0 if session is None else session.stop_commands())
+    done = f"Stopped {count} command{'' if count == 1 else 's'}."
+    terminal.transcript.notice(done if count else "No command is running.")
 
 
 async def _theme(terminal: "Terminal", argument: str) -> None:
