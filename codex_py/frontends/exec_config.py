@@ -8,7 +8,7 @@ from typing import Any
 from codex_py.config.config import Config, load_config
 from codex_py.config.paths import folders_between
 from codex_py.config.project_trust import trust_project
-from codex_py.errors import CodexError, ExitCode
+from codex_py.errors import CodexError
 from codex_py.frontends.arguments import Arguments
 from codex_py.frontends.folder import working_folder
 
@@ -33,7 +33,6 @@ def load_exec_config(arguments: Arguments, environment: Mapping[str, str]) -> Co
         raise CodexError(
             "Not inside a trusted directory and --skip-git-repo-check was not specified.",
             code="untrusted_directory",
-            exit_code=ExitCode.USAGE,
         )
     return config
 

@@ -71,7 +71,7 @@ def test_nothing_is_imported_from_the_working_directory(
         (tmp_path / f"{name}.py").write_text("raise SystemExit('imported')", encoding="utf-8")
     done = run("exec", cwd=tmp_path, environment=environment)
     assert (done.returncode, done.stderr) == (
-        2,
+        1,
         "Reading prompt from stdin...\n"
         "Error: Not inside a trusted directory and --skip-git-repo-check was not specified.\n",
     )
