@@ -59,10 +59,10 @@ ASKED_ABOUT: Final = (
     ),
     *("link", "linkat", "symlink", "symlinkat", "mknod", "mknodat"),
     *("chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "lchown", "fchownat"),
-    *("utime", "utimes", "futimesat", "utimensat", "fork", "vfork"),
+    *("utime", "utimes", "futimesat", "utimensat"),
 )
-"""What changes an entry of a folder, or an attribute of a file, or starts a process; and so do, depending on
-their arguments, `clone` and opening for writing."""
+"""What changes an entry of a folder, or an attribute of a file; and opening for writing. Starting a process is
+not among them: a signal may interrupt any of these until it is taken up, which nobody expects of `fork`."""
 _EXTENDED_ATTRIBUTES: Final = (
     *("setxattr", "lsetxattr", "fsetxattr", "setxattrat", "file_setattr"),
     *("removexattr", "lremovexattr", "fremovexattr", "removexattrat"),
@@ -208,13 +208,6 @@ def _ask() -> Iterator[_Rule]:
             _ASKED,
             _ALLOWED,
         )
-    yield (
-        "clone",
-        _argument(0),
-        _Instruction(_ANY_BIT, _NEW_NAMESPACES, if_false=1),
-        _REFUSED,
-        _ASKED,
-    )
     # As for `clone3`; who is told that it is missing uses `openat`.
     yield "openat2", _MISSING
     for name in _EXTENDED_ATTRIBUTES:

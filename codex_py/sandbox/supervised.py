@@ -3,11 +3,12 @@
 import _socket
 import os
 import select
+import time
 
 from codex_py.sandbox import kernel
 from codex_py.sandbox.calls import Asked
 from codex_py.sandbox.places import Places
-from codex_py.sandbox.process_count import ProcessCount
+from codex_py.sandbox.process_count import descendants, kill_descendants
 from codex_py.sandbox.supervisor import Supervisor
 
 TYPE_CHECKING = False  # as in `typing`, which would cost 5 ms
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
 _SIGKILL = 9
 _DESCRIPTOR_BYTES = 4
+_COUNT_EVERY_S = 0.1
+_COUNT_PART = 0.1
+"""Of the time, at most, is spent with counting."""
 
 
 class Supervised:
@@ -26,7 +30,8 @@ class Supervised:
         command: becomes the command. Takes what sets its filter.
         writable, protected: see `Places`.
         restrict: holds the supervisor to what the command may have at most.
-        max_processes: see `ProcessCount`; None for any number.
+        max_processes: a command that has more, threads included, is killed with all that it started. None
+            for any number.
     """
 
     def __init__(
@@ -42,7 +47,7 @@ class Supervised:
         self._writable = writable
         self._protected = protected
         self._restrict = restrict
-        self._count = None if max_processes is None else ProcessCount(max_processes)
+        self._max_processes = max_processes
         self._here, self._there = _socket.socketpair()
 
     def start(self) -> int:
@@ -56,11 +61,14 @@ class Supervised:
         return command
 
     def wait(self, command: int, launcher: int) -> int | None:
-        """Answer until the command has ended, and return its status; None if the launcher ended before."""
+        """Answer until the command has ended, or has too many processes; its status then.
+
+        None if the launcher ended before.
+        """
         ends = ended, _ = os.pidfd_open(command), os.pidfd_open(launcher)
         received = self._here.recvmsg(1, _socket.CMSG_SPACE(_DESCRIPTOR_BYTES))[1]
-        if received:
-            self._answer_until(ends, Asked(int.from_bytes(received[0][2], "little")))
+        if received and self._answer_until(ends, Asked(int.from_bytes(received[0][2], "little"))):
+            return _SIGKILL
         if received and not select.select([ended], [], [], 0)[0]:
             return None
         return os.waitpid(command, 0)[1]
@@ -69,14 +77,23 @@ class Supervised:
         asked = kernel.set_filter_that_asks(program).to_bytes(_DESCRIPTOR_BYTES, "little")
         self._there.sendmsg([b"x"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, asked)])
 
-    def _answer_until(self, ends: tuple[int, int], asked: Asked) -> None:
-        supervisor = Supervisor(asked, Places(asked, self._writable, self._protected), self._count)
+    def _answer_until(self, ends: tuple[int, int], asked: Asked) -> bool:
+        """True if the command was killed because it had too many processes."""
+        supervisor = Supervisor(asked, Places(asked, self._writable, self._protected))
         waiting = select.poll()
         for descriptor in (*ends, asked.descriptor):
             waiting.register(descriptor, select.POLLIN)
-        while not any(end in (events := dict(waiting.poll())) for end in ends):
-            if events[asked.descriptor] & select.POLLIN:
+        count_at_s = time.monotonic() + _COUNT_EVERY_S
+        while not any(end in (events := dict(waiting.poll(_COUNT_EVERY_S * 1000))) for end in ends):
+            if (event := events.get(asked.descriptor, 0)) & select.POLLIN:
                 supervisor.answer_one()
-            else:
+            elif event:
                 # Nobody is left who could ask.
                 waiting.unregister(asked.descriptor)
+            if self._max_processes is not None and (began_s := time.monotonic()) >= count_at_s:
+                if descendants()[1] > self._max_processes:
+                    kill_descendants()
+                    return True
+                now_s = time.monotonic()
+                count_at_s = now_s + max(_COUNT_EVERY_S, (now_s - began_s) / _COUNT_PART)
+        return False

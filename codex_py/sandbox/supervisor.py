@@ -16,7 +16,6 @@ import stat
 from codex_py.sandbox import kernel
 from codex_py.sandbox.calls import HERE, Asked, Call
 from codex_py.sandbox.places import Entry, Places
-from codex_py.sandbox.process_count import ProcessCount
 from codex_py.sandbox.system_calls import NUMBERS
 
 TYPE_CHECKING = False  # as in `typing`, which would cost 5 ms
@@ -33,12 +32,11 @@ _NUMBERS = NUMBERS[os.uname().machine]
 
 
 class Supervisor:
-    """Answers the calls of a command and of all that it starts. `count`: how many it may start; None for any."""
+    """Answers the calls of a command and of all that it starts."""
 
-    def __init__(self, asked: Asked, places: Places, count: ProcessCount | None) -> None:
+    def __init__(self, asked: Asked, places: Places) -> None:
         self._asked = asked
         self._places = places
-        self._count = count
 
     def answer_one(self) -> None:
         """Wait for the next call, and answer it. Whatever goes wrong with one is an error of that one."""
@@ -200,11 +198,6 @@ class Supervisor:
         kernel.system_call(_NUMBERS["utimensat"], HERE, os.fsencode(file), data, 0)
         return True
 
-    def start_process(self, _call: Call) -> bool:
-        if self._count is not None and not self._count.may_grow():
-            raise OSError(errno.EAGAIN, "too many processes")
-        return False
-
 
 def _id(word: int) -> int:
     """A register, as a call reads it that takes a user or a group: -1 leaves it as it is."""
@@ -253,8 +246,5 @@ CALLS: "dict[str, tuple[Callable[..., bool], tuple[int, ...]]]" = {
     "utimes": (Supervisor.set_times, (_CWD, 0, 1, _NONE, _MICRO)),
     "futimesat": (Supervisor.set_times, (0, 1, 2, _NONE, _MICRO)),
     "utimensat": (Supervisor.set_times, (0, 1, 2, 3, _NANO)),
-    "clone": (Supervisor.start_process, ()),
-    "fork": (Supervisor.start_process, ()),
-    "vfork": (Supervisor.start_process, ()),
 }
 """What does a call, and with which of its arguments; from `_CWD` on, those that it does not have."""

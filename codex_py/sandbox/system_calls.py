@@ -36,8 +36,6 @@ X86_64 = _SAME_EVERYWHERE | {
     "listen": 50,
     "socketpair": 53,
     "clone": 56,
-    "fork": 57,
-    "vfork": 58,
     "truncate": 76,
     "rename": 82,
     "mkdir": 83,
