@@ -47,9 +47,9 @@ def _main() -> None:
         # An exception in the middle of an import may be printed and forgotten. There is nothing to clean up yet.
         signal.signal(signal.SIGINT, lambda _number, _frame: os._exit(130))
     if applies_patch or argv[:1] == [_RUN_AS_APPLY_PATCH]:
-        from codex_py.frontends.apply_patch import main as run  # noqa: PLC0415
+        from codex_py.frontends.apply.envelope import main as run  # noqa: PLC0415
     else:
-        from codex_py.frontends.cli import main as run  # noqa: PLC0415
+        from codex_py.cli.main import main as run  # noqa: PLC0415
     signal.signal(signal.SIGINT, interrupted)
     _leave(run(argv))
 

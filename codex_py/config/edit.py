@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from codex_py.config.files import locked, parse_toml, read_text, replace_text
 from codex_py.errors import ConfigError
-from codex_py.own_files import make_private
+from codex_py.filesystem.own import make_private
 
 Edit: TypeAlias = Callable[[str], str]
 """The text of a file, changed. ConfigError where it does not know how."""

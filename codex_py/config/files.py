@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from codex_py.errors import ConfigError
-from codex_py.ordinary_files import read_whole
-from codex_py.own_files import lock
+from codex_py.filesystem.ordinary import read_whole
+from codex_py.filesystem.own import lock
 
 _MAX_DEPTH = 64
 """Tables and arrays inside each other. More than a person writes, less than Python's stack holds."""

@@ -14,7 +14,7 @@ from typing import Any
 from codex_py.config.files import locked, read_text, replace_text
 from codex_py.config.mcp import StoreKind
 from codex_py.errors import ConfigError
-from codex_py.own_files import make_private
+from codex_py.filesystem.own import make_private
 
 _SERVICE = "codex-py MCP login"
 _RENEWAL_PATIENCE_S = 60.0

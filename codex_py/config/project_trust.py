@@ -17,7 +17,7 @@ from codex_py.config.files import locked, read_text, replace_text
 from codex_py.config.paths import exists
 from codex_py.config.trust import Trust, write_trust
 from codex_py.errors import ConfigError
-from codex_py.own_files import make_private
+from codex_py.filesystem.own import make_private
 
 _Digests: TypeAlias = dict[str, str]
 """By the path of a file below the root of its project."""

@@ -14,7 +14,7 @@ from codex_py.config.config import Config
 from codex_py.config.front_matter import front_matter
 from codex_py.config.layers import SYSTEM_FOLDER
 from codex_py.config.paths import folders_between, user_home
-from codex_py.ordinary_files import read_whole
+from codex_py.filesystem.ordinary import read_whole
 
 _FILE: Final = "SKILL.md"
 _MAX_DEPTH: Final = 6

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from codex_py.ordinary_files import read_start
+from codex_py.filesystem.ordinary import read_start
 
 _NAMES: Final = ("AGENTS.override.md", "AGENTS.md")
 _MAX_GLOBAL_BYTES: Final = 262_144

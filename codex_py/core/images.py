@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from codex_py.ordinary_files import read_whole
+from codex_py.filesystem.ordinary import read_whole
 from codex_py.protocol.images import MAX_IMAGE_BYTES, image_url, input_image
 from codex_py.protocol.messages import input_text
 

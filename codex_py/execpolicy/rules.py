@@ -28,7 +28,7 @@ from codex_py.execpolicy.decision import (
 )
 from codex_py.execpolicy.rule_calls import Definition, host_executable, network_rule, prefix_rule
 from codex_py.execpolicy.starlark import read_calls
-from codex_py.own_files import lock, make_private
+from codex_py.filesystem.own import lock, make_private
 
 __all__ = [
     "Decision",

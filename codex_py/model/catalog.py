@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
 from codex_py.errors import ConfigError
-from codex_py.ordinary_files import read_whole
+from codex_py.filesystem.ordinary import read_whole
 
 _MAX_BYTES = 16 * 1024 * 1024
 

@@ -10,12 +10,12 @@ from typing import Any
 import httpx
 
 from codex_py.errors import ConfigError, ExitCode, ModelError, StreamError
+from codex_py.http.sse import server_sent_events
+from codex_py.http.transport import LOCATION, REQUEST_SENT
 from codex_py.model.auth import Key
 from codex_py.model.error_body import plain_line
 from codex_py.model.failures import http_failure
 from codex_py.model.providers import Provider
-from codex_py.model.sse import server_sent_events
-from codex_py.model.transport import LOCATION, REQUEST_SENT
 from codex_py.protocol.stream import (
     Decoder,
     Prompt,

@@ -11,15 +11,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from codex_py.errors import PatchError
-from codex_py.patch.access import permissions_by_umask
-from codex_py.patch.apply import plan_patch
-from codex_py.patch.exact_diff import exact_diff
+from codex_py.patch.diff.exact import exact_diff
+from codex_py.patch.envelope.apply import plan_patch
+from codex_py.patch.files.access import permissions_by_umask
 from codex_py.patch.kind import kind_of
 from codex_py.patch.lines import BLANK
 from codex_py.patch.plan import FileChangePlan, PatchPlan, readable_under
-from codex_py.patch.unified import DiffHunk
-from codex_py.patch.unified_plan import plan_unified
-from codex_py.patch.unified_reader import read_diff
+from codex_py.patch.unified.hunks import DiffHunk
+from codex_py.patch.unified.plan import plan_unified
+from codex_py.patch.unified.reader import read_diff
 
 _NOT_UTF8 = "what is not UTF-8"
 _CONTEXTS = (3, 12, 1_000_000_000)

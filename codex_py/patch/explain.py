@@ -8,7 +8,7 @@ from codex_py.patch.match import LineIndex
 
 if TYPE_CHECKING:
     # Those who explain unified diffs do not read envelopes.
-    from codex_py.patch.envelope import Hunk
+    from codex_py.patch.envelope.reader import Hunk
 
 MAX_EXPLAINED = 5
 """Failures of one file whose reasons are looked for, which takes longer than to find that there is none."""

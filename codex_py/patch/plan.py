@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Literal, Self
 
 from codex_py.errors import PatchError
-from codex_py.patch.commit import Committed, commit
-from codex_py.patch.handles import join
-from codex_py.patch.journal import Journal
+from codex_py.patch.files.commit import Committed, commit
+from codex_py.patch.files.handles import join
+from codex_py.patch.files.journal import Journal
+from codex_py.patch.files.tree import PlannedFile
 from codex_py.patch.kind import SUBMODULE
-from codex_py.patch.overlay import PlannedFile
 from codex_py.patch.report import HunkReport, Reject
 from codex_py.protocol.protected import PROTECTED_NAMES
 

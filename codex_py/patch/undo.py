@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Literal
 
 from codex_py.errors import CodexError, PatchError
-from codex_py.patch.change import Change, Entry, State
-from codex_py.patch.commit import Committed, commit
-from codex_py.patch.diff import git_diff
-from codex_py.patch.entry_file import DamagedEntry
+from codex_py.patch.diff.writer import git_diff
 from codex_py.patch.failures import file_error
-from codex_py.patch.handles import Directories, read_file
-from codex_py.patch.journal import Journal
-from codex_py.patch.overlay import PlannedFile
+from codex_py.patch.files.change import Change, Entry, State
+from codex_py.patch.files.commit import Committed, commit
+from codex_py.patch.files.entry_file import DamagedEntry
+from codex_py.patch.files.handles import Directories, read_file
+from codex_py.patch.files.journal import Journal
+from codex_py.patch.files.tree import PlannedFile
 from codex_py.patch.plan import FileChangePlan, mode_after, mode_before
 
 

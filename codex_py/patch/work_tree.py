@@ -8,8 +8,8 @@ import os
 from pathlib import Path
 
 from codex_py.errors import CodexError
-from codex_py.patch.apply import FileChangePlan
-from codex_py.patch.diff import git_diff
+from codex_py.patch.diff.writer import git_diff
+from codex_py.patch.envelope.apply import FileChangePlan
 from codex_py.patch.git import Git
 
 MAX_FILES = 500

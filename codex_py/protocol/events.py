@@ -199,7 +199,7 @@ class TurnCompleted:
     usage: Usage
     """Of the whole thread, earlier turns included."""
     diff: str | None = field(default=None, metadata={"json": "unless none"})
-    """What the patches of the turn came to, git style; see `codex_py.patch.turn_diff`. None where they
+    """What the patches of the turn came to, git style; see `codex_py.patch.diff.turn_diff`. None where they
     changed nothing, or nobody keeps account."""
     denied: Denied | None = field(default=None, metadata={"json": "unless none"})
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from codex_py.errors import SessionError
-from codex_py.own_files import lock, make_private
+from codex_py.filesystem.own import lock, make_private
 
 _FOLDER = "thread-writer-locks"
 

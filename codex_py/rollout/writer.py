@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from codex_py.errors import SessionError
-from codex_py.own_files import make_private
+from codex_py.filesystem.own import make_private
 from codex_py.protocol.messages import EncodedItem, encode_json
 from codex_py.rollout.lock import ThreadLock
 from codex_py.rollout.names import rename_thread

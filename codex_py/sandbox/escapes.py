@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codex_py.errors import ToolError
-from codex_py.sandbox.ladder import LadderSandbox
-from codex_py.sandbox.rungs import Rung
+from codex_py.sandbox.backends.backend import Rung
+from codex_py.sandbox.choice import LadderSandbox
 from codex_py.sandbox.target import Target
 
 _TIMEOUT_S = 20.0

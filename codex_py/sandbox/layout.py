@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from codex_py.ordinary_files import read_start
+from codex_py.filesystem.ordinary import read_start
 from codex_py.protocol.approval import SandboxPolicy
 from codex_py.protocol.protected import HOME_SECRETS, HOME_SETTINGS, PROTECTED_NAMES
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from codex_py.own_files import lock
+from codex_py.filesystem.own import lock
 
 _LOCK_PATIENCE_S = 1.0
 """Another agent has it for a moment. A command that keeps it is not waited for: the name is taken."""

@@ -4,13 +4,13 @@ from pathlib import Path
 from typing import Any
 
 from codex_py.process.sessions import ProcessSessions
-from codex_py.tools.apply_patch import ApplyPatch
 from codex_py.tools.base import Tool
-from codex_py.tools.command import CommandRunner
-from codex_py.tools.exec_command import ExecCommand, WriteStdin
-from codex_py.tools.orchestrator import Orchestrator
-from codex_py.tools.shell import LocalShell, Shell, ShellCommand
-from codex_py.tools.update_plan import UpdatePlan
+from codex_py.tools.patch.apply_patch import ApplyPatch
+from codex_py.tools.plan import UpdatePlan
+from codex_py.tools.shell.command import CommandRunner
+from codex_py.tools.shell.exec_command import ExecCommand, WriteStdin
+from codex_py.tools.shell.orchestrator import Orchestrator
+from codex_py.tools.shell.shell import LocalShell, Shell, ShellCommand
 from codex_py.tools.view_image import ViewImage
 
 

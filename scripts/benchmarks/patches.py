@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from codex_py.patch.convert import to_envelope
-from codex_py.patch.exact_diff import exact_diff
+from codex_py.patch.diff.exact import exact_diff
 from codex_py.patch.plan import FileChangePlan
 from scripts.benchmarks.agent import Agent, Place
 from scripts.benchmarks.samples import Sample

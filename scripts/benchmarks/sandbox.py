@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 
 from codex_py.protocol.approval import SandboxPolicy
-from codex_py.sandbox.ladder import LadderSandbox
-from codex_py.sandbox.rungs import Rung, platform_rungs, problem
+from codex_py.sandbox.backends.backend import Rung, platform_rungs, problem
+from codex_py.sandbox.choice import LadderSandbox
 from scripts.benchmarks.agent import Agent, fresh_place
 from scripts.benchmarks.samples import Sample
 from scripts.benchmarks.server import BenchmarkServer

@@ -155,10 +155,10 @@ def test_an_envelope_loads_little(tmp_path: Path, argv: list[str]) -> None:
         check=True,
     )
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.decode().splitlines()}
-    assert {"codex_py.patch.apply", "codex_py.patch.envelope"} <= loaded
+    assert {"codex_py.patch.envelope.apply", "codex_py.patch.envelope.reader"} <= loaded
     assert {name.partition(".")[0] for name in loaded} & HEAVY == set()
     assert {
-        name for name in loaded if name.startswith(("codex_py.patch.unified", "codex_py.r"))
+        name for name in loaded if name.startswith(("codex_py.patch.unified.hunks", "codex_py.r"))
     } == (set())
 
 

@@ -13,7 +13,7 @@ SHOW_IMPORTS = {"PYTHONPROFILEIMPORTTIME": "1"}
 NOT_IN_A_PLAIN_TURN = {
     *(
         "codex_py.mcp",
-        "codex_py.mcp_servers",
+        "codex_py.app.features.mcp",
         "codex_py.execpolicy",
         "codex_py.rollout.reader",
         "jsonschema",
@@ -73,7 +73,7 @@ def imports_before_the_request(place: Workplace, folder: Path) -> set[str]:
 
 def test_the_first_request_waits_for_no_heavy_import(place: Workplace, tmp_path: Path) -> None:
     loaded = imports_before_the_request(place, tmp_path)
-    assert {"httpx", "codex_py.app"} <= loaded
+    assert {"httpx", "codex_py.app.session"} <= loaded
     assert among(NOT_BEFORE_THE_REQUEST, loaded) == set()
 
 

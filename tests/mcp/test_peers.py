@@ -14,7 +14,7 @@ import pytest
 
 from codex_py.mcp.settings import ServerSettings, StdioTransport
 from codex_py.protocol.elicitation import ElicitationAnswer
-from codex_py.tools.mcp_catalogue import McpCatalogue
+from codex_py.tools.mcp.catalogue import McpCatalogue
 from tests.support.mcp import ScriptedElicitor, started
 
 PEERS = Path(os.environ.get("MCP_PEERS", ""))

@@ -8,10 +8,10 @@ import httpx
 import pytest
 
 from codex_py.errors import ConfigError, ExitCode, ModelError, StreamError
+from codex_py.http.transport import http_client
 from codex_py.model.auth import Key
 from codex_py.model.client import HttpModelClient, UnavailableClient
 from codex_py.model.providers import Provider
-from codex_py.model.transport import http_client
 from codex_py.protocol.stream import (
     Completed,
     Decoder,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from codex_py.errors import PatchError
-from codex_py.patch.unified_plan import plan_unified
+from codex_py.patch.unified.plan import plan_unified
 from tests.patch.trees import DIRECTORY, Node, Tree, commit_tree, entries, git, write_nodes
 
 CASES = int(os.environ.get("PATCH_CASES", "60"))

@@ -3,9 +3,9 @@ from pathlib import Path
 import pytest
 
 from codex_py.errors import PatchError
-from codex_py.patch.apply import plan_patch
 from codex_py.patch.convert import reversed_diff, to_envelope, to_unified
-from codex_py.patch.unified_plan import plan_unified
+from codex_py.patch.envelope.apply import plan_patch
+from codex_py.patch.unified.plan import plan_unified
 from tests.patch.trees import tree, write
 
 ENVELOPE = """*** Begin Patch

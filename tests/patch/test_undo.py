@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from codex_py.errors import CodexError, ExitCode, PatchError
-from codex_py.patch import change
-from codex_py.patch.apply import FileChangePlan
-from codex_py.patch.journal import Journal
+from codex_py.patch.envelope.apply import FileChangePlan
+from codex_py.patch.files import change
+from codex_py.patch.files.journal import Journal
 from codex_py.patch.undo import EditedSince, newest_undo, plan_undo
 from tests.support.patching import patch, tree
 

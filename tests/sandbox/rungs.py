@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from codex_py.protocol.approval import SandboxPolicy
-from codex_py.sandbox.ladder import LadderSandbox
-from codex_py.sandbox.rungs import Rung, platform_rungs, problem
+from codex_py.sandbox.backends.backend import Rung, platform_rungs, problem
+from codex_py.sandbox.choice import LadderSandbox
 
 RUNGS = [rung for rung in platform_rungs(os.environ["PATH"]) if problem(rung) is None]
 _DEADLINE_S = 30.0

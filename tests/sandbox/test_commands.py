@@ -11,9 +11,9 @@ import pytest
 
 from codex_py.process.sessions import ProcessSessions
 from codex_py.protocol.approval import SandboxPolicy
-from codex_py.sandbox.ladder import LadderSandbox
-from codex_py.sandbox.landlock import version
-from codex_py.sandbox.rungs import Rung
+from codex_py.sandbox.backends.backend import Rung
+from codex_py.sandbox.child.landlock import version
+from codex_py.sandbox.choice import LadderSandbox
 from tests.sandbox.rungs import RUNGS, run_in, workspace
 from tests.support.lifeline import Lifeline
 
@@ -252,8 +252,8 @@ def test_what_a_killed_agent_left_is_gone_after_the_next_command(
     code = (
         "import os, sys\nfrom pathlib import Path\n"
         "from codex_py.protocol.approval import SandboxPolicy\n"
-        "from codex_py.sandbox.ladder import LadderSandbox\n"
-        "from codex_py.sandbox.rungs import platform_rungs\n"
+        "from codex_py.sandbox.choice import LadderSandbox\n"
+        "from codex_py.sandbox.backends.backend import platform_rungs\n"
         "[rung] = [r for r in platform_rungs(os.environ['PATH']) if r.name == sys.argv[1]]\n"
         "policy = SandboxPolicy('workspace-write', (Path.cwd(),))\n"
         "LadderSandbox({}, rungs=[rung]).command(['true'], policy, Path.cwd())\n"
@@ -518,8 +518,8 @@ _MOUNTER = """
 import os, subprocess, sys
 from pathlib import Path
 from codex_py.protocol.approval import SandboxPolicy
-from codex_py.sandbox.ladder import LadderSandbox
-from codex_py.sandbox.rungs import platform_rungs
+from codex_py.sandbox.choice import LadderSandbox
+from codex_py.sandbox.backends.backend import platform_rungs
 folder = Path(sys.argv[1])
 def mount(*words):
     subprocess.run(["mount", *words], check=True)

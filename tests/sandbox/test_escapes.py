@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from codex_py.sandbox.backends.backend import Rung
 from codex_py.sandbox.escapes import ESCAPES, KNOWN_OPEN, Escape, try_escape
 from codex_py.sandbox.layout import Layout, Roots
-from codex_py.sandbox.rungs import Rung
 from tests.sandbox.rungs import RUNGS
 
 # What a kernel may refuse to everyone, and bare privileges of root.

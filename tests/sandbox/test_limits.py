@@ -8,7 +8,7 @@ import pytest
 
 from codex_py.protocol.approval import SandboxPolicy
 from codex_py.protocol.limits import SandboxLimits
-from codex_py.sandbox.rungs import Rung, platform_rungs
+from codex_py.sandbox.backends.backend import Rung, platform_rungs
 from tests.sandbox.rungs import RUNGS, run_in
 
 LIMITS = SandboxLimits(max_processes=40, max_open_files=50, max_memory_mb=200)

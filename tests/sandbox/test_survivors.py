@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from codex_py.process.sessions import ProcessSessions
-from codex_py.sandbox.ladder import LadderSandbox
-from codex_py.sandbox.rungs import Rung
+from codex_py.sandbox.backends.backend import Rung
+from codex_py.sandbox.choice import LadderSandbox
 from codex_py.sandbox.survivors import Survivors
 from tests.sandbox.rungs import RUNGS, workspace
 from tests.support.lifeline import Lifeline

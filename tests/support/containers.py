@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from codex_py.sandbox.system_calls import NUMBERS
+from codex_py.sandbox.child.system_calls import NUMBERS
 
 NOBODY = 65534
 _LANDLOCK = (444, 445, 446)
@@ -14,8 +14,8 @@ _LANDLOCK = (444, 445, 446)
 # What Docker refuses, our filter does too, new namespaces by `clone` and mounts among them.
 _BECOME = """
 import os, struct, sys
-from codex_py.sandbox import kernel
-from codex_py.sandbox.seccomp import filter_program
+from codex_py.sandbox.child import kernel
+from codex_py.sandbox.child.seccomp import filter_program
 program = filter_program(os.uname().machine, offline=False)
 at = len(program) - 8
 numbers = [int(word) for word in sys.argv[1].split(",")]
@@ -59,7 +59,7 @@ def can_become(user: int) -> bool:
     """Whether we may run the program as somebody else, who can then read what it is made of."""
     if sys.platform != "linux" or os.geteuid() != 0 or shutil.which("setpriv") is None:
         return False
-    test = ["-c", "import codex_py.app; print()"]
+    test = ["-c", "import codex_py.app.session; print()"]
     tried = subprocess.run(
         in_container([sys.executable, *test], user=user), capture_output=True, cwd="/", check=False
     )

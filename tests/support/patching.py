@@ -6,9 +6,9 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
-from codex_py.patch.apply import plan_patch
-from codex_py.patch.commit import Committed
-from codex_py.patch.journal import Journal
+from codex_py.patch.envelope.apply import plan_patch
+from codex_py.patch.files.commit import Committed
+from codex_py.patch.files.journal import Journal
 
 _CALLS = ("open", "mkdir", "rmdir", "rename", "unlink", "symlink", "write", "ftruncate", "fchmod")
 """What a patch changes the disk with; each is a moment to die before."""

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from codex_py.app import SessionOptions, open_session
+from codex_py.app.session import SessionOptions, open_session
 from codex_py.config.config import load_config
 from codex_py.core.session import Session
 from codex_py.protocol.approval import Approver

@@ -21,8 +21,8 @@ from codex_py.protocol.events import CommandExecution, Event, ItemCompleted, Ite
 from codex_py.protocol.tools import ToolOutput
 from codex_py.sandbox.base import NO_SANDBOX, Sandbox
 from codex_py.tools.base import Tool, ToolContext
-from codex_py.tools.command import CommandRunner, PatchApplier
-from codex_py.tools.orchestrator import Orchestrator
+from codex_py.tools.shell.command import CommandRunner, PatchApplier
+from codex_py.tools.shell.orchestrator import Orchestrator
 
 
 @dataclass

@@ -7,9 +7,9 @@ import pytest
 from codex_py.process.sessions import ProcessSessions
 from codex_py.tools.base import Tool
 from codex_py.tools.builtin import builtin_tools
-from codex_py.tools.orchestrator import Orchestrator
+from codex_py.tools.plan import UpdatePlan
+from codex_py.tools.shell.orchestrator import Orchestrator
 from codex_py.tools.specs import ShellTool, tool_specs
-from codex_py.tools.update_plan import UpdatePlan
 
 SNAPSHOT = Path(__file__).with_name("tool_specs.json")
 

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from codex_py.app import SessionOptions, open_session
+from codex_py.app.session import SessionOptions, open_session
 from codex_py.config.config import Config
 from codex_py.core.session import Session
 from codex_py.core.turn_state import TurnResult
 from codex_py.errors import CodexError, SessionError
 from codex_py.frontends.mcp_server.client import Call
-from codex_py.patch.turn_diff import TurnDiff
+from codex_py.patch.diff.turn_diff import TurnDiff
 from codex_py.protocol.approval import ApprovalRequest, Review, ReviewDecision, approval_data
 from codex_py.protocol.elicitation import Elicitation, ElicitationAnswer
 from codex_py.protocol.events import Event, ThreadStarted

@@ -15,7 +15,7 @@ from pydantic.alias_generators import to_camel
 from codex_py.config.config import Config, load_config
 from codex_py.errors import CodexError
 from codex_py.frontends.arguments import Arguments
-from codex_py.frontends.exec_config import flags, working_directory
+from codex_py.frontends.session_config import flags, working_directory
 from codex_py.protocol.approval import ApprovalPolicy, SandboxMode
 
 _POLICIES: Final = ("untrusted", "on-failure", "on-request", "never")

@@ -14,7 +14,7 @@ from codex_py.protocol.events import EventSink
 
 if TYPE_CHECKING:
     # The first frame does not need them.
-    from codex_py.app import SessionOptions
+    from codex_py.app.session import SessionOptions
     from codex_py.core.session import Session
     from codex_py.core.turn_state import TurnResult
 
@@ -62,7 +62,7 @@ class Conversation:
         Raises:
             CodexError: it cannot be opened. The session before, if there is one, stays.
         """
-        from codex_py.app import open_session  # noqa: PLC0415
+        from codex_py.app.session import open_session  # noqa: PLC0415
 
         async with AsyncExitStack() as stack:
             session = await stack.enter_async_context(

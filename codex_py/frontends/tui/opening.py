@@ -16,12 +16,12 @@ from codex_py.frontends.tui.theme import Theme
 
 if TYPE_CHECKING:
     # The first frame does not need it.
-    from codex_py.app import SessionOptions
+    from codex_py.app.session import SessionOptions
     from codex_py.core.session import Session
     from codex_py.frontends.tui.program import Terminal
 
 _LATER: Final = (
-    "codex_py.app",
+    "codex_py.app.session",
     "codex_py.frontends.tui.transcript",
     "codex_py.frontends.tui.approval",
     "codex_py.frontends.tui.elicitation",
@@ -115,7 +115,7 @@ class Opening:
 
     def new_session(self) -> "SessionOptions":
         """Options for a session that begins anew, with what the user has chosen for the one before."""
-        from codex_py.app import SessionOptions  # noqa: PLC0415
+        from codex_py.app.session import SessionOptions  # noqa: PLC0415
 
         session = self._terminal.conversation.session
         return SessionOptions(

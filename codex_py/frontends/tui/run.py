@@ -8,7 +8,7 @@ from prompt_toolkit.input import create_input
 
 from codex_py.config.config import Config
 from codex_py.frontends.arguments import Arguments, TerminalTarget
-from codex_py.frontends.exec_config import load_terminal_config, working_directory
+from codex_py.frontends.session_config import load_terminal_config, working_directory
 from codex_py.frontends.streams import OutputStream
 from codex_py.frontends.tui.program import Terminal
 from codex_py.frontends.tui.theme import terminal_theme

@@ -2,13 +2,13 @@
 
 from typing import TYPE_CHECKING
 
+from codex_py.app.model import missing_key
 from codex_py.config.config import Config
 from codex_py.config.paths import folders_between
 from codex_py.config.project_trust import Changed, Unknown, trust_project
 from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.fragments import Fragments
 from codex_py.frontends.tui.panel import Choice, Option
-from codex_py.model_access import missing_key
 from codex_py.protocol.approval import ApprovalPolicy
 
 if TYPE_CHECKING:

@@ -4,10 +4,10 @@ import asyncio
 import os
 from typing import TYPE_CHECKING
 
+from codex_py.app.patching import changes_since_commit
 from codex_py.frontends.tui.commands.registry import Command
-from codex_py.patch.journal import Journal
+from codex_py.patch.files.journal import Journal
 from codex_py.patch.undo import newest_undo, plan_undo
-from codex_py.patching import changes_since_commit
 
 if TYPE_CHECKING:
     from codex_py.frontends.tui.program import Terminal

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 from codex_py.config.front_matter import front_matter
 from codex_py.errors import CodexError
+from codex_py.filesystem.ordinary import read_whole
 from codex_py.frontends.tui.commands.registry import Command, Work
 from codex_py.frontends.tui.composer import Submission
-from codex_py.ordinary_files import read_whole
 
 if TYPE_CHECKING:
     from codex_py.frontends.tui.program import Terminal

@@ -6,10 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from codex_py.app.settings import known_models
 from codex_py.config.edit import edit_config, edited_values, first_that_fits
 from codex_py.config.files import parse_toml
 from codex_py.errors import CodexError, ConfigError
-from codex_py.frontends.human import sandbox_summary
+from codex_py.frontends.exec.human import sandbox_summary
 from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.cells.command import script_of
 from codex_py.frontends.tui.commands.registry import Command
@@ -17,7 +18,6 @@ from codex_py.frontends.tui.picker import Picker, Row, rows_with
 from codex_py.frontends.tui.status import duration
 from codex_py.frontends.tui.theme import terminal_theme
 from codex_py.protocol.approval import ApprovalPolicy, SandboxMode
-from codex_py.turn_settings import known_models
 
 if TYPE_CHECKING:
     from codex_py.frontends.tui.program import Terminal

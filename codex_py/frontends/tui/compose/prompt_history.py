@@ -14,7 +14,7 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import Any, Final
 
-from codex_py.own_files import lock, make_private
+from codex_py.filesystem.own import lock, make_private
 
 _MAX_READ: Final = 4 * 1024 * 1024
 """Bytes from the end of the file; what is older is not offered any more."""

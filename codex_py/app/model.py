@@ -1,0 +1,148 @@
+"""The way to the model: its provider, the key, and the client that speaks to it.
+
+Part of the composition root.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Final
+
+import httpx
+
+from codex_py import __version__
+from codex_py.app.user_programs import user_programs
+from codex_py.config.config import Config
+from codex_py.errors import ModelError
+from codex_py.http.transport import http_client, http_transport
+from codex_py.model.auth import Key, find_key, unusable_command
+from codex_py.model.client import HttpModelClient, UnavailableClient
+from codex_py.model.providers import Provider, resolve_provider
+from codex_py.model.responses.wire import ResponsesWire
+from codex_py.model.tape.transports import RecordingTransport, ReplayTransport
+from codex_py.protocol.stream import ModelClient
+
+
+def configured_provider(config: Config, environment: Mapping[str, str]) -> Provider:
+    """
+    Raises:
+        ConfigError: there is no such provider.
+    """
+    return resolve_provider(
+        config.model_provider,
+        config.model_providers,
+        openai_base_url=config.openai_base_url,
+        environment=environment,
+    )
+
+
+def missing_key(config: Config, environment: Mapping[str, str]) -> str | None:
+    """Which key the model's service asks for and is not there; None if all is well.
+
+    Raises:
+        ConfigError: there is no such provider, or `auth.json` can not be read.
+    """
+    provider = configured_provider(config, environment)
+    if provider.auth is not None:
+        # A program gives the key; it is run when it is needed.
+        return None
+    try:
+        find_key(provider, environment=environment, home=config.home)
+    except ModelError as error:
+        return str(error)
+    return None
+
+
+_SETTINGS: Final = (
+    *("LANG", "LC_*", "TERM", "TZ", "*_PROXY", "*_HOME", "*_PATH", "*_DIR", "*_CERT*", "*_CA_*"),
+    *("*DISPLAY", "XDG_*", "SSH_AUTH_SOCK", "DOCKER_HOST", "KUBECONFIG", "VIRTUAL_ENV"),
+)
+"""Names of variables that a server is given and that hold no secret: commands need them as well."""
+
+
+def secret_names(config: Config) -> set[str]:
+    """The variables from which keys are sent or handed on, to any provider and to MCP servers."""
+    names = {"CODEX_API_KEY", "OPENAI_API_KEY"}
+    for provider in config.model_providers.values():
+        names.update(provider.get("env_http_headers", {}).values())
+        if provider.get("env_key"):
+            names.add(provider["env_key"])
+    for server in config.mcp_servers.values():
+        names.update(server.env_http_headers.values())
+        names.update(
+            name
+            for name in server.env_vars
+            if not any(fnmatchcase(name.upper(), pattern) for pattern in _SETTINGS)
+        )
+        if server.bearer_token_env_var is not None:
+            names.add(server.bearer_token_env_var)
+    return names
+
+
+def model_client(
+    config: Config,
+    provider: Provider,
+    thread_id: str,
+    environment: Mapping[str, str],
+    *,
+    originator: str,
+    record: Path | None = None,
+    replay: Path | None = None,
+) -> ModelClient:
+    """The client for a thread; one that raises what is wrong where there is no key.
+
+    Args:
+        record: write the exchange to this tape.
+        replay: answer from this tape instead.
+
+    Raises:
+        ConfigError: `auth.json` can not be read.
+    """
+    try:
+        # A tape needs no key, and none should be read for it.
+        key = None if replay else _key(config, provider, environment)
+    except ModelError as error:
+        return UnavailableClient(error)
+    system = os.uname()
+    headers = {
+        "originator": originator,
+        "user-agent": f"{originator}/{__version__} ({system.sysname}; {system.machine})",
+        "session-id": thread_id,
+        "thread-id": thread_id,
+        "x-client-request-id": thread_id,
+    }
+    return HttpModelClient(
+        provider=provider,
+        wire=ResponsesWire(),
+        http=http_client(
+            environment=environment, transport=_transport(record, replay, environment)
+        ),
+        key=key,
+        headers=headers,
+        environment=environment,
+    )
+
+
+def _key(config: Config, provider: Provider, environment: Mapping[str, str]) -> Key | None:
+    auth = provider.auth
+    if auth is not None:
+        programs = user_programs(config, environment)
+        try:
+            command = programs.find(auth.command, environment)
+        except FileNotFoundError as error:
+            raise unusable_command(auth, str(error.strerror)) from error
+        auth = replace(auth, command=command, cwd=auth.cwd or programs.cwd())
+        provider, environment = replace(provider, auth=auth), programs.environment(environment)
+    return find_key(provider, environment=environment, home=config.home)
+
+
+def _transport(
+    record: Path | None, replay: Path | None, environment: Mapping[str, str]
+) -> httpx.AsyncBaseTransport | None:
+    if replay is not None:
+        return ReplayTransport(replay)
+    if record is not None:
+        return RecordingTransport(http_transport(environment), record)
+    return None

@@ -1,0 +1,149 @@
+"""What applying patches takes from elsewhere: the patches of a session, and git to merge with.
+
+Part of the composition root, for frontends that have no session.
+"""
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from codex_py.config.paths import project_root
+from codex_py.errors import CodexError
+from codex_py.patch.envelope.shell import find_patch
+from codex_py.patch.git import find_git
+from codex_py.patch.unified.three_way import ThreeWay
+from codex_py.patch.work_tree import work_tree_diff
+from codex_py.protocol.messages import decode_json
+from codex_py.rollout.index import latest_session
+from codex_py.rollout.reader import read_session
+
+_SHELL_TOOLS = {"exec_command", "shell", "shell_command", "container.exec"}
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPatch:
+    """A patch that a model has made."""
+
+    text: str
+    cwd: Path
+    """Absolute; what its relative paths start from."""
+    thread_id: str
+
+
+def last_patch(home: Path, cwd: Path) -> SessionPatch:
+    """The last patch of the session of a directory that was written to last.
+
+    It need not have been applied: the sandbox may have refused it.
+
+    Args:
+        home: `$CODEX_HOME`.
+        cwd: absolute.
+
+    Raises:
+        SessionError: the session can not be read.
+        CodexError: there is no session, or no patch in it.
+    """
+    path = latest_session(home, cwd=cwd, model_provider=None)
+    if path is None:
+        raise CodexError(f"no session was held in {cwd}; name a file with a patch", code="no_patch")
+    session = read_session(path)
+    base = Path(session.meta.cwd or cwd)
+    for encoded in reversed(session.items):
+        if b"apply" not in encoded:
+            # Decoding every item of a long session would take a while.
+            continue
+        if (found := _patch_of(cast("dict[str, Any]", decode_json(encoded)))) is not None:
+            text, folder = found
+            return SessionPatch(text, Path(os.path.normpath(base / folder)), session.thread_id)
+    raise CodexError(f"the session {session.thread_id} made no patch", code="no_patch")
+
+
+def _patch_of(item: Mapping[str, Any]) -> tuple[str, str] | None:
+    """The patch that a call applies and the folder that it names; None for any other item."""
+    match item:
+        case {"type": "custom_tool_call", "name": "apply_patch", "input": str(text)}:
+            return text, ""
+        case {"type": "function_call", "name": str(name), "arguments": str(arguments)}:
+            return _patch_of_function(name.removeprefix("functions."), arguments)
+        case {"type": "local_shell_call", "action": {"command": list(), **action}}:
+            return _patch_of_command(item["action"]["command"], action.get("working_directory"))
+        case _:
+            return None
+
+
+def _patch_of_function(name: str, arguments: str) -> tuple[str, str] | None:
+    try:
+        values = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(values, dict):
+        return None
+    fields = cast("dict[str, Any]", values)
+    if name == "apply_patch":
+        text = fields.get("input", fields.get("patch"))
+        return (text, "") if isinstance(text, str) else None
+    if name not in _SHELL_TOOLS:
+        return None
+    command = fields.get("cmd", fields.get("command"))
+    if isinstance(command, str):
+        command = ["bash", "-lc", command]
+    return _patch_of_command(command, fields.get("workdir"))
+
+
+def _patch_of_command(command: Any, workdir: Any) -> tuple[str, str] | None:
+    words = cast("list[Any]", command) if isinstance(command, list) else []
+    found = find_patch([str(word) for word in words])
+    if found is None:
+        return None
+    outer = workdir if isinstance(workdir, str) else ""
+    return found.patch, str(Path(outer) / (found.workdir or ""))
+
+
+def git_three_way(cwd: Path, environment: Mapping[str, str]) -> ThreeWay:
+    """Merging with what the object database of the repository around `cwd` has.
+
+    Raises:
+        CodexError: git is not installed.
+    """
+    git = find_git(project_root(cwd, (".git",)) or cwd, environment)
+    if git is None:
+        raise CodexError("--3way needs git, which is not installed", code="git")
+
+    def read_blob(name: str) -> bytes | None:
+        done = git.run(cwd, "cat-file", "blob", name)
+        return done.stdout if done.returncode == 0 else None
+
+    def merge(ours: bytes, base: bytes, theirs: bytes) -> tuple[bytes, bool]:
+        with tempfile.TemporaryDirectory(prefix="codex-py-merge-") as folder:
+            names = ("ours", "base", "patch")
+            for name, data in zip(names, (ours, base, theirs), strict=True):
+                Path(folder, name).write_bytes(data)
+            labels = [word for name in names for word in ("-L", name)]
+            # Outside of the repository, whose configuration then plays no part.
+            done = git.run(Path(folder), "merge-file", "-p", *labels, *names)
+        # The exit code is the number of conflicts, at most 127.
+        if not 0 <= done.returncode <= 127:
+            reason = done.stderr.decode(errors="replace").strip()
+            raise CodexError(f"git could not merge: {reason}", code="git")
+        return done.stdout, done.returncode > 0
+
+    return ThreeWay(read_blob, merge)
+
+
+def changes_since_commit(cwd: Path, environment: Mapping[str, str]) -> str:
+    """What the work tree around `cwd` has that its last commit has not, as a diff.
+
+    Raises:
+        CodexError: there is no repository, or no git to read it with.
+    """
+    root = project_root(cwd, (".git",))
+    if root is None:
+        raise CodexError(f"{cwd} is not in a git repository", code="git")
+    git = find_git(root, environment)
+    if git is None:
+        raise CodexError("git is not installed", code="git")
+    return work_tree_diff(git, root)

@@ -1,0 +1,82 @@
+"""Programs that the configuration names, such as MCP servers: where they are found, and where they start.
+
+A repository can hold a program of any name, and modules that an interpreter loads from its working directory.
+Neither is what the user's own configuration means by `npx` or `python -m server`. LIGHT.
+"""
+
+import errno
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from codex_py.config.config import Config
+from codex_py.config.paths import user_home
+from codex_py.config.project_trust import Trusted
+from codex_py.filesystem.own import make_private
+from codex_py.programs import find_program, safe_search_path
+
+
+@dataclass(frozen=True, slots=True)
+class UserPrograms:
+    home: Path
+    """`$CODEX_HOME`."""
+    project_cwd: Path | None
+    """Where programs start in a trusted project; None for a folder of their own."""
+    barred: tuple[Path, ...]
+    """Folders in which no program is looked for: the project, and what the model may write to."""
+
+    def find(self, name: str, environment: Mapping[str, str]) -> str:
+        """The program of a name, absolute; a path is left as it is.
+
+        Raises:
+            FileNotFoundError: there is none; what it says can follow the name.
+        """
+        if "/" in name:
+            return name
+        search_path = environment.get("PATH", os.defpath)
+        found = find_program(name, search_path, self.barred)
+        if found is not None:
+            return found
+        inside = shutil.which(name, path=search_path)
+        why = os.strerror(errno.ENOENT)
+        if inside is not None:
+            why = f"it was found only inside the project or a writable folder; to allow it, configure its path, {inside}"
+        raise FileNotFoundError(errno.ENOENT, why, name)
+
+    def environment(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """The same without the barred folders on its `PATH`, where scripts find their interpreters."""
+        if "PATH" not in environment:
+            return dict(environment)
+        return {**environment, "PATH": safe_search_path(environment["PATH"], self.barred)}
+
+    def cwd(self) -> Path:
+        """Where a program starts that has no `cwd` of its own. The folder is made where it is missing."""
+        if self.project_cwd is not None:
+            return self.project_cwd
+        # Commands cannot write below our home, unlike in a temporary folder.
+        folder = self.home / "codex-py" / "programs"
+        try:
+            make_private(folder)
+        except OSError:
+            return Path("/")
+        return folder
+
+
+def user_programs(
+    config: Config, environment: Mapping[str, str], add_dirs: Sequence[Path] = ()
+) -> UserPrograms:
+    """Those of a session. `add_dirs`: writable folders beside those of the configuration."""
+    policy = config.sandbox_policy(add_dirs)
+    folders = [config.project_root or config.cwd, config.cwd]
+    if policy.mode == "workspace-write":
+        folders += policy.writable_roots
+        folders += [] if policy.exclude_slash_tmp else [Path("/tmp")]
+    # Somebody who works in their home, or in `/`, has all programs of their own there.
+    home = user_home(environment).resolve()
+    return UserPrograms(
+        home=config.home,
+        project_cwd=config.cwd if isinstance(config.project_trust, Trusted) else None,
+        barred=tuple(folder for folder in folders if not home.is_relative_to(folder.resolve())),
+    )

@@ -1,0 +1,158 @@
+"""What `mcp list` and `mcp get` print: the tables and the JSON of Codex 0.169."""
+
+import asyncio
+import json as json_module
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from codex_py.app.features.mcp import server_headers
+from codex_py.app.mcp_login import AuthStatus, auth_statuses
+from codex_py.config.config import Config
+from codex_py.config.mcp import McpServerConfig
+from codex_py.frontends.terminal import on_one_line
+
+_NONE: Final = "Try `codex-py mcp add my-tool -- my-command`."
+_AUTH: Final[Mapping[AuthStatus, str]] = {
+    "unsupported": "Unsupported",
+    "not_logged_in": "Not logged in",
+    "bearer_token": "Bearer token",
+    "o_auth": "OAuth",
+    "unknown": "Unknown",
+}
+_MASK: Final = "*****"
+
+
+def listing(config: Config, environment: Mapping[str, str], *, json: bool) -> str:
+    """All servers, by name. Those at an address may be asked whether they want a login, for up to 5 s.
+
+    Raises:
+        CodexError: a login can not be looked at.
+    """
+    servers = dict(sorted(config.mcp_servers.items()))
+    if not servers and not json:
+        return f"No MCP servers configured yet. {_NONE}\n"
+
+    def headers(name: str) -> Mapping[str, str]:
+        return server_headers(name, servers[name], environment, lambda _: None)
+
+    statuses = asyncio.run(auth_statuses(config, headers))
+    if json:
+        found = [
+            {**_common(config, name), **_timeouts(config, name), "auth_status": statuses[name]}
+            for name in servers
+        ]
+        return _dumped(found)
+    tables: list[list[Sequence[str]]] = [
+        [("Name", "Command", "Args", "Env", "Cwd", "Status", "Auth")],
+        [("Name", "Url", "Bearer Token Env Var", "Status", "Auth")],
+    ]
+    for name, server in servers.items():
+        end = ("enabled" if server.enabled else "disabled", _AUTH[statuses[name]])
+        if server.command is not None:
+            row = (server.command, _words(server.args), _environment(server), server.cwd or "-")
+            tables[0].append((name, *row, *end))
+        else:
+            row = (server.url or "", server.bearer_token_env_var or "-")
+            tables[1].append((name, *row, *end))
+    return "\n".join(_table(rows) for rows in tables if len(rows) > 1)
+
+
+def details(config: Config, name: str, *, json: bool) -> str:
+    """One server."""
+    server, raw = config.mcp_servers[name], config.values["mcp_servers"][name]
+    if json:
+        tools = {key: raw.get(key) for key in ("enabled_tools", "disabled_tools")}
+        return _dumped({**_common(config, name), **tools, **_timeouts(config, name)})
+    if not server.enabled:
+        return f"{name} (disabled)\n"
+    facts = {"enabled": "true"}
+    for key in ("enabled_tools", "disabled_tools"):
+        if key in raw:
+            facts[key] = ", ".join(raw[key]) or "[]"
+    if server.command is not None:
+        facts |= {"transport": "stdio", "command": server.command, "args": _words(server.args)}
+        facts |= {"cwd": server.cwd or "-", "env": _environment(server)}
+    else:
+        variables = (f"{key}={value}" for key, value in sorted(server.env_http_headers.items()))
+        facts |= {
+            "transport": "streamable_http",
+            "url": server.url or "",
+            "bearer_token_env_var": server.bearer_token_env_var or "-",
+            "http_headers": ", ".join(f"{k}={_MASK}" for k in sorted(server.http_headers)) or "-",
+            "env_http_headers": ", ".join(variables) or "-",
+            "http_headers_helper": raw.get("http_headers_helper") or "-",
+        }
+    for key, seconds in _timeouts(config, name).items():
+        if seconds is not None:
+            facts[key] = f"{seconds:g}"
+    if (mode := raw.get("default_tools_approval_mode")) is not None:
+        facts["default_tools_approval_mode"] = mode
+    facts["remove"] = f"codex-py mcp remove {name}"
+    return f"{name}\n" + "".join(f"  {k}: {on_one_line(v)}\n" for k, v in facts.items())
+
+
+def _common(config: Config, name: str) -> dict[str, Any]:
+    server, raw = config.mcp_servers[name], config.values["mcp_servers"][name]
+    transport: dict[str, Any]
+    if server.command is not None:
+        transport = {
+            "type": "stdio",
+            "command": server.command,
+            "args": list(server.args),
+            "env": _sorted(raw.get("env")),
+            "env_vars": raw.get("env_vars", []),
+            "cwd": server.cwd,
+        }
+    else:
+        transport = {
+            "type": "streamable_http",
+            "url": server.url,
+            "bearer_token_env_var": server.bearer_token_env_var,
+            "http_headers": _sorted(raw.get("http_headers")),
+            "env_http_headers": _sorted(raw.get("env_http_headers")),
+            "http_headers_helper": raw.get("http_headers_helper"),
+        }
+    return {
+        "name": name,
+        "enabled": server.enabled,
+        "disabled_reason": None,
+        "transport": transport,
+    }
+
+
+def _timeouts(config: Config, name: str) -> dict[str, float | None]:
+    """Those that are configured, in seconds."""
+    server, raw = config.mcp_servers[name], config.values["mcp_servers"][name]
+    has_start = "startup_timeout_sec" in raw or "startup_timeout_ms" in raw
+    return {
+        "startup_timeout_sec": server.startup_timeout_s if has_start else None,
+        "tool_timeout_sec": server.tool_timeout_s if "tool_timeout_sec" in raw else None,
+    }
+
+
+def _sorted(table: Mapping[str, str] | None) -> dict[str, str] | None:
+    return None if table is None else dict(sorted(table.items()))
+
+
+def _dumped(value: Any) -> str:
+    return json_module.dumps(value, indent=2, ensure_ascii=False) + "\n"
+
+
+def _words(args: Sequence[str]) -> str:
+    return " ".join(args) or "-"
+
+
+def _environment(server: McpServerConfig) -> str:
+    """The names; what they are set to may be secret."""
+    names = (*sorted(server.env), *server.env_vars)
+    return ", ".join(f"{name}={_MASK}" for name in names) or "-"
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    lines = [[on_one_line(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    # The last column is padded too, as it is in Codex.
+    return "".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + "\n"
+        for line in lines
+    )

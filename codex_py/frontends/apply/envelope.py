@@ -1,0 +1,100 @@
+"""The program that models call as `apply_patch`: a patch in, what the released one prints out.
+
+It runs where the command is called `apply_patch` or `applypatch` (by a symbolic link to `codex-py`), and for
+`codex-py --codex-run-as-apply-patch PATCH`. Measured: Codex CLI 0.169. Unlike there, a patch that does not
+fit changes nothing at all, and can be undone.
+"""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from codex_py.config.paths import codex_home
+from codex_py.errors import CodexError, PatchError
+from codex_py.frontends.apply.input import read_stdin
+from codex_py.frontends.stopping import Stopped, raise_when_stopped
+from codex_py.frontends.streams import READER_LEFT, OutputStream
+from codex_py.patch.envelope.apply import plan_patch
+from codex_py.patch.failures import describe
+from codex_py.patch.files.journal import Journal
+
+RUN_AS_APPLY_PATCH = "--codex-run-as-apply-patch"
+
+_FAILED = 1
+_USAGE = 2
+_USAGE_TEXT = "Usage: apply_patch 'PATCH'\n       echo 'PATCH' | apply_patch\n"
+_NOT_AN_ARGUMENT = f"Error: {RUN_AS_APPLY_PATCH} requires a UTF-8 PATCH argument.\n"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run with the words after the name of the program; the exit code."""
+    if arguments[:1] == [RUN_AS_APPLY_PATCH]:
+        if (text := _decoded(arguments[1:2])) is None:
+            return _fail(_FAILED, _NOT_AN_ARGUMENT)
+        return _apply(text)
+    if len(arguments) > 1:
+        return _fail(_USAGE, "Error: apply_patch accepts exactly one argument.\n")
+    if arguments:
+        if (text := _decoded(arguments)) is None:
+            return _fail(_FAILED, "Error: apply_patch requires a UTF-8 PATCH argument.\n")
+        return _apply(text)
+    try:
+        text = read_stdin().decode()
+    except UnicodeDecodeError:
+        return _not_read("stream did not contain valid UTF-8")
+    except OSError as error:
+        return _not_read(describe(error))
+    except CodexError as error:
+        return _not_read(str(error))
+    return _apply(text) if text else _fail(_USAGE, _USAGE_TEXT)
+
+
+def _apply(text: str) -> int:
+    raise_when_stopped()
+    try:
+        return _applied(text)
+    except Stopped as stopped:
+        return stopped.exit_code
+
+
+def _applied(text: str) -> int:
+    try:
+        cwd = Path.cwd()
+    except OSError as error:
+        return _fail(_FAILED, f"Error: Failed to determine current directory.\n{describe(error)}\n")
+    journal = _journal(cwd)
+    try:
+        if journal is not None:
+            journal.recover()
+        plan = plan_patch(text, cwd, None)
+        plan.commit(journal)
+    except PatchError as error:
+        return _fail(_FAILED, f"{error}\n")
+    stdout = OutputStream(1)
+    stdout.write_text(plan.summary())
+    return READER_LEFT if stdout.reader_left else _FAILED if stdout.failure else 0
+
+
+def _not_read(reason: str) -> int:
+    return _fail(_FAILED, f"Error: Failed to read PATCH from stdin.\n{reason}\n")
+
+
+def _journal(cwd: Path) -> Journal | None:
+    try:
+        return Journal(codex_home(os.environ), cwd)
+    except CodexError:
+        # What the released program would not look at is no reason to fail.
+        return None
+
+
+def _decoded(words: Sequence[str]) -> str | None:
+    """The first word, as it was given; None where there is none, or it is not UTF-8."""
+    try:
+        return os.fsencode(words[0]).decode()
+    except (IndexError, UnicodeDecodeError):
+        return None
+
+
+def _fail(code: int, text: str) -> int:
+    OutputStream(2).write_text(text)
+    return code

@@ -1,0 +1,111 @@
+"""Where a patch comes from: a file, standard input, or the session that was held last."""
+
+import os
+import select
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from codex_py.config.paths import codex_home
+from codex_py.errors import CodexError, ExitCode
+from codex_py.filesystem.ordinary import NotOrdinary, refuse_extraordinary
+
+MAX_BYTES = 512 * 1024 * 1024
+"""Of a patch; beyond, it is rather something that does not end."""
+_PIECE = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class PatchInput:
+    """A patch as it was handed in."""
+
+    data: bytes | str
+    source: str
+    """In words: `standard input`."""
+    cwd: Path | None = None
+    """Absolute; what its relative paths start from, where it says so itself."""
+
+
+def patch_input(file: str | None, cwd: Path, environment: Mapping[str, str]) -> PatchInput:
+    """Read the patch.
+
+    Args:
+        file: its name, or `-` for standard input. None takes standard input too, unless that is a terminal:
+            then it is the last patch of the session of `cwd`.
+        cwd: absolute.
+
+    Raises:
+        CodexError: there is none, or it can not be read.
+    """
+    if file is not None and file != "-":
+        return PatchInput(_read_file(file), file)
+    if file == "-" or not os.isatty(0):
+        try:
+            return PatchInput(read_stdin(), "standard input")
+        except OSError as error:
+            raise _not_read("from standard input", error.strerror) from error
+    # Sessions are a matter of some 15 ms, which a patch that is at hand need not wait for.
+    from codex_py.app.patching import last_patch  # noqa: PLC0415
+
+    patch = last_patch(codex_home(environment), cwd)
+    return PatchInput(patch.text, f"the last patch of session {patch.thread_id}", patch.cwd)
+
+
+def read_stdin() -> bytes:
+    """All of standard input, to its end.
+
+    Raises:
+        OSError: it can not be read.
+        CodexError: there is too much of it.
+    """
+    return _read(0)
+
+
+def _read_file(name: str) -> bytes:
+    try:
+        # It may be a pipe: `codex-py apply <(git diff)`.
+        fd = os.open(name, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            _refuse_endless(fd)
+            return _read(fd)
+        finally:
+            os.close(fd)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise _not_read(repr(name), reason, ExitCode.USAGE) from error
+
+
+def _refuse_endless(fd: int) -> None:
+    """
+    Raises:
+        NotOrdinary: it is a file of the kernel's, or a device that is no terminal.
+    """
+    found = os.fstat(fd)
+    if stat.S_ISREG(found.st_mode):
+        refuse_extraordinary(found)
+    elif stat.S_ISBLK(found.st_mode) or (stat.S_ISCHR(found.st_mode) and not os.isatty(fd)):
+        raise NotOrdinary("it is a device")
+
+
+def _read(fd: int) -> bytes:
+    pieces: list[bytes] = []
+    size = 0
+    while True:
+        try:
+            piece = os.read(fd, _PIECE)
+        except BlockingIOError:
+            # Whoever started us made the descriptor non-blocking (Node does that).
+            select.select([fd], [], [])
+            continue
+        if not piece:
+            return b"".join(pieces)
+        pieces.append(piece)
+        size += len(piece)
+        if size > MAX_BYTES:
+            raise CodexError(f"the patch is longer than {MAX_BYTES >> 20} MB", code="patch_input")
+
+
+def _not_read(what: str, reason: object, exit_code: ExitCode | None = None) -> CodexError:
+    message = f"Failed to read the patch {what}: {reason}"
+    return CodexError(message, code="patch_input", exit_code=exit_code)

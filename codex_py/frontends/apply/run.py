@@ -1,0 +1,204 @@
+"""`codex-py apply`: apply an envelope or a unified diff to the files of a folder, all of it or nothing."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from codex_py.config.paths import codex_home, project_root
+from codex_py.errors import CodexError, PatchError
+from codex_py.frontends.apply.input import patch_input
+from codex_py.frontends.apply.options import ApplyOptions, apply_options, exit_code
+from codex_py.frontends.apply.report import Report
+from codex_py.frontends.folder import working_folder
+from codex_py.frontends.stopping import Stopped, raise_when_stopped
+from codex_py.frontends.streams import print_out
+from codex_py.frontends.terminal import printable
+from codex_py.patch.files.handles import Directories
+from codex_py.patch.files.journal import Journal
+from codex_py.patch.files.tree import Overlay
+from codex_py.patch.formats import Detected, detect
+from codex_py.patch.match import Level
+from codex_py.patch.plan import PatchPlan, readable_under, writable_under
+
+_MAX_NAMED = 3
+_MAX_STRIP_TRIED = 5
+
+
+def run_apply(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Do what the words after `apply` ask for; the exit code.
+
+    Raises:
+        CodexError: nothing was applied; not yet printed.
+    """
+    options = apply_options(argv)
+    if options.help:
+        from codex_py.frontends.help import APPLY  # noqa: PLC0415
+
+        return print_out(APPLY)
+    raise_when_stopped()
+    report = Report(environment, as_json=options.json)
+    try:
+        return _apply(options, environment, report)
+    except CodexError as error:
+        report.failure(error)
+        raise
+    except Stopped as stopped:
+        report.failure(CodexError(str(stopped), code="aborted"))
+        return stopped.tell()
+
+
+def _apply(options: ApplyOptions, environment: Mapping[str, str], report: Report) -> int:
+    cwd = working_folder(options.cd)
+    given = patch_input(options.file, cwd, environment)
+    is_written = False
+    try:
+        found = detect(given.data)
+        report.found(found.kind, found.found, given.source, len(given.data))
+        if found.kind == "envelope":
+            options.refuse_for_envelope()
+        base = given.cwd or cwd
+        if options.convert:
+            text = _converted(found, base, options)
+            return print_out(printable(text) if os.isatty(1) else text)
+        journal = _journal(environment, cwd, report)
+        if journal is not None:
+            for sentence in journal.recover():
+                report.note(sentence)
+        report.progress("Checking the patch …")
+        plan = _plan(found, base, cwd, options, environment)
+        _refuse_outside(plan, cwd)
+        if options.check:
+            return report.fitting(plan, cwd, None, [])
+        report.progress("Writing the files …")
+        is_written = True
+        committed = plan.commit(journal)
+        report.committed(committed)
+        return report.fitting(plan, cwd, committed, _write_rejects(plan, cwd, report))
+    except PatchError as error:
+        if error.kind == "empty":
+            error = PatchError("the patch is empty: no files were modified", kind="empty")
+        error.exit_code = exit_code(error, written=is_written)
+        raise error
+
+
+def _journal(environment: Mapping[str, str], cwd: Path, report: Report) -> Journal | None:
+    try:
+        return Journal(codex_home(environment), cwd)
+    except CodexError as error:
+        report.note(f"This patch can not be undone: {error}.")
+        return None
+
+
+def _converted(found: Detected, cwd: Path, options: ApplyOptions) -> str:
+    # Whoever only applies needs none of this.
+    from codex_py.patch.convert import reversed_diff, to_envelope, to_unified  # noqa: PLC0415
+
+    if options.convert == found.kind and not options.reverse:
+        return found.text
+    if options.convert == "envelope":
+        return to_envelope(found.text, cwd)
+    diff = found.text if found.kind == "unified" else to_unified(found.text, cwd)
+    return reversed_diff(diff, cwd) if options.reverse else diff
+
+
+def _plan(
+    found: Detected, cwd: Path, root: Path, options: ApplyOptions, environment: Mapping[str, str]
+) -> PatchPlan:
+    if found.kind == "unified":
+        return _plan_diff(found.patch, cwd, options, environment)
+    # A diff does not pay for this.
+    from codex_py.patch.envelope.apply import plan_patch  # noqa: PLC0415
+
+    base = Path(os.path.normpath(cwd / (options.directory or "")))
+    plan = plan_patch(found.text, base, None, readable=readable_under([cwd, root]))
+    if options.strict:
+        _refuse_guesses(plan)
+    return plan
+
+
+def _refuse_outside(plan: PatchPlan, root: Path) -> None:
+    if refused := plan.refused(writable_under([root])):
+        names = ", ".join(map(str, refused[:_MAX_NAMED]))
+        more = f" and {len(refused) - _MAX_NAMED} more" if len(refused) > _MAX_NAMED else ""
+        raise PatchError(
+            f"outside of {root}, or protected (.codex, .agents, .aws there, any .git): {names}{more}",
+            kind="refused",
+        )
+
+
+def _refuse_guesses(plan: PatchPlan) -> None:
+    guessed = [hunk for hunk in plan.hunks if hunk.level != Level.EXACT or hunk.also_at]
+    if guessed:
+        notes = [note for hunk in guessed if (note := hunk.note())]
+        raise PatchError("\n".join(["not exact:", *notes]), kind="match")
+
+
+def _plan_diff(
+    diff: str | bytes, cwd: Path, options: ApplyOptions, environment: Mapping[str, str]
+) -> PatchPlan:
+    # An envelope, which is what models write, does not pay for this.
+    from codex_py.patch.unified.plan import plan_unified  # noqa: PLC0415
+
+    three_way = None
+    if options.three_way:
+        from codex_py.app.patching import git_three_way  # noqa: PLC0415
+
+        three_way = git_three_way(cwd, environment)
+
+    def plan(strip: int | None, base: Path = cwd, *, partial: bool = False) -> PatchPlan:
+        return plan_unified(
+            diff,
+            base,
+            None,
+            readable=readable_under([base]),
+            strip=strip,
+            directory=options.directory,
+            reverse=options.reverse,
+            strict=options.strict,
+            partial=partial,
+            three_way=three_way,
+        )
+
+    try:
+        return plan(options.strip, partial=options.partial)
+    except PatchError as error:
+        if error.kind not in {"file", "parse"} or not (hint := _hint(plan, cwd, options)):
+            raise
+        raise PatchError(f"{error.reason}\n{hint}", kind="file") from error
+
+
+def _hint(plan: Callable[[int | None, Path], PatchPlan], cwd: Path, options: ApplyOptions) -> str:
+    """Which other names of the files would do; empty if none would."""
+    for strip in range(_MAX_STRIP_TRIED):
+        if strip != options.strip and _fits(plan, strip, cwd):
+            return f"With -p{strip} it fits."
+    root = project_root(cwd, (".git",))
+    if root is not None and root != cwd and _fits(plan, options.strip, root):
+        return f"In {root} it fits: use -C."
+    return ""
+
+
+def _fits(plan: Callable[[int | None, Path], PatchPlan], strip: int | None, base: Path) -> bool:
+    try:
+        plan(strip, base)
+    except PatchError:
+        return False
+    return True
+
+
+def _write_rejects(plan: PatchPlan, cwd: Path, report: Report) -> list[Path]:
+    """Write what was left out beside the files that it is for, or where their folder would be."""
+    texts: dict[Path, bytes] = {}
+    for reject in plan.rejects:
+        folder = reject.path.parent if reject.path.parent.is_dir() else cwd
+        path = folder / f"{reject.path.name}.rej"
+        texts[path] = texts.get(path, b"") + reject.text
+    try:
+        with Directories() as handles:
+            overlay = Overlay(cwd, handles, readable_under([cwd]))
+            files = [overlay.write(path, text) for path, text in texts.items()]
+        PatchPlan(files, [], [], []).checked(writable_under([cwd])).commit()
+    except (OSError, PatchError) as error:
+        report.note(f"what was left out could not be written: {error}")
+        return []
+    return list(texts)

@@ -1,0 +1,185 @@
+"""`codex-py undo`: bring back what patches replaced, and list them."""
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from codex_py.config.paths import codex_home
+from codex_py.frontends.arguments import CommandParser, UsageError
+from codex_py.frontends.folder import working_folder
+from codex_py.frontends.help import UNDO
+from codex_py.frontends.stopping import Stopped, raise_when_stopped
+from codex_py.frontends.streams import OutputStream, print_out
+from codex_py.frontends.terminal import printable
+from codex_py.patch.diff.writer import git_diff
+from codex_py.patch.envelope.apply import FileChangePlan
+from codex_py.patch.files.change import Entry
+from codex_py.patch.files.journal import Journal
+from codex_py.patch.undo import (
+    EditedSince,
+    UndoPlan,
+    changes_of_entry,
+    entries,
+    find_patch,
+    plan_undo,
+    undone_by,
+)
+
+_MAX_NAMED = 3
+"""Files that are named in a line of the list."""
+
+
+def run_undo(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Do what the words after `undo` ask for; the exit code.
+
+    Raises:
+        CodexError: there is nothing to undo, or it could not be undone.
+    """
+    options = _parser().parse_args(argv)
+    if options.help:
+        return print_out(UNDO)
+    if options.list and (options.show or options.force or options.id is not None):
+        raise UsageError("--list stands alone")
+    if options.show and options.force:
+        raise UsageError("--show changes nothing, so there is nothing to force")
+    raise_when_stopped()
+    try:
+        return _run(options, environment)
+    except Stopped as stopped:
+        return stopped.tell()
+
+
+def _run(options: argparse.Namespace, environment: Mapping[str, str]) -> int:
+    journal = Journal(codex_home(environment), working_folder(options.cd))
+    for sentence in journal.recover():
+        _tell(f"{sentence}\n")
+    if options.list:
+        return _list(journal, as_json=options.json)
+    if options.show:
+        return _show(journal, find_patch(journal, options.id), as_json=options.json)
+    try:
+        plan = plan_undo(journal, options.id, force=options.force)
+    except EditedSince as error:
+        if options.json:
+            print_out(
+                _line({"error": {"code": error.code, "message": str(error)}, "diff": error.diff})
+            )
+        else:
+            print_out(printable(error.diff))
+            _tell("--force undoes it all the same; what it replaces is kept.\n")
+        raise
+    return _undo(plan, as_json=options.json)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = CommandParser()
+    parser.add_argument("id", nargs="?", type=_number)
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--show", action="store_true")
+    parser.add_argument("--force", action="store_true")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("-C", "--cd", default=".")
+    parser.add_argument("-h", "--help", action="store_true")
+    return parser
+
+
+def _number(word: str) -> int:
+    if not (word.isascii() and word.isdecimal()):
+        raise argparse.ArgumentTypeError(f"{word!r} is no number of a patch; see --list")
+    return int(word)
+
+
+def _list(journal: Journal, *, as_json: bool) -> int:
+    known, damaged = entries(journal)
+    undone = undone_by(known)
+    if as_json:
+        rows = [
+            {**_facts(entry, undone), "files": _rows(changes_of_entry(entry))} for entry in known
+        ]
+        rows += [{"id": number, "state": "damaged"} for number in damaged]
+        return print_out("".join([_line(row) for row in rows]))
+    if not known and not damaged:
+        return print_out("No patches are kept.\n")
+    table = [("ID", "TIME", "STATE", "DIRECTORY", "FILES")]
+    for entry in known:
+        facts = _facts(entry, undone)
+        names = [_short(change.path, entry.cwd) for change in entry.changes]
+        more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
+        files = ", ".join(names[:_MAX_NAMED]) + more
+        undoes = f"undoes {entry.undoes}, " if entry.undoes is not None else ""
+        state = undoes + facts["state"]
+        table.append((str(entry.number), facts["time"][:19], state, entry.cwd, files))
+    table += [(str(number), "", "damaged", "", "") for number in damaged]
+    widths = [max(len(_one_line(row[column])) for row in table) for column in range(4)]
+    lines = [
+        "  ".join(
+            [_one_line(cell).ljust(width) for cell, width in zip(row, [*widths, 0], strict=True)]
+        ).rstrip()
+        for row in table
+    ]
+    return print_out("\n".join(lines) + "\n")
+
+
+def _show(journal: Journal, entry: Entry, *, as_json: bool) -> int:
+    undone = undone_by(entries(journal)[0])
+    changes = changes_of_entry(entry)
+    diff = git_diff(changes, Path(entry.cwd))
+    if as_json:
+        return print_out(_line({**_facts(entry, undone), "files": _rows(changes), "diff": diff}))
+    return print_out(printable(diff))
+
+
+def _undo(plan: UndoPlan, *, as_json: bool) -> int:
+    committed = plan.commit()
+    for note in committed.notes:
+        _tell(f"{note}\n")
+    if as_json:
+        row = {"undone": plan.entry.number, "id": committed.number, "files": _rows(plan.changes)}
+        return print_out(_line(row))
+    letters = {"add": "A", "update": "M", "delete": "D"}
+    lines = [f"Undid patch {plan.entry.number}:"]
+    lines += [
+        f"{letters[change.kind]} {_one_line(_short(str(change.path), plan.entry.cwd))}"
+        for change in plan.changes
+    ]
+    if committed.number is not None:
+        lines.append(f"To do it again: codex-py undo {committed.number}")
+    return print_out("\n".join(lines) + "\n")
+
+
+def _facts(entry: Entry, undone: Mapping[int, int]) -> dict[str, Any]:
+    state = "undone" if entry.number in undone else str(entry.state)
+    if not all(change.kept for change in entry.changes):
+        state = "not undoable"
+    facts: dict[str, Any] = {
+        "id": entry.number,
+        "time": datetime.fromtimestamp(entry.time, UTC).astimezone().isoformat(" ", "seconds"),
+        "cwd": entry.cwd,
+        "state": state,
+    }
+    if entry.undoes is not None:
+        facts["undoes"] = entry.undoes
+    return facts
+
+
+def _rows(changes: Sequence[FileChangePlan]) -> list[dict[str, str]]:
+    return [{"path": str(change.path), "kind": change.kind} for change in changes]
+
+
+def _short(path: str, cwd: str) -> str:
+    return path.removeprefix(f"{cwd.rstrip('/')}/")
+
+
+def _one_line(text: str) -> str:
+    return printable(text).replace("\n", "\u240a").replace("\t", "\u2409")
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    return json.dumps(row) + "\n"
+
+
+def _tell(text: str) -> None:
+    OutputStream(2).write_text(printable(text))

@@ -1,0 +1,77 @@
+"""`codex-py demo`: a whole session without a key or a network.
+
+The recorded answers of a model are replayed to the very program that a live session runs: it reads the
+files of a small repository, runs its tests, patches it and runs them again, all of it for real.
+"""
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from codex_py.errors import CodexError
+from codex_py.frontends.arguments import Arguments, UsageError, parse_arguments
+from codex_py.frontends.exec.command import run_exec
+from codex_py.frontends.streams import OutputStream
+from codex_py.frontends.terminal import printable
+from codex_py.patch.git import find_git
+
+PROMPT = "A test fails in this repo. Find out why, and fix the code."
+
+_REPOSITORY = Path(__file__).with_name("repository")
+TAPE = Path(__file__).with_name("tape.jsonl")
+
+
+def run_demo(arguments: Arguments, environment: Mapping[str, str]) -> int:
+    """Play the demo in a folder that is left for the user to look at; the exit code.
+
+    Raises:
+        CodexError: the folder can not be made.
+    """
+    if len(arguments.words) > 1:
+        raise UsageError("`codex-py demo` takes no prompt: it replays one")
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="codex-py-demo-"))
+        repository = make_repository(folder / "basket", environment)
+        home = folder / "home"
+        home.mkdir()
+    except OSError as error:
+        raise CodexError(f"no folder for the demo: {error}", code="demo") from error
+    stderr = OutputStream(2)
+    stderr.write_text(
+        "A recorded session, replayed without a key or a network. The commands and the patch are run\n"
+        f"for real, in {printable(str(repository))}\n\n"
+    )
+    # What waits on standard input is no part of the recorded prompt.
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    replay = parse_arguments(demo_command(repository, ["--replay", str(TAPE)]))
+    code = run_exec(replay.words[1:], replay, demo_environment(home, environment))
+    shutil.rmtree(home, ignore_errors=True)
+    stderr.write_text(f"\nWhat it changed: git -C {printable(str(repository))} diff\n")
+    return code
+
+
+def demo_command(repository: Path, tape: list[str]) -> list[str]:
+    """The command line of the session. `tape`: the option that names it."""
+    session = ["--ephemeral", "--skip-git-repo-check", "--sandbox", "workspace-write"]
+    return ["exec", *session, "--cd", str(repository), "--model", "gpt-5.5", *tape, PROMPT]
+
+
+def demo_environment(home: Path, environment: Mapping[str, str]) -> dict[str, str]:
+    """Nothing of the user's own configuration, and the `python3` that runs this program."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{environment.get('PATH', os.defpath)}"
+    return {**environment, "CODEX_HOME": str(home), "PATH": path}
+
+
+def make_repository(folder: Path, environment: Mapping[str, str]) -> Path:
+    """A copy of the demo's files; committed, where there is a git, so that the change can be seen."""
+    shutil.copytree(_REPOSITORY, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    # The user's own settings may ask for signatures, or for a template with hooks.
+    isolated = {**environment, "HOME": str(folder), "XDG_CONFIG_HOME": str(folder)}
+    if (git := find_git(folder, isolated)) is not None:
+        identity = ["-c", "user.name=demo", "-c", "user.email=demo@example.invalid"]
+        for command in (["init", "-q"], ["add", "."], [*identity, "commit", "-qm", "A basket"]):
+            git.run(folder, *command)
+    return folder

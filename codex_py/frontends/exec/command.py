@@ -1,0 +1,30 @@
+"""`codex-py exec`: one prompt, no questions, an exit code. This module starts it; `exec_run` does it."""
+
+from collections.abc import Mapping, Sequence
+
+from codex_py.frontends.arguments import Arguments, exec_target
+from codex_py.frontends.exec.prompt_input import start_reading
+from codex_py.frontends.streams import OutputStream
+
+_STDERR_PATIENCE_S = 2.0
+"""A caller that reads standard output alone must not stop us when the other pipe is full."""
+
+
+def run_exec(words: Sequence[str], arguments: Arguments, environment: Mapping[str, str]) -> int:
+    """Do what was asked; the exit code. `words` are those after `exec`.
+
+    Raises:
+        CodexError: there was no turn to fail, or its answer breaks the schema; not yet printed.
+    """
+    target = exec_target(words, arguments)
+    stderr = OutputStream(2, patience_s=_STDERR_PATIENCE_S)
+    prompt = start_reading(
+        target.prompt,
+        notice=lambda text: stderr.write_text(f"{text}\n"),
+        # As in Codex, which leaves standard input alone where a thread goes on.
+        piped=target.resume is None and not target.resume_last,
+    )
+    # Imported only now, because an open pipe has as long as this takes (some 80 ms) to say something.
+    from codex_py.frontends.exec.run import run  # noqa: PLC0415
+
+    return run(arguments, target, environment, prompt=prompt, stderr=stderr)

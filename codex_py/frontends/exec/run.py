@@ -1,0 +1,202 @@
+"""One run of `codex-py exec`, from the configuration to the exit code.
+
+Standard output carries the answer, or with `--json` nothing but events; all else is on standard error.
+With `--output-schema`, an answer that breaks the schema is sent back once, as a second turn, behind a
+warning. If that one breaks it too, an `error` event with the code `schema` follows the last `turn.completed`.
+"""
+
+import asyncio
+import gc
+import os
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from codex_py.app.session import SessionOptions, open_session
+from codex_py.config.config import Config
+from codex_py.core.turn_state import TurnResult
+from codex_py.errors import CodexError, ExitCode
+from codex_py.frontends.arguments import Arguments, ExecTarget
+from codex_py.frontends.exec.human import HumanText
+from codex_py.frontends.exec.jsonl import JsonLines, for_sdk
+from codex_py.frontends.exec.last_message import LastMessageFile
+from codex_py.frontends.interruption import Interruption
+from codex_py.frontends.session_config import load_exec_config
+from codex_py.frontends.streams import READER_LEFT, OutputStream
+from codex_py.frontends.terminal import Style, printable, wants_color
+from codex_py.patch.diff.turn_diff import TurnDiff
+from codex_py.protocol.events import Error, EventSink
+
+_COLLECT_AFTER_S = 0.3
+"""By now all is imported, also what is left until the first request is out. A short run is over."""
+
+
+def run(
+    arguments: Arguments,
+    target: ExecTarget,
+    environment: Mapping[str, str],
+    *,
+    prompt: "Future[str]",
+    stderr: OutputStream,
+) -> int:
+    """See `run_exec`; `prompt` comes from `start_reading`."""
+    if arguments.full_auto:
+        stderr.write_text("warning: --full-auto is deprecated; use --sandbox workspace-write\n")
+    config = load_exec_config(arguments, environment)
+    one = _Run(
+        arguments=arguments,
+        target=target,
+        config=config,
+        environment=environment,
+        schema=_schema(arguments.output_schema),
+        message_file=_message_file(arguments.output_last_message),
+        prompt=prompt,
+        stdout=OutputStream(1),
+        stderr=stderr,
+    )
+    return asyncio.run(_supervised(one))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    arguments: Arguments
+    target: ExecTarget
+    config: Config
+    environment: Mapping[str, str]
+    schema: Any
+    message_file: LastMessageFile | None
+    prompt: "Future[str]"
+    stdout: OutputStream
+    stderr: OutputStream
+
+    async def work(self, received: Callable[[], signal.Signals | None]) -> int:
+        """
+        Args:
+            received: the signal that is ending the program, if one is.
+        """
+        prompt = asyncio.wrap_future(self.prompt)
+        if self.target.prompt in {None, "-"}:
+            # An empty one is a mistake that should leave no session behind.
+            await prompt
+        human = None if self.arguments.json else self._human_text()
+        lines: EventSink = JsonLines(self.stdout)
+        if self.arguments.experimental_json:
+            lines = for_sdk(lines, received)
+        sink = human or TurnDiff(lines, self.config.cwd)
+        options = self._session_options()
+        opening = open_session(self.config, options, sink, environment=self.environment)
+        async with AsyncExitStack() as stack:
+            try:
+                session = await stack.enter_async_context(opening)
+                text = await prompt
+            except CodexError:
+                # They may be why, and wait for a header that does not come.
+                for warning in self.config.warnings:
+                    self.stderr.write_text(f"warning: {printable(warning)}\n")
+                raise
+            if human is not None:
+                human.begin(session.thread_id, session.settings, text)
+            asyncio.get_running_loop().call_later(_COLLECT_AFTER_S, _collect_garbage)
+            images = image_paths(self.arguments.image)
+            result = await session.run_turn(text, images=images, output_schema=self.schema)
+        error = result.error
+        breaks_schema = error is not None and error.code == "schema"
+        if error is None or breaks_schema:
+            self._deliver(result)
+        if error is not None and breaks_schema:
+            if human is None:
+                sink(Error(str(error), error.code))
+            raise error
+        if error is not None:
+            return error.exit_code
+        if result.refusal is not None:
+            return result.refusal.exit_code
+        if self.arguments.fail_on == "denied" and result.denied:
+            return ExitCode.DENIED
+        return ExitCode.DONE
+
+    def _deliver(self, result: TurnResult) -> None:
+        """Put the last message where it was asked for."""
+        message = result.last_message
+        if (file := self.message_file) is not None:
+            file.write(message or "")
+            if message is None:
+                self.stderr.write_text(
+                    "Warning: no last agent message; wrote empty content to"
+                    f" {printable(str(file.path))}\n"
+                )
+        on_screen = os.isatty(1) and os.isatty(2)
+        if message is not None and not self.arguments.json and not on_screen:
+            # A program gets the very text; a terminal, even if only this goes there, does not.
+            shown = printable(message) if os.isatty(1) else message
+            self.stdout.write_text(f"{shown}\n")
+
+    def _human_text(self) -> HumanText:
+        color = wants_color(self.arguments.color, self.environment, isatty=os.isatty(2))
+        return HumanText(
+            self.stderr,
+            Style(color=color),
+            show_reasoning=not self.config.hide_agent_reasoning,
+        )
+
+    def _session_options(self) -> SessionOptions:
+        arguments = self.arguments
+        return SessionOptions(
+            originator=self.environment.get("CODEX_INTERNAL_ORIGINATOR_OVERRIDE") or "codex_exec",
+            ephemeral=arguments.ephemeral,
+            resume=self.target.resume,
+            resume_last=self.target.resume_last,
+            resume_all=self.target.resume_all,
+            add_dirs=tuple(self.config.cwd / name for name in arguments.add_dir),
+            record=Path(arguments.record).absolute() if arguments.record else None,
+            replay=Path(arguments.replay).absolute() if arguments.replay else None,
+            ignore_rules=arguments.ignore_rules,
+        )
+
+
+async def _supervised(run: _Run) -> int:
+    """Run it to its end, or to the signal or the broken pipe that ends it early."""
+    task = asyncio.create_task(run.work(lambda: interruption.signal))
+    with Interruption(task) as interruption:
+        run.stdout.on_failure = interruption.cancel
+        try:
+            code = await task
+        except asyncio.CancelledError:
+            if interruption.signal is not None:
+                return 128 + interruption.signal
+            if run.stdout.failure is None:
+                raise
+            code = READER_LEFT
+    if (failure := run.stdout.failure) is None:
+        return code
+    if run.stdout.reader_left:
+        return READER_LEFT
+    raise CodexError(f"Failed to write to standard output: {failure.strerror}", code="stdout")
+
+
+def _collect_garbage() -> None:
+    # What has been loaded stays loaded; the collector need not look at it again.
+    gc.freeze()
+    gc.enable()
+
+
+def image_paths(values: Sequence[str]) -> list[Path]:
+    """The files of `--image`, absolute; a value may hold several, split by commas."""
+    return [Path(name).absolute() for value in values for name in value.split(",") if name]
+
+
+def _schema(path: str | None) -> Any:
+    if path is None:
+        return None
+    # jsonschema is some 60 ms, and a plain turn does without.
+    from codex_py.app.output_schema import load_schema  # noqa: PLC0415
+
+    return load_schema(Path(path))
+
+
+def _message_file(path: str | None) -> LastMessageFile | None:
+    return None if path is None else LastMessageFile(Path(path))

@@ -1,0 +1,262 @@
+"""Turns the events of one Responses API stream into `ResponseEvent`s, whichever of them the server sends.
+
+Specification: https://platform.openai.com/docs/api-reference/responses-streaming. Events are told apart by
+the `type` in their data. What a server leaves out is made up from what it did send: items from deltas, or
+from the terminal response alone.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import cast
+
+from codex_py.errors import ExitCode, MalformedItem, ModelError, StreamError
+from codex_py.model.failures import stream_failure
+from codex_py.model.responses.parts import JsonObject
+from codex_py.model.responses.slot_table import SlotTable
+from codex_py.model.responses.slots import CALLS, Slot, kind_of_item
+from codex_py.model.responses.text_events import (
+    DELTAS,
+    TEXTS,
+    integer_field,
+    object_field,
+    text_field,
+)
+from codex_py.protocol.items import parse_item
+from codex_py.protocol.messages import replace_surrogates
+from codex_py.protocol.stream import (
+    Completed,
+    Created,
+    OutputItemAdded,
+    OutputItemDone,
+    RateLimits,
+    ResponseEvent,
+    Usage,
+)
+
+_OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
+"""Calls are answered here alone: an output that a server sends would come without its call, or in place of ours."""
+
+
+class ResponsesDecoder:
+    """A `Decoder` for one response.
+
+    A failure that comes with items (the text of an answer that was cut short) is raised by the call
+    after the one that gave them out, be it `feed` or `end`; any other failure is raised at once. After
+    the terminal event `finished` is true, and nothing more is read: `end` returns or raises.
+    """
+
+    def __init__(self) -> None:
+        self.finished = False
+        self._failure: ModelError | None = None
+        self._is_created = False
+        self._response_id: str | None = None
+        self._slots = SlotTable()
+        self._out: list[ResponseEvent] = []
+
+    def feed(self, data: str) -> Sequence[ResponseEvent]:
+        if self.finished:
+            return self.end()
+        try:
+            event = json.loads(data)
+        except (ValueError, RecursionError):
+            # `[DONE]`, or nothing that can be understood.
+            return ()
+        if not isinstance(event, dict):
+            return ()
+        out = self._out = []
+        try:
+            self._dispatch(cast("JsonObject", event), data)
+        except MalformedItem as error:
+            self._fail(self._failure or error)
+        if self._failure is not None and not any(isinstance(e, OutputItemDone) for e in out):
+            raise self._failure
+        return out
+
+    def end(self) -> Sequence[ResponseEvent]:
+        if not self.finished:
+            self._fail(_unfinished("stream closed before response.completed"))
+        if self._failure is not None:
+            raise self._failure
+        return ()
+
+    def _dispatch(self, event: JsonObject, data: str) -> None:
+        kind = event.get("type")
+        if not isinstance(kind, str):
+            self._untyped(event)
+        elif (rule := DELTAS.get(kind)) is not None:
+            # Nine events of ten; their text is checked for surrogates where it is joined.
+            delta = event.get("delta")
+            if isinstance(delta, str) and delta and (slot := self._slot(event, rule[0])):
+                shown = rule[1](slot, event, delta)
+                if shown is not None:
+                    self._out.append(shown)
+        else:
+            if "\\ud" in data or "\\uD" in data:
+                event = replace_surrogates(event)
+            self._take(kind, event)
+
+    def _take(self, kind: str, event: JsonObject) -> None:
+        match kind:
+            case "response.created":
+                self._created(object_field(event, "response"))
+            case "response.output_item.added":
+                self._item_added(event)
+            case "response.output_item.done":
+                self._item_done(event)
+            case (
+                "response.completed"
+                | "response.incomplete"
+                | "response.failed"
+                | "response.cancelled"
+            ):
+                state = kind.removeprefix("response.")
+                self._terminal(state, object_field(event, "response") or event)
+            case "error":
+                self._error(event)
+            case "codex.rate_limits":
+                self._out.append(RateLimits({k: v for k, v in event.items() if k != "type"}))
+            case _:
+                # Whatever is not in the table is progress, or news that this program does not know.
+                rule = TEXTS.get(kind)
+                if rule is not None and (slot := self._slot(event, rule[0])):
+                    rule[1](slot, event)
+
+    def _fail(self, failure: ModelError) -> None:
+        self.finished = True
+        self._failure = failure
+
+    def _item_added(self, event: JsonObject) -> None:
+        item = object_field(event, "item")
+        if _is_spoken(item) and (slot := self._slots.for_added(event, item)):
+            slot.announce(item)
+            self._report(slot)
+
+    def _item_done(self, event: JsonObject) -> None:
+        item = object_field(event, "item")
+        if _is_spoken(item) and (slot := self._slots.for_done(event, item)):
+            slot.kind = kind_of_item(item)
+            self._give_out(slot, slot.completed(item))
+
+    def _slot(self, event: JsonObject, kinds: tuple[str, ...]) -> Slot | None:
+        slot = self._slots.for_delta(event, kinds)
+        if slot is not None and not slot.is_reported:
+            self._report(slot)
+        return slot
+
+    def _report(self, slot: Slot) -> None:
+        if not slot.is_reported:
+            slot.is_reported = True
+            self._out.append(OutputItemAdded(slot.index, slot.kind))
+
+    def _give_out(self, slot: Slot, item: JsonObject) -> None:
+        parsed = parse_item(item)
+        self._report(slot)
+        slot.close(item)
+        self._out.append(OutputItemDone(slot.index, parsed))
+
+    def _created(self, response: JsonObject) -> None:
+        if not self._is_created:
+            self._is_created = True
+            self._response_id = text_field(response, "id") or None
+            self._out.append(Created(self._response_id))
+
+    def _error(self, event: JsonObject) -> None:
+        nested = object_field(event, "error")
+        headers = {
+            name.lower(): str(value)
+            for source in (event, nested)
+            for name, value in object_field(source, "headers").items()
+        }
+        self._fail(stream_failure(event, status=integer_field(event, "status"), headers=headers))
+
+    def _untyped(self, event: JsonObject) -> None:
+        """A whole response in place of a stream, or an error that a gateway put in."""
+        event = replace_surrogates(event)
+        if event.get("object") == "response":
+            self._created(event)
+            if event.get("status") not in {"queued", "in_progress"}:
+                self._terminal("completed", event)
+        elif event.get("error"):
+            self._error(event)
+
+    def _terminal(self, state: str, response: JsonObject) -> None:
+        # Servers report a cut or failed response as `response.completed` too: its status says so.
+        status = text_field(response, "status")
+        states = {state, status}
+        if "failed" in states or (response.get("error") and status != "completed"):
+            fallback = "response.failed event received"
+            self._fail(stream_failure(response.get("error"), fallback=fallback))
+        elif "cancelled" in states:
+            self._cut_short(response, ModelError("The response was cancelled.", code="cancelled"))
+        elif "incomplete" in states or (response.get("incomplete_details") and not status):
+            reason = text_field(object_field(response, "incomplete_details"), "reason") or "unknown"
+            code = reason if reason == "content_filter" else "incomplete"
+            message = f"Incomplete response returned, reason: {reason}"
+            self._cut_short(response, ModelError(message, code=code))
+        else:
+            self._completed(response)
+
+    def _cut_short(self, response: JsonObject, failure: ModelError) -> None:
+        """Keep the text that there is; a call that was not closed must not run."""
+        entries = self._slots.match(response.get("output"))
+        self._fail(failure)
+        for slot in self._slots:
+            if slot.is_open and slot.kind == "message":
+                item = slot.assembled(entries.get(slot.index), "incomplete")
+                if item is not None:
+                    self._give_out(slot, {**item, "status": "incomplete"})
+
+    def _completed(self, response: JsonObject) -> None:
+        entries = self._slots.match(response.get("output"))
+        failure: ModelError | None = None
+        for slot in self._slots:
+            if not slot.is_open or slot.kind in _OUTPUTS:
+                continue
+            entry = entries.get(slot.index)
+            try:
+                item = slot.assembled(entry, "completed")
+                if item is not None:
+                    self._give_out(slot, item)
+                elif slot.kind in CALLS:
+                    failure = failure or _unfinished(f"a {slot.kind} was announced and never sent")
+            except MalformedItem as error:
+                failure = failure or error
+        if failure is not None:
+            self._fail(failure)
+            return
+        self.finished = True
+        end_turn = response.get("end_turn")
+        self._out.append(
+            Completed(
+                text_field(response, "id") or self._response_id,
+                _usage(object_field(response, "usage")),
+                end_turn if isinstance(end_turn, bool) else None,
+            )
+        )
+
+
+def _is_spoken(item: JsonObject) -> bool:
+    """Whether it is an item that a model can say."""
+    return bool(item) and kind_of_item(item) not in _OUTPUTS
+
+
+def _unfinished(cause: str) -> StreamError:
+    return StreamError(
+        f"stream disconnected before completion: {cause}",
+        code="disconnected",
+        exit_code=ExitCode.UNAVAILABLE,
+        started=True,
+    )
+
+
+def _usage(usage: JsonObject) -> Usage:
+    """Zeros for whatever is absent, null, or no number."""
+    inputs = object_field(usage, "input_tokens_details")
+    outputs = object_field(usage, "output_tokens_details")
+    return Usage(
+        input_tokens=integer_field(usage, "input_tokens") or 0,
+        cached_input_tokens=integer_field(inputs, "cached_tokens") or 0,
+        cache_write_input_tokens=integer_field(inputs, "cache_write_tokens") or 0,
+        output_tokens=integer_field(usage, "output_tokens") or 0,
+        reasoning_output_tokens=integer_field(outputs, "reasoning_tokens") or 0,
+    )

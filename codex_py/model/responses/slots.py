@@ -1,0 +1,232 @@
+"""One item of a response while it streams: how it was announced, and what came for it since.
+
+Servers differ in which events they send. Of what there is, `output_item.done` counts most, then the `done`
+events of its parts, then the deltas, then the item in the terminal response, then the announcement.
+"""
+
+import json
+import uuid
+from typing import Any, cast
+
+from codex_py.model.responses.parts import (
+    JsonObject,
+    Part,
+    Text,
+    is_empty,
+    objects,
+    part_kind,
+    parts_data,
+    text_of,
+)
+from codex_py.protocol.messages import replace_surrogates
+
+CALLS = frozenset({"function_call", "custom_tool_call"})
+
+_NAMING_FIELDS = ("id", "call_id", "name", "namespace", "role", "phase")
+_PAYLOAD_FIELDS = ("arguments", "input", "content", "summary", "action")
+_STREAMED_FIELDS = {
+    "message": ("content",),
+    "reasoning": ("summary", "content"),
+    "function_call": ("arguments",),
+    "custom_tool_call": ("input",),
+}
+
+
+class Slot:
+    """The place of one item in a response."""
+
+    __slots__ = (
+        "announced", "arguments", "content", "index", "input", "is_reported",
+        "item", "kind", "summary",
+    )  # fmt: skip
+
+    def __init__(self, index: int, kind: str) -> None:
+        self.index = index
+        self.kind = kind
+        self.announced: JsonObject = {}
+        self.item: JsonObject | None = None
+        """The item as it was given out; None while it is open."""
+        self.is_reported = False
+        """Whether whoever watches has been told of the item."""
+        self.arguments = Text()
+        self.input = Text()
+        self.content: dict[int, Part] = {}
+        self.summary: dict[int, Part] = {}
+
+    @property
+    def is_open(self) -> bool:
+        return self.item is None
+
+    def announce(self, item: JsonObject) -> None:
+        """Take the item of `output_item.added`, which some servers send whole."""
+        self.announced.update(item)
+        for text, field in ((self.arguments, "arguments"), (self.input, "input")):
+            if isinstance(value := item.get(field), str):
+                text.announced = value
+        for index, fields in enumerate(objects(item.get("content"))):
+            self.announce_part(index, fields)
+        for index, fields in enumerate(objects(item.get("summary"))):
+            self.summary_part(index).announce(fields)
+
+    def content_part(self, index: int | None, kind: str) -> Part:
+        """The part that an event speaks of; a new one where it is the first.
+
+        vLLM counts `content_index` up with every delta, so an index that was not announced goes to the
+        part that is open.
+        """
+        if index is not None and (part := self.content.get(index)) and self._takes(part, kind):
+            return part
+        for part in reversed(self.content.values()):
+            if self._takes(part, kind) and not part.text.is_whole:
+                return part
+        return self._new_part(index, kind)
+
+    def announce_part(self, index: int | None, fields: JsonObject) -> None:
+        """Open a part, unless its deltas have done so."""
+        part = self.content.get(index) if index is not None else None
+        if part is None or not self._takes(part, part_kind(fields)):
+            part = self._new_part(index, part_kind(fields))
+        part.announce(fields)
+
+    def _new_part(self, index: int | None, kind: str) -> Part:
+        if index is None or index in self.content:
+            index = max(self.content, default=-1) + 1
+        part = self.content[index] = Part(index, kind)
+        return part
+
+    def summary_part(self, index: int | None) -> Part:
+        """A section of a reasoning summary; the first where the server does not number them."""
+        part = self.summary.get(index or 0)
+        if part is None:
+            part = self.summary[index or 0] = Part(index or 0, "summary_text")
+        return part
+
+    def completed(self, item: JsonObject) -> JsonObject:
+        """The item that `output_item.done` gave, with what it lacks put in from earlier events."""
+        result = dict(item)
+        for field in _NAMING_FIELDS:
+            if result.get(field) in (None, "") and (value := self.announced.get(field)):
+                result[field] = value
+        for field in _STREAMED_FIELDS.get(self.kind, ()):
+            if is_empty(result.get(field)) and not is_empty(value := self._streamed(field)):
+                result[field] = value
+        return _with_call_id(result)
+
+    def assembled(self, entry: JsonObject | None, status: str) -> JsonObject | None:
+        """The item, where `output_item.done` never came; None where what did come makes no item.
+
+        Args:
+            entry: the item in the terminal response, if it is there.
+            status: of the item, where there is no entry.
+        """
+        fields = {field: self._streamed(field) for field in _STREAMED_FIELDS.get(self.kind, ())}
+        streamed = {field: value for field, value in fields.items() if not is_empty(value)}
+        if not _is_json(streamed.get("arguments", "")):
+            # Cut short: a call must not run with half of its arguments.
+            streamed.pop("arguments", None)
+            self.arguments = Text()
+        if entry is not None:
+            result = self.completed(entry)
+            for field, value in streamed.items():
+                # The entry counts less than the deltas, unless it says the same and goes on.
+                if not text_of(result.get(field)).startswith(text_of(value)):
+                    result[field] = value
+            return result
+        if (fields and not streamed) or (self.kind in CALLS and not self.announced.get("name")):
+            return None
+        result = {"type": self.kind, **self.announced, **streamed, "status": status}
+        if self.kind == "message":
+            result.setdefault("role", "assistant")
+        elif self.kind == "reasoning":
+            # What an announcement holds of it can be a part.
+            result.pop("encrypted_content", None)
+            result.setdefault("summary", [])
+        return _with_call_id(result)
+
+    def close(self, item: JsonObject) -> None:
+        """Take the item as it is given out; what led to it is let go."""
+        self.item = item
+        self.arguments = self.input = Text()
+        self.content.clear()
+        self.summary.clear()
+
+    def repeats(self, item: JsonObject) -> bool:
+        """Whether an item says what this closed slot has given out, under whatever id."""
+        return self.item is not None and all(
+            is_empty(item.get(field)) or self.item.get(field) == item[field]
+            for field in ("type", "name", *_PAYLOAD_FIELDS)
+        )
+
+    def has_id_of(self, item: JsonObject) -> bool | None:
+        """Whether this closed slot gave out an item of the same type and id; None where ids are missing."""
+        if self.item is None or self.kind != kind_of_item(item):
+            return False
+        for field in ("call_id", "id"):
+            if self.item.get(field) and item.get(field):
+                return self.item[field] == item[field]
+        return None
+
+    def contradicts(self, item: JsonObject, *fields: str) -> bool:
+        """Whether one of the fields is given for both, and differs; or the types differ."""
+        known = self.announced if self.item is None else self.item
+        return self.kind != kind_of_item(item) or any(
+            known.get(field) and item.get(field) and known[field] != item[field] for field in fields
+        )
+
+    def _takes(self, part: Part, kind: str) -> bool:
+        # A reasoning item has parts of one sort, which servers name in several ways.
+        return part.kind == kind or self.kind == "reasoning"
+
+    def _streamed(self, field: str) -> Any:
+        """What the events before the item's end amount to, for one field."""
+        match field:
+            case "arguments":
+                streamed = self.arguments.streamed
+                # `{}` can be announced for arguments that then come from their start.
+                return streamed if _is_json(streamed) else self.arguments.value
+            case "input":
+                return self.input.value or _unwrapped(self.arguments.value)
+            case "content":
+                return parts_data(self.content)
+            case _:
+                return parts_data(self.summary)
+
+
+def kind_of_item(item: JsonObject) -> str:
+    kind = item.get("type")
+    if kind is None and "role" in item:
+        return "message"
+    return kind if isinstance(kind, str) else ""
+
+
+def _with_call_id(item: JsonObject) -> JsonObject:
+    # Output is paired with its call by this id alone, so a call without one can not be answered.
+    # The oldest form of a local shell call is answered under its `id`.
+    kind = kind_of_item(item)
+    is_nameless_shell = kind == "local_shell_call" and not item.get("id")
+    if (is_nameless_shell or kind in CALLS) and item.get("call_id") in (None, ""):
+        item["call_id"] = f"call_{uuid.uuid4().hex}"
+    return item
+
+
+def _unwrapped(arguments: str) -> str:
+    """The text of a freeform call that a Chat bridge passes on as the arguments of a function."""
+    try:
+        value = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return ""
+    if not isinstance(value, dict):
+        return ""
+    fields = cast("JsonObject", replace_surrogates(value))
+    for key in ("input", "content"):
+        if isinstance(text := fields.get(key), str):
+            return text
+    return ""
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True

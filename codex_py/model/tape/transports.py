@@ -1,0 +1,266 @@
+"""Record what is said to a model's service and what it answers, and play it back without the service.
+
+A tape is JSON lines: `{"tape": 1}`, then one object for each exchange:
+
+    {"request": {"method", "path", "body"}, "response": {"status", "headers", "body": [text, …]},
+     "error": text}
+
+`body` of the request is its JSON. The pieces of the response are those that it came in. `error` stands
+where the exchange broke off, with no `response` where it broke off before one. Keys are in none of it:
+of the request no header is kept and no query, of the response only what is needed to read it.
+"""
+
+import asyncio
+import codecs
+import json
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, cast
+
+import httpx
+
+from codex_py.errors import ModelError, NamedFileError
+from codex_py.filesystem.own import open_emptied
+from codex_py.model.tape.match import first_difference, normalised, working_directory
+
+_VERSION: Final = 1
+_KEPT_HEADERS = ("content-type", "retry-after", "retry-after-ms")
+
+
+class TapeMismatch(ModelError):
+    """The program asks for something else than what was recorded. Never tried again."""
+
+    code = "tape"
+
+
+class RecordingTransport(httpx.AsyncBaseTransport):
+    """Passes everything on as it comes, and writes each exchange to the tape when it ends.
+
+    The file is replaced, and readable for its owner alone: it holds the whole conversation. An answer
+    is not held up by a disk that takes no more: the next request is refused, or `aclose` says so.
+    """
+
+    def __init__(self, inner: httpx.AsyncBaseTransport, path: Path) -> None:
+        """
+        Raises:
+            NamedFileError: the file cannot be written, or is a link or somebody else's.
+        """
+        self._inner = inner
+        self._path = path
+        self._failure: OSError | None = None
+        try:
+            self._file = os.fdopen(open_emptied(path), "w", encoding="utf-8")
+        except OSError as error:
+            raise NamedFileError(self._not_written(error)) from error
+        self._write({"tape": _VERSION})
+        if self._failure is not None:
+            self._close_file()
+            raise NamedFileError(self._not_written(self._failure)) from self._failure
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """
+        Raises:
+            ModelError: the exchange before this one could not be written.
+        """
+        self._raise_failure()
+        exchange: dict[str, Any] = {"request": await _request_data(request)}
+        try:
+            response = await self._inner.handle_async_request(request)
+        except httpx.TransportError as error:
+            self._write({**exchange, "error": str(error) or type(error).__name__})
+            raise
+        headers = {
+            name: value
+            for name, value in response.headers.items()
+            if name in _KEPT_HEADERS or name.startswith("x-")
+        }
+        exchange["response"] = {"status": response.status_code, "headers": headers, "body": []}
+        return httpx.Response(
+            response.status_code,
+            headers=response.headers,
+            stream=_RecordedStream(response, exchange, self._write),
+            extensions=response.extensions,
+        )
+
+    async def aclose(self) -> None:
+        """
+        Raises:
+            ModelError: the last exchange could not be written.
+        """
+        await self._inner.aclose()
+        self._close_file()
+        self._raise_failure()
+
+    def _write(self, data: dict[str, Any]) -> None:
+        try:
+            self._file.write(json.dumps(data, ensure_ascii=False) + "\n")
+            self._file.flush()
+        except OSError as error:
+            self._failure = error
+
+    def _close_file(self) -> None:
+        # What could not be written is tried once more, and fails again.
+        with suppress(OSError):
+            self._file.close()
+
+    def _raise_failure(self) -> None:
+        """Say once what went wrong."""
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise ModelError(self._not_written(failure), code="tape") from failure
+
+    def _not_written(self, error: OSError) -> str:
+        return f"{self._path}: the tape cannot be written: {error.strerror}"
+
+
+class _RecordedStream(httpx.AsyncByteStream):
+    def __init__(
+        self,
+        response: httpx.Response,
+        exchange: dict[str, Any],
+        write: Callable[[dict[str, Any]], None],
+    ) -> None:
+        self._response = response
+        self._exchange = exchange
+        self._write = write
+        self._error: str | None = "closed before its end"
+        self._is_written = False
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        pieces: list[str] = self._exchange["response"]["body"]
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        try:
+            async for piece in cast("httpx.AsyncByteStream", self._response.stream):
+                if text := decoder.decode(piece):
+                    pieces.append(text)
+                yield piece
+        except httpx.TransportError as error:
+            self._error = str(error) or type(error).__name__
+            raise
+        if text := decoder.decode(b"", final=True):
+            pieces.append(text)
+        self._error = None
+
+    async def aclose(self) -> None:
+        if not self._is_written:
+            self._is_written = True
+            broken = {} if self._error is None else {"error": self._error}
+            self._write({**self._exchange, **broken})
+        await self._response.aclose()
+
+
+class ReplayTransport(httpx.AsyncBaseTransport):
+    """Answers from a tape, in its order, and refuses a request that differs from the recorded one.
+
+    Both bodies are compared as `normalise` leaves them. Where the recorded answer names the working
+    directory of the recording, it names that of the request instead.
+    """
+
+    def __init__(self, path: Path, *, normalise: Callable[[Any], Any] = normalised) -> None:
+        """
+        Raises:
+            NamedFileError: the file is no tape. The message names it and the line.
+        """
+        self._path = path
+        self._normalise = normalise
+        self._exchanges = _read(path)
+        self._played = 0
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """
+        Raises:
+            TapeMismatch: another request was recorded here, or none.
+        """
+        number = self._played + 1
+        if number > len(self._exchanges):
+            raise TapeMismatch(
+                f"{self._path}: the tape ends after {len(self._exchanges)} requests, and this is one more"
+            )
+        exchange = self._exchanges[self._played]
+        actual = await _request_data(request)
+        difference = first_difference(self._normalise(exchange["request"]), self._normalise(actual))
+        if difference is not None:
+            place_and_values = difference.removeprefix("body.")
+            raise TapeMismatch(
+                f"{self._path}: request {number} is not the recorded one: {place_and_values}"
+            )
+        self._played = number
+        broken: str | None = exchange.get("error")
+        response = exchange.get("response")
+        if response is None:
+            raise httpx.ConnectError(broken or "no response was recorded")
+        was_in, is_in = working_directory(exchange["request"]), working_directory(actual)
+        pieces: list[str] = response["body"]
+        if was_in and is_in:
+            pieces = [is_in.join(was_in.pattern.split(piece)) for piece in pieces]
+        return httpx.Response(
+            response["status"], headers=response["headers"], stream=_ReplayedStream(pieces, broken)
+        )
+
+
+class _ReplayedStream(httpx.AsyncByteStream):
+    def __init__(self, pieces: list[str], error: str | None) -> None:
+        self._pieces = pieces
+        self._error = error
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for piece in self._pieces:
+            # As over a wire, others get their turn between two pieces.
+            await asyncio.sleep(0)
+            yield piece.encode("utf-8", "replace")
+        if self._error is not None:
+            raise httpx.ReadError(self._error)
+
+
+async def _request_data(request: httpx.Request) -> dict[str, Any]:
+    content = await request.aread()
+    try:
+        body: Any = json.loads(content) if content else None
+    except ValueError:
+        body = content.decode("utf-8", "replace")
+    return {"method": request.method, "path": request.url.path, "body": body}
+
+
+def _read(path: Path) -> list[dict[str, Any]]:
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except OSError as error:
+        raise NamedFileError(f"{path}: the tape cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise NamedFileError(f"{path}: the tape is not UTF-8") from error
+    exchanges: list[dict[str, Any]] = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip() and number > 1:
+            continue
+        try:
+            data: Any = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise NamedFileError(f"{path}, line {number}: not valid JSON: {error}") from error
+        if number == 1:
+            if not isinstance(data, dict) or cast("dict[str, Any]", data).get("tape") != _VERSION:
+                raise NamedFileError(
+                    f'{path}, line 1: no tape begins like this; {{"tape": 1}} does'
+                )
+        elif not _is_exchange(data):
+            raise NamedFileError(f"{path}, line {number}: not a recorded exchange")
+        else:
+            exchanges.append(data)
+    return exchanges
+
+
+def _is_exchange(data: Any) -> bool:
+    match data:
+        case {"request": {"method": str(), "path": str(), "body": _}, "error": str(), **rest} if (
+            "response" not in rest
+        ):
+            return True
+        case {
+            "request": {"method": str(), "path": str(), "body": _},
+            "response": {"status": int(), "headers": dict(), "body": list()},
+        }:
+            pieces: list[object] = data["response"]["body"]
+            return all(isinstance(piece, str) for piece in pieces)
+        case _:
+            return False

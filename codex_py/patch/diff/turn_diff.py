@@ -1,0 +1,185 @@
+"""What all the patches of a turn come to: the first old contents of each file against its last new ones.
+
+It is made of what patches replaced and wrote, so it neither reads files nor shows what commands did to them.
+Nothing of it is loaded or done before the first patch.
+"""
+
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from codex_py.protocol.events import (
+    Event,
+    EventSink,
+    FilesPatched,
+    TurnCompleted,
+    TurnFailed,
+    TurnStarted,
+)
+from codex_py.protocol.patched_file import PatchedFile
+
+_MAX_KEPT = 2 * 1024 * 1024
+"""Bytes of one side of a file; the diff would not show more."""
+_MAX_KEPT_TOGETHER = 32 * 1024 * 1024
+
+
+class TurnDiff:
+    """An event sink that gives the last event of each turn its `diff`, and hands on all events.
+
+    Args:
+        root: absolute; paths below it are shown relative to it.
+    """
+
+    def __init__(self, sink: EventSink, root: Path) -> None:
+        self._sink = sink
+        self._root = root
+        self._changes = NetChanges()
+
+    def __call__(self, event: Event) -> None:
+        match event:
+            case TurnStarted():
+                self._changes = NetChanges()
+            case FilesPatched(files):
+                self._changes.add(files)
+            case TurnCompleted() | TurnFailed():
+                event = replace(event, diff=self.diff() or None)
+            case _:
+                pass
+        self._sink(event)
+
+    def diff(self) -> str:
+        """Of the turn that is under way, or the last one; empty where nothing has changed."""
+        return self._changes.diff(self._root)
+
+
+class NetChanges:
+    """Patches, one after the other, as one change."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, _File] = {}
+        """By path, in the order in which they were first changed."""
+        self.kept_bytes = 0
+        """Of all contents that are held."""
+
+    def add(self, files: Iterable[PatchedFile]) -> None:
+        for patched in files:
+            file = self._files.get(patched.path)
+            if file is None:
+                known = patched.old is not None or patched.old_mode is not None
+                old = self._held(patched.old) if known else None
+                file = _File(old, patched.old_mode, old, patched.old_mode)
+                self._files[patched.path] = file
+            if file.new is not None and file.new is not file.old:
+                self.kept_bytes -= len(file.new.data or b"")
+            if patched.moved_from is not None:
+                file.origin = self._origin(patched.moved_from)
+            elif file.new is None:
+                file.origin = None
+            file.new = None if patched.new is None else self._held(patched.new, file.old)
+            file.new_mode = patched.new_mode
+
+    def diff(self, root: Path) -> str:
+        """In the manner of git, bounded; empty where everything is as it was."""
+        changed = {path: file for path, file in self._files.items() if not file.is_as_before}
+        if not changed:
+            return ""
+        # difflib is 3 ms, and most turns patch nothing.
+        from codex_py.patch.diff.writer import git_diff  # noqa: PLC0415
+        from codex_py.patch.plan import FileChangePlan  # noqa: PLC0415
+
+        moved = {
+            file.origin: path
+            for path, file in changed.items()
+            if file.origin in changed
+            and file.old is None
+            and file.new is not None
+            and changed[file.origin].new is None
+        }
+        destinations = set(moved.values())
+        plans: list[FileChangePlan] = []
+        instead: dict[Path, str] = {}
+        for path, file in changed.items():
+            if path in destinations:
+                continue
+            destination = moved.get(path)
+            last = file if destination is None else changed[destination]
+            kind = "delete" if last.new is None else "add" if file.old is None else "update"
+            plans.append(
+                FileChangePlan(
+                    Path(path),
+                    kind,
+                    None if destination is None else Path(destination),
+                    _shown(file.old),
+                    _shown(last.new),
+                    old_mode=file.old_mode,
+                    new_mode=last.new_mode,
+                )
+            )
+            if (line := _not_shown(file.old, last.new)) is not None:
+                instead[Path(path)] = line
+        return git_diff(plans, root, instead)
+
+    def _held(self, data: bytes | None, same: "_Contents | None" = None) -> "_Contents":
+        if data is None:
+            return _Contents(None, None, None)
+        contents = _Contents(len(data), hash(data), data)
+        if same is not None and same.is_same(contents):
+            return same
+        if len(data) > min(_MAX_KEPT, _MAX_KEPT_TOGETHER - self.kept_bytes):
+            return replace(contents, data=None)
+        self.kept_bytes += len(data)
+        return contents
+
+    def _origin(self, path: str) -> str:
+        """Under which name what was moved away from a path came into the turn."""
+        source = self._files.get(path)
+        return path if source is None or source.origin is None else source.origin
+
+
+@dataclass(frozen=True, slots=True)
+class _Contents:
+    size: int | None
+    """None for what was never read."""
+    digest: int | None
+    data: bytes | None
+    """None where they are too large to be held."""
+
+    def is_same(self, other: "_Contents") -> bool:
+        return self.size is not None and (self.size, self.digest) == (other.size, other.digest)
+
+
+@dataclass(slots=True)
+class _File:
+    old: _Contents | None
+    """None where there was no file."""
+    old_mode: int | None
+    new: _Contents | None
+    new_mode: int | None
+    origin: str | None = None
+    """Path under which the contents that are, or were last, here came into the turn, if they were moved."""
+
+    @property
+    def is_as_before(self) -> bool:
+        if self.old is None or self.new is None:
+            return self.old is self.new
+        return self.old.is_same(self.new) and _git_mode(self.old_mode) == _git_mode(self.new_mode)
+
+
+def _git_mode(mode: int | None) -> tuple[int, bool]:
+    """What git knows of a mode: the type, and whether the file is executable."""
+    return (stat.S_IFREG, False) if mode is None else (stat.S_IFMT(mode), bool(mode & 0o100))
+
+
+def _shown(contents: _Contents | None) -> bytes | None:
+    return None if contents is None else contents.data
+
+
+def _not_shown(old: _Contents | None, new: _Contents | None) -> str | None:
+    """What stands in place of contents that are not held."""
+    if old is not None and old.size is None:
+        return "" if new is None else "Not shown: the old contents were not read\n"
+    if all(contents is None or contents.data is not None for contents in (old, new)):
+        return None
+    sizes = [0 if contents is None else contents.size for contents in (old, new)]
+    return f"Not shown: {sizes[0]} bytes become {sizes[1]}\n"

@@ -1,0 +1,260 @@
+"""Apply the hunks of one section to the text of a file.
+
+Rules of place and of line ends are those of Codex's `apply_patch`, with two differences: additions under
+an `@@` line go right after the line that it names, and `@@ -12,3 +12,4 @@ text`, as unified diffs have it,
+is taken for a hint where the file has no such line.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from codex_py.errors import PatchError
+from codex_py.patch.envelope.reader import Hunk
+from codex_py.patch.explain import MAX_EXPLAINED, explain_block, explain_header, joined
+from codex_py.patch.lines import BOM, only_terminator, split_lines
+from codex_py.patch.match import Level, LineIndex, Match
+from codex_py.patch.report import HunkReport
+
+_RANGE = re.compile(r"-(\d{1,9})(?:,\d+)? \+\d+(?:,\d+)? @@ ?(.*)")
+_MAX_PLACES = 5
+"""How many other places an ambiguous hunk is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    text: str
+    notes: tuple[str, ...]
+    """What the author of the patch may want to check, a sentence each."""
+    reports: tuple[HunkReport, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """Some lines of the file that give way to others."""
+
+    start: int
+    length: int
+    lines: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Anchor:
+    """Where the search for a hunk begins."""
+
+    start: int
+    hint: int | None = None
+    """Line index near which the hunk should be, by the line number of a unified diff."""
+
+
+def edit_text(text: str, hunks: Sequence[Hunk], path: str) -> Edit:
+    """The text after all hunks.
+
+    Context lines keep their bytes; new lines get the first line terminator that occurs in the text. The
+    result ends in a terminator unless it is empty. A byte order mark at the start stays, and need not
+    be in the patch.
+
+    Raises:
+        PatchError: of kind `match`; it tells of every hunk that does not fit.
+    """
+    bom = ""
+    if text.startswith(BOM) and not any(BOM in line for line in _searched(hunks)):
+        bom, text = BOM, text[1:]
+    end = only_terminator(text)
+    if end is None:
+        lines, terminators = split_lines(text)
+    else:
+        lines, terminators = text.split(end), list[str]()
+        if not lines[-1]:
+            lines.pop()
+    # Context can be written as the patch has it where that is what the file has, its terminators
+    # included, and where no hunk adds lines at a place that may be in the middle of another one.
+    in_blocks = end is not None and all(hunk.old_lines for hunk in hunks)
+    editor = _Editor(lines, hunks, path, in_blocks=in_blocks)
+    try:
+        for number, hunk in enumerate(hunks, 1):
+            editor.apply(hunk, number)
+    except ValueError as error:
+        raise PatchError(f"Failed to apply the hunks of {path}: {error}", kind="match") from error
+    if editor.failures:
+        raise PatchError(joined(editor.failures), kind="match")
+    # The sort is stable: what is inserted at one place keeps its order.
+    changes = sorted(editor.changes, key=lambda change: change.start)
+    if end is None:
+        written = _written(lines, terminators, changes)
+    else:
+        written = _written_alike(lines, end, changes)
+    return Edit(bom + written, tuple(editor.notes), tuple(editor.reports))
+
+
+def _searched(hunks: Sequence[Hunk]) -> Iterator[str]:
+    for hunk in hunks:
+        yield from hunk.headers
+        for header in hunk.headers:
+            if found := _RANGE.fullmatch(header):
+                yield found[2]
+        yield from hunk.old_lines
+        # Searched for to tell that a hunk has been applied before.
+        yield from hunk.new_lines
+
+
+def _written_alike(lines: list[str], end: str, changes: list[_Change]) -> str:
+    written: list[str] = []
+    at = 0
+    for change in changes:
+        written += lines[at : change.start]
+        written += change.lines
+        at = change.start + change.length
+    written += lines[at:]
+    # The last line gets a terminator as well.
+    written.append("")
+    return end.join(written)
+
+
+def _written(lines: list[str], terminators: list[str], changes: list[_Change]) -> str:
+    end = terminators[0] if terminators and terminators[0] else "\n"
+    if terminators and not terminators[-1]:
+        terminators[-1] = end
+    written: list[str] = []
+    at = 0
+    for change in changes:
+        for line, terminator in zip(
+            lines[at : change.start], terminators[at : change.start], strict=True
+        ):
+            written += (line, terminator)
+        for line in change.lines:
+            written += (line, end)
+        at = change.start + change.length
+    for line, terminator in zip(lines[at:], terminators[at:], strict=True):
+        written += (line, terminator)
+    return "".join(written)
+
+
+class _Editor:
+    """Finds the hunks of a section one after the other; the search only moves forward."""
+
+    def __init__(
+        self, lines: list[str], hunks: Sequence[Hunk], path: str, *, in_blocks: bool
+    ) -> None:
+        self._index = LineIndex(lines, _searched(hunks))
+        self._lines = lines
+        self._path = path
+        self._in_blocks = in_blocks
+        self._cursor = 0
+        self.changes: list[_Change] = []
+        self.notes: list[str] = []
+        self.reports: list[HunkReport] = []
+        self.failures: list[str] = []
+
+    def apply(self, hunk: Hunk, number: int) -> None:
+        anchor = self._anchor(hunk)
+        if anchor is None:
+            return
+        if not hunk.old_lines:
+            place = self._insertion(hunk, anchor)
+            self.changes.append(_Change(place, 0, hunk.new_lines))
+            self._report(hunk, number, place, Level.EXACT)
+            self._cursor = anchor.start
+            return
+        old, new = hunk.old_lines, hunk.new_lines
+        match = self._find(old, hunk, anchor)
+        if match is None and not old[-1]:
+            # A blank line too many at the end is forgiven.
+            old = old[:-1]
+            new = new[:-1] if new and not new[-1] else new
+            match = self._find(old, hunk, anchor)
+        if match is None:
+            failure = f"Failed to find expected lines in {self._path}:\n" + "\n".join(
+                hunk.old_lines
+            )
+            if len(self.failures) < MAX_EXPLAINED:
+                reason = explain_block(self._index, self._lines, hunk, anchor.start)
+                failure += f"\n{reason}"
+            self.failures.append(failure)
+            return
+        self._cursor = match.start + match.length
+        if self._in_blocks and match.level == Level.EXACT:
+            self.changes.append(_Change(match.start, len(old), new))
+        else:
+            self.changes += _changes(match.start, old, new, hunk.context)
+        others = self._others(hunk, old, match) if old else []
+        self._report(hunk, number, match.start, match.level, others)
+        if old:
+            self._note(number, match, others)
+
+    def _anchor(self, hunk: Hunk) -> _Anchor | None:
+        """Where the headers lead; None, and a failure, where one of them is not found."""
+        start, hint = self._cursor, None
+        for header in hunk.headers:
+            match = self._index.find([header], start)
+            if match is None and (found := _RANGE.fullmatch(header)):
+                # Line numbers count from 1, but those of an empty range name the line before.
+                hint = max(int(found[1]) - (1 if hunk.old_lines else 0), 0)
+                match = self._index.find([found[2]], start) if found[2] else None
+                if match is None:
+                    continue
+            if match is None:
+                failure = f"Failed to find context '{header}' in {self._path}"
+                if len(self.failures) < MAX_EXPLAINED:
+                    reason = explain_header(self._index, self._lines, header, start)
+                    failure += f"\n{reason}"
+                self.failures.append(failure)
+                return None
+            start = match.start + 1
+        return _Anchor(start, hint)
+
+    def _insertion(self, hunk: Hunk, anchor: _Anchor) -> int:
+        if hunk.end_of_file or not hunk.headers:
+            return len(self._lines)
+        if anchor.hint is None:
+            return anchor.start
+        return min(max(anchor.hint, anchor.start), len(self._lines))
+
+    def _find(self, block: Sequence[str], hunk: Hunk, anchor: _Anchor) -> Match | None:
+        # An empty block is found at once, even where it should be the last.
+        if hunk.end_of_file and block:
+            return self._index.find_last(block, anchor.start)
+        if anchor.hint is None:
+            return self._index.find(block, anchor.start)
+        # The text after a range names what the hunk is in, and may stand anywhere above it.
+        return self._index.find_nearest(block, anchor.start, anchor.hint) or (
+            self._index.find_nearest(block, self._cursor, anchor.hint)
+        )
+
+    def _others(self, hunk: Hunk, block: Sequence[str], match: Match) -> list[int]:
+        """Later places that fit as well, where nothing but the lines themselves says which is meant."""
+        if hunk.headers or hunk.end_of_file:
+            return []
+        return self._index.others(block, match, _MAX_PLACES)
+
+    def _report(
+        self, hunk: Hunk, number: int, start: int, level: Level, others: Sequence[int] = ()
+    ) -> None:
+        also_at = tuple([at + 1 for at in others])
+        report = HunkReport(self._path, number, hunk.line, start + 1, level=level, also_at=also_at)
+        self.reports.append(report)
+
+    def _note(self, number: int, match: Match, others: Sequence[int]) -> None:
+        place = f"{self._path}: hunk {number} was applied at line {match.start + 1}"
+        if others:
+            numbers = ", ".join(str(at + 1) for at in others)
+            self.notes.append(f"{place}, the first place that fits; it also fits at {numbers}.")
+        if match.level >= Level.INDENTATION:
+            ignored = (
+                "indentation" if match.level == Level.INDENTATION else "punctuation and blanks"
+            )
+            self.notes.append(
+                f"{place}, where the lines differ in {ignored}; added lines were written as given."
+            )
+
+
+def _changes(
+    at: int, old: Sequence[str], new: Sequence[str], context: Sequence[tuple[int, int]]
+) -> Iterator[_Change]:
+    """The runs of changed lines between the context lines of a hunk whose place is line `at`."""
+    old_at = new_at = 0
+    kept = [(o, n) for o, n in context if o < len(old) and n < len(new)]
+    for old_next, new_next in [*kept, (len(old), len(new))]:
+        if old_next > old_at or new_next > new_at:
+            yield _Change(at + old_at, old_next - old_at, new[new_at:new_next])
+        old_at, new_at = old_next + 1, new_next + 1

@@ -1,0 +1,89 @@
+"""Recognise shell commands that do nothing but apply a patch.
+
+Only forms that can mean one thing are taken, the same as Codex takes:
+
+    apply_patch <<'EOF' … EOF
+    cd DIR && apply_patch <<'EOF' … EOF
+    ["apply_patch", PATCH]
+
+Everything else is the shell's to run.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from codex_py.patch.envelope.reader import is_enveloped
+
+_NAMES = {"apply_patch", "applypatch"}
+_SHELLS = {"bash", "sh", "zsh"}
+
+_COMMAND = re.compile(
+    r"""
+    \s*
+    (?: cd [ \t]+
+        (?: '(?P<raw>[^'\n]*)' | "(?P<quoted>[^"$`\\\n]*)"
+            | (?P<word>(?![-~])[^\s'"$`\\|&;<>()*?\[\]{}\#!]+) )
+        [ \t]* && \s* )?
+    (?: [A-Za-z_]\w*= (?: '[^'\n]*' | "[^"$`\\\n]*" | [^\s'"$`\\|&;<>()]* ) [ \t]+ )*
+    (?: apply_patch | applypatch )
+    [ \t]* << (?P<dash>-?) [ \t]*
+    (?: '(?P<raw_end>[^'\n]+)' | "(?P<quoted_end>[^"\n]+)" | (?P<end>[^\s'"$`\\|&;<>()]+) )
+    [ \t\r]* \n
+    """,
+    re.VERBOSE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ShellPatch:
+    patch: str
+    workdir: str | None
+    """Where a `cd` in front leads, as written; relative to the directory of the command."""
+
+
+def find_patch(argv: Sequence[str]) -> ShellPatch | None:
+    """The patch that a command applies and does nothing besides; None for any other command.
+
+    Args:
+        argv: of the process; a script of a shell is its third argument, after `-c` or `-lc`.
+    """
+    match argv:
+        case [name, patch] if name in _NAMES:
+            return ShellPatch(patch, None)
+        case [shell, "-c" | "-lc", script] if shell.rpartition("/")[2] in _SHELLS:
+            return _in_script(script)
+        case _:
+            return None
+
+
+def is_bare_patch(argv: Sequence[str]) -> bool:
+    """Whether a command is a patch itself, without a program to apply it.
+
+    A shell would run each of its lines, or take it for the input of no command and say nothing.
+    """
+    match argv:
+        case [text]:
+            return is_enveloped(text)
+        case [shell, "-c" | "-lc", script] if shell.rpartition("/")[2] in _SHELLS:
+            return is_enveloped(script)
+        case _:
+            return False
+
+
+def _in_script(script: str) -> ShellPatch | None:
+    command = _COMMAND.match(script)
+    if command is None:
+        return None
+    lines = script[command.end() :].split("\n")
+    if command["dash"]:
+        lines = [line.lstrip("\t") for line in lines]
+    end = command["raw_end"] or command["quoted_end"] or command["end"]
+    if end not in lines:
+        return None
+    last = lines.index(end)
+    if any(line.strip() for line in lines[last + 1 :]):
+        return None
+    directories = (command["raw"], command["quoted"], command["word"])
+    workdir = next((name for name in directories if name is not None), None)
+    return ShellPatch("".join([line + "\n" for line in lines[:last]]), workdir)

@@ -1,0 +1,180 @@
+"""How an entry of the journal is written down: one file, so that keeping it costs a single write.
+
+    codex-py-journal 2 HEADER_BYTES HEADER_CRC CONTENTS_BYTES CONTENTS_CRC STORED_BYTES
+    the header: one JSON object, without line breaks
+    the contents of all changes, old before new, one after the other
+
+Sizes are decimal, checksums CRC-32 in hexadecimal. Names that are not UTF-8 are in the header with lone
+surrogates, as `os.fsdecode` makes them. Old contents that are files in the store of the entry are not
+here; STORED_BYTES is how long they are together.
+"""
+
+import json
+import os
+import zlib
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from codex_py.patch.files.change import Change, Entry, State, Status, digest
+from codex_py.patch.files.handles import read_file, split
+
+_MAGIC = b"codex-py-journal"
+_VERSION = 2
+_MAX_FIRST_LINE = 200
+_KEPT_BY_NAME = [
+    field.name for field in fields(Change) if field.name not in {"before", "old", "new", "digest"}
+]
+
+
+class DamagedEntry(Exception):
+    """A file of the journal is cut short, or is not what was written."""
+
+
+def encoded(entry: Entry) -> list[bytes]:
+    """The file, in pieces to be written one after the other."""
+    contents: list[bytes] = []
+    changes: list[dict[str, Any]] = []
+    for change in entry.changes:
+        changes.append(_header_of(change))
+        if change.kept:
+            old = None if change.in_journal else change.old
+            contents += [data for data in (old, change.new) if data is not None]
+    header = json.dumps(
+        {
+            "cwd": entry.cwd,
+            "time": entry.time,
+            "undoes": entry.undoes,
+            "made": entry.made,
+            "modes": entry.modes,
+            "obsolete": entry.obsolete,
+            "changes": changes,
+        },
+        separators=(",", ":"),
+    ).encode()
+    crc, size = 0, 0
+    for data in contents:
+        crc, size = zlib.crc32(data, crc), size + len(data)
+    numbers = f"{len(header)} {zlib.crc32(header):x} {size} {crc:x} {_stored_bytes(entry.changes)}"
+    return [f"{_MAGIC.decode()} {_VERSION} {numbers}\n".encode(), header, *contents]
+
+
+def stored_bytes(path: Path) -> int:
+    """How long the old contents are that an entry has in its store; 0 where that can not be told.
+
+    Raises:
+        OSError: the file can not be read.
+    """
+    with path.open("rb") as stream:
+        last = stream.readline(_MAX_FIRST_LINE).split()[-1:]
+    return int(last[0]) if last and last[0].isdigit() else 0
+
+
+def read_entry(path: Path, store: str, *, with_contents: bool) -> Entry:
+    """The entry in a file, `number` and `state` aside.
+
+    Args:
+        store: directory with the old contents that are not in the file; they are not read.
+        with_contents: or else `old` and `new` of its changes are None.
+
+    Raises:
+        DamagedEntry: the file is not whole, or there is none.
+    """
+    try:
+        with path.open("rb") as stream:
+            return _decoded(stream, store, with_contents=with_contents)
+    # The checksum says that we wrote it; what is missing all the same is another version's.
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DamagedEntry(str(error)) from error
+
+
+def read_stored(entry: Entry) -> None:
+    """Take the old contents of an entry's changes from its store.
+
+    Raises:
+        DamagedEntry: they are not there, or not as they were.
+    """
+    for change in entry.changes:
+        if change.in_journal and change.aside is not None and change.before is not None:
+            try:
+                # What was put back after an interruption is where it was.
+                is_back = entry.state == State.INTERRUPTED and not Path(change.aside).exists()
+                place = change.location if is_back else change.aside
+                found = os.lstat(place)
+                # Whoever had the file open can go on writing to it.
+                if (found.st_size, found.st_mtime_ns) != (
+                    change.before.size,
+                    change.before.mtime_ns,
+                ):
+                    raise DamagedEntry(
+                        f"what was in {change.path} has been changed since by who had it open"
+                    )
+                change.old = read_file(place, found)
+            except OSError as error:
+                raise DamagedEntry(f"what was in {change.path} can not be read") from error
+
+
+def _decoded(stream: BinaryIO, store: str, *, with_contents: bool) -> Entry:
+    magic, version, *numbers = stream.readline(_MAX_FIRST_LINE).split()
+    if magic != _MAGIC or int(version) != _VERSION:
+        raise ValueError("not an entry of this version")
+    header_size, header_crc, contents_size, contents_crc, stored = (
+        int(number, 16 if is_crc else 10)
+        for number, is_crc in zip(numbers, (False, True, False, True, False), strict=True)
+    )
+    header = stream.read(header_size)
+    if len(header) != header_size or zlib.crc32(header) != header_crc:
+        raise ValueError("its header is damaged")
+    contents = memoryview(b"")
+    if with_contents:
+        contents = memoryview(stream.read(contents_size))
+        if len(contents) != contents_size or zlib.crc32(contents) != contents_crc:
+            raise ValueError("its contents are damaged")
+    values = json.loads(header)
+    changes: list[Change] = []
+    for found in values.pop("changes"):
+        sizes = found.pop("old_size"), found.pop("new_size")
+        before, owner = found.pop("before"), found.pop("owner")
+        if found["aside"] is not None:
+            # An absolute path stays what it is; the journal may have been moved.
+            found["aside"] = os.path.join(store, found["aside"])  # noqa: PTH118
+        change = Change(
+            **found,
+            before=before and Status(*before),
+            owner=owner and (owner[0], owner[1]),
+            old=None,
+            new=None,
+        )
+        if with_contents:
+            change.old, contents = _taken(contents, sizes[0])
+            change.new, contents = _taken(contents, sizes[1])
+        changes.append(change)
+    if _stored_bytes(changes) != stored:
+        raise ValueError("its first line is damaged")
+    return Entry(changes=changes, **values)
+
+
+def _header_of(change: Change) -> dict[str, Any]:
+    header: dict[str, Any] = {name: getattr(change, name) for name in _KEPT_BY_NAME}
+    header["before"] = change.before
+    header["old_size"] = header["new_size"] = None
+    if change.in_journal and change.aside is not None:
+        header["aside"] = split(change.aside)[1]
+    elif change.kept and change.old is not None:
+        header["old_size"] = len(change.old)
+    if change.kept:
+        header["new_size"] = None if change.new is None else len(change.new)
+    elif change.new is not None:
+        header["digest"] = digest(change.new)
+    return header
+
+
+def _stored_bytes(changes: Sequence[Change]) -> int:
+    return sum(change.before.size for change in changes if change.in_journal and change.before)
+
+
+def _taken(contents: memoryview, size: int | None) -> tuple[bytes | None, memoryview]:
+    if size is None:
+        return None, contents
+    return bytes(contents[:size]), contents[size:]

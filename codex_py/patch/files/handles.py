@@ -1,0 +1,242 @@
+"""Directories by handle instead of by name, and what is done to the files in them.
+
+Between the check of a path and its use, a directory on the way can be replaced by a symbolic link that
+leads elsewhere. So a path is walked name by name, each opened in the handle of the one before and none
+of them through a link, and the file itself is then named by its directory's handle. This needs nothing
+but `openat` and the like, which Linux and macOS both have.
+"""
+
+import errno
+import os
+import stat
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
+
+from codex_py.filesystem.ordinary import FOLDER_FLAGS, open_ordinary_entry
+
+_MAX_OPEN = 64
+"""Handles kept; a process may have 256 descriptors in all on macOS."""
+
+NOT_REPLACEABLE = {errno.EACCES, errno.EPERM, errno.EBUSY, errno.EXDEV}
+"""Why a file can not be replaced that can perhaps be written: the directory may not be written, the owner
+not be kept, or something is mounted on the file."""
+
+_EXISTING = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+"""Neither a link is followed nor a pipe waited for, whatever has come to stand there."""
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Directories:
+    """Open directories by path; a context manager that closes them.
+
+    Paths are absolute, normal, and free of links when they were checked.
+    """
+
+    def __init__(self) -> None:
+        self._handles: dict[str, int] = {}
+        """The most recently used last."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        _type: type[BaseException] | None,
+        _error: BaseException | None,
+        _: TracebackType | None,
+    ) -> None:
+        self._close_below("")
+
+    def handle(self, path: str) -> int:
+        """A descriptor of the directory, good at least until the call after the next.
+
+        Raises:
+            FileNotFoundError: it is not there.
+            OSError: it can not be reached, or it or one above it is no directory: perhaps a link now.
+        """
+        handle = self._handles.pop(path, None)
+        if handle is None:
+            return self._descend(path)
+        self._handles[path] = handle
+        return handle
+
+    def make(self, path: str, mode: int | None = None) -> None:
+        """Make a directory; its parent is there.
+
+        Args:
+            mode: permission bits; None goes by the umask.
+
+        Raises:
+            OSError: it can not be made.
+        """
+        parent, name = split(path)
+        folder = self.handle(parent)
+        # Never more open than it will be; readable, to be opened for its mode.
+        os.mkdir(name, 0o777 if mode is None else mode & 0o700 | stat.S_IRUSR, dir_fd=folder)
+        if mode is not None:
+            self.set_mode(path, mode)
+
+    def set_mode(self, path: str, mode: int) -> None:
+        """
+        Raises:
+            OSError: it is not there, or no directory, or not ours.
+        """
+        parent, name = split(path)
+        folder = self.handle(parent)
+        found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        if stat.S_IMODE(found.st_mode) == mode:
+            return
+        fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | _EXISTING, dir_fd=folder)
+        try:
+            os.fchmod(fd, mode)
+        finally:
+            os.close(fd)
+
+    def remove(self, path: str) -> None:
+        """Remove an empty directory.
+
+        Raises:
+            OSError: it can not be removed.
+        """
+        parent, name = split(path)
+        os.rmdir(name, dir_fd=self.handle(parent))
+        self._close_below(path)
+
+    def status(self, path: str, name: str) -> os.stat_result | None:
+        """Of an entry of a directory, itself where it is a link; None where there is none.
+
+        Raises:
+            OSError: it can not be found out.
+        """
+        try:
+            return os.stat(name, dir_fd=self.handle(path), follow_symlinks=False)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def _descend(self, path: str) -> int:
+        while len(self._handles) > _MAX_OPEN:
+            os.close(self._handles.pop(next(iter(self._handles))))
+        names: list[str] = []
+        reached = path
+        while reached not in self._handles and reached != "/":
+            reached, name = split(reached)
+            names.append(name)
+        handle = self._handles.get(reached)
+        if handle is None:
+            handle = self._keep("/", os.open("/", FOLDER_FLAGS))
+        for name in reversed(names):
+            reached = join(reached, name)
+            handle = self._keep(reached, os.open(name, FOLDER_FLAGS, dir_fd=handle))
+        return handle
+
+    def _keep(self, path: str, handle: int) -> int:
+        self._handles[path] = handle
+        return handle
+
+    def _close_below(self, path: str) -> None:
+        for known in [known for known in self._handles if f"{known}/".startswith(f"{path}/")]:
+            os.close(self._handles.pop(known))
+
+
+def split(path: str) -> tuple[str, str]:
+    """The directory and the last name of an absolute path."""
+    directory, _, name = path.rpartition("/")
+    return directory or "/", name
+
+
+def join(directory: str, name: str) -> str:
+    """The opposite of `split`."""
+    return f"{directory}/{name}" if directory != "/" else f"/{name}"
+
+
+def read_file(
+    name: str, expected: os.stat_result | None = None, *, dir_fd: int | None = None
+) -> bytes:
+    """The contents of a regular file, which must be none of the kernel's.
+
+    Args:
+        expected: it must be this very file.
+
+    Raises:
+        OSError: it is none, or another one, or can not be read.
+    """
+    fd = open_ordinary_entry(name, dir_fd=dir_fd)
+    try:
+        found = os.fstat(fd)
+        if expected is not None and not os.path.samestat(found, expected):
+            raise OSError(errno.ESTALE, "It was replaced while it was read")
+        # One byte more than there should be, so that one call tells that there are no others.
+        data = os.read(fd, found.st_size + 1)
+        if len(data) == found.st_size:
+            return data
+        with os.fdopen(fd, "rb", buffering=0, closefd=False) as stream:
+            return data + stream.read()
+    finally:
+        os.close(fd)
+
+
+def write_new(
+    name: str, data: bytes, mode: int | None, owner: tuple[int, int] | None, *, dir_fd: int
+) -> None:
+    """Make a file.
+
+    Args:
+        mode: permission bits; None goes by the umask.
+        owner: user and group; None leaves it with whoever we are.
+
+    Raises:
+        OSError: it exists, or could not be written; what was made of it is left behind.
+    """
+    # Never more readable than it will be, not even while it is written.
+    fd = os.open(name, _NEW, 0o666 if mode is None else mode & 0o777, dir_fd=dir_fd)
+    try:
+        write_all(fd, data)
+        if mode is not None or owner is not None:
+            made = os.fstat(fd)
+            if owner is not None and (made.st_uid, made.st_gid) != owner:
+                os.fchown(fd, *owner)
+                # Which may have taken bits away.
+                made = os.fstat(fd)
+            if mode is not None and stat.S_IMODE(made.st_mode) != mode:
+                os.fchmod(fd, mode)
+    finally:
+        os.close(fd)
+
+
+def rewrite(name: str, data: bytes, mode: int, inode: tuple[int, int], *, dir_fd: int) -> None:
+    """Overwrite a file in place, which keeps its links, its owner and its entry in the directory.
+
+    Args:
+        mode: permission bits.
+        inode: device and number of the file that is meant.
+
+    Raises:
+        OSError: it is not, or could not be written; the file may be half-written.
+    """
+    fd = os.open(name, os.O_WRONLY | _EXISTING, dir_fd=dir_fd)
+    try:
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode) or (found.st_dev, found.st_ino) != inode:
+            raise OSError(errno.ESTALE, "It was replaced meanwhile")
+        write_all(fd, data)
+        os.ftruncate(fd, len(data))
+        if stat.S_IMODE(found.st_mode) != mode:
+            os.fchmod(fd, mode)
+    finally:
+        os.close(fd)
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """
+    Raises:
+        OSError: not everything could be written.
+    """
+    written = os.write(fd, data)
+    while written < len(data):
+        written += os.write(fd, memoryview(data)[written:])
+
+
+def unlink_if_there(name: str, *, dir_fd: int) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(name, dir_fd=dir_fd)

@@ -1,0 +1,255 @@
+"""What patches replaced, kept so that a patch that was cut off can be taken back, and any patch undone.
+
+It lies in `$CODEX_HOME/codex-py/journal/`, a file for each patch named for its number and its state
+(`12.committed`), so that a change of state is a rename. Beside it is a folder (`12.replaced`) with the
+files that the patch replaced or removed, if they could be renamed into it. And there is `lock`, held by
+whoever changes files: an entry that is still `prepared` when somebody else gets the lock is that of a
+process that died.
+
+Nothing is synced to the disk. What a process has written survives its end, however that comes; a crash of
+the whole machine may lose what was patched in the last seconds before it, and leave files empty, as it may
+after `git apply`.
+"""
+
+import os
+import time
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from codex_py.errors import PatchError
+from codex_py.filesystem.own import lock, make_private
+from codex_py.patch.files.change import Entry, State, Store
+from codex_py.patch.files.entry_file import (
+    DamagedEntry,
+    encoded,
+    read_entry,
+    read_stored,
+    stored_bytes,
+)
+from codex_py.patch.files.handles import Directories
+from codex_py.patch.files.rollback import finish, roll_back
+
+MAX_TOTAL_BYTES = 256 * 1024 * 1024
+MAX_AGE_S = 30 * 24 * 3600
+MAX_ENTRIES = 500
+"""The newest entry stays whatever its size and age."""
+
+_LOCK_PATIENCE_S = 30.0
+_UNFINISHED = {".prepared", ".applied", ".writing"}
+_KEPT = {".committed", ".interrupted", ".damaged"}
+_STORE = ".replaced"
+
+
+class Journal:
+    """Making one touches nothing.
+
+    Args:
+        home: `$CODEX_HOME`, absolute.
+        cwd: absolute; where what is written down says that it was done.
+    """
+
+    def __init__(self, home: Path, cwd: Path) -> None:
+        self.cwd = cwd
+        self._folder = home / "codex-py" / "journal"
+
+    def recover(self) -> list[str]:
+        """Take back what processes left half-done that are no more; what they finished is completed.
+
+        To be called before a patch is planned. Where another process is at work, all is left to it.
+
+        Returns:
+            What was done, a sentence each.
+        """
+        if not any(path.suffix in _UNFINISHED for path in self._files()):
+            return []
+        try:
+            with self.locked(patience_s=0):
+                return self.recover_locked()
+        except (OSError, PatchError):
+            return []
+
+    @contextmanager
+    def locked(self, patience_s: float = _LOCK_PATIENCE_S) -> Generator[None]:
+        """Keep other processes from changing files.
+
+        Raises:
+            PatchError: of kind `file`: another process has the lock for too long.
+            OSError: the journal can not be kept.
+        """
+        make_private(self._folder)
+        fd = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            try:
+                lock(fd, patience_s)
+            except TimeoutError as error:
+                raise PatchError(
+                    "Another process is writing a patch and does not come to an end", kind="file"
+                ) from error
+            yield
+        finally:
+            os.close(fd)
+
+    def recover_locked(self) -> list[str]:
+        """As `recover`, for who holds the lock."""
+        told: list[str] = []
+        for path in self._files():
+            if path.suffix == ".writing":
+                # Nothing is changed before an entry is whole.
+                path.unlink(missing_ok=True)
+                self._remove_empty_store(_number(path))
+            elif path.suffix in _UNFINISHED:
+                told.append(self._recover(path))
+        return told
+
+    def next_entry(self) -> tuple[int, Store]:
+        """A number, and where to put what is replaced. With the lock held.
+
+        Raises:
+            OSError: the journal can not be looked at.
+        """
+        number = 1 + max((_number(path) for path in self._files()), default=0)
+        return number, Store(self._store(number), self._folder.stat().st_dev)
+
+    def write(self, entry: Entry) -> None:
+        """Keep an entry that is about to be carried out, or how it is carried out after all.
+
+        With the lock held.
+
+        Raises:
+            PatchError: of kind `file`: it could not be written, and nothing is left of it.
+        """
+        entry.cwd = str(self.cwd)
+        unfinished = self._folder / f"{entry.number}.writing"
+        try:
+            fd = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            try:
+                with os.fdopen(fd, "wb", buffering=1024 * 1024) as stream:
+                    stream.writelines(encoded(entry))
+                if any(change.in_journal for change in entry.changes):
+                    Path(self._store(entry.number)).mkdir(mode=0o700, exist_ok=True)
+                unfinished.rename(self._path(entry.number, State.PREPARED))
+            except BaseException:
+                unfinished.unlink(missing_ok=True)
+                self._remove_empty_store(entry.number)
+                raise
+        except OSError as error:
+            raise PatchError(
+                f"Failed to keep what the patch replaces in {self._folder}, so nothing was changed: "
+                f"{error.strerror} (os error {error.errno})",
+                kind="file",
+            ) from error
+
+    def set_state(self, entry: Entry, state: State) -> None:
+        """
+        Raises:
+            OSError: it can not be written down.
+        """
+        if state != entry.state:
+            self._path(entry.number, entry.state).rename(self._path(entry.number, state))
+            entry.state = state
+
+    def drop(self, entry: Entry) -> None:
+        """Forget an entry whose changes have been taken back."""
+        self._remove_empty_store(entry.number)
+        # An interrupt may have come just after it had changed its state.
+        for state in State:
+            self._path(entry.number, state).unlink(missing_ok=True)
+
+    def prune(self) -> None:
+        """Forget the oldest entries, as far as the limits ask for it. With the lock held."""
+        total = 0
+        oldest = time.time() - MAX_AGE_S
+        files = self._files()
+        kept = [path for path in files if path.suffix in _KEPT]
+        stores = {_number(path) for path in files if path.suffix == _STORE}
+        for number in stores.difference([_number(p) for p in files if p.suffix != _STORE]):
+            # Whoever removed the entry was cut off.
+            self._remove_store(number)
+        for rank, path in enumerate(sorted(kept, key=_number, reverse=True)):
+            # What can not be looked at or removed stays until another time.
+            with suppress(OSError):
+                found = path.stat()
+                total += found.st_size
+                if _number(path) in stores:
+                    total += stored_bytes(path)
+                if rank and (
+                    rank >= MAX_ENTRIES or total > MAX_TOTAL_BYTES or found.st_mtime < oldest
+                ):
+                    path.unlink()
+                    self._remove_store(_number(path))
+
+    def numbers(self) -> list[int]:
+        """Of the entries that are not under way, the newest first."""
+        return sorted((_number(p) for p in self._files() if p.suffix in _KEPT), reverse=True)
+
+    def read(self, number: int, *, with_contents: bool = True) -> Entry:
+        """
+        Raises:
+            DamagedEntry: there is none that could be read.
+        """
+        for path in self._files():
+            if _number(path) == number and path.suffix in _KEPT:
+                entry = self._read(path, with_contents=with_contents)
+                if with_contents:
+                    read_stored(entry)
+                return entry
+        raise DamagedEntry(f"there is no entry {number}")
+
+    def _files(self) -> list[Path]:
+        try:
+            return [path for path in self._folder.iterdir() if path.stem.isdecimal()]
+        except OSError:
+            return []
+
+    def _path(self, number: int, state: str) -> Path:
+        return self._folder / f"{number}.{state}"
+
+    def _store(self, number: int) -> str:
+        """Without links, as directories are opened."""
+        return os.path.realpath(self._path(number, _STORE[1:]))
+
+    def _remove_empty_store(self, number: int) -> None:
+        with suppress(OSError):
+            self._path(number, _STORE[1:]).rmdir()
+
+    def _remove_store(self, number: int) -> None:
+        store = self._path(number, _STORE[1:])
+        with suppress(OSError):
+            for path in store.iterdir():
+                path.unlink()
+            store.rmdir()
+
+    def _read(self, path: Path, *, with_contents: bool) -> Entry:
+        if path.suffix == ".damaged":
+            raise DamagedEntry("it was found damaged")
+        number = _number(path)
+        entry = read_entry(path, self._store(number), with_contents=with_contents)
+        entry.number = number
+        entry.state = State(path.suffix[1:])
+        return entry
+
+    def _recover(self, path: Path) -> str:
+        try:
+            entry = self._read(path, with_contents=True)
+        except DamagedEntry as error:
+            path.rename(path.with_suffix(".damaged"))
+            return (
+                f"A patch was cut off and can not be taken back: its record is damaged ({error})."
+            )
+        with Directories() as directories:
+            if entry.state == State.APPLIED:
+                finish(entry, directories)
+                self.set_state(entry, State.COMMITTED)
+                return f"A patch in {entry.cwd} was cut off after its last change; it is complete."
+            lost = roll_back(entry, directories)
+        told = f"A patch in {entry.cwd} was cut off while it was written; it has been taken back"
+        if not lost:
+            self.drop(entry)
+            return f"{told}."
+        self.set_state(entry, State.INTERRUPTED)
+        return f"{told}, but for what was edited since: {', '.join(lost)}."
+
+
+def _number(path: Path) -> int:
+    return int(path.stem)

@@ -1,0 +1,266 @@
+"""Find the places of a unified diff's hunks in a file, and apply them, byte for byte.
+
+A hunk goes where its line numbers say, moved by as much as the hunk before it was, if it fits there. If
+not, to the nearest place where it does; then, as `patch` does, to the nearest where it does without its
+outermost lines of context (fuzz); and last, where blanks and punctuation differ. As for `git apply`, one
+that ends with a change instead of context belongs at the end of the file, if it fits there.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from io import BytesIO
+from itertools import chain
+
+from codex_py.patch.explain import MAX_EXPLAINED, before, nearest
+from codex_py.patch.match import Level, LineIndex
+from codex_py.patch.report import HunkReport
+from codex_py.patch.unified.hunks import DiffHunk
+
+_MAX_FUZZ = 2
+_MAX_PLACES = 5
+"""How many other places an ambiguous hunk is told."""
+
+
+@dataclass(slots=True)
+class Applied:
+    """What became of the hunks of one file."""
+
+    data: bytes = b""
+    """The file after the hunks that fit."""
+    reports: list[HunkReport] = field(default_factory=list[HunkReport])
+    """One for each hunk."""
+    failures: list[tuple[DiffHunk, str]] = field(default_factory=list[tuple[DiffHunk, str]])
+    """The hunks that do not fit, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a hunk fits, and how well."""
+
+    start: int
+    """Line index of the first line that the hunk stands for, those not heeded left out."""
+    skipped: int = 0
+    """Lines of the hunk not heeded at its start."""
+    cut: int = 0
+    """And at its end."""
+    fuzz: int = 0
+    level: Level = Level.EXACT
+    others: tuple[int, ...] = ()
+    """Indices of other places."""
+
+
+def apply_hunks(data: bytes, hunks: Sequence[DiffHunk], path: str, *, strict: bool) -> Applied:
+    """Apply the hunks, in order and without overlap, leaving out those that do not fit.
+
+    Args:
+        path: names the file in reports and reasons.
+        strict: lines must be as the diff says, and their place may not be one of several, unless
+            it is the very one that the diff says. As for `git apply`, a hunk with context on one side
+            alone has to be at that end of the file.
+    """
+    applied = _applied_as_written(data, hunks, path)
+    return applied or _Applier(list(BytesIO(data)), hunks, path, strict).run()
+
+
+def _applied_as_written(data: bytes, hunks: Sequence[DiffHunk], path: str) -> Applied | None:
+    """The outcome where every hunk fits the very lines that it names; else None.
+
+    Most diffs are like that, and then the file need not be cut into lines.
+    """
+    applied = Applied()
+    written: list[bytes] = []
+    at = line = 0
+    for number, hunk in enumerate(hunks, 1):
+        block = b"".join(hunk.old)
+        start = data.find(block, at) if block else -1
+        if start < 0 or (start and data[start - 1] != 10):
+            return None
+        line += data.count(b"\n", at, start)
+        end = start + len(block)
+        if line != hunk.at or (end != len(data) and _ends_file(hunk)):
+            return None
+        written += (data[at:start], *hunk.new)
+        at, line = end, line + len(hunk.old)
+        applied.reports.append(HunkReport(path, number, hunk.line, hunk.at + 1, 0))
+    applied.data = b"".join([*written, data[at:]])
+    return applied
+
+
+class _Applier:
+    def __init__(
+        self, lines: list[bytes], hunks: Sequence[DiffHunk], path: str, strict: bool
+    ) -> None:
+        self._lines = lines
+        self._hunks = hunks
+        self._path = path
+        self._strict = strict
+        self._cursor = 0
+        self._carried = 0
+        """How far from its own line number the last hunk was placed."""
+
+    def run(self) -> Applied:
+        applied = Applied()
+        lines, written = self._lines, list[bytes]()
+        for number, hunk in enumerate(self._hunks, 1):
+            place = self._place(hunk)
+            reason = self._objection(hunk, place) if place and self._strict else None
+            if place is None or reason is not None:
+                if reason is None:
+                    reason = f"(line {hunk.line} of the patch) does not fit at line {hunk.at + 1}."
+                    if len(applied.failures) < MAX_EXPLAINED:
+                        reason += f" {self._explained(hunk)}"
+                applied.failures.append((hunk, f"{self._path}: hunk {number} {reason}"))
+                applied.reports.append(HunkReport(self._path, number, hunk.line, None))
+                continue
+            length = len(hunk.old) - place.skipped - place.cut
+            written += lines[self._cursor : place.start]
+            if place.fuzz or place.level:
+                written += self._replacement(hunk, place)
+            else:
+                written += hunk.new
+            self._cursor = place.start + length
+            self._carried = place.start - place.skipped - hunk.at
+            applied.reports.append(self._report(number, hunk, place))
+        written += lines[self._cursor :]
+        # Where the file is another than the diff says, a line without an end may come before others.
+        applied.data = b"".join(_terminated(written))
+        return applied
+
+    def _report(self, number: int, hunk: DiffHunk, place: _Place) -> HunkReport:
+        return HunkReport(
+            self._path,
+            number,
+            hunk.line,
+            place.start - place.skipped + 1,
+            self._carried,
+            place.fuzz,
+            place.level,
+            tuple([start - place.skipped + 1 for start in place.others]),
+        )
+
+    @cached_property
+    def _index(self) -> LineIndex:
+        wanted = chain.from_iterable([chain(hunk.old, hunk.new) for hunk in self._hunks])
+        return LineIndex(_text(self._lines), map(_decoded, wanted))
+
+    def _place(self, hunk: DiffHunk) -> _Place | None:
+        old, lines = hunk.old, self._lines
+        target = hunk.at + self._carried
+        if not old:
+            return _Place(min(max(target, self._cursor), len(lines)))
+        end = target + len(old)
+        if (
+            target >= self._cursor
+            and lines[target:end] == old
+            and (end == len(lines) or not _ends_file(hunk))
+            and target == hunk.at
+        ):
+            return _Place(target)
+        for level in (Level.EXACT, None):
+            for fuzz in range(_MAX_FUZZ + 1):
+                levels = list(Level)[1:] if level is None else [level]
+                for tried in levels:
+                    if place := self._fuzzy(hunk, target, fuzz, tried):
+                        return place
+        return None
+
+    def _fuzzy(self, hunk: DiffHunk, target: int, fuzz: int, level: Level) -> _Place | None:
+        context = max(hunk.leading, hunk.trailing)
+        skipped = max(fuzz + hunk.leading - context, 0)
+        cut = max(fuzz + hunk.trailing - context, 0)
+        block = hunk.old[skipped : len(hunk.old) - cut]
+        # What is left must say something of the place.
+        if fuzz > context or not any(map(bytes.strip, block) if fuzz else block):
+            return None
+        sought = _text(block)
+        start = None
+        last = len(self._lines) - len(block)
+        if not cut and _ends_file(hunk) and last >= self._cursor:
+            start = self._index.nearest_at(level, sought, last, last)
+        if start is None:
+            start = self._index.nearest_at(level, sought, self._cursor, target + skipped)
+        if start is None:
+            return None
+        places = self._index.places_at(level, sought, self._cursor, _MAX_PLACES + 1)
+        others = tuple([at for at in places if at != start][:_MAX_PLACES])
+        is_said = start - skipped == hunk.at and not fuzz and not level
+        if is_said or (not cut and start == last and _ends_file(hunk)):
+            # There is but one line of that number, and but one end.
+            others = ()
+        return _Place(start, skipped, cut, fuzz, level, others)
+
+    def _replacement(self, hunk: DiffHunk, place: _Place) -> list[bytes]:
+        """The new lines; context keeps the bytes of the file."""
+        body = hunk.body[place.skipped : len(hunk.body) - place.cut]
+        at = place.start
+        there = self._lines[at : at + len(hunk.old) - place.skipped - place.cut]
+        file_has_crlf = all(line.endswith(b"\r\n") for line in there if line.endswith(b"\n"))
+        hunk_has_crlf = all(line.endswith(b"\r\n") for line in hunk.old if line.endswith(b"\n"))
+        new: list[bytes] = []
+        for line in body:
+            if line[0] == 43:
+                if place.level and file_has_crlf != hunk_has_crlf:
+                    end = b"\r\n" if file_has_crlf else b"\n"
+                    new.append(line[1:].rstrip(b"\r\n") + end)
+                else:
+                    new.append(line[1:])
+                continue
+            if line[0] != 45:
+                new.append(self._lines[at])
+            at += 1
+        return new
+
+    def _objection(self, hunk: DiffHunk, place: _Place) -> str | None:
+        """Why a place will not do where nothing may be guessed."""
+        line = place.start - place.skipped + 1
+        if place.fuzz or place.level:
+            return f"does not fit exactly: at line {line}, some of its context differs."
+        if place.others:
+            numbers = ", ".join(str(at + 1) for at in place.others)
+            return f"does not fit at line {hunk.at + 1}, but at several others: {line}, {numbers}."
+        if not hunk.old and place.start != hunk.at:
+            return f"should go to line {hunk.at + 1}, which the file does not have."
+        if not hunk.leading and not hunk.trailing and place.start != hunk.at + self._carried:
+            return f"does not fit at line {hunk.at + 1}, and has no context that says it goes to {line}."
+        if _ends_file(hunk) and place.start + len(hunk.old) < len(self._lines):
+            return f"is for the end of a file; where it fits, at line {line}, others follow."
+        if hunk.at == 0 and hunk.leading < hunk.trailing and place.start:
+            return f"is for the beginning of a file; it fits at line {line}."
+        return None
+
+    def _explained(self, hunk: DiffHunk) -> str:
+        adds = len(hunk.new) > hunk.leading + hunk.trailing
+        if earlier := self._index.find(_text(hunk.old)):
+            return before(earlier.start, self._cursor)
+        if adds and any(hunk.new) and (applied := self._index.find(_text(hunk.new))):
+            return (
+                f"The lines that it would make are already at line {applied.start + 1}: it "
+                "seems to be already applied."
+            )
+        lines = [text.rstrip("\n") for text in _text(self._lines)]
+        return nearest(lines, [text.rstrip("\n") for text in _text(hunk.old)])
+
+
+def _ends_file(hunk: DiffHunk) -> bool:
+    """Whether the hunk shows that nothing comes after it: it has context, but none at its end."""
+    if not hunk.trailing and hunk.leading:
+        return True
+    old, new = hunk.old, hunk.new
+    return bool((old and old[-1][-1:] != b"\n") or (new and new[-1][-1:] != b"\n"))
+
+
+def _terminated(lines: list[bytes]) -> list[bytes]:
+    last = len(lines) - 1
+    return [
+        line if at == last or line.endswith(b"\n") else line + b"\n"
+        for at, line in enumerate(lines)
+    ]
+
+
+def _decoded(line: bytes) -> str:
+    return line.decode(errors="surrogateescape")
+
+
+def _text(lines: Sequence[bytes]) -> list[str]:
+    return [line.decode(errors="surrogateescape") for line in lines]

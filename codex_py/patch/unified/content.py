@@ -1,0 +1,197 @@
+"""What a unified diff makes of the contents of one file, link or submodule."""
+
+import os
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+
+from codex_py.errors import PatchError
+from codex_py.patch.files.access import permissions_by_umask
+from codex_py.patch.files.tree import PlannedFile
+from codex_py.patch.kind import Kind
+from codex_py.patch.report import Findings, Reject
+from codex_py.patch.unified.apply import Applied, apply_hunks
+from codex_py.patch.unified.hunks import DiffHunk, FileDiff, written_hunks
+from codex_py.patch.unified.target import REMOVING, Target
+from codex_py.patch.unified.three_way import ThreeWay
+from codex_py.patch.unified.tree import Content
+
+_CALLED: dict[Kind, str] = {
+    "file": "a file",
+    "link": "a symbolic link",
+    "submodule": "a submodule",
+}
+
+_EMPTY_BLOBS = (
+    "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391",
+    "473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813",
+)
+"""The names that git gives an empty file, by SHA-1 and by SHA-256."""
+
+
+class Patcher:
+    """
+    Args:
+        findings: what there is to say is added to it.
+        strict, partial, three_way: as for `plan_unified`.
+    """
+
+    def __init__(
+        self, findings: Findings, *, strict: bool, partial: bool, three_way: ThreeWay | None
+    ) -> None:
+        self._findings = findings
+        self._strict = strict
+        self._partial = partial
+        self._three_way = three_way
+
+    def added(self, target: Target) -> Content:
+        """What the diff makes anew.
+
+        Raises:
+            PatchError: it can not be made of nothing.
+        """
+        diff = target.diff
+        if any(hunk.old for hunk in diff.hunks) or len(diff.hunks) > 1:
+            raise PatchError(
+                f"{target.new_shown}: a new file can not have lines to be changed",
+                kind="parse",
+                line=diff.line,
+            )
+        if diff.has_crlf:
+            diff = diff.without_crlf()
+        data = b"".join([line for hunk in diff.hunks for line in hunk.new])
+        mode = permissions_by_umask(0o777) if _is_executable(diff) else None
+        new = Content(data, diff.new_kind or "file", mode)
+        _refuse_nowhere(new, target)
+        return new
+
+    def patched(self, target: Target, file: PlannedFile, old: Content) -> Content | None:
+        """What the diff makes of what is there; None where nothing fits, which has been noted.
+
+        Raises:
+            PatchError: the diff is of something else.
+        """
+        _refuse_kind(target, old.kind)
+        if old.kind == "submodule":
+            return self._submodule(target, file)
+        diff, mode = target.diff, _mode(target.diff, file, old)
+        if diff.has_crlf and b"\r\n" not in old.data:
+            diff = diff.without_crlf()
+        if self._strict and old.data and diff.hunks and _was_empty(diff):
+            # Without context, its one hunk would fit any file.
+            raise PatchError(
+                f"{target.old}: the patch is for an empty file, which it is not", kind="match"
+            )
+        applied = apply_hunks(old.data, diff.hunks, target.old, strict=self._strict)
+        if self._three_way and old.kind == "file" and _is_inexact(applied):
+            merged = self._three_way.merged(diff, old.data, target.old)
+            if merged is not None:
+                data, has_conflicts = merged
+                self._note_merge(target, has_conflicts=has_conflicts)
+                return Content(data, mode=mode)
+        self._findings.reports += applied.reports
+        if applied.failures:
+            hunks = [hunk for hunk, _reason in applied.failures]
+            errors = [PatchError(reason, kind="match") for _hunk, reason in applied.failures]
+            reject(self._findings, target, hunks, errors)
+            if not self._partial or len(hunks) == len(diff.hunks) or diff.operation in REMOVING:
+                return None
+        new = Content(applied.data, old.kind, mode)
+        if diff.operation not in REMOVING:
+            _refuse_nowhere(new, target)
+        return new
+
+    def _submodule(self, target: Target, file: PlannedFile) -> Content:
+        """Its commit is in the index, which is not touched; here it is a directory."""
+        diff = target.diff
+        is_full = file.has_type(stat.S_IFDIR) and bool(os.listdir(file.location))  # noqa: PTH208
+        if diff.operation == "update":
+            self._findings.notes.append(
+                f"{target.new}: the submodule stays at its commit; `git submodule update` changes it."
+            )
+        elif diff.operation != "copy" and is_full:
+            if diff.old_kind is None and not os.path.lexists(f"{file.location}/.git"):
+                raise PatchError(
+                    f"{target.old}: a directory; the patch has to rename the files in it",
+                    kind="match",
+                )
+            self._findings.notes.append(
+                f"{target.old}: the directory of the submodule stays, as there are files in it."
+            )
+        lines = [hunk.old if diff.operation in REMOVING else hunk.new for hunk in diff.hunks]
+        text = b"".join([line for hunk in lines for line in hunk])
+        if diff.operation in REMOVING:
+            file.old = text
+            return Content(b"", "submodule")
+        return Content(text, "submodule")
+
+    def _note_merge(self, target: Target, *, has_conflicts: bool) -> None:
+        what = "merged with the version that the patch was made from."
+        if has_conflicts:
+            self._findings.conflicts.append(Path(target.new))
+            what = "merged with conflicts, which are marked in the file."
+        self._findings.notes.append(f"{target.new}: {what}")
+
+
+def reject(
+    findings: Findings, target: Target, hunks: Sequence[DiffHunk], errors: Sequence[PatchError]
+) -> None:
+    """Note that hunks do not fit, and why."""
+    findings.failures += errors
+    header = f"--- {target.diff.old_name}\n+++ {target.diff.new_name}\n"
+    text = header.encode(errors="surrogateescape") + written_hunks(hunks)
+    reasons = tuple([error.reason for error in errors])
+    findings.rejects.append(Reject(Path(target.old), text, reasons))
+
+
+def _refuse_kind(target: Target, kind: Kind) -> None:
+    diff = target.diff
+    if diff.old_kind is not None and diff.old_kind != kind:
+        raise PatchError(
+            f"{target.old}: the patch takes it for {_CALLED[diff.old_kind]}, and it is "
+            f"{'a directory' if kind == 'submodule' else _CALLED[kind]}",
+            kind="match",
+        )
+    if diff.operation not in REMOVING and diff.new_kind is not None and diff.new_kind != kind:
+        raise PatchError(
+            f"{target.new_shown}: {_CALLED[kind]} can not become {_CALLED[diff.new_kind]} by a change "
+            "of mode; it has to be deleted and made again",
+            kind="parse",
+            line=diff.line,
+        )
+
+
+def _refuse_nowhere(new: Content, target: Target) -> None:
+    if new.kind == "link" and (not new.data or b"\0" in new.data):
+        raise PatchError(
+            f"{target.new_shown}: a symbolic link can not lead to {os.fsdecode(new.data)!r}",
+            kind="parse",
+            line=target.diff.line,
+        )
+
+
+def _mode(diff: FileDiff, file: PlannedFile, old: Content) -> int | None:
+    """Permission bits to set, or None: git only says whether a file is executable."""
+    if old.kind != "file" or diff.old_mode == diff.new_mode or diff.new_mode is None:
+        return old.mode
+    mode = old.mode
+    if mode is None:
+        before = file.before
+        mode = permissions_by_umask(0o666) if before is None else stat.S_IMODE(before.st_mode)
+    return mode | (mode & 0o444) >> 2 if _is_executable(diff) else mode & ~0o111
+
+
+def _is_executable(diff: FileDiff) -> bool:
+    return diff.new_kind == "file" and bool((diff.new_mode or 0) & 0o111)
+
+
+def _was_empty(diff: FileDiff) -> bool:
+    return bool(diff.old_blob) and any(
+        blob.startswith(diff.old_blob or "") for blob in _EMPTY_BLOBS
+    )
+
+
+def _is_inexact(applied: Applied) -> bool:
+    return bool(applied.failures) or any(
+        report.fuzz or report.level or report.also_at for report in applied.reports
+    )

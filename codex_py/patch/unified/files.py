@@ -1,0 +1,192 @@
+"""What becomes of each file of a unified diff.
+
+All files of a diff are thought of as changed at once, as `git apply` does: a renamed or copied file is
+read as it is on disk, whatever the diff says of its old name besides. Diffs of several commits in a row
+are taken one after the other all the same, as far as files are changed in place.
+"""
+
+import stat
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
+
+from codex_py.errors import PatchError
+from codex_py.patch.failures import file_error
+from codex_py.patch.files.tree import PlannedFile
+from codex_py.patch.report import Findings, HunkReport
+from codex_py.patch.unified.content import Patcher, reject
+from codex_py.patch.unified.target import REMOVING, Target, vacated
+from codex_py.patch.unified.tree import Content, DiffTree
+
+
+class DiffPlanner:
+    """
+    Args:
+        tree: as it is before the diff; afterwards as the diff leaves it.
+        targets: all files of the diff, in its order.
+        findings: what there is to say is added to it.
+    """
+
+    def __init__(
+        self, tree: DiffTree, targets: Sequence[Target], patcher: Patcher, findings: Findings
+    ) -> None:
+        self.named: list[tuple[Literal["A", "M", "D"], str]] = []
+        self._tree = tree
+        self._targets = targets
+        self._patcher = patcher
+        self._findings = findings
+        self._failed: set[str] = set()
+        """Files whose later changes can not be judged."""
+        self._vacated = vacated(targets)
+        self._destinations = {t.new for t in targets if t.diff.operation not in REMOVING}
+        self._put_by: dict[str, Target] = {}
+        """By location."""
+
+    def run(self) -> None:
+        for target in self._targets:
+            if target.old in self._failed or target.new in self._failed:
+                continue
+            try:
+                is_planned = self._plan(target)
+            except PatchError as error:
+                reject(self._findings, target, target.diff.hunks, [error])
+                is_planned = False
+            if not is_planned:
+                self._failed |= {target.old, target.new}
+        for file, cause in self._tree.settle():
+            target = self._put_by[file.location]
+            error = file_error("write file", file.path, cause)
+            reject(self._findings, target, target.diff.hunks, [error])
+            if target.diff.operation == "rename":
+                self._tree.leave(self._tree.entry(target.old))
+
+    def _plan(self, target: Target) -> bool:
+        """Whether anything of it fits; that it does not is noted, or raised.
+
+        Raises:
+            PatchError: nothing does.
+        """
+        match target.diff.operation:
+            case "update":
+                return self._update(target)
+            case "add":
+                return self._add(target)
+            case "delete" | "uncopy":
+                return self._delete(target)
+            case "rename" | "copy":
+                return self._move(target)
+
+    def _update(self, target: Target) -> bool:
+        file = self._tree.entry(target.old)
+        if target.diff.may_add and not self._tree.exists(file):
+            return self._add(target)
+        if target.diff.old_kind is None:
+            # A diff of `diff -u` is of what a link leads to.
+            try:
+                file = self._tree.followed(file)
+            except OSError as error:
+                raise file_error("read file to update", target.old, error) from error
+        new = self._patcher.patched(target, file, self._current(file, target))
+        if new is None:
+            return False
+        self._put(file, new, target)
+        self.named.append(("M", target.old_shown))
+        return True
+
+    def _add(self, target: Target) -> bool:
+        file, new = self._tree.entry(target.new), self._patcher.added(target)
+        self._refuse_existing(file, new, target)
+        named = ("D", target.new_shown)
+        if self._tree.is_removed(file) and named in self.named:
+            # git deletes a file and makes it again where it becomes a link, or the like.
+            self.named[self.named.index(named)] = ("M", target.new_shown)
+        else:
+            self.named.append(("A", target.new_shown))
+            file.added = True
+        self._put(file, new, target)
+        self._findings.reports += [
+            HunkReport(target.new, 1, hunk.line, 1, 0) for hunk in target.diff.hunks
+        ]
+        return True
+
+    def _delete(self, target: Target) -> bool:
+        file = self._tree.entry(target.old)
+        left = self._patcher.patched(target, file, self._current(file, target))
+        if left is None:
+            return False
+        if left.data and target.diff.operation == "delete":
+            raise PatchError(
+                f"{target.old}: it has other contents than those that the patch deletes "
+                f"({len(left.data)} bytes more)",
+                kind="match",
+            )
+        self._remove(file, target)
+        self.named.append(("D", target.old_shown))
+        return True
+
+    def _move(self, target: Target) -> bool:
+        source, file = self._tree.entry(target.old), self._tree.entry(target.new)
+        new = self._patcher.patched(target, source, self._original(source, target))
+        if new is None:
+            return False
+        if new.kind == "file" and new.mode is None and source.before is not None:
+            new = replace(new, mode=stat.S_IMODE(source.before.st_mode))
+        if file is not source:
+            self._refuse_existing(file, new, target)
+        if target.diff.operation == "copy":
+            self._put(file, new, target)
+            file.added = True
+            self.named.append(("A", target.new_shown))
+            return True
+        if file is not source and target.old not in self._destinations:
+            self._remove(source, target)
+            file.origin = source.origin or (source if source.before is not None else None)
+        self._put(file, new, target)
+        self.named.append(("M", target.new_shown))
+        return True
+
+    def _remove(self, file: PlannedFile, target: Target) -> None:
+        try:
+            self._tree.remove(file)
+        except OSError as error:
+            raise file_error("delete file", target.old, error) from error
+
+    def _put(self, file: PlannedFile, content: Content, target: Target) -> None:
+        self._tree.put(file, content)
+        self._put_by[file.location] = target
+
+    def _current(self, file: PlannedFile, target: Target) -> Content:
+        try:
+            content = self._tree.current(file)
+            if content.kind == "submodule" and target.diff.old_kind is None:
+                raise OSError(f"path `{target.old}` is not a file")
+        except OSError as error:
+            raise file_error("read file to update", target.old, error) from error
+        return content
+
+    def _original(self, file: PlannedFile, target: Target) -> Content:
+        """What is to be renamed or copied: the file as it was before the diff."""
+        if file.before is None:
+            return self._current(file, target)
+        try:
+            return self._tree.original(file)
+        except OSError as error:
+            raise file_error("read file to update", target.old, error) from error
+
+    def _refuse_existing(self, file: PlannedFile, new: Content, target: Target) -> None:
+        put_by = self._put_by.get(file.location)
+        is_made = put_by is not None and put_by.diff.operation != "update"
+        if not self._tree.exists(file) or (target.new in self._vacated and not is_made):
+            return
+        if file.has_type(stat.S_IFDIR) and not is_made:
+            # There may be room once the diff has emptied it.
+            return
+        try:
+            old = self._tree.current(file)
+        except OSError as error:
+            raise file_error("write file", target.new, error) from error
+        is_same = (old.data, old.kind) == (new.data, new.kind)
+        reason = "with the same contents: it seems to be already applied" if is_same else "already"
+        raise PatchError(
+            f"{target.new}: the patch makes this file, which is there {reason}", kind="match"
+        )

@@ -1,0 +1,139 @@
+"""System calls of another process that wait for our answer.
+
+The layout of what the kernel gives and takes: `struct seccomp_notif` and its kin in `linux/seccomp.h`.
+"""
+
+import errno
+import os
+
+from codex_py.sandbox.child import kernel
+from codex_py.sandbox.child.system_calls import NUMBERS
+
+_CALL_BYTES = 80
+_RECEIVE, _ANSWER, _IS_WAITING, _GIVE = 0xC0502100, 0xC0182101, 0x40082102, 0x40182103
+_CONTINUE = 1
+_AND_ANSWER = 2
+
+HERE = -100
+"""In place of the descriptor of a folder: the working directory."""
+_MAX_PATH_BYTES = 4096
+_PAGE_BYTES = 4096
+_STATUS_HEAD_BYTES = 512
+
+
+class Call:
+    def __init__(self, data: bytes, name: str) -> None:
+        self.id = data[:8]
+        self.name = name
+        self.words = [int.from_bytes(data[at : at + 8], "little") for at in range(32, 80, 8)]
+        """The arguments, as they are in registers."""
+        self.is_taken = False
+        """It has its answer, or gets it from elsewhere."""
+        self._proc = f"/proc/{int.from_bytes(data[8:12], 'little')}"
+
+    def path(self, address: int) -> str:
+        """The text that stands at an address.
+
+        Raises:
+            OSError: there is none.
+        """
+        data = b""
+        while b"\0" not in data:
+            if len(data) >= _MAX_PATH_BYTES:
+                raise OSError(errno.ENAMETOOLONG, "no path")
+            # Not past the end of a page, which may be the last one.
+            at = address + len(data)
+            data += self.memory(at, _PAGE_BYTES - at % _PAGE_BYTES)
+        return os.fsdecode(data.partition(b"\0")[0])
+
+    def memory(self, address: int, size: int) -> bytes:
+        """As much as `size` bytes of the caller's memory.
+
+        Raises:
+            OSError: there is nothing, or it is not ours to read.
+        """
+        descriptor = os.open(f"{self._proc}/mem", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            data = os.pread(descriptor, size, address)
+        except OverflowError:
+            data = b""
+        finally:
+            os.close(descriptor)
+        if not data:
+            raise OSError(errno.EFAULT, "no memory")
+        return data
+
+    def our_path(self, folder: int, path: str) -> str:
+        """The caller's path, relative to the folder with that descriptor, as we can open it."""
+        if path.startswith("/"):
+            # Where we would find ourselves.
+            own = path.startswith("/proc/self/")
+            return self._proc + path.removeprefix("/proc/self") if own else path
+        base = f"{self._proc}/cwd" if folder == HERE else f"{self._proc}/fd/{folder}"
+        return f"{base}/{path}" if path else base
+
+    def umask(self) -> int:
+        descriptor = os.open(f"{self._proc}/status", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            text = os.read(descriptor, _STATUS_HEAD_BYTES)
+        finally:
+            os.close(descriptor)
+        value = text.partition(b"Umask:")[2].split(None, 1)
+        if not value:
+            raise OSError(errno.ESRCH, "gone")
+        return int(value[0], 8)
+
+
+class Asked:
+    """The end at which the questions of a filter arrive. Answers to who has gone are dropped.
+
+    Args:
+        descriptor: from `kernel.set_filter_that_asks`.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+        numbers = NUMBERS[os.uname().machine]
+        self._names = {number: name for name, number in numbers.items()}
+
+    def next(self) -> Call | None:
+        """Wait for a call; None if its thread was killed meanwhile."""
+        memory = kernel.memory(bytes(_CALL_BYTES))
+        try:
+            kernel.control(self.descriptor, _RECEIVE, memory)
+        except OSError:
+            return None
+        data = bytes(memory)
+        return Call(data, self._names.get(int.from_bytes(data[16:20], "little"), ""))
+
+    def require_waiting(self, call: Call) -> None:
+        """
+        Raises:
+            OSError: nobody waits for the answer any more.
+        """
+        kernel.control(self.descriptor, _IS_WAITING, call.id)
+
+    def leave_to_kernel(self, call: Call) -> None:
+        self._answer(call, flags=_CONTINUE)
+
+    def succeed(self, call: Call) -> None:
+        self._answer(call)
+
+    def fail(self, call: Call, number: int) -> None:
+        self._answer(call, error=-number)
+
+    def give(self, call: Call, file: int, flags: int) -> None:
+        """Answer with a copy of a descriptor. `flags`: 0 or `O_CLOEXEC`.
+
+        Raises:
+            OSError: the caller can have no more of them.
+        """
+        words = b"".join(word.to_bytes(4, "little") for word in (_AND_ANSWER, file, 0, flags))
+        kernel.control(self.descriptor, _GIVE, call.id + words)
+
+    def _answer(self, call: Call, *, error: int = 0, flags: int = 0) -> None:
+        words = bytes(8) + error.to_bytes(4, "little", signed=True) + flags.to_bytes(4, "little")
+        try:
+            kernel.control(self.descriptor, _ANSWER, call.id + words)
+        except OSError:
+            return

@@ -1,0 +1,162 @@
+"""Hold this process to some folders with Landlock, which needs no privileges and nothing installed.
+
+Everything can be read but devices: a terminal gives whoever reads it what is typed into it.
+
+Landlock only ever grants: what lies in a granted folder can not be taken out again. It does not know of
+modes, owners, times and extended attributes. https://docs.kernel.org/userspace-api/landlock.html
+"""
+
+import fcntl
+import os
+import stat
+
+from codex_py.sandbox.child import kernel
+
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
+_VERSION_FLAG = 1
+_PATH_BENEATH = 1
+
+_WRITE_FILE, _READ_FILE, _TRUNCATE, _IOCTL_DEV = 1 << 1, 1 << 2, 1 << 14, 1 << 15
+_REFER = 1 << 13
+_MAKE_CHAR, _MAKE_BLOCK = 1 << 6, 1 << 11
+# Removing, and making of every kind.
+_CHANGE_FOLDER = sum(1 << bit for bit in (4, 5, 6, 7, 8, 9, 10, 11, 12))
+_OF_FILES = _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
+
+_BIND_TCP, _CONNECT_TCP = 1, 2
+_SCOPE_ABSTRACT_SOCKETS, _SCOPE_SIGNALS = 1, 2
+
+# Each came with a version of the interface.
+_REFER_SINCE, TRUNCATE_SINCE, _NETWORK_SINCE, _IOCTL_SINCE, _SCOPES_SINCE = 2, 3, 4, 5, 6
+
+DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+"""Those of /dev that every command may read and write."""
+
+
+def version() -> int:
+    """Of the interface; 0 where there is none."""
+    try:
+        return kernel.system_call(_CREATE_RULESET, None, 0, _VERSION_FLAG)
+    except OSError:
+        return 0
+
+
+def restrict(
+    writable: list[str],
+    protected: list[str],
+    *,
+    whole: list[str],
+    hidden: list[str],
+    offline: bool,
+) -> None:
+    """Let nothing be written but the devices and what is in `writable` and `whole`, by every child too.
+
+    A folder with something protected in it is given in parts: what is in it now and is not protected.
+    New entries can then not be made in the folder itself. Of devices, no others can be read; the terminal
+    that we were started in can. What is `hidden` can not be read either, unless it lies in something writable.
+    What comes to be in `/` itself later, or in a folder with something hidden in it, can not be read.
+
+    Raises:
+        OSError: the kernel has no Landlock, or does not let us.
+    """
+    abi = version()
+    handled = _WRITE_FILE | _READ_FILE | _CHANGE_FOLDER
+    handled |= _REFER if abi >= _REFER_SINCE else 0
+    handled |= _TRUNCATE if abi >= TRUNCATE_SINCE else 0
+    handled |= _IOCTL_DEV if abi >= _IOCTL_SINCE else 0
+    ruleset = _ruleset(abi, handled, offline=offline)
+    for name in DEVICES:
+        _grant(ruleset, f"/dev/{name}", handled & _OF_FILES)
+    for descriptor in range(3):
+        if os.isatty(descriptor):
+            _add_rule(ruleset, descriptor, handled & _OF_FILES)
+    unread = [path for path in hidden if not _is_in(path, [*writable, *whole])]
+    for path in (*_parts("/", ["/dev", *unread]), "/dev/shm"):
+        _grant(ruleset, path, _READ_FILE)
+    # No device files: root could make one of the disk.
+    rights = handled & ~(_READ_FILE | _MAKE_CHAR | _MAKE_BLOCK | _IOCTL_DEV)
+    parts = [part for folder in writable for part in _parts(folder, protected)]
+    for path in (*parts, *whole):
+        _grant(ruleset, path, rights)
+    kernel.system_call(_RESTRICT_SELF, ruleset, 0)
+    os.close(ruleset)
+
+
+def restrict_beyond_view(writable: list[str]) -> None:
+    """In a view with read-only mounts: let no process outside be signalled and no pipe outside be written to.
+
+    A mount that is read-only keeps nobody from writing to a named pipe. Signals take version 6 of the interface,
+    and pipes version 2: before that, Landlock lets nothing be moved from one folder to another.
+    """
+    abi = version()
+    handled = _WRITE_FILE | _REFER if abi >= _REFER_SINCE else 0
+    if not handled:
+        return
+    ruleset = _ruleset(abi, handled, offline=False)
+    # Moving is for the mounts to hold.
+    _grant(ruleset, "/", _REFER)
+    for path in ("/dev", *writable):
+        _grant(ruleset, path, handled)
+    for descriptor in range(3):
+        _grant_open(ruleset, descriptor)
+    kernel.system_call(_RESTRICT_SELF, ruleset, 0)
+    os.close(ruleset)
+
+
+def _ruleset(abi: int, handled: int, *, offline: bool) -> int:
+    words = [handled]
+    if abi >= _NETWORK_SINCE:
+        words.append(_BIND_TCP | _CONNECT_TCP if offline else 0)
+    if abi >= _SCOPES_SINCE:
+        words.append(_SCOPE_ABSTRACT_SOCKETS | _SCOPE_SIGNALS)
+    attributes = b"".join(word.to_bytes(8, "little") for word in words)
+    return kernel.system_call(_CREATE_RULESET, attributes, len(attributes), 0)
+
+
+def _parts(folder: str, protected: list[str]) -> list[str]:
+    inside = [path for path in protected if path.startswith(folder.rstrip("/") + "/")]
+    if folder in protected:
+        return []
+    if not inside:
+        return [folder]
+    parts: list[str] = []
+    try:
+        names = os.listdir(folder)  # noqa: PTH208 - pathlib would cost 5 ms
+    except OSError:
+        return []
+    for name in names:
+        parts += _parts(f"{folder.rstrip('/')}/{name}", protected)
+    return parts
+
+
+def _is_in(path: str, folders: list[str]) -> bool:
+    return any(path.startswith(folder.rstrip("/") + "/") for folder in folders)
+
+
+def _grant_open(ruleset: int, descriptor: int) -> None:
+    """Let a file be opened anew for writing, by a name such as /dev/stdout, that is open for it already."""
+    try:
+        for_writing = fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE != os.O_RDONLY
+        if for_writing and not stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            _add_rule(ruleset, descriptor, _WRITE_FILE)
+    except OSError:
+        # Closed; or a pipe without a name, which Landlock leaves alone.
+        return
+
+
+def _grant(ruleset: int, path: str, rights: int) -> None:
+    try:
+        descriptor = kernel.open_path(path)
+    except OSError:
+        # Gone meanwhile, or a link, whose target is granted under its own name or not at all.
+        return
+    try:
+        is_folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
+        _add_rule(ruleset, descriptor, rights if is_folder else rights & _OF_FILES)
+    finally:
+        os.close(descriptor)
+
+
+def _add_rule(ruleset: int, descriptor: int, rights: int) -> None:
+    rule = rights.to_bytes(8, "little") + descriptor.to_bytes(4, "little")
+    kernel.system_call(_ADD_RULE, ruleset, _PATH_BENEATH, rule, 0)

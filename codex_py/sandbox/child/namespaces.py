@@ -1,0 +1,209 @@
+"""A view of the machine in which only some folders can be written: namespaces, by system call.
+
+What bubblewrap does, without bubblewrap: https://man7.org/linux/man-pages/man7/mount_namespaces.7.html
+Needs Linux 5.12 (`mount_setattr`).
+"""
+
+import os
+
+from codex_py.sandbox.child import kernel
+from codex_py.sandbox.child.landlock import DEVICES
+
+_NEWNS, _NEWIPC, _NEWUSER, _NEWPID, _NEWNET = (
+    *(0x00020000, 0x08000000, 0x10000000, 0x20000000, 0x40000000),
+)
+_MS_NOSUID, _MS_NOEXEC, _MS_REC, _MS_PRIVATE, _MS_RDONLY, _MS_NODEV = (
+    *(2, 8, 1 << 14, 1 << 18, 1, 4),
+)
+
+_OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442
+_AT_FDCWD = -100
+_AT_EMPTY_PATH, _AT_RECURSIVE = 0x1000, 0x8000
+_OPEN_TREE_CLONE = 1
+_MOVE_FROM_EMPTY_PATH, _MOVE_TO_EMPTY_PATH = 0x04, 0x40
+_READ_ONLY, _NO_SUID, _NO_DEVICES = 1, 2, 4
+
+_EMPTY = "/dev/empty"
+_LINKS = (("fd", "/proc/self/fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2"))
+
+
+_RESERVED_PROCESS_IDS = 300
+_PROCESS_IDS_SINCE = (6, 14)
+
+
+def begin_processes() -> None:
+    """Make the next child the first of a namespace of processes. This process stays where it is.
+
+    Raises:
+        OSError: the kernel does not let us.
+    """
+    _unshare(_NEWPID)
+
+
+def begin_view(*, offline: bool) -> None:
+    """Leave the mounts and the queues of the machine, and with `offline` its network.
+
+    Raises:
+        OSError: the kernel does not let us.
+    """
+    _unshare(_NEWNS | _NEWIPC | (_NEWNET if offline else 0))
+
+
+def _unshare(flags: int) -> None:
+    """Root does so as itself, so that it can still work in folders of other users; everyone else, and root
+    without its capabilities, in a user namespace with the same user id."""
+    try:
+        kernel.unshare(flags)
+        return
+    except PermissionError:
+        pass
+    user, group = os.geteuid(), os.getegid()
+    kernel.unshare(flags | _NEWUSER)
+    for name, text in (
+        ("setgroups", "deny"),
+        ("uid_map", f"{user} {user} 1"),
+        ("gid_map", f"{group} {group} 1"),
+    ):
+        _write(f"/proc/self/{name}", text)
+
+
+def limit_processes(most: int) -> None:
+    """Bound the ids of this namespace of processes, threads included, to `most`; the lowest 300 do not count.
+
+    Does nothing before Linux 6.14, where the bound is that of the whole machine.
+    """
+    major, minor = os.uname().release.split(".")[:2]
+    if (int(major), int("".join(c for c in minor if c.isdigit()))) >= _PROCESS_IDS_SINCE:
+        _write("/proc/sys/kernel/pid_max", str(most + _RESERVED_PROCESS_IDS))
+
+
+def restrict_writes(
+    writable: list[str],
+    protected: list[str],
+    links: list[str],
+    hidden: list[str],
+    *,
+    processes: bool,
+) -> None:
+    """Make everything read-only but `writable`, outermost first, without `protected`; keep the `links`.
+
+    What is `hidden` is empty. Of devices, those that give and take nothing are left.
+
+    To be called in the new view, by the first process of the new namespace of processes if there is one. The
+    working directory is the old one until it is changed again.
+
+    Raises:
+        OSError: something could not be done; the view must not be used.
+    """
+    # What is mounted outside from now on would come without our attributes.
+    kernel.mount("", "/", None, _MS_REC | _MS_PRIVATE)
+    # Taken before everything is read-only: they keep what they were, also what was read-only in them.
+    roots = [(path, _clone(path)) for path in writable if path != "/"]
+    devices = [(name, _clone(f"/dev/{name}")) for name in DEVICES]
+    if "/" not in writable:
+        _set_attributes("/", _READ_ONLY | _NO_SUID | _NO_DEVICES)
+    else:
+        _set_attributes("/", _NO_SUID | _NO_DEVICES)
+    _make_devices(devices)
+    for path, tree in roots:
+        _set_attributes(tree, _NO_SUID | _NO_DEVICES)
+        _place(tree, path)
+    if processes:
+        # Read-only: root owns the switches in /proc/sys, and for some of them that is enough.
+        flags = _MS_RDONLY | _MS_NOSUID | _MS_NODEV | _MS_NOEXEC
+        kernel.mount("proc", "/proc", "proc", flags)
+    for path in protected:
+        tree = _clone(path)
+        _set_attributes(tree, _READ_ONLY)
+        _place(tree, path)
+    for path in links:
+        # Covered by itself a link leads where it did, and can be neither removed nor replaced.
+        _place(_clone(path, os.O_NOFOLLOW), path, os.O_NOFOLLOW)
+    for path in hidden:
+        _hide(path)
+    _set_attributes("/dev", _READ_ONLY, recursive=False)
+    _replace_null()
+
+
+def _replace_null() -> None:
+    """Take the null device of the view for that of the machine, which was opened before."""
+    null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
+    for descriptor in range(3):
+        try:
+            if os.fstat(descriptor).st_rdev == os.fstat(null).st_rdev:
+                os.dup2(null, descriptor)
+        except OSError:
+            # It is closed.
+            continue
+    os.close(null)
+
+
+def _make_devices(devices: list[tuple[str, int]]) -> None:
+    # One of our own: the terminals and disks in the machine's are not to be opened, a read-only mount
+    # does not keep anyone from writing to a device, and programs want to make terminals.
+    kernel.mount("tmpfs", "/dev", "tmpfs", _MS_NOSUID, "mode=755")
+    for name, tree in devices:
+        _write(f"/dev/{name}", "")
+        # Can still be written to; but their modes and times are those of the machine's own, and root's to change.
+        _set_attributes(tree, _READ_ONLY)
+        _place(tree, f"/dev/{name}")
+    for name in ("pts", "shm"):
+        os.mkdir(f"/dev/{name}")  # noqa: PTH102 - pathlib would cost 5 ms
+    kernel.mount("devpts", "/dev/pts", "devpts", _MS_NOSUID | _MS_NOEXEC, _PTS)
+    kernel.mount("tmpfs", "/dev/shm", "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=1777")
+    for name, target in (("ptmx", "pts/ptmx"), *_LINKS):
+        os.symlink(target, f"/dev/{name}")  # noqa: PTH211
+
+
+_PTS = "newinstance,ptmxmode=0666,mode=620"
+
+
+def _hide(path: str) -> None:
+    """Cover it with a file or a folder that has nothing in it, and no other name."""
+    is_folder = os.path.isdir(path)  # noqa: PTH112 - pathlib would cost 5 ms
+    if is_folder:
+        os.mkdir(_EMPTY)  # noqa: PTH102
+    else:
+        _write(_EMPTY, "")
+    tree = _clone(_EMPTY)
+    _set_attributes(tree, _READ_ONLY)
+    _place(tree, path)
+    (os.rmdir if is_folder else os.unlink)(_EMPTY)
+
+
+def _clone(path: str, how: int = 0) -> int:
+    """The mounts at a path as a tree that is nowhere yet. `how`: flags of `open_path`."""
+    at = kernel.open_path(path, how)
+    try:
+        flags = _OPEN_TREE_CLONE | os.O_CLOEXEC | _AT_EMPTY_PATH | _AT_RECURSIVE
+        return kernel.system_call(_OPEN_TREE, at, b"", flags)
+    finally:
+        os.close(at)
+
+
+def _place(tree: int, path: str, how: int = 0) -> None:
+    at = kernel.open_path(path, how)
+    kernel.system_call(_MOVE_MOUNT, tree, b"", at, b"", _MOVE_FROM_EMPTY_PATH | _MOVE_TO_EMPTY_PATH)
+    os.close(at)
+    os.close(tree)
+
+
+def _set_attributes(where: str | int, attributes: int, *, recursive: bool = True) -> None:
+    settings = b"".join(word.to_bytes(8, "little") for word in (attributes, 0, 0, 0))
+    flags = _AT_RECURSIVE if recursive else 0
+    if isinstance(where, int):
+        kernel.system_call(
+            _MOUNT_SETATTR, where, b"", flags | _AT_EMPTY_PATH, settings, len(settings)
+        )
+    else:
+        kernel.system_call(
+            _MOUNT_SETATTR, _AT_FDCWD, os.fsencode(where), flags, settings, len(settings)
+        )
+
+
+def _write(path: str, text: str) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        os.write(descriptor, text.encode())
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,126 @@
+"""What another process names in a system call, found and held so that it can not become something else."""
+
+import errno
+import os
+
+from codex_py.sandbox.child import kernel
+from codex_py.sandbox.child.calls import HERE, Asked, Call
+
+_NO_FOLLOW, _EMPTY_PATH = 0x100, 0x1000
+
+
+class Entry:
+    """A name in a folder, both to be changed."""
+
+    def __init__(self, folder: int, path: str) -> None:
+        self.folder = folder
+        """A descriptor."""
+        self.path = path
+        """Absolute, and without links but for the last name."""
+        self.name = path.rpartition("/")[2]
+
+
+class Places:
+    """Where may be written, and what of it a call means.
+
+    Args:
+        writable: folders, absolute and without links. The nearest of these and of `protected` decides.
+        protected: with all that is in them. They need not exist, and then do not come to be.
+    """
+
+    def __init__(self, asked: Asked, writable: list[str], protected: list[str]) -> None:
+        self._asked = asked
+        self._writable = frozenset(writable)
+        self._protected = frozenset(protected)
+        self._held: list[int] = []
+
+    def let_go(self) -> None:
+        """Close what was opened for the call that is answered now."""
+        while self._held:
+            os.close(self._held.pop())
+
+    def entry(
+        self, call: Call, folder: int, address: int, *, is_folder: bool = False
+    ) -> Entry | None:
+        """What the call names, if it may be changed. With `is_folder`, a slash may follow the name.
+
+        Raises:
+            OSError: its folder is not there.
+        """
+        path = call.path(address)
+        if is_folder:
+            path = path.rstrip("/")
+        head, slash, name = path.rpartition("/")
+        if name in {"", ".", ".."}:
+            return None
+        opened = self._open(call, folder, head or slash)
+        path = os.readlink(f"/proc/self/fd/{opened}").rstrip("/") + "/" + name  # noqa: PTH115 - 5 ms
+        return Entry(opened, path) if self._may_change(path) else None
+
+    def linked(self, entry: Entry) -> Entry | None:
+        """What a link leads to, if that may be changed.
+
+        Raises:
+            OSError: its folder is not there.
+        """
+        path = os.path.realpath(entry.path)
+        if not self._may_change(path):
+            return None
+        opened = kernel.open_path(path.rpartition("/")[0] or "/")
+        return Entry(self.hold(opened), path)
+
+    def file(self, call: Call, folder: int, address: int, flags: int) -> str:
+        """A path that leads us to what the call names: without an address, the file of a descriptor.
+
+        Raises:
+            PermissionError: its attributes are not to be changed.
+            OSError: it is not there.
+        """
+        path = call.path(address) if address else ""
+        if not path and (signed(folder) == HERE or (address and not flags & _EMPTY_PATH)):
+            raise FileNotFoundError(errno.ENOENT, "no path")
+        no_follow = os.O_NOFOLLOW if path and flags & _NO_FOLLOW else 0
+        opened = self._open(call, folder, path, no_follow)
+        own = f"/proc/self/fd/{opened}"
+        real = os.readlink(own)  # noqa: PTH115
+        # What has no name, such as a pipe or a file that was removed, is the caller's alone where it has it
+        # open. By a path, such as /dev/fd/3, it is one of our own.
+        named = real.startswith("/") and os.fstat(opened).st_nlink
+        if path if not named else not self._is_writable(real):
+            raise PermissionError(errno.EPERM, "outside")
+        return own
+
+    def hold(self, descriptor: int) -> int:
+        """The same, which is closed with the others."""
+        self._held.append(descriptor)
+        return descriptor
+
+    def _open(self, call: Call, folder: int, path: str, flags: int = 0) -> int:
+        name = call.our_path(signed(folder), path)
+        opened = self.hold(os.open(name, os.O_PATH | os.O_CLOEXEC | flags))
+        # Else the number of its thread could be another's by now.
+        self._asked.require_waiting(call)
+        return opened
+
+    def _may_change(self, path: str) -> bool:
+        """Whether an entry may be made, replaced or removed."""
+        return (
+            path not in self._writable
+            and self._is_writable(path)
+            and not any(inner.startswith(f"{path}/") for inner in self._protected)
+        )
+
+    def _is_writable(self, path: str) -> bool:
+        while True:
+            if path in self._protected:
+                return False
+            if path in self._writable:
+                return True
+            if path == "/":
+                return False
+            path = path.rpartition("/")[0] or "/"
+
+
+def signed(word: int) -> int:
+    """A register, as a call reads it that takes an `int`."""
+    return ((word & 0xFFFFFFFF) ^ 0x80000000) - 0x80000000

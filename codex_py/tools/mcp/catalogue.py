@@ -1,0 +1,139 @@
+"""Which tools of MCP servers a model is offered, and how it finds the others. LIGHT.
+
+Up to 100 tools, and 256 KB of them, are all offered. Of more, none is, but `tool_search`; what it finds is
+added at the end of the list and stays there. So the list, with which the provider's cache of the
+conversation begins, is the same from request to request but for a search that finds something new. To leave
+it alone then as well would save that one miss, and shut out every service that lets a model call nothing but
+what is listed.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from codex_py.mcp.servers import McpServers
+from codex_py.mcp.tools import ServerTool
+from codex_py.protocol.tools import ToolSpec
+from codex_py.tools.mcp.specs import (
+    MAX_DESCRIPTION_CHARS,
+    resource_specs,
+    search_spec,
+    server_tool_spec,
+)
+
+MAX_OFFERED: Final = 100
+MAX_OFFERED_BYTES: Final = 256 * 1024
+
+_Refused: TypeAlias = Literal["schema", "tool"]
+"""What a service does not take of a tool."""
+
+_WORD = re.compile(r"[^\W_]+")
+_NAME_WEIGHT = 3
+"""A word of the name counts as that many of the description."""
+# Of the ranking function BM25: how soon more of the same word adds nothing, and what a long text loses.
+_SATURATION = 1.2
+_LENGTH_PENALTY = 0.75
+
+
+class McpCatalogue:
+    def __init__(self, servers: McpServers) -> None:
+        self._servers = servers
+        self._found: dict[str, None] = {}
+        self._refused: dict[str, _Refused] = {}
+        self._known: object = None
+        self._all: tuple[ToolSpec, ...] | None = ()
+        self._index: _Index | None = None
+
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """What the next request offers."""
+        self._refresh()
+        if self._all is not None:
+            return (*resource_specs(), *self._all)
+        tools = self._servers.tools()
+        found = self._specs({name: tools[name][1] for name in self._found if name in tools})
+        return (*resource_specs(), search_spec(), *found)
+
+    def refuse(self, name: str) -> str:
+        """Offer a tool in a way that a service may not refuse again; what that is, for the user."""
+        is_new = name not in self._refused
+        self._refused[name] = "schema" if is_new else "tool"
+        self._known = None
+        return "its schema is now part of its description" if is_new else "it is left out"
+
+    def search(self, query: str, limit: int) -> list[ToolSpec]:
+        """The tools that fit best, the best first; they are offered from now on."""
+        self._refresh()
+        tools = self._servers.tools()
+        if self._index is None:
+            self._index = _Index({name: tool for name, (_, tool) in tools.items()})
+        names = self._index.ranked(query)[:limit]
+        self._found.update(dict.fromkeys(names))
+        return [server_tool_spec(name, tools[name][1]) for name in names]
+
+    def _specs(self, tools: Mapping[str, ServerTool]) -> tuple[ToolSpec, ...]:
+        return tuple(
+            server_tool_spec(name, tool, is_schema_text=name in self._refused)
+            for name, tool in tools.items()
+            if self._refused.get(name) != "tool"
+        )
+
+    def _refresh(self) -> None:
+        tools = self._servers.tools()
+        if tools is self._known:
+            return
+        self._known, self._index, self._all = tools, None, None
+        if len(tools) <= MAX_OFFERED:
+            specs = self._specs({name: tool for name, (_, tool) in tools.items()})
+            if sum(len(spec.encoded()) for spec in specs) <= MAX_OFFERED_BYTES:
+                self._all = specs
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    words: Counter[str]
+    length: int
+
+
+class _Index:
+    """The words of all tools."""
+
+    def __init__(self, tools: dict[str, ServerTool]) -> None:
+        self._entries = {name: _entry(name, tool) for name, tool in tools.items()}
+        self._frequency = Counter(word for entry in self._entries.values() for word in entry.words)
+        total = sum(entry.length for entry in self._entries.values())
+        self._mean_length = max(1.0, total / max(1, len(self._entries)))
+
+    def ranked(self, query: str) -> list[str]:
+        """Names of the tools that have a word of the query; equals by name."""
+        words = set(_words(query))
+        scores = {name: self._score(words, entry) for name, entry in self._entries.items()}
+        fitting = [name for name, score in scores.items() if score > 0]
+        return sorted(fitting, key=lambda name: (-scores[name], name))
+
+    def _score(self, words: set[str], entry: _Entry) -> float:
+        """How well an entry fits, by BM25 (Robertson and Zaragoza, 2009)."""
+        score = 0.0
+        for word in sorted(words & entry.words.keys()):
+            having = self._frequency[word]
+            rarity = math.log(1 + (len(self._entries) - having + 0.5) / (having + 0.5))
+            count = entry.words[word]
+            length = 1 - _LENGTH_PENALTY + _LENGTH_PENALTY * entry.length / self._mean_length
+            score += rarity * count * (_SATURATION + 1) / (count + _SATURATION * length)
+        return score
+
+
+def _entry(name: str, tool: ServerTool) -> _Entry:
+    words = [
+        *_words(tool.description[:MAX_DESCRIPTION_CHARS]),
+        *_words(name.removeprefix("mcp")) * _NAME_WEIGHT,
+    ]
+    return _Entry(Counter(words), len(words))
+
+
+def _words(text: str) -> list[str]:
+    """Lower case, without the `s` of a plural; `camelCase` is two."""
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", text)
+    return [word.removesuffix("s") or word for word in _WORD.findall(spaced.lower())]

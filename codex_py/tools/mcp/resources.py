@@ -1,0 +1,168 @@
+"""What MCP servers have to read: `list_mcp_resources`, `list_mcp_resource_templates`, `read_mcp_resource`.
+
+The answers are JSON text in the shapes of Codex.
+"""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from typing import Any, cast
+
+from codex_py.errors import ToolError
+from codex_py.mcp.request import RequestFailed
+from codex_py.mcp.server import McpServer
+from codex_py.mcp.servers import McpServers
+from codex_py.protocol.messages import replace_surrogates
+from codex_py.protocol.tools import ToolOutput
+from codex_py.tools.base import ToolContext, ToolParams
+from codex_py.tools.mcp.item import mcp_item
+from codex_py.tools.mcp.output import item_result
+from codex_py.tools.truncate import truncate_output
+
+_NO_SERVER = "codex"
+"""Stands in the item for the server where none was named."""
+_MAX_ENTRIES = 10_000
+"""Of one server, from when on no further page is asked for."""
+
+
+class ListParams(ToolParams):
+    server: str | None = None
+    cursor: str | None = None
+
+
+class ReadParams(ToolParams):
+    server: str
+    uri: str
+
+
+class ListMcpResources:
+    """Lists resources, or with other names of method and field, their templates."""
+
+    params = ListParams
+    parallel = True
+
+    def __init__(
+        self,
+        servers: McpServers,
+        name: str = "list_mcp_resources",
+        method: str = "resources/list",
+        field: str = "resources",
+    ) -> None:
+        self.name = name
+        self._servers = servers
+        self._method = method
+        self._field = field
+
+    async def run(self, params: ListParams, context: ToolContext) -> ToolOutput:
+        """
+        Raises:
+            ToolError: there is no such server, or it fails. Of all servers, those that fail are named
+                beside what the others have.
+        """
+        arguments = params.model_dump(exclude_none=True)
+        with mcp_item(params.server or _NO_SERVER, self.name, arguments, context) as item:
+            if params.server is not None:
+                listing = await self._page(_server(self._servers, params.server), params.cursor)
+            elif params.cursor is not None:
+                raise ToolError(
+                    "cursor can only be used when a server is specified", code="InvalidArgs"
+                )
+            else:
+                listing = await self._everything()
+            return _answer(item.end, listing, context)
+
+    async def _page(self, server: McpServer, cursor: str | None) -> dict[str, Any]:
+        page = await _request(server, self._method, {} if cursor is None else {"cursor": cursor})
+        listing: dict[str, Any] = {"server": server.name, self._field: self._entries(server, page)}
+        if isinstance(page.get("nextCursor"), str):
+            listing["nextCursor"] = page["nextCursor"]
+        return listing
+
+    async def _everything(self) -> dict[str, Any]:
+        servers = [server for server in self._servers.all() if server.has_resources]
+        entries: list[dict[str, Any]] = []
+        errors: dict[str, str] = {}
+        lists = (self._all_of(server) for server in servers)
+        for server, found in zip(servers, await asyncio.gather(*lists), strict=True):
+            if isinstance(found, ToolError):
+                errors[server.name] = str(found)
+            else:
+                entries += found
+        listing: dict[str, Any] = {self._field: entries}
+        return {**listing, "errors": errors} if errors else listing
+
+    async def _all_of(self, server: McpServer) -> list[dict[str, Any]] | ToolError:
+        entries: list[dict[str, Any]] = []
+        cursors: set[str] = set()
+        params: dict[str, str] = {}
+        while True:
+            try:
+                page = await _request(server, self._method, params)
+            except ToolError as error:
+                return error
+            entries += self._entries(server, page)
+            cursor = page.get("nextCursor")
+            if not isinstance(cursor, str) or cursor in cursors or len(entries) >= _MAX_ENTRIES:
+                return entries
+            cursors.add(cursor)
+            params = {"cursor": cursor}
+
+    def _entries(self, server: McpServer, page: dict[str, Any]) -> list[dict[str, Any]]:
+        entries: Any = page.get(self._field)
+        if not isinstance(entries, list):
+            return []
+        return [
+            {"server": server.name, **cast("dict[str, Any]", entry)}
+            for entry in cast("list[Any]", entries)
+            if isinstance(entry, dict)
+        ]
+
+
+class ReadMcpResource:
+    name = "read_mcp_resource"
+    params = ReadParams
+    parallel = True
+
+    def __init__(self, servers: McpServers) -> None:
+        self._servers = servers
+
+    async def run(self, params: ReadParams, context: ToolContext) -> ToolOutput:
+        """
+        Raises:
+            ToolError: there is no such server, or it does not give the resource.
+        """
+        with mcp_item(params.server, self.name, params.model_dump(), context) as item:
+            server = _server(self._servers, params.server)
+            result = await _request(server, "resources/read", {"uri": params.uri})
+            contents = result.get("contents", [])
+            read = {"server": params.server, "uri": params.uri, "contents": contents}
+            return _answer(item.end, read, context)
+
+
+def resource_tools(servers: McpServers) -> Sequence[ListMcpResources | ReadMcpResource]:
+    templates = ("list_mcp_resource_templates", "resources/templates/list", "resourceTemplates")
+    return (
+        ListMcpResources(servers),
+        ListMcpResources(servers, *templates),
+        ReadMcpResource(servers),
+    )
+
+
+def _server(servers: McpServers, name: str) -> McpServer:
+    server = servers.get(name)
+    if server is None:
+        raise ToolError(f"unknown MCP server '{name}'", code="UnknownServer")
+    return server
+
+
+async def _request(server: McpServer, method: str, params: dict[str, str]) -> dict[str, Any]:
+    try:
+        return await server.request(method, params)
+    except RequestFailed as error:
+        raise ToolError(f"{method} failed: {error}", code=error.code) from error
+
+
+def _answer(end: Any, value: dict[str, Any], context: ToolContext) -> ToolOutput:
+    text = json.dumps(replace_surrogates(value), ensure_ascii=False, separators=(",", ":"))
+    end(item_result({"content": [{"type": "text", "text": text}]}))
+    return ToolOutput(truncate_output(text, context.output_token_limit))

@@ -1,0 +1,43 @@
+"""`tool_search`: find tools of MCP servers where they are too many to be offered one by one."""
+
+import json
+from typing import Any
+
+from pydantic import Field
+
+from codex_py.protocol.tools import ToolOutput
+from codex_py.tools.base import ToolContext, ToolParams
+from codex_py.tools.mcp.catalogue import McpCatalogue
+from codex_py.tools.truncate import BYTES_PER_TOKEN, truncate_output
+
+_MAX_RESULTS = 50
+
+
+class ToolSearchParams(ToolParams):
+    query: str
+    limit: int = Field(default=8, ge=1)
+
+
+class ToolSearch:
+    name = "tool_search"
+    params = ToolSearchParams
+    parallel = True
+
+    def __init__(self, catalogue: McpCatalogue) -> None:
+        self._catalogue = catalogue
+
+    async def run(self, params: ToolSearchParams, context: ToolContext) -> ToolOutput:
+        """Names, descriptions and schemas as JSON. Nothing is shown to the user, as in Codex."""
+        bytes_left = context.output_token_limit * BYTES_PER_TOKEN
+        shown: list[dict[str, Any]] = []
+        for spec in self._catalogue.search(params.query, min(params.limit, _MAX_RESULTS)):
+            bytes_left -= len(spec.encoded())
+            entry: dict[str, Any] = {
+                key: spec.definition[key] for key in ("name", "description", "parameters")
+            }
+            if bytes_left < 0:
+                # It is offered from now on, schema and all.
+                entry = {"name": spec.name}
+            shown.append(entry)
+        text = json.dumps({"tools": shown}, ensure_ascii=False, separators=(",", ":"))
+        return ToolOutput(truncate_output(text, context.output_token_limit))

@@ -1,0 +1,130 @@
+"""Calls of the tools of MCP servers."""
+
+import json
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import RootModel
+
+from codex_py.config.mcp import McpServerConfig
+from codex_py.errors import ToolError
+from codex_py.mcp.naming import ToolId
+from codex_py.mcp.request import RequestFailed
+from codex_py.mcp.server import McpServer
+from codex_py.mcp.servers import McpServers
+from codex_py.mcp.tools import ServerTool
+from codex_py.protocol.approval import ApprovalRequest, ReviewDecision, may_ask
+from codex_py.protocol.tools import ToolOutput
+from codex_py.tools.approvals import approved
+from codex_py.tools.base import ToolContext
+from codex_py.tools.mcp.approval import needs_approval, refusal
+from codex_py.tools.mcp.item import mcp_item
+from codex_py.tools.mcp.output import call_output, is_error, item_result
+from codex_py.tools.truncate import truncate_middle
+
+_SUMMARY_BYTES = 10_000
+
+
+class McpArguments(RootModel[dict[str, Any]]):
+    """Whatever the server's own schema says; the server checks it."""
+
+
+class McpTools:
+    """The tools of all servers, found by the name that a model writes."""
+
+    def __init__(
+        self, servers: McpServers, configs: Mapping[str, McpServerConfig], *, image_detail: str
+    ) -> None:
+        """`image_detail`: at which images are shown to the model, as the service names it."""
+        self._servers = servers
+        self._configs = configs
+        self._image_detail = image_detail
+        self._approved: set[ToolId] = set()
+
+    def find(self, name: str) -> "McpTool | None":
+        found = self._servers.find(name)
+        if found is None:
+            return None
+        server, tool = found
+        config = self._configs[server.name]
+        return McpTool(server, tool, config, self._approved, self._image_detail)
+
+
+class McpTool:
+    """One tool of one server.
+
+    Args:
+        approved: tools that the user has agreed to for the whole session; shared by all.
+    """
+
+    params = McpArguments
+
+    def __init__(
+        self,
+        server: McpServer,
+        tool: ServerTool,
+        config: McpServerConfig,
+        approved: set[ToolId],
+        image_detail: str,
+    ) -> None:
+        self.name = tool.name
+        self.parallel = tool.is_read_only or config.supports_parallel_tool_calls
+        self._server = server
+        self._tool = tool
+        self._config = config
+        self._approved = approved
+        self._image_detail = image_detail
+
+    async def run(self, params: McpArguments, context: ToolContext) -> ToolOutput:
+        """Ask where that is due, and call. The call is sent once, whatever becomes of it.
+
+        Raises:
+            ToolError: it may not run, or there is no result.
+        """
+        with mcp_item(self._server.name, self._tool.name, params.root, context) as item:
+            await self._approve(params.root, context)
+            started_at = time.monotonic()
+            call = {"name": self._tool.name, "arguments": params.root}
+            try:
+                result = await self._server.request("tools/call", call, item.progress)
+            except RequestFailed as error:
+                raise _call_failed(f"{self._server.name}/{self._tool.name}", error) from error
+            item.end(item_result(result), failed=is_error(result))
+            return call_output(
+                result,
+                time.monotonic() - started_at,
+                limit_tokens=context.output_token_limit,
+                image_detail=self._image_detail,
+            )
+
+    async def _approve(self, arguments: Mapping[str, Any], context: ToolContext) -> None:
+        """
+        Raises:
+            ToolError: the call may not run.
+        """
+        mode = self._config.approval_mode(self._tool.name)
+        tool_id = (self._server.name, self._tool.name)
+        if tool_id in self._approved or not needs_approval(
+            self._tool, mode, context.approval_policy, context.sandbox_policy
+        ):
+            return
+        if not may_ask(context.approval_policy, "mcp_elicitations"):
+            raise refusal(self._server.name, self._tool.name, self._config)
+        shown = truncate_middle(json.dumps(arguments, ensure_ascii=False), _SUMMARY_BYTES, "bytes")
+        request = ApprovalRequest(
+            "mcp",
+            f"{self._server.name}/{self._tool.name} {shown}",
+            context.cwd,
+            f"Allow the MCP server `{self._server.name}` to run the tool `{self._tool.name}`?",
+        )
+        rejected = "user rejected MCP tool call"
+        answer = await approved(request, context.approver, rejected=rejected)
+        if answer is ReviewDecision.APPROVED_FOR_SESSION:
+            self._approved.add(tool_id)
+
+
+def _call_failed(call: str, error: RequestFailed) -> ToolError:
+    cause = str(error).replace("\n", "\n    ")
+    text = f"tool call error: tool call failed for `{call}`\n\nCaused by:\n    {cause}"
+    return ToolError(text, code=error.code)

@@ -1,0 +1,317 @@
+"""What `apply_patch` does: change files as a patch says, all of them or none.
+
+Checked against the files as they are, then allowed or put to the user, then announced, then written.
+"""
+
+import asyncio
+import errno
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from codex_py.errors import CallRefused, PatchError, ToolError
+from codex_py.patch.diff.writer import git_diff
+from codex_py.patch.envelope.apply import PatchPlan, plan_patch, writable_under
+from codex_py.patch.files.commit import Committed
+from codex_py.patch.files.journal import Journal
+from codex_py.patch.names import MAX_PATH_BYTES
+from codex_py.patch.plan import readable_under
+from codex_py.protocol.approval import ApprovalPolicy, ApprovalRequest, ReviewDecision, may_ask
+from codex_py.protocol.calls import named_changes, shortened
+from codex_py.protocol.events import (
+    Change,
+    FileChange,
+    FilesPatched,
+    ItemCompleted,
+    ItemStarted,
+)
+from codex_py.protocol.patched_file import PatchedFile
+from codex_py.protocol.tools import ToolOutput
+from codex_py.sandbox.backends.backend import own_paths
+from codex_py.sandbox.layout import absent_names, layout, resolve_roots, secrets
+from codex_py.tools.approvals import approved
+from codex_py.tools.base import ToolContext
+
+_NO_FIT = "PatchFailed"
+_OUTSIDE = "patch rejected: writing outside of the project; rejected by user approval settings"
+_READ_ONLY = (
+    "patch rejected: writing is blocked by read-only sandbox; rejected by user approval settings"
+)
+
+
+class PatchCalls:
+    """One instance serves a session: it remembers what the user has allowed for the session.
+
+    Args:
+        home: `$CODEX_HOME`, where a journal of what patches replace is kept; None keeps none.
+        unambiguous: refuse a patch whose old lines fit several places; the first is taken otherwise.
+    """
+
+    def __init__(self, home: Path | None, *, unambiguous: bool = False) -> None:
+        self._home = home
+        self._unambiguous = unambiguous
+        self._approved: set[Path] = set()
+        """Where files really are: what a name leads to, a command can change."""
+
+    async def apply(self, patch: str, cwd: Path, context: ToolContext) -> ToolOutput:
+        """Apply the text of a patch whose relative paths start at `cwd` (absolute).
+
+        A patch that does not fit is answered in Codex's words, and shown as a failed item. Cancellation
+        leaves all of the patch on disk or nothing.
+
+        Raises:
+            ToolError: it may not be written, which shows an item with the status `declined`.
+        """
+        started = time.monotonic()
+        journal = None if self._home is None else Journal(self._home, cwd)
+        reach = self._reach(context)
+        try:
+            recovered, plan, diff = await asyncio.to_thread(self._plan, patch, cwd, journal, reach)
+        except PatchError as error:
+            if error.kind == "refused":
+                refusal = _refusal(context)
+                _declined(_intended(patch, cwd), "", refusal, context)
+                raise refusal from error
+            text = reach.failure(error)
+            item = _begun(_intended(patch, cwd), "", context)
+            context.emit(ItemCompleted(_failed(item, _NO_FIT, text)))
+            return ToolOutput(text, success=False, error_code=_NO_FIT)
+        changes = [Change(path=str(change.path), kind=change.kind) for change in plan.changes]
+        try:
+            await self._admit(plan, diff, context)
+        except ToolError as error:
+            _declined(changes, diff, error, context)
+            raise
+
+        item = _begun(changes, diff, context)
+        outcome = await _commit(plan, journal, item, context)
+        if isinstance(outcome, PatchError):
+            return ToolOutput(_report(1, started, f"{outcome}\n"), success=False)
+        notes = "".join([f"Note: {note}\n" for note in (*recovered, *plan.notes, *outcome.notes)])
+        return ToolOutput(_report(0, started, plan.summary() + notes))
+
+    def _plan(
+        self, patch: str, cwd: Path, journal: Journal | None, reach: "_Reach"
+    ) -> tuple[list[str], PatchPlan, str]:
+        """What was recovered before, the plan and its diff: files are read as they are after that."""
+        recovered = [] if journal is None else journal.recover()
+        unambiguous = self._unambiguous
+        plan = plan_patch(patch, cwd, None, readable=reach.readable, unambiguous=unambiguous)
+        return recovered, plan, git_diff(plan.changes, cwd)
+
+    async def _admit(self, plan: PatchPlan, diff: str, context: ToolContext) -> None:
+        """Come back if the plan may be carried out.
+
+        Raises:
+            ToolError: it may not, by the policy or because the user said no.
+        """
+        policy = context.approval_policy
+        writable = self._writable(context)
+        outside = [] if writable is None else plan.refused(writable)
+        asks_always = policy is ApprovalPolicy.UNTRUSTED
+        if not outside and not asks_always:
+            return
+        if not may_ask(policy, "sandbox_approval"):
+            raise _refusal(context)
+        if plan.locations <= self._approved:
+            return
+        paths = tuple([path for c in plan.changes for path in (c.path, c.move_to) if path])
+        request = ApprovalRequest("patch", diff, context.cwd, _reason(outside), paths=paths)
+        answer = await approved(request, context.approver, rejected="patch rejected by user")
+        if answer is ReviewDecision.APPROVED_FOR_SESSION:
+            self._approved |= plan.locations
+
+    def _reach(self, context: ToolContext) -> "_Reach":
+        writable = self._writable(context)
+        if writable is None:
+            return _Reach(lambda _path: True, hidden=(), may_ask=False)
+        roots = (context.cwd, *context.sandbox_policy.writable_roots)
+        below, approved = readable_under(roots), {str(path) for path in self._approved}
+        return _Reach(
+            lambda path: below(path) or path in approved or writable(path),
+            hidden=() if self._home is None else secrets(self._home),
+            may_ask=may_ask(context.approval_policy, "sandbox_approval"),
+        )
+
+    def _writable(self, context: ToolContext) -> Callable[[str], bool] | None:
+        """The files that the sandbox lets be written; None for all."""
+        policy = context.sandbox_policy
+        match policy.mode:
+            case "danger-full-access":
+                return None
+            case "read-only":
+                return lambda _path: False
+            case "workspace-write":
+                # As for commands: see `LadderSandbox`.
+                roots = resolve_roots(policy, context.environment.get("TMPDIR", ""), self._home)
+                absent = absent_names(roots)
+                own = (*own_paths(), *([] if self._home is None else [self._home]))
+                held = layout(roots, own, offline=True).protected
+                return _outside_of((*held, *absent), writable_under(roots.all))
+
+
+class _Reach:
+    """What a patch may read before anybody is asked about it.
+
+    It is read in our own process, which no sandbox holds, and what does not fit is told to the model with the
+    lines of the file. So what lies outside is not read where nobody can be asked; and where the user can
+    be, the model does not hear of its contents. What is hidden from commands is not read at all.
+    """
+
+    def __init__(
+        self, inside: Callable[[str], bool], *, hidden: Sequence[Path], may_ask: bool
+    ) -> None:
+        self._inside = inside
+        self._hidden = tuple([f"{path}/" for path in hidden])
+        self._may_ask = may_ask
+        self._outside: list[str] = []
+
+    def readable(self, path: str) -> bool:
+        if f"{path}/".startswith(self._hidden):
+            return False
+        if self._inside(path):
+            return True
+        self._outside.append(path)
+        return self._may_ask
+
+    def failure(self, error: PatchError) -> str:
+        if not self._outside:
+            return _verification_failure(error)
+        named = _listed(list(dict.fromkeys(self._outside)))
+        return (
+            f"apply_patch verification failed: the patch reads {named}, outside of the sandbox, and does "
+            "not fit; look at the files with a command first"
+        )
+
+
+def _outside_of(
+    protected: Sequence[Path], writable: Callable[[str], bool]
+) -> Callable[[str], bool]:
+    """What is writable, without these, which have no links in them, and without what is in them."""
+    # Some file systems ignore case.
+    closed = tuple(f"{path}/".casefold() for path in protected)
+    return lambda path: writable(path) and not f"{path}/".casefold().startswith(closed)
+
+
+def _intended(patch: str, cwd: Path) -> list[Change]:
+    """The files that a patch that does not fit would have changed, as far as it can be read."""
+    named = named_changes(patch)
+    return [
+        replace(change, path=os.path.normpath(cwd / change.path))
+        for change in named
+        if len(change.path) <= MAX_PATH_BYTES
+    ]
+
+
+def _failed(item: FileChange, code: str, reason: str) -> FileChange:
+    return replace(item, status="failed", error={"code": code, "message": shortened(reason)})
+
+
+def _begun(changes: Sequence[Change], diff: str, context: ToolContext) -> FileChange:
+    item = FileChange(
+        id=context.next_item_id(),
+        changes=sorted(changes, key=lambda change: change.path),
+        diff=diff,
+    )
+    context.emit(ItemStarted(item))
+    return item
+
+
+def _declined(changes: Sequence[Change], diff: str, error: ToolError, context: ToolContext) -> None:
+    item = _failed(_begun(changes, diff, context), error.code, str(error))
+    context.emit(ItemCompleted(replace(item, status="declined")))
+
+
+def _refusal(context: ToolContext) -> CallRefused:
+    if context.sandbox_policy.mode == "read-only":
+        text, cause, allow = _READ_ONLY, "the sandbox is read-only", "-s workspace-write"
+    else:
+        text, cause, allow = _OUTSIDE, "a patch leaves the workspace", "--add-dir FOLDER"
+    return CallRefused(text, code="SandboxDenied", cause=cause, allow=allow)
+
+
+async def _commit(
+    plan: PatchPlan, journal: Journal | None, item: FileChange, context: ToolContext
+) -> Committed | PatchError:
+    """Write the plan and complete its item; the reason if nothing could be written."""
+    commit = asyncio.ensure_future(asyncio.to_thread(plan.commit, journal))
+    cancelled: asyncio.CancelledError | None = None
+    while not commit.done():
+        try:
+            await asyncio.wait([commit])
+        except asyncio.CancelledError as error:
+            # A thread can not be stopped; it ends by itself, with everything or nothing written.
+            cancelled = error
+    failure = commit.exception()
+    if failure is None:
+        context.emit(FilesPatched(_patched_files(plan)))
+        context.emit(ItemCompleted(replace(item, status="completed")))
+    else:
+        context.emit(ItemCompleted(_failed(item, _write_code(failure), str(failure))))
+    if cancelled is not None:
+        raise cancelled
+    if failure is not None and not isinstance(failure, PatchError):
+        raise failure
+    return failure or commit.result()
+
+
+def _write_code(failure: BaseException) -> str:
+    """The name of the system's error where it is one: `ENOSPC`, …"""
+    cause = failure.__cause__
+    number = cause.errno if isinstance(cause, OSError) else None
+    return errno.errorcode.get(number or 0, _NO_FIT)
+
+
+def _patched_files(plan: PatchPlan) -> list[PatchedFile]:
+    files: list[PatchedFile] = []
+    for change in plan.changes:
+        source, moved = str(change.path), change.move_to is not None
+        new = PatchedFile(
+            path=source,
+            old=change.old,
+            new=change.new,
+            old_mode=change.old_mode,
+            new_mode=change.new_mode,
+        )
+        if moved:
+            files.append(replace(new, new=None, new_mode=None))
+            new = replace(
+                new,
+                path=str(change.move_to),
+                old=change.replaced,
+                old_mode=None if change.replaced is None else change.new_mode,
+                moved_from=source,
+            )
+        files.append(new)
+    return files
+
+
+def _reason(outside: Sequence[Path]) -> str | None:
+    if not outside:
+        return None
+    return f"writes outside of the sandbox: {_listed([str(path) for path in outside])}"
+
+
+def _listed(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
+    return ", ".join(paths[:3]) + more
+
+
+def _verification_failure(error: PatchError) -> str:
+    if error.kind == "empty":
+        return "patch rejected: empty patch"
+    if error.kind != "parse":
+        message = error.reason
+    elif error.line is None:
+        message = f"invalid patch: {error.reason}"
+    else:
+        message = f"invalid hunk at line {error.line}, {error.reason}"
+    return f"apply_patch verification failed: {message}"
+
+
+def _report(exit_code: int, started: float, output: str) -> str:
+    """What a command that applies the patch would have printed, in the form of Codex."""
+    seconds = f"{time.monotonic() - started:.1f}".removesuffix(".0")
+    return f"Exit code: {exit_code}\nWall time: {seconds} seconds\nOutput:\n{output}"

@@ -1,0 +1,265 @@
+"""What `exec_command` and the shells share: from an argv to a process that is watched and reported."""
+
+import asyncio
+import codecs
+import errno
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final, Protocol, cast
+
+from pydantic import (
+    Field,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    field_validator,
+    model_validator,
+)
+
+from codex_py.errors import ToolError
+from codex_py.patch.envelope.shell import find_patch, is_bare_patch
+from codex_py.process.process import Process
+from codex_py.process.sessions import ProcessSessions
+from codex_py.protocol.events import (
+    CommandExecution,
+    CommandOutputDelta,
+    EventSink,
+    ItemCompleted,
+    ItemStarted,
+    Status,
+)
+from codex_py.protocol.tools import ToolOutput
+from codex_py.tools.base import ToolContext, ToolParams
+from codex_py.tools.shell.orchestrator import Orchestrator
+from codex_py.tools.shell.quoting import quote_argv
+from codex_py.tools.shell.verdict import CommandCall
+
+_SPAWN_FAILED = -1
+_NOT_STARTED: Final[Mapping[str, Status]] = {
+    "ApprovalDenied": "declined",
+    "SandboxUnavailable": "failed",
+}
+"""Status of a command's item by the error that kept the command from being started."""
+_LIVE_INTERVAL_S = 0.05
+_LIVE_BYTES = 8 * 1024
+_BARE_PATCH = (
+    "apply_patch verification failed: patch detected without explicit call to apply_patch."
+    ' Rerun as ["apply_patch", "<patch>"]'
+)
+
+
+class PatchApplier(Protocol):
+    async def apply(self, patch: str, cwd: Path, context: ToolContext) -> ToolOutput:
+        """Apply the text of a patch whose relative paths start at `cwd`."""
+        ...
+
+
+class LenientParams(ToolParams):
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, data: Any) -> Any:
+        """Models write null for what they leave out."""
+        if not isinstance(data, dict):
+            return data
+        fields = cast("dict[str, Any]", data)
+        return {name: value for name, value in fields.items() if value is not None}
+
+
+class CommandParams(LenientParams):
+    workdir: str | None = Field(default=None, pattern=r"^[^\x00]*$")
+    """Relative to the directory of the turn; a name with a NUL is none."""
+    sandbox_permissions: str = "use_default"
+    justification: str | None = None
+    prefix_rule: tuple[str, ...] = ()
+
+    @field_validator("prefix_rule", mode="wrap")
+    @classmethod
+    def _or_none(cls, value: Any, handler: ValidatorFunctionWrapHandler) -> tuple[str, ...]:
+        # A wish, which is no reason to refuse the command.
+        try:
+            return handler(value)
+        except ValidationError:
+            return ()
+
+    def cwd(self, context: ToolContext) -> Path:
+        return context.cwd / (self.workdir or "")
+
+    def call(self, argv: Sequence[str], context: ToolContext) -> CommandCall:
+        return CommandCall(
+            tuple(argv),
+            self.cwd(context),
+            escalated=self.sandbox_permissions == "require_escalated",
+            justification=self.justification,
+            prefix_rule=self.prefix_rule,
+        )
+
+
+def shell_command(shell: str, script: str, *, login: bool | None, allowed: bool) -> list[str]:
+    """The argv that runs a script in a shell.
+
+    Args:
+        login: what the model asked for: that the shell reads the user's profile, or not.
+        allowed: whether it may. Where the model says nothing, this decides.
+
+    Raises:
+        ToolError: it asked for what is not allowed.
+    """
+    if login and not allowed:
+        raise ToolError(
+            "login shell is disabled by config; omit `login` or set it to false.",
+            code="InvalidArgs",
+        )
+    return [shell, "-lc" if allowed and login is not False else "-c", script]
+
+
+@dataclass(frozen=True, slots=True)
+class CommandRunner:
+    """One serves all commands of a session."""
+
+    sessions: ProcessSessions
+    orchestrator: Orchestrator = field(default_factory=Orchestrator)
+    apply_patch: PatchApplier | None = None
+
+    async def patch_output(
+        self, argv: Sequence[str], cwd: Path, context: ToolContext
+    ) -> ToolOutput | None:
+        """Apply the patch that a command line is, so that it is reviewed as one; None if it is none.
+
+        A patch without a command is not applied, but answered as by Codex: it need not be meant so.
+        """
+        if self.apply_patch is None:
+            return None
+        if is_bare_patch(argv):
+            return ToolOutput(_BARE_PATCH, success=False, error_code="PatchFailed")
+        if (found := find_patch(argv)) is None:
+            return None
+        return await self.apply_patch.apply(found.patch, cwd / (found.workdir or ""), context)
+
+    async def run(
+        self,
+        argv: Sequence[str],
+        params: CommandParams,
+        context: ToolContext,
+        wait: Callable[[Process], Awaitable[None]],
+        *,
+        tty: bool = False,
+    ) -> Process:
+        """Run a command, if it may; each attempt is a thread item, completed when its process is finished.
+
+        A command that may not run is an item too, with the status `declined`. Cancelled, it leaves
+        nothing running.
+
+        Args:
+            wait: waits for a process as long as the call does.
+
+        Raises:
+            ToolError: it may not run, or can not be started.
+        """
+        call = params.call(argv, context)
+
+        async def attempt(spawned: Sequence[str], environment: Mapping[str, str] | None) -> Process:
+            # By a rule: nobody was asked, and what is typed into a program, or into its editor, is not in the rule.
+            by_rule = environment is not None
+            started = replace(context, environment=dict(environment)) if by_rule else context
+            process = self._start(call, spawned, started, tty=tty and not by_rule)
+            try:
+                await wait(process)
+            except asyncio.CancelledError:
+                await process.stop()
+                raise
+            return process
+
+        try:
+            return await self.orchestrator.run(call, context, attempt)
+        except ToolError as error:
+            if (status := _NOT_STARTED.get(error.code)) is not None:
+                item = replace(_begun(call, context), aggregated_output=str(error), status=status)
+                context.emit(ItemCompleted(item))
+            raise
+
+    def _start(
+        self, call: CommandCall, spawned: Sequence[str], context: ToolContext, *, tty: bool
+    ) -> Process:
+        """Start what a call has come to.
+
+        Raises:
+            ToolError: it can not be started.
+        """
+        cwd = call.cwd
+        item = _begun(call, context)
+        live = _LiveOutput(item.id, context.emit)
+
+        def finished(process: Process) -> None:
+            live.stop()
+            ended = replace(
+                item,
+                aggregated_output=process.all_output().text(),
+                exit_code=process.exit_code,
+                status="completed" if process.exit_code == 0 else "failed",
+                duration_ms=round(process.duration_s * 1000),
+            )
+            context.emit(ItemCompleted(ended))
+
+        try:
+            return self.sessions.spawn(
+                spawned,
+                cwd=cwd,
+                environment=context.environment,
+                tty=tty,
+                on_output=live.feed,
+                on_finished=finished,
+            )
+        except (OSError, ValueError) as error:
+            failure = _spawn_failure(error, call.argv, cwd)
+            failed = replace(
+                item,
+                aggregated_output=str(failure),
+                exit_code=_SPAWN_FAILED,
+                status="failed",
+                duration_ms=0,
+            )
+            context.emit(ItemCompleted(failed))
+            raise failure from error
+
+
+def _begun(call: CommandCall, context: ToolContext) -> CommandExecution:
+    shown = quote_argv(call.argv)
+    item = CommandExecution(id=context.next_item_id(), command=shown, cwd=str(call.cwd))
+    context.emit(ItemStarted(item))
+    return item
+
+
+def _spawn_failure(error: OSError | ValueError, argv: Sequence[str], cwd: Path) -> ToolError:
+    if not isinstance(error, OSError):
+        return ToolError(f"cannot run the command: {error}", code="EINVAL")
+    code = errno.errorcode.get(error.errno or 0, "UnknownError")
+    if error.filename == cwd:
+        return ToolError(f"working directory {str(cwd)!r}: {error.strerror}", code=code)
+    return ToolError(f"cannot run {argv[0]!r}: {error.strerror}", code=code)
+
+
+class _LiveOutput:
+    """Shows what a command prints while it runs: now and then, and of much only the latest."""
+
+    def __init__(self, item_id: str, emit: EventSink) -> None:
+        self._item_id = item_id
+        self._emit = emit
+        self._latest = b""
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._timer: asyncio.TimerHandle | None = None
+
+    def feed(self, data: bytes) -> None:
+        self._latest = (self._latest + data[-_LIVE_BYTES:])[-_LIVE_BYTES:]
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_LIVE_INTERVAL_S, self._show)
+
+    def stop(self) -> None:
+        """Nothing more is shown; the completed item has it all."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _show(self) -> None:
+        self._timer = None
+        delta = self._decoder.decode(self._latest)
+        self._latest = b""
+        self._emit(CommandOutputDelta(self._item_id, delta))

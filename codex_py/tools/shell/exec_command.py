@@ -1,0 +1,175 @@
+"""`exec_command` and `write_stdin`: commands that may go on after the call that started them."""
+
+import os
+import secrets
+import shutil
+import time
+from dataclasses import replace
+from pathlib import PurePath
+from typing import Any
+
+from codex_py.errors import ToolError
+from codex_py.execpolicy.place import SYSTEM_FOLDERS
+from codex_py.process.process import Process
+from codex_py.process.sessions import ProcessSessions
+from codex_py.protocol.tools import ToolOutput
+from codex_py.tools.base import ToolContext
+from codex_py.tools.shell.command import CommandParams, CommandRunner, LenientParams, shell_command
+from codex_py.tools.truncate import token_count, truncate_output
+
+_MIN_YIELD_MS = 250
+_MAX_YIELD_MS = 30_000
+_MIN_POLL_MS = 5_000
+_MAX_POLL_MS = 300_000
+_SHELLS = {"bash", "zsh", "sh", "dash", "ksh", "fish"}
+
+
+class ExecCommandParams(CommandParams):
+    cmd: str
+    shell: str | None = None
+    """Name or path."""
+    login: bool | None = None
+    tty: bool = False
+    yield_time_ms: int = 10_000
+    max_output_tokens: int | None = None
+
+
+class ExecCommand:
+    """Runs a command line in a shell, and answers when it ends or after a while, whichever is first."""
+
+    name = "exec_command"
+    params: type[Any] = ExecCommandParams
+    parallel = True
+
+    def __init__(self, runner: CommandRunner, shell: str, *, allow_login: bool = True) -> None:
+        """
+        Args:
+            shell: path of the user's shell.
+            allow_login: whether a shell may read the files of the user's profile.
+        """
+        self._runner = runner
+        self._shell = shell
+        self._allow_login = allow_login
+
+    async def run(self, params: ExecCommandParams, context: ToolContext) -> ToolOutput:
+        started = time.monotonic()
+        shell = _shell_path(params.shell, self._shell) if params.shell else self._shell
+        argv = shell_command(shell, params.cmd, login=params.login, allowed=self._allow_login)
+        patched = await self._runner.patch_output(argv, params.cwd(context), context)
+        if patched is not None:
+            if patched.error_code is not None:
+                return patched
+            wall_s = time.monotonic() - started
+            text = f"Wall time: {wall_s:.4f} seconds\nOutput:\n{patched.text}"
+            return replace(patched, text=text)
+
+        yield_s = min(max(params.yield_time_ms, _MIN_YIELD_MS), _MAX_YIELD_MS) / 1000
+
+        async def wait(process: Process) -> None:
+            await process.wait(yield_s)
+
+        process = await self._runner.run(argv, params, context, wait, tty=params.tty)
+        is_over = process.finished.is_set()
+        session_id = None if is_over else self._runner.sessions.keep(process)
+        return _report(process, session_id, started, params.max_output_tokens, context)
+
+
+class WriteStdinParams(LenientParams):
+    session_id: int
+    chars: str = ""
+    yield_time_ms: int | None = None
+    max_output_tokens: int | None = None
+
+
+class WriteStdin:
+    """Types into a session of `exec_command`, or only waits for what it prints next.
+
+    A session is not the call's own: it goes on when the call is cancelled.
+    """
+
+    name = "write_stdin"
+    params: type[Any] = WriteStdinParams
+    parallel = True
+
+    def __init__(self, sessions: ProcessSessions, *, max_poll_ms: int = _MAX_POLL_MS) -> None:
+        """`max_poll_ms`: the longest that a call which writes nothing may wait."""
+        self._sessions = sessions
+        self._max_poll_ms = max_poll_ms
+
+    async def run(self, params: WriteStdinParams, context: ToolContext) -> ToolOutput:
+        started = time.monotonic()
+        process = self._sessions.find(params.session_id)
+        if process is None:
+            raise ToolError(
+                f"write_stdin failed: Unknown process id {params.session_id}", code="ESRCH"
+            )
+        if params.chars:
+            _write(process, params.chars)
+        await process.wait(self._yield_ms(params) / 1000)
+        session_id: int | None = params.session_id
+        if process.finished.is_set():
+            self._sessions.forget(params.session_id)
+            session_id = None
+        return _report(process, session_id, started, params.max_output_tokens, context)
+
+    def _yield_ms(self, params: WriteStdinParams) -> int:
+        wanted = params.yield_time_ms or _MIN_YIELD_MS
+        if params.chars:
+            return min(max(wanted, _MIN_YIELD_MS), _MAX_YIELD_MS)
+        return min(max(wanted, _MIN_POLL_MS), self._max_poll_ms)
+
+
+def _write(process: Process, chars: str) -> None:
+    if not process.has_input:
+        raise ToolError(
+            "write_stdin failed: stdin is closed for this session;"
+            " rerun exec_command with tty=true to keep stdin open",
+            code="EPIPE",
+        )
+    try:
+        process.write(chars.encode(errors="replace"))
+    except BufferError as error:
+        raise ToolError(
+            "write_stdin failed: the process does not read its input", code="EAGAIN"
+        ) from error
+
+
+def _report(
+    process: Process,
+    session_id: int | None,
+    started: float,
+    max_output_tokens: int | None,
+    context: ToolContext,
+) -> ToolOutput:
+    """What was printed since the last report, under the header that Codex 0.98 and newer give it."""
+    output = process.take_output()
+    limit = context.output_token_limit
+    if max_output_tokens is not None:
+        limit = min(max(max_output_tokens, 0), limit)
+    text = truncate_output(
+        output.text(), limit, total_bytes=output.total_bytes, total_lines=output.lines
+    )
+    if session_id is None:
+        state = f"Process exited with code {process.exit_code}"
+    else:
+        state = f"Process running with session ID {session_id}"
+    return ToolOutput(
+        f"Chunk ID: {secrets.token_hex(3)}\n"
+        f"Wall time: {time.monotonic() - started:.4f} seconds\n"
+        f"{state}\n"
+        f"Original token count: {token_count(output.total_bytes)}\n"
+        f"Output:\n{text}",
+        success=not process.exit_code,
+    )
+
+
+def _shell_path(wanted: str, own_shell: str) -> str:
+    """The user's shell or the one of the system, by the name in `wanted`; `/bin/sh` where there is none.
+
+    Its path does not count, because the model may have written what is there.
+    """
+    name = PurePath(wanted).name
+    if name == PurePath(own_shell).name:
+        return own_shell
+    found = shutil.which(name, path=os.pathsep.join(SYSTEM_FOLDERS)) if name in _SHELLS else None
+    return found or "/bin/sh"

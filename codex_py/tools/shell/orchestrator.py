@@ -1,0 +1,187 @@
+"""From the wish to run a command to the run: decide; ask where that is due; choose the sandbox; attempt; and
+where the user wants it so, ask whether to attempt again outside of a sandbox that stood in its way.
+
+Source of the sequence: Codex, `core/src/tools/orchestrator.rs`; of what looks like a sandbox, its `exec.rs`.
+"""
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from codex_py.config.login_shell import without_variables
+from codex_py.errors import CallRefused, ToolError
+from codex_py.process.process import Process
+from codex_py.protocol.approval import ApprovalPolicy, ApprovalRequest, ReviewDecision
+from codex_py.sandbox.base import NO_SANDBOX, Sandbox
+from codex_py.tools.approvals import approved
+from codex_py.tools.base import ToolContext
+from codex_py.tools.shell.quoting import quote_argv
+from codex_py.tools.shell.verdict import Approval, Ask, CommandCall, Refuse, Run, Verdict
+from codex_py.tools.truncate import truncate_output
+
+if TYPE_CHECKING:
+    from codex_py.execpolicy.decision import Rules
+
+_REJECTED = "exec command rejected by user"
+_NOT_AGAIN = "the user did not let it run again outside of the sandbox"
+_ALLOWING_RULE = 'a rule with decision="allow" in $CODEX_HOME/rules'
+_AGAIN = "it failed in the sandbox; run it again outside of it?"
+
+_SANDBOX_WORDS: Final = (
+    *("operation not permitted", "permission denied", "read-only file system"),
+    *("network is unreachable", "name resolution", "could not resolve host"),
+    *("landlock", "seccomp", "sandbox", "failed to write file"),
+)
+"""What a command prints, in lower case, when something was not let through."""
+
+_STOPPED: Final = frozenset({124, 128 + signal.SIGINT, 128 + signal.SIGKILL, 128 + signal.SIGTERM})
+"""Exit codes of commands that were ended from outside."""
+
+
+class Orchestrator:
+    """One serves all commands of a session: it remembers what the user has allowed.
+
+    Args:
+        sandbox: what holds the commands.
+        hidden: variables that a login shell does not see although the user's profile sets them.
+        shell: path of the user's own shell, whose scripts rules may allow wherever it is installed.
+        rules: the user's; None for none.
+        write_rule: keeps a rule that the user has made, for later sessions. It never raises.
+    """
+
+    def __init__(
+        self,
+        sandbox: Sandbox = NO_SANDBOX,
+        *,
+        hidden: Collection[str] = (),
+        shell: str = "",
+        rules: "Rules | None" = None,
+        write_rule: Callable[[Sequence[str]], None] = lambda _: None,
+    ) -> None:
+        self._sandbox = sandbox
+        self._hidden = hidden
+        self._shell = shell
+        self._rules = rules
+        self._write_rule = write_rule
+        self._approved: set[Approval] = set()
+        self._asking = asyncio.Lock()
+
+    async def run(
+        self,
+        call: CommandCall,
+        context: ToolContext,
+        attempt: Callable[[Sequence[str], Mapping[str, str] | None], Awaitable[Process]],
+    ) -> Process:
+        """Run a command, or have it refused.
+
+        Args:
+            attempt: starts an argv, with these variables or those of the session, and waits as long as the call
+                does; tried once, rarely twice.
+
+        Returns:
+            The process of the last attempt, which may go on.
+
+        Raises:
+            ToolError: it may not run, with the code `ApprovalDenied`; or nothing here can hold it.
+        """
+        verdict = await self._admit(call, context)
+        sandboxed = verdict.sandboxed
+        policy = context.sandbox_policy
+        argv = without_variables(call.argv, self._hidden)
+        held = self._sandbox.command(argv, policy, call.cwd) if sandboxed else argv
+        process = await attempt(held, verdict.environment if isinstance(verdict, Run) else None)
+        may_leave = sandboxed and policy.mode != "danger-full-access"
+        if (
+            may_leave
+            and context.approval_policy is ApprovalPolicy.ON_FAILURE
+            and process.finished.is_set()
+            and _looks_held_up(process.exit_code, process.all_output().text())
+        ):
+            await self._admit_again(call, process, context)
+            process = await attempt(argv, None)
+        return process
+
+    async def _admit(self, call: CommandCall, context: ToolContext) -> Run | Ask:
+        """How it is to run, once the user has said yes where that was needed.
+
+        Raises:
+            ToolError: it may not run.
+        """
+        verdict = self._decide(call, context)
+        if isinstance(verdict, Ask):
+            async with self._asking:
+                # What the user said to the question before may answer this one.
+                verdict = self._decide(call, context)
+                if isinstance(verdict, Ask):
+                    await self._ask(verdict.request, call.approval, context, _REJECTED)
+        if isinstance(verdict, Refuse):
+            cause = "a rule forbids it" if verdict.by_rule else "it needs an approval"
+            allow = None if verdict.by_rule else _ALLOWING_RULE
+            raise CallRefused(verdict.text, code="ApprovalDenied", cause=cause, allow=allow)
+        return verdict
+
+    async def _admit_again(self, call: CommandCall, process: Process, context: ToolContext) -> None:
+        outside: Approval = (call.argv, call.cwd, True)
+        if self._is_approved(outside, call, context):
+            return
+        request = ApprovalRequest("command", quote_argv(call.argv), call.cwd, _AGAIN)
+        try:
+            await self._ask(request, outside, context, _NOT_AGAIN)
+        except ToolError as error:
+            output = process.all_output()
+            printed = truncate_output(output.text(), context.output_token_limit)
+            raise ToolError(
+                f"{error}\nIn it, it exited with code {process.exit_code} and printed:\n{printed}",
+                code=error.code,
+            ) from error
+
+    async def _ask(
+        self, request: ApprovalRequest, approval: Approval, context: ToolContext, rejected: str
+    ) -> None:
+        answer = await approved(request, context.approver, rejected=rejected)
+        if answer is ReviewDecision.APPROVED_FOR_SESSION:
+            self._approved.add(approval)
+        elif answer is ReviewDecision.APPROVED_WITH_RULE and request.prefix is not None:
+            self._add_rule(request.prefix)
+
+    def _decide(self, call: CommandCall, context: ToolContext) -> Verdict:
+        # 10 ms, which a turn without commands does not have to spend.
+        from codex_py.execpolicy.decision import Rules  # noqa: PLC0415
+        from codex_py.tools.shell.permission import decide  # noqa: PLC0415
+        from codex_py.tools.shell.place import command_place  # noqa: PLC0415
+
+        if self._rules is None:
+            self._rules = Rules()
+        return decide(
+            call,
+            context.approval_policy,
+            context.sandbox_policy.mode,
+            self._rules,
+            self._approved,
+            command_place(call.cwd, context, self._shell),
+        )
+
+    def _is_approved(self, approval: Approval, call: CommandCall, context: ToolContext) -> bool:
+        from codex_py.tools.shell.permission import is_approved  # noqa: PLC0415 (as above)
+        from codex_py.tools.shell.place import command_place  # noqa: PLC0415
+
+        place = command_place(call.cwd, context, self._shell)
+        return is_approved(approval, self._approved, place)
+
+    def _add_rule(self, prefix: Sequence[str]) -> None:
+        from codex_py.tools.shell.prefix_rule import allowing  # noqa: PLC0415 (as above)
+
+        if self._rules is not None:
+            self._rules = allowing(self._rules, prefix)
+        self._write_rule(prefix)
+
+
+def _looks_held_up(exit_code: int | None, output: str) -> bool:
+    """Whether it is likely that the sandbox made a command fail."""
+    if exit_code in {None, 0} or exit_code in _STOPPED:
+        return False
+    if exit_code == 128 + signal.SIGSYS:
+        return True
+    printed = output.lower()
+    return any(word in printed for word in _SANDBOX_WORDS)

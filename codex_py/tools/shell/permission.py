@@ -1,0 +1,146 @@
+"""Whether a command may run, from what is known of it and from what the user wants. Nothing is run or asked here.
+
+A rule that forbids refuses; one that allows lets it run outside the sandbox. Otherwise there may be causes
+to ask: a rule says so, the command is dangerous, it wants to leave the sandbox, or it is more than
+reading and the user trusts nothing. Without a cause it runs in the sandbox. With one it is put to the user,
+or refused if the policy does not let that kind of question through. Source of the texts for the
+model: Codex 0.169.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Literal
+
+from codex_py.execpolicy.decision import Decision, RuleMatch, Rules
+from codex_py.execpolicy.place import BY_NAME, Place
+from codex_py.execpolicy.safety import FORCED_RM, dangerous, is_known_safe
+from codex_py.execpolicy.script import plain_commands
+from codex_py.protocol.approval import (
+    ApprovalPolicy,
+    ApprovalRequest,
+    AskForApproval,
+    GranularPolicy,
+    SandboxMode,
+    may_ask,
+)
+from codex_py.tools.shell.prefix_rule import offered_prefix
+from codex_py.tools.shell.quoting import quote_argv
+from codex_py.tools.shell.verdict import Approval, Ask, CommandCall, Refuse, Run, Verdict
+
+_NEVER_ESCALATES = (
+    "approval policy is Never; reject command — you cannot ask for escalated permissions"
+    " if the approval policy is Never"
+)
+_RULE_ASKS = "approval required by policy, but AskForApproval is set to Never"
+_DANGEROUS = "rm -f style commands are not permitted. Use a safer approach"
+_UNREAD = "it is too long or too deeply nested to be checked for `rm -f`. Use a shorter script"
+
+
+@dataclass(frozen=True, slots=True)
+class _Cause:
+    """Why the user has to be asked."""
+
+    kind: Literal["sandbox_approval", "rules"]
+    reason: str | None
+    """For the user."""
+    never: str
+    """For the model where nobody can be asked."""
+
+
+def decide(
+    call: CommandCall,
+    policy: AskForApproval,
+    sandbox: SandboxMode,
+    rules: Rules,
+    approved: Collection[Approval],
+    place: Place = BY_NAME,
+) -> Verdict:
+    """
+    Args:
+        sandbox: what commands are held to. Under `danger-full-access` there is nothing to leave.
+        approved: what the user has agreed to for the whole session. It saves the question, where one
+            may be put at all, and the program is one that the model cannot change.
+        place: where the command runs.
+    """
+    match = rules.decide(call.argv, place)
+    if match is not None and match.decision is Decision.FORBIDDEN:
+        return Refuse(_rejected(call, match.justification or _forbidden(match)), by_rule=True)
+    if match is not None and match.decision is Decision.ALLOW:
+        return Run(sandboxed=False, environment=place.safe_environment())
+    danger = dangerous(call.argv)
+    causes = _causes(call, policy, sandbox, match, danger, place)
+    for cause in causes:
+        if not may_ask(policy, cause.kind):
+            return Refuse(_unasked(cause, policy, call))
+    sandboxed = not call.escalated
+    if not causes or is_approved(call.approval, approved, place):
+        return Run(sandboxed)
+    reasons = "; ".join(cause.reason for cause in causes if cause.reason is not None)
+    prefix = None if danger else offered_prefix(call.argv, call.prefix_rule, rules, place)
+    request = ApprovalRequest(
+        "command",
+        quote_argv(call.argv),
+        call.cwd,
+        reasons or None,
+        prefix,
+        can_last=is_approved(call.approval, {call.approval}, place),
+    )
+    return Ask(request, sandboxed)
+
+
+def is_approved(approval: Approval, approved: Collection[Approval], place: Place) -> bool:
+    """True if the user's yes for the session holds: what it was given for cannot have become another program.
+
+    Outside of the sandbox, that counts for each program of a plain script too.
+    """
+    if approval not in approved:
+        return False
+    argv, _, escalated = approval
+    inside = (plain_commands(argv, place) or ()) if escalated else ()
+    return place.program(argv[0]) is not None and not any(
+        place.leads_to_changeable(command[0]) for command in inside
+    )
+
+
+def _causes(
+    call: CommandCall,
+    policy: AskForApproval,
+    sandbox: SandboxMode,
+    match: RuleMatch | None,
+    danger: str | None,
+    place: Place,
+) -> list[_Cause]:
+    causes: list[_Cause] = []
+    if match is not None:
+        words = " ".join(match.deciding.prefix)
+        reason = match.justification or f"a rule asks before commands that start with `{words}`"
+        causes.append(_Cause("rules", reason, _rejected(call, _RULE_ASKS)))
+    if danger is not None:
+        why = _DANGEROUS if danger == FORCED_RM else _UNREAD
+        causes.append(_Cause("sandbox_approval", danger, _rejected(call, why)))
+    # Where there is no sandbox, there is nothing to ask for; but who is told never to ask is held to it.
+    if call.escalated and (sandbox != "danger-full-access" or policy is ApprovalPolicy.NEVER):
+        outside = "outside of the sandbox"
+        reason = f"{outside}: {call.justification}" if call.justification else outside
+        causes.append(_Cause("sandbox_approval", reason, _NEVER_ESCALATES))
+    elif policy is ApprovalPolicy.UNTRUSTED and not is_known_safe(call.argv, place):
+        causes.append(_Cause("sandbox_approval", call.justification, ""))
+    return causes
+
+
+def _unasked(cause: _Cause, policy: AskForApproval, call: CommandCall) -> str:
+    if not isinstance(policy, GranularPolicy):
+        return cause.never
+    return _rejected(
+        call,
+        f"it needs approval ({cause.reason}), and the approval policy lets nobody be asked for"
+        f" `{cause.kind}`",
+    )
+
+
+def _forbidden(match: RuleMatch) -> str:
+    return f"policy forbids commands starting with `{' '.join(match.deciding.prefix)}`"
+
+
+def _rejected(call: CommandCall, reason: str) -> str:
+    return f"`{quote_argv(call.argv)}` rejected: {reason}"

@@ -1,0 +1,187 @@
+"""`codex-py undo`, the real program."""
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from codex_py.frontends.help import UNDO
+from codex_py.patch.files.journal import Journal
+from tests.support.patching import killed_at, patch
+from tests.support.program import run_codex_py
+
+UPDATE = ("*** Update File: a", "-1", "+2", "*** Add File: sub/b", "+x")
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Journal:
+    for name in ("home", "root"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "root" / "a").write_text("1\n", encoding="utf-8")
+    return Journal(tmp_path / "home", tmp_path / "root")
+
+
+def undo(journal: Journal, *argv: str) -> subprocess.CompletedProcess[bytes]:
+    return run_codex_py(["undo", *argv], journal.cwd.parent / "home", journal.cwd)
+
+
+def outcome(done: subprocess.CompletedProcess[bytes]) -> tuple[int, str, str]:
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+def test_the_last_patch_is_undone_and_done_again(journal: Journal):
+    patch(journal, *UPDATE)
+    assert outcome(undo(journal)) == (
+        0,
+        "Undid patch 1:\nM a\nD sub/b\nTo do it again: codex-py undo 2\n",
+        "",
+    )
+    assert (journal.cwd / "a").read_text(encoding="utf-8") == "1\n"
+    assert not (journal.cwd / "sub").exists()
+    assert outcome(undo(journal, "2")) == (
+        0,
+        "Undid patch 2:\nM a\nA sub/b\nTo do it again: codex-py undo 3\n",
+        "",
+    )
+    assert (journal.cwd / "a").read_text(encoding="utf-8") == "2\n"
+
+
+def test_there_may_be_nothing_to_undo(journal: Journal):
+    assert outcome(undo(journal)) == (
+        1,
+        "",
+        f"Error: nothing to undo: no patch was made in {journal.cwd}\n",
+    )
+    assert outcome(undo(journal, "--list")) == (0, "No patches are kept.\n", "")
+    assert list((journal.cwd.parent / "home").iterdir()) == []
+
+
+def test_an_edit_since_stops_it_unless_forced(journal: Journal):
+    patch(journal, *UPDATE)
+    (journal.cwd / "a").write_text("2\nmine\n", encoding="utf-8")
+    diff = "diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1 +1,2 @@\n 2\n+mine\n"
+    message = f"patch 1 was not undone: edited since: {journal.cwd}/a"
+    assert outcome(undo(journal)) == (
+        7,
+        diff,
+        f"--force undoes it all the same; what it replaces is kept.\nError: {message}\n",
+    )
+    told = undo(journal, "--json")
+    assert told.returncode == 7
+    assert json.loads(told.stdout) == {
+        "error": {"code": "edited_since", "message": message},
+        "diff": diff,
+    }
+    assert undo(journal, "--force").returncode == 0
+    assert (journal.cwd / "a").read_text(encoding="utf-8") == "1\n"
+
+
+def test_patches_are_listed_the_newest_first(journal: Journal):
+    patch(journal, *UPDATE)
+    undo(journal)
+    patch(
+        Journal(journal.cwd.parent / "home", journal.cwd.parent),
+        *(line for n in range(5) for line in (f"*** Add File: \x1b[3{n}mn{n}", "+x")),
+    )
+    (journal.cwd.parent / "home/codex-py/journal/9.committed").write_bytes(b"?")
+    listed = undo(journal, "--list").stdout.decode()
+    root = str(journal.cwd)
+    assert re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "T", listed).split("\n") == [
+        f"ID  TIME                 STATE                {'DIRECTORY':{len(root)}}  FILES",
+        f"3   T  committed            {journal.cwd.parent!s:{len(root)}}  "
+        "\u241b[30mn0, \u241b[31mn1, \u241b[32mn2 and 2 more",
+        f"2   T  undoes 1, committed  {root}  a, sub/b",
+        f"1   T  undone               {root}  a, sub/b",
+        "9                        damaged",
+        "",
+    ]
+    rows = [json.loads(line) for line in undo(journal, "--list", "--json").stdout.splitlines()]
+    for row in rows:
+        row.pop("time", None)
+    files = {
+        "committed": [
+            {"path": f"{root}/a", "kind": "update"},
+            {"path": f"{root}/sub/b", "kind": "delete"},
+        ],
+        "undone": [
+            {"path": f"{root}/a", "kind": "update"},
+            {"path": f"{root}/sub/b", "kind": "add"},
+        ],
+    }
+    assert rows[1:] == [
+        {"id": 2, "cwd": root, "state": "committed", "undoes": 1, "files": files["committed"]},
+        {"id": 1, "cwd": root, "state": "undone", "files": files["undone"]},
+        {"id": 9, "state": "damaged"},
+    ]
+
+
+def test_a_patch_is_shown_without_a_change(journal: Journal):
+    patch(journal, *UPDATE)
+    (journal.cwd / "a").write_text("mine\n", encoding="utf-8")
+    diff = (
+        "diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-1\n+2\n"
+        "diff --git a/sub/b b/sub/b\nnew file mode 100644\n--- /dev/null\n+++ b/sub/b\n@@ -0,0 +1 @@\n+x\n"
+    )
+    assert outcome(undo(journal, "--show")) == (0, diff, "")
+    assert json.loads(undo(journal, "--show", "1", "--json").stdout)["diff"] == diff
+    assert (journal.cwd / "a").read_text(encoding="utf-8") == "mine\n"
+
+
+def test_json_says_what_was_undone(journal: Journal):
+    patch(journal, *UPDATE)
+    assert json.loads(undo(journal, "--json").stdout) == {
+        "undone": 1,
+        "id": 2,
+        "files": [
+            {"path": f"{journal.cwd}/a", "kind": "update"},
+            {"path": f"{journal.cwd}/sub/b", "kind": "delete"},
+        ],
+    }
+
+
+def test_another_folder_may_be_named(journal: Journal):
+    patch(Journal(journal.cwd.parent / "home", journal.cwd.parent), "*** Add File: x")
+    assert undo(journal).returncode == 1
+    assert undo(journal, "-C", "..").returncode == 0
+    assert not (journal.cwd.parent / "x").exists()
+
+
+def test_a_folder_that_is_not_there_is_told(journal: Journal):
+    assert outcome(undo(journal, "-C", "missing")) == (
+        2,
+        "",
+        "Error: cannot work in 'missing': No such file or directory\n",
+    )
+
+
+def test_what_was_cut_off_is_recovered_first(journal: Journal):
+    patch(journal, "*** Add File: first")
+    for moment in range(40):
+        assert killed_at(moment, lambda: patch(journal, *UPDATE))
+        if (journal.cwd / "sub").exists():
+            break
+    assert outcome(undo(journal)) == (
+        0,
+        "Undid patch 1:\nD first\nTo do it again: codex-py undo 2\n",
+        f"A patch in {journal.cwd} was cut off while it was written; it has been taken back.\n",
+    )
+    assert [path.name for path in journal.cwd.iterdir()] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["x"], "id: 'x' is no number of a patch; see --list"),
+        (["--list", "1"], "--list stands alone"),
+        (["--show", "--force"], "--show changes nothing, so there is nothing to force"),
+        (["--frob"], "unrecognized arguments: --frob"),
+    ],
+)
+def test_mistakes_are_told(journal: Journal, argv: list[str], message: str):
+    assert outcome(undo(journal, *argv)) == (2, "", f"Error: {message}\n")
+
+
+def test_help_is_printed(journal: Journal):
+    assert outcome(undo(journal, "--help")) == (0, UNDO, "")

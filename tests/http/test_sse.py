@@ -1,0 +1,186 @@
+import asyncio
+import itertools
+import json
+import random
+import time
+from collections.abc import AsyncIterator, Iterable
+
+import httpx
+import pytest
+
+from codex_py.errors import ExitCode, ModelError, StreamError
+from codex_py.http import sse
+from codex_py.http.sse import server_sent_events
+from codex_py.model.responses.assembler import ResponsesDecoder
+from codex_py.protocol.stream import ResponseEvent
+from tests.support.streams import full_stream, sse_bytes
+
+
+def answer(
+    pieces: Iterable[bytes | Exception], content_type: str | None = "text/event-stream"
+) -> httpx.Response:
+    async def body() -> AsyncIterator[bytes]:
+        for piece in pieces:
+            if isinstance(piece, Exception):
+                raise piece
+            yield piece
+
+    headers = {} if content_type is None else {"content-type": content_type}
+    return httpx.Response(200, headers=headers, content=body())
+
+
+def read(*pieces: bytes | Exception, content_type: str | None = "text/event-stream") -> list[str]:
+    async def main() -> list[str]:
+        return [data async for data in server_sent_events(answer(pieces, content_type))]
+
+    return asyncio.run(main())
+
+
+def failure(*pieces: bytes | Exception, content_type: str = "text/event-stream") -> ModelError:
+    with pytest.raises(ModelError) as error:
+        read(*pieces, content_type=content_type)
+    return error.value
+
+
+def decoded(pieces: Iterable[bytes]) -> list[ResponseEvent]:
+    decoder = ResponsesDecoder()
+    events = [event for data in read(*pieces) for event in decoder.feed(data)]
+    return [*events, *decoder.end()]
+
+
+@pytest.mark.parametrize(
+    ("body", "data"),
+    [
+        (b"data: a\n\ndata: b\n\n", ["a", "b"]),
+        (b"data: a\r\n\r\ndata:b\r\n\r\n", ["a", "b"]),
+        (b"data: a\r\rdata: b\r\r", ["a", "b"]),
+        (b"\xef\xbb\xbfdata: a\n\n", ["a"]),
+        (b"\n\ndata: a\n\n", ["a"]),
+        (b": keepalive\n\nevent: x\ndata: a\n: more\n\n", ["a"]),
+        (b"data: a\ndata: b\n\n", ["a\nb"]),
+        (b"data: a\n\ndata: b", ["a", "b"]),
+        (b"data: a\n\ndata: b\n", ["a", "b"]),
+        (b"event: ping\n\ndata:\n\ndata: a\n\n", ["a"]),
+        (b"id: 7\nretry: 10\n\ndata: a\n\n", ["a"]),
+        ("data: a\u2028b\u0085c\n\n".encode(), ["a\u2028b\u0085c"]),
+        (b"data: \xff\n\n", ["\ufffd"]),
+        (b'error: {"message":"no slot"}\n\n', ['{"message":"no slot"}']),
+        (b"data: a\n\nerror: b\n\n", ["a", "b"]),
+        (b"data: x\ndata: error: y\n\n", ["x\nerror: y"]),
+        (b"", []),
+        (b"\n", []),
+    ],
+)
+def test_framing_however_the_bytes_are_cut(body: bytes, data: list[str]) -> None:
+    assert read(body) == data
+    assert read(*[body[n : n + 1] for n in range(len(body))]) == data
+
+
+@pytest.mark.parametrize(
+    "content_type", [None, "application/octet-stream", "text/plain", "application/json"]
+)
+def test_content_type_is_not_believed(content_type: str | None) -> None:
+    assert read(b"data: a\n\n", content_type=content_type) == ["a"]
+
+
+@pytest.mark.parametrize("content_type", ["application/json", "text/event-stream"])
+def test_plain_json_body_is_one_event(content_type: str) -> None:
+    body = json.dumps({"object": "response", "output": ["a\nb: é"]}, indent=2).encode()
+    for pieces in ([body], [body[n : n + 1] for n in range(len(body))]):
+        [data] = read(*pieces, content_type=content_type)
+        assert json.loads(data) == json.loads(body)
+
+
+def test_web_page_is_not_a_stream() -> None:
+    error = failure(b"<html>", content_type="text/html; charset=utf-8")
+    assert (error.code, error.retryable, error.status) == ("not_a_stream", False, 200)
+
+
+def test_broken_connection_is_a_stream_error_after_what_came_before() -> None:
+    seen: list[str] = []
+
+    async def main() -> None:
+        body = (b"data: a\n\ndata: b\n", httpx.ReadError("reset by peer"))
+        async for data in server_sent_events(answer(body)):
+            seen.append(data)  # noqa: PERF401 - the failure must not take it along
+
+    with pytest.raises(StreamError) as error:
+        asyncio.run(main())
+    assert seen == ["a"]
+    assert str(error.value) == "stream disconnected before completion: reset by peer"
+    assert (error.value.code, error.value.started) == ("disconnected", True)
+    assert error.value.exit_code is ExitCode.UNAVAILABLE
+
+
+@pytest.mark.parametrize(
+    ("cause", "message", "code"),
+    [
+        (httpx.ReadTimeout(""), "idle timeout waiting for SSE", "idle_timeout"),
+        (httpx.RemoteProtocolError("bad chunk"), "bad chunk", "disconnected"),
+        (httpx.DecodingError("bad gzip"), "bad gzip", "disconnected"),
+        (httpx.ReadError(""), "ReadError", "disconnected"),
+    ],
+)
+def test_every_fault_of_the_connection_has_a_name(
+    cause: Exception, message: str, code: str
+) -> None:
+    error = failure(b"data: a\n\n", cause)
+    assert isinstance(error, StreamError)
+    assert str(error) == f"stream disconnected before completion: {message}"
+    assert error.code == code
+
+
+def test_event_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sse, "MAX_EVENT_BYTES", 10_000)
+    line = b"data: " + b"x" * 993 + b"\n"
+    assert read(*[line + b"\n"] * 50) == ["x" * 993] * 50
+    for endless in ([line] * 50, [b"x" * 1000] * 50, [b'{"a":'] + [b" " * 1000] * 50):
+        assert failure(*endless).code == "event_too_large"
+
+
+def test_large_line_takes_time_in_proportion_to_its_size() -> None:
+    text = b"x" * 20_000_000
+    pieces = [b"data: ", *(text[n : n + 4096] for n in range(0, len(text), 4096)), b"\n\n"]
+    start = time.process_time()
+    assert read(*pieces) == [text.decode()]
+    # Some 50 ms; with a copy for each piece it is minutes.
+    assert time.process_time() - start < 5
+
+
+def test_stream_that_is_left_early_closes_nothing_it_does_not_own() -> None:
+    async def main() -> None:
+        response = answer([b"data: a\n\n", b"data: b\n\n"])
+        events = server_sent_events(response)
+        assert await anext(events) == "a"
+        await events.aclose()
+        assert not response.is_closed
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_full_stream_reads_the_same_however_it_is_cut(seed: int) -> None:
+    chance = random.Random(seed)
+    body = sse_bytes(*full_stream())
+    pieces: list[bytes] = []
+    while body:
+        size = chance.choice((1, 2, 7, 100, 1000))
+        pieces.append(body[:size])
+        body = body[size:]
+    assert decoded(pieces) == decoded([sse_bytes(*full_stream())])
+
+
+def test_signs_of_life_without_an_event_are_waited_for_so_long_only() -> None:
+    async def main() -> None:
+        response = answer(itertools.repeat(b": keep-alive\n\n"))
+        async for _ in server_sent_events(response, max_quiet_s=0.05):
+            pass
+
+    with pytest.raises(StreamError, match="only signs of life"):
+        asyncio.run(asyncio.wait_for(main(), 10))
+
+
+def test_a_response_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sse, "MAX_RESPONSE_BYTES", 10_000)
+    error = failure(*itertools.repeat(b"data: x\n\n", 2_000))
+    assert error.code == "response_too_large"

@@ -1,0 +1,94 @@
+import json
+import subprocess
+import sys
+from typing import Any
+
+from codex_py.model.responses.wire import ResponsesWire
+from codex_py.protocol.messages import EncodedItem, input_text, message
+from codex_py.protocol.stream import Prompt, Wire
+from codex_py.protocol.tools import ToolSpec
+
+HELLO = message("user", [input_text("hello")])
+
+
+def test_body_of_a_bare_prompt() -> None:
+    body = ResponsesWire().body(Prompt(model="m", input=[HELLO], cache_key="thread"))
+    assert json.loads(body) == {
+        "model": "m",
+        "tool_choice": "auto",
+        "parallel_tool_calls": True,
+        "store": False,
+        "stream": True,
+        "include": ["reasoning.encrypted_content"],
+        "prompt_cache_key": "thread",
+        "input": [json.loads(HELLO)],
+    }
+
+
+def test_body_of_a_prompt_with_everything() -> None:
+    shell: dict[str, Any] = {"type": "function", "name": "shell", "strict": False, "parameters": {}}
+    patch = {"type": "custom", "name": "apply_patch"}
+    body = ResponsesWire().body(
+        Prompt(
+            model="m",
+            input=[],
+            cache_key="thread",
+            tools=[ToolSpec("shell", shell), ToolSpec("apply_patch", patch)],
+            parallel_tool_calls=False,
+            reasoning={"effort": "high"},
+            verbosity="low",
+            output_schema=False,
+            service_tier="fast",
+        )
+    )
+    assert json.loads(body) == {
+        "model": "m",
+        "tool_choice": "auto",
+        "parallel_tool_calls": False,
+        "store": False,
+        "stream": True,
+        "include": ["reasoning.encrypted_content"],
+        "prompt_cache_key": "thread",
+        "reasoning": {"effort": "high"},
+        "text": {
+            "verbosity": "low",
+            "format": {
+                "type": "json_schema",
+                "strict": True,
+                "name": "codex_output_schema",
+                "schema": False,
+            },
+        },
+        "service_tier": "priority",
+        "tools": [shell, patch],
+        "input": [],
+    }
+
+
+def test_other_service_tiers_go_out_as_they_are() -> None:
+    prompt = Prompt(model="m", input=[], cache_key="t", service_tier="flex")
+    assert json.loads(ResponsesWire().body(prompt))["service_tier"] == "flex"
+
+
+def test_items_are_copied_and_a_longer_prompt_begins_with_the_shorter() -> None:
+    odd = EncodedItem(b'{ "type":"news", "n": 1.0 }')
+    short = ResponsesWire().body(Prompt(model="m", input=[HELLO, odd], cache_key="t"))
+    long = ResponsesWire().body(Prompt(model="m", input=[HELLO, odd, HELLO], cache_key="t"))
+    assert odd in short
+    assert long.startswith(short.removesuffix(b"]}"))
+
+
+def test_wire_is_made_and_used_without_pydantic_until_the_decoder() -> None:
+    wire: Wire = ResponsesWire()
+    assert wire.path == "/responses"
+    program = (
+        "import sys\n"
+        "import codex_py.model.failures, codex_py.http.sse\n"
+        "from codex_py.model.responses.wire import ResponsesWire\n"
+        "from codex_py.protocol.stream import Prompt\n"
+        "ResponsesWire().body(Prompt(model='m', input=[], cache_key='t'))\n"
+        "assert 'pydantic' not in sys.modules\n"
+        "ResponsesWire().decoder()\n"
+        "assert 'pydantic' in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)

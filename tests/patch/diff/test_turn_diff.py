@@ -1,0 +1,177 @@
+import os
+from pathlib import Path
+
+from codex_py.errors import CodexError
+from codex_py.patch.diff.turn_diff import NetChanges, TurnDiff
+from codex_py.protocol.event_data import event_data
+from codex_py.protocol.events import (
+    ErrorInfo,
+    Event,
+    FilesPatched,
+    TurnCompleted,
+    TurnFailed,
+    TurnStarted,
+)
+from codex_py.protocol.patched_file import PatchedFile
+from codex_py.protocol.stream import Usage
+from tests.patch.trees import git, tree
+
+ROOT = Path("/p")
+REGULAR = 0o100644
+
+
+def patched(
+    name: str, old: bytes | None, new: bytes | None, *, moved_from: str | None = None
+) -> PatchedFile:
+    return PatchedFile(
+        path=f"/p/{name}",
+        old=old,
+        new=new,
+        old_mode=None if old is None else REGULAR,
+        new_mode=None if new is None else REGULAR,
+        moved_from=moved_from and f"/p/{moved_from}",
+    )
+
+
+def net_diff(*files: PatchedFile) -> str:
+    changes = NetChanges()
+    for file in files:
+        changes.add([file])
+    return changes.diff(ROOT)
+
+
+def test_several_patches_of_a_file_come_to_one_difference():
+    assert net_diff(
+        patched("a", b"1\n2\n", b"1\nx\n"),
+        patched("b", None, b"new\n"),
+        patched("a", b"1\nx\n", b"1\n3\n"),
+    ) == (
+        "diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1,2 +1,2 @@\n 1\n-2\n+3\n"
+        "diff --git a/b b/b\nnew file mode 100644\n--- /dev/null\n+++ b/b\n@@ -0,0 +1 @@\n+new\n"
+    )
+
+
+def test_what_is_as_it_was_before_is_not_shown():
+    assert (
+        net_diff(
+            patched("a", b"1\n", b"2\n"),
+            patched("b", None, b"x\n"),
+            patched("c", b"gone\n", None),
+            patched("a", b"2\n", b"1\n"),
+            patched("b", b"x\n", None),
+            patched("c", None, b"gone\n"),
+        )
+        == ""
+    )
+
+
+def test_a_file_is_followed_through_its_moves():
+    assert net_diff(
+        patched("a", b"1\n", None),
+        patched("b", None, b"1\n", moved_from="a"),
+        patched("b", b"1\n", None),
+        patched("c", None, b"2\n", moved_from="b"),
+    ) == ("diff --git a/a b/c\nrename from a\nrename to c\n--- a/a\n+++ b/c\n@@ -1 +1 @@\n-1\n+2\n")
+
+
+def test_a_file_that_is_moved_there_and_back_has_not_moved():
+    assert (
+        net_diff(
+            patched("a", b"1\n", None),
+            patched("b", None, b"1\n", moved_from="a"),
+            patched("b", b"1\n", None),
+            patched("a", None, b"1\n", moved_from="b"),
+        )
+        == ""
+    )
+
+
+def test_a_move_onto_another_file_is_a_removal_and_an_update():
+    assert net_diff(patched("a", b"1\n", None), patched("b", b"old\n", b"1\n", moved_from="a")) == (
+        "diff --git a/a b/a\ndeleted file mode 100644\n--- a/a\n+++ /dev/null\n@@ -1 +0,0 @@\n-1\n"
+        "diff --git a/b b/b\n--- a/b\n+++ b/b\n@@ -1 +1 @@\n-old\n+1\n"
+    )
+
+
+def test_large_contents_are_not_kept_but_told_apart():
+    large, larger = b"x" * 5_000_000, b"y" * 5_000_001
+    assert net_diff(patched("a", large, larger)) == (
+        "diff --git a/a b/a\nNot shown: 5000000 bytes become 5000001\n"
+    )
+    assert net_diff(patched("a", large, larger), patched("a", larger, large)) == ""
+
+
+def test_all_contents_together_are_bounded():
+    changes = NetChanges()
+    for number in range(20):
+        changes.add([patched(str(number), None, os.urandom(2_000_000))])
+    assert changes.kept_bytes <= 32 * 1024 * 1024
+    changes.add([patched(str(number), b"", None) for number in range(20)])
+    assert (changes.kept_bytes, changes.diff(ROOT)) == (0, "")
+
+
+def test_a_file_that_was_removed_unread_is_named():
+    removed = PatchedFile(path="/p/a", old=None, new=None, old_mode=0o100755, new_mode=None)
+    assert net_diff(removed) == "diff --git a/a b/a\ndeleted file mode 100755\n"
+    assert net_diff(removed, patched("a", None, b"x\n")) == (
+        "diff --git a/a b/a\nold mode 100755\nnew mode 100644\nNot shown: the old contents were not read\n"
+    )
+
+
+def test_git_takes_the_difference(tmp_path: Path):
+    (tmp_path / "a").write_bytes(b"1\n2\n")
+    (tmp_path / "s.sh").write_bytes(b"run\n")
+    (tmp_path / "gone").write_bytes(b"x")
+    git(tmp_path, "init", "-q")
+    changes = NetChanges()
+    changes.add(
+        [
+            PatchedFile(
+                path=str(tmp_path / name),
+                old=old,
+                new=new,
+                old_mode=old_mode,
+                new_mode=new_mode,
+                moved_from=None,
+            )
+            for name, old, new, old_mode, new_mode in [
+                ("a", b"1\n2\n", b"1\n3", 0o100644, 0o100644),
+                ("s.sh", b"run\n", b"run\n", 0o100644, 0o100755),
+                ("gone", b"x", None, 0o100644, None),
+                ('über "\n', None, b"", None, None),
+            ]
+        ]
+    )
+    (tmp_path / "the.diff").write_text(changes.diff(tmp_path), encoding="utf-8")
+    git(tmp_path, "apply", "the.diff")
+    (tmp_path / "the.diff").unlink()
+    assert tree(tmp_path) == {"a": b"1\n3", "s.sh*": b"run\n", 'über "\n': b""}
+
+
+def test_the_last_event_of_a_turn_has_its_difference():
+    events: list[Event] = []
+    sink = TurnDiff(events.append, ROOT)
+    usage = Usage()
+    failed = ErrorInfo("interrupted", CodexError.code)
+    patch = FilesPatched([patched("a", b"1\n", b"2\n")])
+    diff = "diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-1\n+2\n"
+    for event in (
+        *(TurnStarted(), TurnCompleted(usage)),
+        *(TurnStarted(), patch, TurnCompleted(usage)),
+        *(TurnStarted(), patch, TurnFailed(failed)),
+        *(TurnStarted(), TurnCompleted(usage)),
+    ):
+        sink(event)
+    assert events == [
+        *(TurnStarted(), TurnCompleted(usage)),
+        *(TurnStarted(), patch, TurnCompleted(usage, diff)),
+        *(TurnStarted(), patch, TurnFailed(failed, diff)),
+        *(TurnStarted(), TurnCompleted(usage)),
+    ]
+
+
+def test_a_line_without_a_difference_does_not_name_it():
+    data = event_data(TurnCompleted(Usage()))
+    assert data is not None
+    assert list(data) == ["type", "usage"]
+    assert event_data(FilesPatched([])) is None

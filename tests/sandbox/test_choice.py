@@ -1,0 +1,99 @@
+import os
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+import codex_py
+from codex_py.errors import ToolError
+from codex_py.protocol.approval import SandboxPolicy
+from codex_py.sandbox.backends.backend import own_paths
+from codex_py.sandbox.child.seccomp import filter_program
+from codex_py.sandbox.choice import LadderSandbox
+from codex_py.sandbox.layout import Layout, Roots
+from tests.sandbox.rungs import RUNGS, run_in
+
+
+@dataclass
+class FakeRung:
+    """Runs `start` instead of the command, and counts how often it was asked."""
+
+    name: str
+    start: list[str] | None
+    asked: list[list[str]] = field(default_factory=list[list[str]])
+
+    def command(
+        self, argv: Sequence[str], view: Layout, roots: Roots, cwd: Path, alive: str = ""
+    ) -> list[str] | None:
+        self.asked.append(list(argv))
+        return self.start
+
+
+def test_the_first_that_works_is_found_once(tmp_path: Path) -> None:
+    broken = FakeRung("broken", ["sh", "-c", "echo 'x: not here' >&2; exit 1"])
+    missing = FakeRung("missing", None)
+    good, last = FakeRung("good", ["true"]), FakeRung("last", ["true"])
+    sandbox = LadderSandbox({}, rungs=[broken, missing, good, last])
+    assert broken.asked == []
+    for _ in range(2):
+        assert sandbox.command(["ls"], SandboxPolicy(), tmp_path) == ["true"]
+    assert [len(rung.asked) for rung in (broken, missing, good, last)] == [1, 1, 3, 0]
+    assert sandbox.unavailable is None
+
+
+def test_without_any_that_works_nothing_runs(tmp_path: Path) -> None:
+    broken = FakeRung("broken", ["sh", "-c", "echo 'x: not here' >&2; exit 1"])
+    sandbox = LadderSandbox({}, rungs=[broken, FakeRung("missing", None)])
+    with pytest.raises(ToolError):
+        sandbox.command(["ls"], SandboxPolicy(), tmp_path)
+    with pytest.raises(ToolError) as caught:
+        sandbox.command(["ls"], SandboxPolicy(), tmp_path)
+    assert caught.value.code == "SandboxUnavailable"
+    assert sandbox.unavailable == str(caught.value)
+    assert sandbox.unavailable == (
+        "commands can not be confined on this machine (broken: not here; missing: not there);"
+        " only `-s danger-full-access` would run them"
+    )
+    assert len(broken.asked) == 1
+
+
+def test_full_access_asks_nothing(tmp_path: Path) -> None:
+    rung = FakeRung("good", ["true"])
+    sandbox = LadderSandbox({}, rungs=[rung])
+    policy = SandboxPolicy("danger-full-access")
+    assert sandbox.command(["ls"], policy, tmp_path) == ["ls"]
+    assert rung.asked == []
+
+
+def test_what_we_import_is_ours(tmp_path: Path) -> None:
+    for module in (pytest, codex_py, subprocess):
+        file = Path(module.__file__ or "").resolve()
+        assert any(file.is_relative_to(path) for path in own_paths())
+
+
+def test_a_machine_with_other_system_calls_has_no_filter() -> None:
+    assert filter_program("s390x", offline=True) is None
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64", "riscv64"])
+def test_a_filter_is_whole_and_short_enough(machine: str) -> None:
+    program = filter_program(machine, offline=True, guard_truncate=True, supervised=True)
+    assert program is not None
+    assert len(program) % 8 == 0
+    # The most that the kernel takes.
+    assert len(program) // 8 < 4096
+    jumps = [(n, *program[8 * n + 2 : 8 * n + 4]) for n in range(len(program) // 8)]
+    ends = [n + 1 + max(yes, no) for n, yes, no in jumps if yes or no]
+    assert max(ends) < len(program) // 8
+
+
+@pytest.mark.parametrize("rung", [r for r in RUNGS if r.name == "namespaces"], ids=["namespaces"])
+def test_the_whole_disk_can_be_the_workspace(rung: FakeRung, tmp_path: Path) -> None:
+    policy = SandboxPolicy("workspace-write", (Path("/"),))
+    done = run_in(rung, ["/bin/sh", "-c", "echo x >new; ls -d /.codex"], policy, tmp_path)
+    if os.access("/", os.W_OK):
+        assert (done.returncode, done.stdout) == (0, "/.codex\n")
+    assert (tmp_path / "new").exists()
+    assert not os.path.lexists("/.codex")

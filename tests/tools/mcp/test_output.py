@@ -1,0 +1,100 @@
+"""Shapes of outputs and items: Codex 0.169."""
+
+import base64
+import json
+from typing import Any
+
+from codex_py.protocol.tools import ToolOutput
+from codex_py.tools.mcp.output import MAX_ITEM_BYTES, call_output, item_result
+
+PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n rest").decode()
+HEADER = {"type": "input_text", "text": "Wall time: 1.5000 seconds\nOutput:"}
+
+
+def output(result: dict[str, Any], limit_tokens: int = 1000) -> ToolOutput:
+    return call_output(result, 1.5, limit_tokens=limit_tokens, image_detail="original")
+
+
+def parts(*content: Any, limit_tokens: int = 1000) -> list[dict[str, Any]]:
+    shown = output({"content": list(content)}, limit_tokens).content
+    assert shown is not None
+    assert shown[0] == HEADER
+    return list(shown[1:])
+
+
+def input_text(text: str) -> dict[str, str]:
+    return {"type": "input_text", "text": text}
+
+
+def test_every_kind_of_content_is_a_part() -> None:
+    link = {"type": "resource_link", "uri": "file:///é", "name": "é"}
+    assert parts(
+        {"type": "text", "text": "hi"},
+        {"type": "image", "data": PNG, "mimeType": "image/png"},
+        link,
+        {"type": "audio", "data": "AA==", "mimeType": "audio/wav"},
+        {"type": "resource", "resource": {"uri": "a:b", "text": "t"}},
+    ) == [
+        input_text("hi"),
+        {
+            "type": "input_image",
+            "image_url": f"data:image/png;base64,{PNG}",
+            "detail": "original",
+        },
+        input_text('{"type":"resource_link","uri":"file:///é","name":"é"}'),
+        input_text('{"type":"audio","data":"AA==","mimeType":"audio/wav"}'),
+        input_text('{"type":"resource","resource":{"uri":"a:b","text":"t"}}'),
+    ]
+
+
+def test_structured_content_is_given_instead_as_text() -> None:
+    result = {"content": [{"type": "text", "text": "x"}], "structuredContent": {"a": [1, None]}}
+    assert output(result) == ToolOutput(
+        'Wall time: 1.5000 seconds\nOutput:\n{"a":[1,null]}', success=True
+    )
+
+
+def test_an_error_is_told_by_its_text() -> None:
+    result = {"content": [{"type": "text", "text": "no"}], "isError": True}
+    assert output(result) == ToolOutput("", content=(HEADER, input_text("no")), success=False)
+
+
+def test_an_image_that_services_refuse_is_left_out() -> None:
+    left_out = input_text(
+        "[an image that is broken, of an unknown kind, or too large was left out]"
+    )
+    svg = base64.b64encode(b"<svg/>").decode()
+    for data in (svg, "%%%", "QQ", PNG + "A" * (21 << 20)):
+        assert parts({"type": "image", "data": data, "mimeType": "image/png"}) == [left_out]
+
+
+def test_text_is_cut_to_the_limit_and_the_parts_after_it_are_counted() -> None:
+    text = {"type": "text", "text": "word " * 1000}
+    shown = parts(text, text, text, limit_tokens=1500)
+    assert shown[0] == input_text("word " * 1000)
+    assert shown[1]["text"].startswith("Warning: truncated output (original token count: 1250)")
+    assert len(shown[1]["text"]) < 1200
+    assert shown[2] == input_text("[1 more parts left out]")
+    assert len(parts(*[{"type": "text", "text": ""}] * 5000)) == 101
+
+
+def test_nonsense_is_shown_as_it_is() -> None:
+    assert parts(None, {"type": "text"}, "x") == [
+        input_text("null"),
+        input_text('{"type":"text"}'),
+        input_text('"x"'),
+    ]
+    assert output({"content": 3}).content == (HEADER,)
+    assert output({"content": "bare"}).content == (HEADER, input_text("bare"))
+    assert parts({"type": "text", "text": "\ud800"}) == [input_text("\ufffd")]
+
+
+def test_an_item_holds_the_result_up_to_a_megabyte() -> None:
+    content = [{"type": "text", "text": "hi"}]
+    assert item_result({"content": content, "_meta": {"a": 1}, "isError": False}) == {
+        "content": content,
+        "structured_content": None,
+        "_meta": {"a": 1},
+    }
+    long = item_result({"content": [{"type": "text", "text": "x" * 5_000_000}]})
+    assert MAX_ITEM_BYTES < len(json.dumps(long)) < MAX_ITEM_BYTES + 1000

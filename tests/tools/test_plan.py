@@ -1,0 +1,58 @@
+import asyncio
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from codex_py.protocol.events import (
+    Event,
+    ItemCompleted,
+    ItemStarted,
+    ItemUpdated,
+    TodoEntry,
+    TodoList,
+)
+from codex_py.protocol.tools import ToolOutput
+from codex_py.tools.base import ToolContext
+from codex_py.tools.plan import UpdatePlan
+from tests.support.tool_context import tool_context
+
+
+def plan(tool: UpdatePlan, turn: ToolContext, *steps: tuple[str, str]) -> ToolOutput:
+    plan = [{"step": step, "status": status} for step, status in steps]
+    params = tool.params.model_validate({"plan": plan, "explanation": "why"})
+    return asyncio.run(tool.run(params, turn))
+
+
+def todo(item_id: str, *entries: TodoEntry) -> TodoList:
+    return TodoList(id=item_id, items=entries, explanation="why")
+
+
+def test_the_plans_of_a_turn_are_one_item():
+    events: list[Event] = []
+    tool, turn = UpdatePlan(), tool_context(Path("/"), events.append)
+    output = plan(tool, turn, ("a", "in_progress"), ("b", "in_progress"))
+    plan(tool, turn, ("a", "completed"), ("b", "pending"))
+    tool.end_turn(events.append)
+    tool.end_turn(events.append)
+    plan(tool, turn)
+
+    a, b = TodoEntry(text="a", completed=True), TodoEntry(text="b", completed=False)
+    assert output == ToolOutput("Plan updated")
+    assert events == [
+        ItemStarted(
+            todo(
+                "item_0",
+                TodoEntry(text="a", completed=False, in_progress=True),
+                TodoEntry(text="b", completed=False, in_progress=True),
+            )
+        ),
+        ItemUpdated(todo("item_0", a, b)),
+        ItemCompleted(todo("item_0", a, b)),
+        ItemStarted(todo("item_1")),
+    ]
+
+
+def test_an_unknown_status_is_refused():
+    with pytest.raises(ValidationError):
+        UpdatePlan.params.model_validate({"plan": [{"step": "a", "status": "done"}]})
