@@ -47,12 +47,24 @@ class Place:
     cwd: Path = Path("/")
     environment: Mapping[str, str] | None = None
     """Of the command. None: nothing is looked up, and every bare name is the program of the system."""
-    writable: tuple[Path, ...] = ()
-    """Folders, absolute and without links, in which the model's commands and patches can change programs."""
-    protected: tuple[Path, ...] = ()
-    """The `.git` of those folders that the sandbox keeps read-only."""
+    workspace: tuple[Path, ...] = ()
+    """Folders, absolute, in which the model's commands and patches can change programs."""
+    temporary: tuple[Path, ...] = ()
+    """Further such folders, whose `.git` the sandbox does not keep read-only."""
     shell: str = ""
     """Path of the user's own shell."""
+
+    # Looked up on first use: most commands are decided on without it.
+    @cached_property
+    def writable(self) -> tuple[Path, ...]:
+        """The folders that the model can change, without links."""
+        folders = (*self.workspace, *self.temporary)
+        return tuple(dict.fromkeys(Path(os.path.realpath(folder)) for folder in folders))
+
+    @cached_property
+    def protected(self) -> tuple[Path, ...]:
+        """The `.git` of each workspace, which the sandbox keeps read-only."""
+        return tuple(Path(os.path.realpath(root), ".git") for root in self.workspace)
 
     def program(self, word: str) -> str | None:
         """The absolute path of the program that the first word of a command means.

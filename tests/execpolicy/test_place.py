@@ -45,7 +45,7 @@ class Disk:
 
     def place(self, cwd: str = "", path: str = "{bin}", shell: str = "/bin/bash") -> Place:
         search_path = path.format(bin=self.bin, venv=self.venv, ws=self.ws)
-        return Place(self.ws / cwd, {"PATH": search_path}, (self.ws,), (self.ws / ".git",), shell)
+        return Place(self.ws / cwd, {"PATH": search_path}, (self.ws,), shell=shell)
 
     def allows(self, command: str | list[str], place: Place | None = None) -> bool:
         argv = ["/bin/bash", "-lc", command] if isinstance(command, str) else command
@@ -305,10 +305,10 @@ def test_a_repository_that_is_a_link_may_be_another_one_soon(disk: Disk) -> None
 def test_a_repository_around_the_workspace_is_nobodys_to_change(disk: Disk) -> None:
     inner = disk.ws / "inner"
     inner.mkdir()
-    place = Place(inner, {"PATH": str(disk.bin)}, (inner,), (inner / ".git",), "/bin/bash")
+    place = Place(inner, {"PATH": str(disk.bin)}, (inner,), shell="/bin/bash")
     assert disk.allows("git fetch", place)
     # Unless the folder around it is writable too, where only the `.git` of the workspace is held.
-    wider = Place(inner, {"PATH": str(disk.bin)}, (inner, disk.ws), (inner / ".git",), "/bin/bash")
+    wider = replace(place, temporary=(disk.ws,))
     assert not disk.allows("git fetch", wider)
 
 
@@ -321,5 +321,5 @@ def test_git_agrees_about_the_repository_that_it_finds(tmp_path: Path) -> None:
         cwd=bare, capture_output=True, encoding="utf-8", check=True,
     )  # fmt: skip
     assert found.stdout.strip() == str(bare)
-    place = Place(bare, None, (bare,), (bare / ".git",))
+    place = Place(bare, None, (bare,))
     assert RULES.decide(["git", "fetch"], place) is None

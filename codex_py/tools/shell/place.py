@@ -1,6 +1,5 @@
 """The place of a command: what the model can change there, from what is known of the turn."""
 
-import os
 from pathlib import Path
 
 from codex_py.execpolicy.place import Place
@@ -14,15 +13,11 @@ def command_place(cwd: Path, context: ToolContext, shell: str) -> Place:
         shell: path of the user's own shell; empty if it is not known.
     """
     policy, environment = context.sandbox_policy, context.environment
-    workspace = (context.cwd, *policy.writable_roots)
-    # In every mode: the one before may have been another, and whoever wrote the repository is not the user.
-    temporary = (Path("/tmp"), Path(environment.get("TMPDIR") or "/tmp"))
-    roots = dict.fromkeys(Path(os.path.realpath(path)) for path in (*workspace, *temporary))
-    protected = (Path(os.path.realpath(root), ".git") for root in workspace)
     return Place(
         cwd,
         environment,
-        writable=tuple(roots),
-        protected=tuple(protected),
+        workspace=(context.cwd, *policy.writable_roots),
+        # In every mode: the one before may have been another, and whoever wrote the repository is not the user.
+        temporary=(Path("/tmp"), Path(environment.get("TMPDIR") or "/tmp")),
         shell=shell,
     )
