@@ -8,10 +8,14 @@ from contextlib import suppress
 from pathlib import Path
 
 _CHILD = re.compile(rb'"child-pid": *(\d+)')
+_MOST_BYTES = 1 << 16
 
 
 class Survivors:
-    """Counts those who have our pipe open, and the namespaces that `bwrap` tells of in it."""
+    """Counts those who have our pipe open, and the namespaces whose first processes are named in it.
+
+    `bwrap` and our own launcher name them, as `"child-pid": NUMBER`.
+    """
 
     def __init__(self) -> None:
         self._write_end = -1
@@ -24,6 +28,9 @@ class Survivors:
             read_end, self._write_end = os.pipe()
             os.set_blocking(read_end, False)
             self._read_ends.append(read_end)
+        # A pipe that is full would hold up the command.
+        with suppress(BlockingIOError):
+            self._told += os.read(self._read_ends[-1], _MOST_BYTES)
         return f"/proc/{os.getpid()}/fd/{self._write_end}"
 
     def wait(self, timeout_s: float) -> bool:
@@ -35,7 +42,7 @@ class Survivors:
         while self._read_ends:
             if not _is_ready(self._read_ends[-1], deadline_s):
                 return False
-            told = os.read(self._read_ends[-1], 4096)
+            told = os.read(self._read_ends[-1], _MOST_BYTES)
             if not told:
                 os.close(self._read_ends.pop())
             self._told += told

@@ -125,3 +125,12 @@ def test_the_first_process_of_a_namespace_is_waited_for() -> None:
     # This one is no first process: its number was given away again.
     Path(survivors.pipe()).write_text(f'{{"child-pid": {os.getpid()}}}', encoding="ascii")
     assert survivors.wait(0)
+
+
+def test_no_number_of_commands_fills_the_pipe() -> None:
+    survivors = Survivors()
+    for _ in range(5_000):
+        descriptor = os.open(survivors.pipe(), os.O_WRONLY | os.O_NONBLOCK)
+        os.write(descriptor, b'"child-pid": %d\n' % os.getpid())
+        os.close(descriptor)
+    assert survivors.wait(0)

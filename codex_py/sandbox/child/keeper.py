@@ -3,7 +3,7 @@
 A command may leave processes behind that have another session, another group and an empty environment. The
 keeper is their parent once their own has ended. It has a session of its own, so that what kills the group
 of the command does not kill it, and it holds the agent's pipe open, so that the agent knows how long the
-empty folders that protect names have to stay.
+empty folders that protect names have to stay. A namespace of processes needs no keeper.
 """
 
 import _signal  # pyright: ignore[reportMissingImports] - `signal`, without the 2 ms of its enumerations
@@ -26,16 +26,15 @@ _ENVIRONMENT_FIELDS = slice(47, 49)
 
 def run_kept(
     alive: str,
-    start: "Callable[[int], int]",
+    start: "Callable[[], int]",
     wait: "Callable[[int, int], int | None] | None" = None,
 ) -> "NoReturn":
     """Run a command below a keeper, and leave with its exit code as soon as that is known.
 
     Args:
         alive: a pipe that is held open for writing until nothing of the command lives; empty for none.
-        start: called in the keeper with the descriptor to which a process of its own may write the exit
-            code, a byte. It forks, and returns the child that is the command or has it below itself. The
-            keeper's own environment is wiped then, `os.environ` is not.
+        start: called in the keeper; forks, and returns the child that is the command. The keeper's own
+            environment is wiped then, `os.environ` is not.
         wait: called in the keeper with that child and the launcher; returns the child's status, or None once
             the launcher is dead. None to do nothing else meanwhile.
 
@@ -57,14 +56,14 @@ def run_kept(
     # The agent kills what has its mark in the environment, and we are needed until the end.
     _wipe_environment()
     try:
-        child = start(report)
+        child = start()
         os.setsid()
         drop_output()
         kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
         kernel.drop_capabilities(for_good=False)
         status = (wait or _wait_for)(child, launcher)
         if status is not None:
-            _report(status, report)
+            os.write(report, bytes([exit_code(status)]))
     finally:
         end_children()
     os._exit(0)
@@ -95,14 +94,6 @@ def end_children() -> None:
     except OSError:
         # There are none any more, or this kernel does not tell them.
         return
-
-
-def _report(status: int, report: int) -> None:
-    try:  # noqa: SIM105 - contextlib would cost 3 ms
-        os.write(report, bytes([exit_code(status)]))
-    except OSError:
-        # The launcher has it from the first process of the namespace already.
-        pass
 
 
 def _wait_for(child: int, launcher: int) -> int | None:

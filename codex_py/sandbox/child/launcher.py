@@ -4,10 +4,10 @@
 
 `RUNG` is `namespaces`, `views` (the same without a namespace of processes), `landlock` or `supervised`, which
 is Landlock with our help; the options are `offline`, `filter=HEX`, `processes=N`, `files=N` (of each process),
-`memory=N` (bytes of data of each process), `alive=PATH` (a pipe that is held open while anything of the command
-lives), `write=PATH` (outermost first), `protect=PATH`, `hide=PATH`, for the views `link=PATH`, which is to stay
-the link that it is, and for Landlock `whole=PATH`, writable with all that is in it. Anything that fails ends it
-with a line on standard error and `FAILED`: a command never runs with less than it was to be held by.
+`memory=N` (bytes of data of each process), `alive=PATH` (the pipe of `survivors`), `write=PATH` (outermost
+first), `protect=PATH`, `hide=PATH`, for the views `link=PATH`, which is to stay the link that it is, and for
+Landlock `whole=PATH`, writable with all that is in it. Anything that fails ends it with a line on standard
+error and `FAILED`: a command never runs with less than it was to be held by.
 
 A program, rather than a thread of the agent that restricts itself: namespaces need a process without
 threads, a mistake in here can not lock the agent up, and nothing runs between fork and exec of the agent,
@@ -89,16 +89,29 @@ def _run(confinement: Confinement) -> "NoReturn":
     if confinement.rung == "supervised":
         _run_supervised(confinement, ours)
     if confinement.rung == "namespaces":
-        run_kept(confinement.alive, lambda report: _start_namespaces(confinement, ours, report))
-    run_kept(confinement.alive, lambda _report: _start_beside_others(confinement, ours))
+        _run_in_namespaces(confinement, ours)
+    run_kept(confinement.alive, lambda: _start_beside_others(confinement, ours))
 
 
-def _start_namespaces(confinement: Confinement, ours: list[int], report: int) -> int:
-    """The first process of a new namespace of processes, in which the command runs."""
+def _run_in_namespaces(confinement: Confinement, ours: list[int]) -> "NoReturn":
+    """Leave with the exit code that the first process of a new namespace of processes reports.
+
+    It needs no keeper: the kernel kills everything in there when that process ends, some 20 ms later.
+    """
+    read_end, report = os.pipe()
+    alive = os.open(confinement.alive, os.O_WRONLY) if confinement.alive else None
+    launcher = os.getpid()
     namespaces.begin_processes()
     first = os.fork()
     if not first:
         kernel.prctl(kernel.PR_SET_PDEATHSIG, _SIGKILL)
+        own, parent = namespaces.outer_ids()
+        if parent != launcher:
+            # It died before we asked to be told.
+            os._exit(FAILED)
+        if alive is not None:
+            # The pipe closes before everyone else in the namespace is dead, so the agent has to wait for us.
+            os.write(alive, b'"child-pid": %d\n' % own)
         if os.geteuid() == 0 and "processes" in confinement.limits:
             # The usual limit, which follows below, does not hold root.
             namespaces.limit_processes(confinement.limits["processes"])
@@ -110,7 +123,9 @@ def _start_namespaces(confinement: Confinement, ours: list[int], report: int) ->
             _wait_as_first_process(command, report)
         landlock.restrict_beyond_view(confinement.writable)
         _become_command(confinement, ours)
-    return first
+    os.close(report)
+    code = os.read(read_end, 1)
+    os._exit(code[0] if code else exit_code(os.waitpid(first, 0)[1]))
 
 
 def _start_beside_others(confinement: Confinement, ours: list[int]) -> int:
@@ -177,7 +192,7 @@ def _run_supervised(confinement: Confinement, ours: list[int]) -> "NoReturn":
         restrict=restrict,
         max_processes=confinement.limits.get("processes"),
     )
-    run_kept(confinement.alive, lambda _report: supervised.start(), supervised.wait)
+    run_kept(confinement.alive, supervised.start, supervised.wait)
 
 
 def _wait_as_first_process(command: int, report: int) -> "NoReturn":
