@@ -53,6 +53,8 @@ _OPENAT2 = 437
 _O_PATH = 0o10000000
 _RESOLVE_NO_SYMLINKS = 0x04
 
+_F_GETFL = 3
+
 _LAST_CAPABILITY = 63
 _CAPABILITY_VERSION_3 = 0x20080522
 CAP_DAC_OVERRIDE = 1
@@ -108,6 +110,15 @@ def open_path(path: str, flags: int = 0) -> int:
 def set_signal(number: int, action: int) -> int:
     """Set `SIG_DFL` or `SIG_IGN`; what it was before. The `signal` module would cost 2 ms."""
     return _signal(_Long(number), _Long(action))
+
+
+def is_open_for_writing(descriptor: int) -> bool:
+    """The `fcntl` module would cost 0.3 ms.
+
+    Raises:
+        OSError: it is closed.
+    """
+    return system_call(_NUMBERS["fcntl"], descriptor, _F_GETFL) & os.O_ACCMODE != os.O_RDONLY
 
 
 def limit(resource: int, most: int) -> None:

@@ -6,7 +6,6 @@ Landlock only ever grants: what lies in a granted folder can not be taken out ag
 modes, owners, times and extended attributes. https://docs.kernel.org/userspace-api/landlock.html
 """
 
-import fcntl
 import os
 import stat
 
@@ -136,7 +135,7 @@ def _is_in(path: str, folders: list[str]) -> bool:
 def _grant_open(ruleset: int, descriptor: int) -> None:
     """Let a file be opened anew for writing, by a name such as /dev/stdout, that is open for it already."""
     try:
-        for_writing = fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE != os.O_RDONLY
+        for_writing = kernel.is_open_for_writing(descriptor)
         if for_writing and not stat.S_ISDIR(os.fstat(descriptor).st_mode):
             _add_rule(ruleset, descriptor, _WRITE_FILE)
     except OSError:
