@@ -187,10 +187,8 @@ def problem(rung: Rung) -> str | None:
 
 def own_paths() -> tuple[Path, ...]:
     """What we run ourselves: a command that could write there would run outside with the next one."""
-    interpreter = Path(os.path.realpath(sys.executable))
     # Where we were installed, what we import lies beside us.
-    installed = (Path(os.path.realpath(prefix)) for prefix in (sys.prefix, sys.base_prefix))
-    return (_PACKAGE, interpreter, *installed)
+    return (_PACKAGE, *map(Path, (sys.executable, sys.prefix, sys.base_prefix)))
 
 
 def _in_memory(data: bytes) -> int:
