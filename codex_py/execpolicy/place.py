@@ -86,6 +86,12 @@ class Place:
         is_there = "/" in word or (self.environment and self._find(word, self._folders))
         return bool(is_there) and self.program(word) is None
 
+    def changeable_program(self, name: str) -> str | None:
+        """Where `PATH` leads a bare name, if that is a program that the model can change; None otherwise."""
+        if "/" in name or not self.leads_to_changeable(name):
+            return None
+        return self._find(name, self._folders)
+
     def trusts_shell(self, word: str) -> bool:
         path = self.program(word)
         return path is not None and is_known_shell(path, self.shell)

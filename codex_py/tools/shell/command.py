@@ -84,13 +84,14 @@ class CommandParams(LenientParams):
     def cwd(self, context: ToolContext) -> Path:
         return context.cwd / (self.workdir or "")
 
-    def call(self, argv: Sequence[str], context: ToolContext) -> CommandCall:
+    def call(self, argv: Sequence[str], context: ToolContext, *, tty: bool) -> CommandCall:
         return CommandCall(
             tuple(argv),
             self.cwd(context),
             escalated=self.sandbox_permissions == "require_escalated",
             justification=self.justification,
             prefix_rule=self.prefix_rule,
+            tty=tty,
         )
 
 
@@ -155,7 +156,7 @@ class CommandRunner:
         Raises:
             ToolError: it may not run, or can not be started.
         """
-        call = params.call(argv, context)
+        call = params.call(argv, context, tty=tty)
 
         async def attempt(spawned: Sequence[str], environment: Mapping[str, str] | None) -> Process:
             # By a rule: nobody was asked, and what is typed into a program, or into its editor, is not in the rule.

@@ -7,6 +7,7 @@ Source of the sequence: Codex, `core/src/tools/orchestrator.rs`; of what looks l
 import asyncio
 import signal
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from codex_py.config.login_shell import without_variables
@@ -22,6 +23,7 @@ from codex_py.tools.truncate import truncate_output
 
 if TYPE_CHECKING:
     from codex_py.execpolicy.decision import Rules
+    from codex_py.execpolicy.place import Place
 
 _REJECTED = "exec command rejected by user"
 _NOT_AGAIN = "the user did not let it run again outside of the sandbox"
@@ -113,8 +115,13 @@ class Orchestrator:
             async with self._asking:
                 # What the user said to the question before may answer this one.
                 verdict = self._decide(call, context)
-                if isinstance(verdict, Ask):
+                while isinstance(verdict, Ask):
                     await self._ask(verdict.request, call.approval, context, _REJECTED)
+                    # Meanwhile a command in the background can have put another program in its place.
+                    again = self._decide(call, context)
+                    if not isinstance(again, Ask) or again.request == verdict.request:
+                        break
+                    verdict = again
         if isinstance(verdict, Refuse):
             cause = "a rule forbids it" if verdict.by_rule else "it needs an approval"
             allow = None if verdict.by_rule else _ALLOWING_RULE
@@ -122,10 +129,14 @@ class Orchestrator:
         return verdict
 
     async def _admit_again(self, call: CommandCall, process: Process, context: ToolContext) -> None:
-        outside: Approval = (call.argv, call.cwd, True)
-        if self._is_approved(outside, call, context):
+        from codex_py.tools.shell.permission import is_approved, reasons_outside  # noqa: PLC0415 (as below)
+
+        outside = replace(call, escalated=True).approval
+        place = self._place(call, context)
+        if is_approved(outside, self._approved, place):
             return
-        request = ApprovalRequest("command", quote_argv(call.argv), call.cwd, _AGAIN)
+        reason = "; ".join([*reasons_outside(call, place), _AGAIN])
+        request = ApprovalRequest("command", quote_argv(call.argv), call.cwd, reason)
         try:
             await self._ask(request, outside, context, _NOT_AGAIN)
         except ToolError as error:
@@ -149,7 +160,6 @@ class Orchestrator:
         # 10 ms, which a turn without commands does not have to spend.
         from codex_py.execpolicy.decision import Rules  # noqa: PLC0415
         from codex_py.tools.shell.permission import decide  # noqa: PLC0415
-        from codex_py.tools.shell.place import command_place  # noqa: PLC0415
 
         if self._rules is None:
             self._rules = Rules()
@@ -159,15 +169,13 @@ class Orchestrator:
             context.sandbox_policy.mode,
             self._rules,
             self._approved,
-            command_place(call.cwd, context, self._shell),
+            self._place(call, context),
         )
 
-    def _is_approved(self, approval: Approval, call: CommandCall, context: ToolContext) -> bool:
-        from codex_py.tools.shell.permission import is_approved  # noqa: PLC0415 (as above)
-        from codex_py.tools.shell.place import command_place  # noqa: PLC0415
+    def _place(self, call: CommandCall, context: ToolContext) -> "Place":
+        from codex_py.tools.shell.place import command_place  # noqa: PLC0415 (as above)
 
-        place = command_place(call.cwd, context, self._shell)
-        return is_approved(approval, self._approved, place)
+        return command_place(call.cwd, context, self._shell)
 
     def _add_rule(self, prefix: Sequence[str]) -> None:
         from codex_py.tools.shell.prefix_rule import allowing  # noqa: PLC0415 (as above)

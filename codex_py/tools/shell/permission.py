@@ -14,7 +14,7 @@ from typing import Literal
 from codex_py.execpolicy.decision import Decision, RuleMatch, Rules
 from codex_py.execpolicy.place import BY_NAME, Place
 from codex_py.execpolicy.safety import FORCED_RM, dangerous, is_known_safe
-from codex_py.execpolicy.script import plain_commands
+from codex_py.execpolicy.script import all_commands, plain_commands
 from codex_py.protocol.approval import (
     ApprovalPolicy,
     ApprovalRequest,
@@ -31,6 +31,8 @@ _NEVER_ESCALATES = (
     "approval policy is Never; reject command — you cannot ask for escalated permissions"
     " if the approval policy is Never"
 )
+_TYPED = "the model can type into it without asking again"
+_MAX_NAMED = 3
 _RULE_ASKS = "approval required by policy, but AskForApproval is set to Never"
 _DANGEROUS = "rm -f style commands are not permitted. Use a safer approach"
 _UNREAD = "it is too long or too deeply nested to be checked for `rm -f`. Use a shorter script"
@@ -75,7 +77,8 @@ def decide(
     sandboxed = not call.escalated
     if not causes or is_approved(call.approval, approved, place):
         return Run(sandboxed)
-    reasons = "; ".join(cause.reason for cause in causes if cause.reason is not None)
+    ours = [] if sandboxed else reasons_outside(call, place)
+    reasons = "; ".join([*ours, *(cause.reason for cause in causes if cause.reason is not None)])
     prefix = None if danger else offered_prefix(call.argv, call.prefix_rule, rules, place)
     request = ApprovalRequest(
         "command",
@@ -95,11 +98,23 @@ def is_approved(approval: Approval, approved: Collection[Approval], place: Place
     """
     if approval not in approved:
         return False
-    argv, _, escalated = approval
+    argv, _, escalated, _ = approval
     inside = (plain_commands(argv, place) or ()) if escalated else ()
     return place.program(argv[0]) is not None and not any(
         place.leads_to_changeable(command[0]) for command in inside
     )
+
+
+def reasons_outside(call: CommandCall, place: Place) -> list[str]:
+    """What the user should know before the command leaves the sandbox: a clause each, ahead of the model's own words.
+
+    Names a few of the programs that its words do not show: those that `PATH` leads to in folders in
+    which the model, or whoever wrote the repository, can have put them.
+    """
+    words = dict.fromkeys(command[0] for command in all_commands(call.argv).commands if command)
+    found = ((word, place.changeable_program(word)) for word in words)
+    led = [f"`{word}` is {path} by PATH" for word, path in found if path]
+    return [*led[:_MAX_NAMED], *([_TYPED] if call.tty else [])]
 
 
 def _causes(

@@ -19,14 +19,16 @@ class CommandCall:
     """The model's question to the user."""
     prefix_rule: tuple[str, ...] = ()
     """First words that the model would like to see allowed from now on."""
+    tty: bool = False
+    """The model can type into it, which nobody is asked about."""
 
     @property
     def approval(self) -> "Approval":
-        return self.argv, self.cwd, self.escalated
+        return self.argv, self.cwd, self.escalated, self.tty
 
 
-Approval: TypeAlias = tuple[tuple[str, ...], Path, bool]
-"""What a yes for the whole session covers: this argv, here, and outside of the sandbox or not."""
+Approval: TypeAlias = tuple[tuple[str, ...], Path, bool, bool]
+"""What a yes for the whole session covers: this argv, here, outside of the sandbox or not, with a terminal or not."""
 
 
 @dataclass(frozen=True, slots=True)

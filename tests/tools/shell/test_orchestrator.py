@@ -13,6 +13,7 @@ from codex_py.protocol.approval import (
     ApprovalPolicy,
     ApprovalRequest,
     GranularPolicy,
+    Review,
     ReviewDecision,
     SandboxPolicy,
 )
@@ -114,6 +115,28 @@ def test_a_command_leaves_the_sandbox_with_a_yes(answer: ReviewDecision, tmp_pat
         )
     ]
     assert setting.written == []
+
+
+def test_it_is_asked_again_where_another_program_has_come_while_it_was_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command in the background can put it there while the user reads the question."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+
+    class SlowApprover(ScriptedApprover):
+        async def review(self, request: ApprovalRequest) -> Review:
+            (folder / "id").touch(mode=0o755)
+            return await super().review(request)
+
+    async def work(setting: Setting) -> None:
+        setting.calls.approver = SlowApprover(ReviewDecision.APPROVED)
+        await setting.printed("id", **ESCALATED)
+
+    asked = [request.reason for request in with_setting(tmp_path, work).asked]
+    leaves = "outside of the sandbox"
+    assert asked == [leaves, f"`id` is {folder}/id by PATH; {leaves}"]
 
 
 @pytest.mark.parametrize("answer", [ReviewDecision.DENIED, ReviewDecision.ABORT])

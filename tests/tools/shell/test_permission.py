@@ -190,10 +190,39 @@ def test_a_yes_for_the_session_covers_the_same_command_in_the_same_place() -> No
     def after(approved: Approval, policy: ApprovalPolicy = UNTRUSTED) -> Verdict:
         return decide(call("touch x"), policy, "workspace-write", RULES, {approved})
 
-    assert after((argv, CWD, False)) == HELD
-    assert isinstance(after((argv, CWD, True)), Ask)
-    assert isinstance(after((argv, CWD / "sub", False)), Ask)
-    assert isinstance(after(((*argv, "--"), CWD, False)), Ask)
+    assert after((argv, CWD, False, False)) == HELD
+    assert isinstance(after((argv, CWD, True, False)), Ask)
+    assert isinstance(after((argv, CWD / "sub", False, False)), Ask)
+    assert isinstance(after(((*argv, "--"), CWD, False, False)), Ask)
+    with_terminal = replace(call("touch x"), tty=True)
+    yes = {(argv, CWD, False, False)}
+    assert isinstance(decide(with_terminal, UNTRUSTED, "workspace-write", RULES, yes), Ask)
+
+
+def test_who_lets_a_command_out_of_the_sandbox_is_told_which_program_of_the_workspace_it_is(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "bin").mkdir()
+    fake = tmp_path / "bin/git"
+    fake.touch(mode=0o755)
+    place = Place(tmp_path, {"PATH": f"{tmp_path}/bin:/usr/bin:/bin"}, (tmp_path,))
+    for script in ("git status", "cd . && git status > log", "ls $(git status)"):
+        wish = replace(call(script, escalated=True, justification="status"), cwd=tmp_path)
+        asked = decide(wish, ON_REQUEST, "workspace-write", Rules(), (), place)
+        assert isinstance(asked, Ask)
+        assert asked.request.reason == f"`git` is {fake} by PATH; outside of the sandbox: status"
+    inside = replace(call("git status"), cwd=tmp_path)
+    asked = decide(inside, UNTRUSTED, "workspace-write", Rules(), (), place)
+    assert isinstance(asked, Ask)
+    assert asked.request.reason is None
+
+
+def test_who_lets_a_terminal_out_of_the_sandbox_is_told_that_the_model_can_type_into_it() -> None:
+    wish = replace(call("git log", escalated=True), tty=True)
+    asked = decide(wish, ON_REQUEST, "workspace-write", RULES, ())
+    assert isinstance(asked, Ask)
+    expected = "the model can type into it without asking again; outside of the sandbox"
+    assert asked.request.reason == expected
 
 
 def test_a_yes_for_the_session_does_not_cover_a_program_that_the_model_can_change(
