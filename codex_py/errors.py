@@ -4,6 +4,8 @@
     ├── ConfigError            the configuration, or a file it names, can not be used
     ├── SessionError           a session file is missing or can not be read
     ├── TurnAborted            the user, or a signal, ended the turn
+    ├── PromptRefused          an extension does not let a prompt go to the model
+    ├── CompactionFailed       the history was not replaced by a summary
     ├── PatchError             a patch can not be read or does not fit; nothing was changed
     └── ModelError             the model's service can not answer this request as it is
         ├── StreamError        this attempt failed; another may succeed
@@ -80,6 +82,14 @@ class SessionError(CodexError):
 class TurnAborted(CodexError):
     code = "aborted"
     exit_code = ExitCode.INTERRUPTED
+
+
+class PromptRefused(CodexError):
+    code = "prompt_refused"
+
+
+class CompactionFailed(CodexError):
+    code = "compaction"
 
 
 PatchErrorKind: TypeAlias = Literal["parse", "empty", "match", "file", "refused"]

@@ -18,6 +18,7 @@ from codex_py.core.session import Session
 from codex_py.core.turn import ItemHandlers
 from codex_py.errors import CodexError, ExitCode
 from codex_py.protocol.approval import ApprovalRequest, Approver, Review, ReviewDecision
+from codex_py.protocol.prompts import Note
 from codex_py.protocol.tools import ToolCall, ToolOutput
 
 if TYPE_CHECKING:
@@ -129,8 +130,8 @@ class Toolbox:
 
     def _load_tools(self, session: Session) -> "_LoadedTools":
         from codex_py.process.sessions import ProcessSessions  # noqa: PLC0415
+        from codex_py.protocol.dispatch import ToolContext  # noqa: PLC0415
         from codex_py.sandbox.choice import LadderSandbox  # noqa: PLC0415
-        from codex_py.tools.base import ToolContext  # noqa: PLC0415
         from codex_py.tools.builtin import builtin_tools  # noqa: PLC0415
         from codex_py.tools.plan import UpdatePlan  # noqa: PLC0415
         from codex_py.tools.router import ToolRouter  # noqa: PLC0415
@@ -194,7 +195,7 @@ class Toolbox:
                 output_token_limit=self._output_token_limit,
             )
 
-        async def dispatch(call: ToolCall) -> "OutputItem":
+        async def dispatch(call: ToolCall) -> "Sequence[Note | OutputItem]":
             output = await router.dispatch(call, context(call.call_id))
             if sandbox.unavailable is not None:
                 session.refuse(
@@ -224,7 +225,7 @@ class _LoadedTools:
     """The parts of `ItemHandlers` that are the tools'."""
 
     build_tool_call: "Callable[[ResponseItem], ToolCall | None]"
-    dispatch: "Callable[[ToolCall], Coroutine[Any, Any, OutputItem]]"
+    dispatch: "Callable[[ToolCall], Coroutine[Any, Any, Sequence[Note | OutputItem]]]"
     answer: "Callable[[ToolCall, ToolOutput], OutputItem]"
 
 

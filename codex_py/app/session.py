@@ -20,7 +20,6 @@ from codex_py.app.thread import (
 )
 from codex_py.config.config import Config
 from codex_py.core.session import Session
-from codex_py.core.settings import Choices, TurnSettings
 from codex_py.errors import CodexError, ConfigError
 from codex_py.model.catalog import model_info
 from codex_py.model.retry import Retries
@@ -28,6 +27,7 @@ from codex_py.protocol.approval import Approver
 from codex_py.protocol.elicitation import Elicitor, NobodyToAsk
 from codex_py.protocol.events import Event, EventSink
 from codex_py.protocol.ids import new_thread_id
+from codex_py.protocol.settings import Choices, TurnSettings
 from codex_py.rollout.events import RolloutEvents
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from codex_py.config.config import Config
-from codex_py.core.settings import Choices, TurnSettings
 from codex_py.model.catalog import ModelInfo, listed_models
 from codex_py.protocol.approval import ApprovalPolicy
+from codex_py.protocol.settings import Choices, TurnSettings
 from codex_py.tools.specs import tool_specs
 
 _COMPACT_AT_PERCENT = 90

@@ -20,12 +20,12 @@ from codex_py.core.context import (
     timezone_name,
     user_shell,
 )
-from codex_py.core.settings import TurnSettings
 from codex_py.core.thread_log import Recorder, ThreadState
 from codex_py.errors import ExitCode, SessionError
 from codex_py.instructions import instruction_text
 from codex_py.protocol.ids import is_thread_id, new_thread_id
 from codex_py.protocol.messages import EncodedItem, input_text, message
+from codex_py.protocol.settings import TurnSettings
 from codex_py.rollout.git_info import git_info
 from codex_py.rollout.index import find_session, latest_session, newest_continuation
 from codex_py.rollout.records import SessionMeta, token_count

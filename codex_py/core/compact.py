@@ -15,7 +15,7 @@ from codex_py.errors import CodexError, ModelError
 from codex_py.instructions import instruction_text
 from codex_py.protocol.events import Event, Reconnecting
 from codex_py.protocol.messages import EncodedItem, input_text, message
-from codex_py.protocol.prompts import context_length, user_prompt
+from codex_py.protocol.prompts import Note, context_length, user_prompt
 from codex_py.protocol.stream import ModelClient, Prompt, Usage
 from codex_py.protocol.tools import ToolCall, ToolOutput
 
@@ -140,7 +140,9 @@ class _Summarising:
         self.text = ""
         return replace(self._prompt, input=[*self._items, self._asked])
 
-    def record(self, item: "ResponseItem") -> None:
+    def record(self, item: "ResponseItem | Note") -> None:
+        if isinstance(item, Note):
+            return
         if item.type == "message" and getattr(item, "role", None) == "assistant":
             self.text = str(getattr(item, "text", "")) or self.text
 
@@ -207,7 +209,7 @@ def _cut(text: str, max_bytes: int) -> str:
     return f"{kept}\n…{len(text) - len(kept)} characters cut…"
 
 
-async def _run_nothing(call: ToolCall) -> "FunctionCallOutput":
+async def _run_nothing(call: ToolCall) -> "Sequence[FunctionCallOutput]":
     raise NotImplementedError(call.tool_name)
 
 

@@ -12,11 +12,11 @@ from codex_py.core.compact import (
     summarise,
     summary_text,
 )
-from codex_py.core.settings import TurnSettings
 from codex_py.core.thread_log import ThreadLog
 from codex_py.core.turn import RetryBudget
 from codex_py.errors import CodexError, ModelError, StreamError
 from codex_py.protocol.events import ContextCompaction, Event, ItemCompleted, ItemStarted
+from codex_py.protocol.settings import TurnSettings
 from codex_py.protocol.stream import ModelClient, Usage
 
 

@@ -1,18 +1,10 @@
 """Going back: the prompts of a thread that can be returned to, and its history without them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from codex_py.protocol.messages import EncodedItem, decode_json
-from codex_py.protocol.prompts import UserPrompt, is_summary, prompt_of, user_prompt
-
-
-@dataclass(frozen=True, slots=True)
-class PastPrompt:
-    prompt: UserPrompt
-    turns: int
-    """What `Session.rollback` takes to forget this prompt and all that came after it."""
+from codex_py.protocol.prompts import PastPrompt, UserPrompt, is_summary, prompt_of, user_prompt
 
 
 def past_prompts(items: Sequence[EncodedItem]) -> list[PastPrompt]:

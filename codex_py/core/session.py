@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from codex_py.core.compact import estimated_tokens, is_worth_compacting
 from codex_py.core.compactor import Compactor
-from codex_py.core.past import PastPrompt, is_cut_off, past_prompts
-from codex_py.core.settings import Choices, TurnSettings
+from codex_py.core.past import is_cut_off, past_prompts
 from codex_py.core.thread_log import Recorder, ThreadLog, ThreadState
 from codex_py.core.turn import ItemHandlers, RetryBudget, Turn
 from codex_py.core.turn_state import TurnResult, TurnState, with_valid_answer
@@ -29,7 +28,8 @@ from codex_py.protocol.events import (
     UserMessage,
 )
 from codex_py.protocol.messages import EncodedItem
-from codex_py.protocol.prompts import UserPrompt, is_summary, user_prompt
+from codex_py.protocol.prompts import Note, PastPrompt, UserPrompt, is_summary, user_prompt
+from codex_py.protocol.settings import Choices, TurnSettings
 from codex_py.protocol.stream import ModelClient, Prompt, Usage
 from codex_py.protocol.tools import ToolCall
 
@@ -301,7 +301,7 @@ class Session:
         schema = None if self._turn is None else self._turn.output_schema
         return self.settings.prompt(self.items, self.thread_id, output_schema=schema)
 
-    def record(self, item: "ResponseItem") -> None:
+    def record(self, item: "ResponseItem | Note") -> None:
         self._log.item(item)
 
     def emit(self, event: Event) -> None:

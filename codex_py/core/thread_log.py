@@ -9,9 +9,9 @@ from codex_py.core.context_update import context_update, model_switch
 from codex_py.core.history import History
 from codex_py.core.images import image_parts
 from codex_py.core.past import without_turns
-from codex_py.core.settings import TurnSettings, turn_context
 from codex_py.protocol.messages import EncodedItem, input_text, message
-from codex_py.protocol.prompts import UserPrompt
+from codex_py.protocol.prompts import Note, UserPrompt
+from codex_py.protocol.settings import TurnSettings, turn_context
 from codex_py.protocol.stream import Usage
 
 if TYPE_CHECKING:
@@ -120,8 +120,9 @@ class ThreadLog:
         """Add a message of the user's that a program wrote; see `is_context`."""
         self._add(message("user", [input_text(text)]))
 
-    def item(self, item: "ResponseItem") -> None:
-        self._recorder.response_item(self._history.add(item))
+    def item(self, item: "ResponseItem | Note") -> None:
+        entry = item.encoded() if isinstance(item, Note) else item
+        self._recorder.response_item(self._history.add(entry))
 
     def abort(self) -> None:
         """Tell the model that the user interrupted it."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from codex_py.core.item_order import ItemOrder
 from codex_py.errors import CodexError, ExitCode, ModelError
 from codex_py.protocol.events import Event, MessageDelta, ReasoningSummaryDelta, Reconnecting
+from codex_py.protocol.prompts import Note
 from codex_py.protocol.stream import (
     Completed,
     ModelClient,
@@ -41,8 +42,8 @@ class ItemHandlers:
     """What is done with the items of a response."""
 
     build_tool_call: Callable[["ResponseItem"], ToolCall | None]
-    dispatch: Callable[[ToolCall], Coroutine[Any, Any, "OutputItem"]]
-    """Runs a call to its output. May be wrapped: approval, hooks and budgets go here."""
+    dispatch: Callable[[ToolCall], Coroutine[Any, Any, "Sequence[Note | OutputItem]"]]
+    """Runs a call to its output, which comes last, behind the notes on it. See `protocol.dispatch.Dispatch`."""
     answer: Callable[[ToolCall, ToolOutput], "OutputItem"]
     """Makes the output of a call that is not run, or did not end."""
     item_events: Callable[["ResponseItem"], Sequence[Event]]
@@ -55,7 +56,7 @@ class Conversation(Protocol):
         """The next request. Every call has its output by now, so more may be said before it."""
         ...
 
-    def record(self, item: "ResponseItem") -> None:
+    def record(self, item: "ResponseItem | Note") -> None:
         """Add an item to the history, and to the session file before the next request goes out."""
         ...
 
@@ -103,7 +104,7 @@ class _RunningCall:
     index: int
     """Its place in the response."""
     call: ToolCall
-    task: asyncio.Task["OutputItem"]
+    task: asyncio.Task["Sequence[Note | OutputItem]"]
     started_at: float = field(default_factory=time.monotonic)
 
     @property
@@ -111,13 +112,13 @@ class _RunningCall:
         """Whether it ended with a mistake of ours, which goes on to whoever runs the turn."""
         return self.task.done() and not self.task.cancelled() and self.task.exception() is not None
 
-    def output(self, handlers: ItemHandlers, aborted: str) -> "OutputItem":
-        """The output of the call; one that says `aborted` for a call that did not come to one."""
+    def output(self, handlers: ItemHandlers, aborted: str) -> "Sequence[Note | OutputItem]":
+        """The output of the call, behind the notes on it; one that says `aborted` for a call without an output."""
         if self.task.done() and not self.task.cancelled() and not self.has_crashed:
             return self.task.result()
         elapsed_s = time.monotonic() - self.started_at
         text = f"Wall time: {elapsed_s:.1f} seconds\n{aborted}"
-        return handlers.answer(self.call, ToolOutput(text, success=False))
+        return [handlers.answer(self.call, ToolOutput(text, success=False))]
 
 
 class Turn:
@@ -288,8 +289,9 @@ class _Response:
             aborted = "aborted by user"
         places = self._order.places
         for running in sorted(self._running, key=lambda running: places[running.index]):
-            self._conversation.record(running.output(handlers, aborted))
+            for item in running.output(handlers, aborted):
+                self._conversation.record(item)
 
 
-async def _refuse(output: "OutputItem") -> "OutputItem":
-    return output
+async def _refuse(output: "OutputItem") -> "Sequence[OutputItem]":
+    return [output]

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final, Literal, cast
 
-from codex_py.protocol.messages import EncodedItem, decode_json
+from codex_py.protocol.messages import EncodedItem, decode_json, input_text, message
 
 CONTEXT_OPENINGS: Final = (
     "# AGENTS.md instructions",
@@ -19,6 +19,7 @@ CONTEXT_OPENINGS: Final = (
     "<skill>",
     "<turn_aborted>",
     "<user_shell_command>",
+    "<note>",
 )
 """How the texts begin that programs, not people, put into a thread (Codex 0.80 to 0.169)."""
 
@@ -35,6 +36,28 @@ class UserPrompt:
     text: str
     images: tuple[str, ...] = ()
     """Absolute paths of the files that were attached, which may have gone since."""
+
+
+@dataclass(frozen=True, slots=True)
+class PastPrompt:
+    prompt: UserPrompt
+    turns: int
+    """The argument of `Session.rollback` that drops this prompt and everything after it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A message to the model that a program wrote. It never counts as a person's prompt."""
+
+    text: str
+    role: Literal["developer", "user"] = "developer"
+
+    def encoded(self) -> EncodedItem:
+        """The item. A user message that could be taken for a person's is put between `<note>` tags."""
+        text = self.text
+        if self.role == "user" and not is_context([text]):
+            text = f"<note>\n{text}\n</note>"
+        return message(self.role, [input_text(text)])
 
 
 def is_context(texts: Sequence[str]) -> bool:

@@ -4,7 +4,9 @@ import re
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from codex_py.errors import CallRefused
 from codex_py.protocol.messages import encode_json
+from codex_py.protocol.prompts import Note
 
 _CODED = re.compile(r"\[ERROR:(\w+)\] ")
 
@@ -74,6 +76,10 @@ class ToolOutput:
     success: bool = True
     error_code: str | None = None
     """`ENOENT`, `Timeout`, `InvalidArgs`, …: put in front of the text for the model to match on."""
+    refusal: CallRefused | None = None
+    """Why a policy did not let the call run, for the user."""
+    notes: tuple[Note, ...] = ()
+    """Recorded between the call and its output."""
 
 
 def coded_text(code: str, text: str) -> str:

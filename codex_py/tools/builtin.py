@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from codex_py.process.sessions import ProcessSessions
-from codex_py.tools.base import Tool
+from codex_py.protocol.dispatch import Tool
 from codex_py.tools.patch.apply_patch import ApplyPatch
 from codex_py.tools.plan import UpdatePlan
 from codex_py.tools.shell.command import CommandRunner

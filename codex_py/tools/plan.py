@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.events import (
     EventSink,
     ItemCompleted,
@@ -11,7 +12,7 @@ from codex_py.protocol.events import (
     TodoList,
 )
 from codex_py.protocol.tools import ToolOutput
-from codex_py.tools.base import ToolContext, ToolParams
+from codex_py.tools.base import ToolParams
 
 
 class PlanStep(ToolParams):

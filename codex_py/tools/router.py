@@ -7,7 +7,7 @@ output under its own `call_id`, whatever happens in between.
 
 import errno
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, assert_never
 
@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from codex_py.errors import CallRefused, ToolError
 from codex_py.protocol.calls import failed_call
+from codex_py.protocol.dispatch import Dispatch, Tool, ToolContext, ToolUse
 from codex_py.protocol.events import (
     CallDenied,
     Event,
@@ -31,6 +32,7 @@ from codex_py.protocol.items import (
     LocalShellCall,
     ResponseItem,
 )
+from codex_py.protocol.prompts import Note
 from codex_py.protocol.tools import (
     CustomPayload,
     FunctionPayload,
@@ -41,7 +43,6 @@ from codex_py.protocol.tools import (
     ToolPayload,
     coded_text,
 )
-from codex_py.tools.base import Tool, ToolContext
 from codex_py.tools.queue import CallQueue
 from codex_py.tools.truncate import truncate_output
 
@@ -62,16 +63,19 @@ class ToolRouter:
         *,
         mcp_servers: Collection[str] = (),
         find_mcp_tool: Callable[[str], Tool[Any] | None] = lambda _: None,
+        wrap: Callable[[Dispatch], Dispatch] = lambda dispatch: dispatch,
     ) -> None:
         """
         Args:
             mcp_servers: names in their wire form, to tell where a flat name's server part ends.
             find_mcp_tool: the tool of an MCP server by its flat name. Which there are changes while they
                 run.
+            wrap: what extensions put around a call that was understood, when its turn has come.
         """
         self._tools: Mapping[str, Tool[Any]] = {tool.name: tool for tool in tools}
         self._mcp_servers = sorted(mcp_servers, key=len, reverse=True)
         self._find_mcp_tool = find_mcp_tool
+        self._run = wrap(_run)
         self._queue = CallQueue()
 
     def build_tool_call(self, item: ResponseItem) -> ToolCall | None:
@@ -93,29 +97,31 @@ class ToolRouter:
 
     async def dispatch(
         self, call: ToolCall, context: ToolContext
-    ) -> FunctionCallOutput | CustomToolCallOutput:
-        """Run one call to its output. Its place in the queue is taken before the first await.
+    ) -> Sequence[Note | FunctionCallOutput | CustomToolCallOutput]:
+        """Run one call to its output, which comes last, behind the notes on it.
 
-        Raises nothing but what a mistake of ours raises: whatever a tool says goes to the model. A call
-        that fails before its tool has shown an item is shown as an error item.
+        Its place in the queue is taken before the first await. Whatever a tool says goes to the model; what a
+        wrapper may raise is said at `Dispatch`. A call that fails before its tool has shown an item is shown as an
+        error item.
         """
         watched = _WatchedSink(context.emit)
-        refused: CallRefused | None = None
         try:
             tool, params = self._resolve(call)
             async with self._queue.turn(parallel=tool.parallel):
-                output = await tool.run(params, replace(context, emit=watched))
+                output = await self._run(
+                    ToolUse(call, tool, params, replace(context, emit=watched))
+                )
         except ToolError as error:
-            refused = error if isinstance(error, CallRefused) else None
-            output = ToolOutput(str(error), success=False, error_code=error.code)
-        except OSError as error:
-            output = ToolOutput(str(error), success=False, error_code=_errno_name(error))
+            output = _failure(error)
         if output.error_code in _DENIALS:
-            why = (refused.cause, refused.allow) if refused is not None else ()
+            refusal = output.refusal
+            why = () if refusal is None else (refusal.cause, refusal.allow)
             context.emit(CallDenied(call.tool_name, output.text, *why))
-        if not watched.has_shown_item:
-            return self.answer(call, output, context)
-        return output_item(call, output, limit_tokens=context.output_token_limit)
+        if watched.has_shown_item:
+            item = output_item(call, output, limit_tokens=context.output_token_limit)
+        else:
+            item = self.answer(call, output, context)
+        return [*output.notes, item]
 
     def answer(
         self, call: ToolCall, output: ToolOutput, context: ToolContext
@@ -268,6 +274,20 @@ def _invalid_arguments(error: ValidationError) -> ToolError:
             shown = json.dumps(first["input"], default=str)[:200]
             detail = f"invalid value {shown} for `{field or 'arguments'}`: {first['msg']}"
     return ToolError(f"failed to parse function arguments: {detail}", code="InvalidArgs")
+
+
+async def _run(use: ToolUse) -> ToolOutput:
+    """The innermost `Dispatch`."""
+    try:
+        return await use.tool.run(use.params, use.context)
+    except (ToolError, OSError) as error:
+        return _failure(error)
+
+
+def _failure(error: ToolError | OSError) -> ToolOutput:
+    code = error.code if isinstance(error, ToolError) else _errno_name(error)
+    refusal = error if isinstance(error, CallRefused) else None
+    return ToolOutput(str(error), success=False, error_code=code, refusal=refusal)
 
 
 def _errno_name(error: OSError) -> str:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from codex_py.core.session import Session
-from codex_py.core.settings import Choices, TurnSettings
 from codex_py.core.thread_items import item_events
 from codex_py.core.thread_log import ThreadState
 from codex_py.core.turn import ItemHandlers
@@ -15,6 +14,7 @@ from codex_py.protocol.approval import ApprovalPolicy, SandboxPolicy
 from codex_py.protocol.events import Event
 from codex_py.protocol.items import FunctionCallOutput
 from codex_py.protocol.messages import EncodedItem, decode_json, input_text, message
+from codex_py.protocol.settings import Choices, TurnSettings
 from codex_py.protocol.stream import Usage
 from codex_py.protocol.tools import ToolCall, ToolOutput
 from codex_py.tools.router import ToolRouter, output_item
@@ -111,8 +111,8 @@ def make_session(
         assert isinstance(item, FunctionCallOutput)
         return item
 
-    async def dispatch(call: ToolCall) -> FunctionCallOutput:
-        return answer(call, ToolOutput(await tool(call)))
+    async def dispatch(call: ToolCall) -> list[FunctionCallOutput]:
+        return [answer(call, ToolOutput(await tool(call)))]
 
     return Session(
         thread=ThreadState(

@@ -3,7 +3,6 @@ from dataclasses import replace
 
 import pytest
 
-from codex_py.core.past import PastPrompt
 from codex_py.core.session import Session
 from codex_py.errors import CodexError, ModelError, StreamError, TurnAborted
 from codex_py.protocol.approval import ApprovalPolicy
@@ -18,7 +17,7 @@ from codex_py.protocol.events import (
     UsageReported,
     UserMessage,
 )
-from codex_py.protocol.prompts import UserPrompt
+from codex_py.protocol.prompts import PastPrompt, UserPrompt
 from codex_py.protocol.stream import Usage
 from codex_py.protocol.tools import ToolCall
 from tests.core.sessions import SETTINGS, FakeRecorder, make_session, user

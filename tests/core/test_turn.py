@@ -17,6 +17,7 @@ from codex_py.protocol.events import (
 )
 from codex_py.protocol.items import FunctionCallOutput, Reasoning, ResponseItem
 from codex_py.protocol.messages import EncodedItem, input_text, message
+from codex_py.protocol.prompts import Note
 from codex_py.protocol.stream import OutputItemAdded, OutputTextDelta, Prompt, Usage
 from codex_py.protocol.tools import ToolCall, ToolOutput
 from codex_py.tools.router import ToolRouter, output_item
@@ -32,7 +33,7 @@ class FakeConversation:
     def prompt(self) -> Prompt:
         return Prompt(model="m", input=list(self.items), cache_key="thread")
 
-    def record(self, item: ResponseItem) -> None:
+    def record(self, item: ResponseItem | Note) -> None:
         self.items.append(item.encoded())
 
     def emit(self, event: Event) -> None:
@@ -95,8 +96,8 @@ def make_turn(
         assert isinstance(item, FunctionCallOutput)
         return item
 
-    async def dispatch(call: ToolCall) -> FunctionCallOutput:
-        return answer(call, ToolOutput(await tool(call)))
+    async def dispatch(call: ToolCall) -> list[FunctionCallOutput]:
+        return [answer(call, ToolOutput(await tool(call)))]
 
     handlers = ItemHandlers(
         build_tool_call=ToolRouter([]).build_tool_call,

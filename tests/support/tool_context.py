@@ -5,8 +5,8 @@ from itertools import count
 from pathlib import Path
 
 from codex_py.protocol.approval import ApprovalPolicy, AskForApproval, SandboxPolicy
+from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.events import EventSink
-from codex_py.tools.base import ToolContext
 from tests.support.tool_calls import ScriptedApprover
 
 

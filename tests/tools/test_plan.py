@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.events import (
     Event,
     ItemCompleted,
@@ -13,7 +14,6 @@ from codex_py.protocol.events import (
     TodoList,
 )
 from codex_py.protocol.tools import ToolOutput
-from codex_py.tools.base import ToolContext
 from codex_py.tools.plan import UpdatePlan
 from tests.support.tool_context import tool_context
 

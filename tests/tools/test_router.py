@@ -7,6 +7,7 @@ import pytest
 from pydantic import BaseModel
 
 from codex_py.errors import ToolError
+from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.events import AgentMessage, CallDenied, ErrorItem, Event, ItemCompleted
 from codex_py.protocol.items import (
     CustomToolCallOutput,
@@ -21,7 +22,7 @@ from codex_py.protocol.tools import (
     ToolCall,
     ToolOutput,
 )
-from codex_py.tools.base import ToolContext, ToolParams
+from codex_py.tools.base import ToolParams
 from codex_py.tools.router import ToolRouter
 from tests.support.tool_context import tool_context
 
@@ -96,7 +97,9 @@ def custom(name: str, text: str) -> dict[str, Any]:
 def answer(item: dict[str, Any], router: ToolRouter = ROUTER) -> BaseModel:
     call = router.build_tool_call(parse_item(item))
     assert call is not None
-    return asyncio.run(router.dispatch(call, context()))
+    (output,) = asyncio.run(router.dispatch(call, context()))
+    assert isinstance(output, BaseModel)
+    return output
 
 
 @pytest.mark.parametrize(
@@ -242,12 +245,13 @@ def test_a_denial_is_told_to_whoever_watches() -> None:
 def test_a_call_that_fails_before_it_has_an_item_is_an_error_item(arguments: str) -> None:
     events: list[Event] = []
     call = ToolCall("add", "c", FunctionPayload(arguments))
-    output = asyncio.run(ROUTER.dispatch(call, tool_context(Path("/repo"), events.append)))
+    (output,) = asyncio.run(ROUTER.dispatch(call, tool_context(Path("/repo"), events.append)))
     (event,) = events
     assert isinstance(event, ItemCompleted)
     assert isinstance(event.item, ErrorItem)
     item = event.item
     assert (item.tool, item.call_id) == ("add", "c")
+    assert isinstance(output, FunctionCallOutput)
     assert output.output == f"[ERROR:{item.code}] {item.message.removeprefix('add failed: ')}"
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from codex_py.process.sessions import ProcessSessions
-from codex_py.tools.base import Tool
+from codex_py.protocol.dispatch import Tool
 from codex_py.tools.builtin import builtin_tools
 from codex_py.tools.plan import UpdatePlan
 from codex_py.tools.shell.orchestrator import Orchestrator

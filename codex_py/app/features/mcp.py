@@ -29,7 +29,7 @@ from codex_py.tools.mcp.catalogue import McpCatalogue
 
 if TYPE_CHECKING:
     from codex_py.mcp.settings import MakeAuth
-    from codex_py.tools.base import Tool
+    from codex_py.protocol.dispatch import Tool
 
 _INHERITED: Final = frozenset(
     {"HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"}

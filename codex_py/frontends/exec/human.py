@@ -30,7 +30,7 @@ from codex_py.protocol.events import (
 )
 
 if TYPE_CHECKING:
-    from codex_py.core.settings import TurnSettings
+    from codex_py.protocol.settings import TurnSettings
 
 
 _SHOWN_PROMPT_CHARACTERS = 20_000

@@ -38,9 +38,9 @@ from codex_py.protocol.events import ThreadItem
 if TYPE_CHECKING:
     # The first frame does not need them.
     from codex_py.app.session import SessionOptions
-    from codex_py.core.settings import Choices
     from codex_py.frontends.tui.render import Renderer
     from codex_py.frontends.tui.transcript import Transcript
+    from codex_py.protocol.settings import Choices
 
 T = TypeVar("T")
 

@@ -14,8 +14,8 @@ from codex_py.frontends.tui.fragments import Fragments
 from codex_py.frontends.tui.theme import Theme
 
 if TYPE_CHECKING:
-    from codex_py.core.settings import TurnSettings
     from codex_py.protocol.events import Reconnecting, UsageReported
+    from codex_py.protocol.settings import TurnSettings
 
 ITEMS: Final = (
     "model-with-reasoning",

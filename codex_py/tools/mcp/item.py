@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from codex_py.errors import ToolError
+from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.events import (
     EventSink,
     ItemCompleted,
@@ -14,7 +15,6 @@ from codex_py.protocol.events import (
     McpToolCall,
     McpToolCallProgress,
 )
-from codex_py.tools.base import ToolContext
 
 _INTERRUPTED = "the call was interrupted"
 _INTERVAL_S = 0.1

@@ -12,9 +12,10 @@ from codex_py.errors import ToolError
 from codex_py.mcp.request import RequestFailed
 from codex_py.mcp.server import McpServer
 from codex_py.mcp.servers import McpServers
+from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.messages import replace_surrogates
 from codex_py.protocol.tools import ToolOutput
-from codex_py.tools.base import ToolContext, ToolParams
+from codex_py.tools.base import ToolParams
 from codex_py.tools.mcp.item import mcp_item
 from codex_py.tools.mcp.output import item_result
 from codex_py.tools.truncate import truncate_output

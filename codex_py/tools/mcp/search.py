@@ -5,8 +5,9 @@ from typing import Any
 
 from pydantic import Field
 
+from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.tools import ToolOutput
-from codex_py.tools.base import ToolContext, ToolParams
+from codex_py.tools.base import ToolParams
 from codex_py.tools.mcp.catalogue import McpCatalogue
 from codex_py.tools.truncate import BYTES_PER_TOKEN, truncate_output
 

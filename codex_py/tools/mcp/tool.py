@@ -15,9 +15,9 @@ from codex_py.mcp.server import McpServer
 from codex_py.mcp.servers import McpServers
 from codex_py.mcp.tools import ServerTool
 from codex_py.protocol.approval import ApprovalRequest, ReviewDecision, may_ask
+from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.approvals import approved
-from codex_py.tools.base import ToolContext
 from codex_py.tools.mcp.approval import needs_approval, refusal
 from codex_py.tools.mcp.item import mcp_item
 from codex_py.tools.mcp.output import call_output, is_error, item_result

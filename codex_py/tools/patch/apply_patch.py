@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 
 from pydantic import AliasChoices, Field
 
+from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.tools import ToolOutput
-from codex_py.tools.base import ToolContext, ToolParams
+from codex_py.tools.base import ToolParams
 
 if TYPE_CHECKING:
     from codex_py.tools.patch.patch_calls import PatchCalls

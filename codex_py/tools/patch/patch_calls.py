@@ -20,6 +20,7 @@ from codex_py.patch.names import MAX_PATH_BYTES
 from codex_py.patch.plan import readable_under
 from codex_py.protocol.approval import ApprovalPolicy, ApprovalRequest, ReviewDecision, may_ask
 from codex_py.protocol.calls import named_changes, shortened
+from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.events import (
     Change,
     FileChange,
@@ -32,7 +33,6 @@ from codex_py.protocol.tools import ToolOutput
 from codex_py.sandbox.backends.backend import own_paths
 from codex_py.sandbox.layout import absent_names, layout, resolve_roots, secrets
 from codex_py.tools.approvals import approved
-from codex_py.tools.base import ToolContext
 
 _NO_FIT = "PatchFailed"
 _OUTSIDE = "patch rejected: writing outside of the project; rejected by user approval settings"

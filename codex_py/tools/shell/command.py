@@ -20,6 +20,7 @@ from codex_py.errors import ToolError
 from codex_py.patch.envelope.shell import find_patch, is_bare_patch
 from codex_py.process.process import Process
 from codex_py.process.sessions import ProcessSessions
+from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.events import (
     CommandExecution,
     CommandOutputDelta,
@@ -29,7 +30,7 @@ from codex_py.protocol.events import (
     Status,
 )
 from codex_py.protocol.tools import ToolOutput
-from codex_py.tools.base import ToolContext, ToolParams
+from codex_py.tools.base import ToolParams
 from codex_py.tools.shell.orchestrator import Orchestrator
 from codex_py.tools.shell.quoting import quote_argv
 from codex_py.tools.shell.verdict import CommandCall

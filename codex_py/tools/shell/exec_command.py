@@ -12,8 +12,8 @@ from codex_py.errors import ToolError
 from codex_py.execpolicy.place import SYSTEM_FOLDERS
 from codex_py.process.process import Process
 from codex_py.process.sessions import ProcessSessions
+from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.tools import ToolOutput
-from codex_py.tools.base import ToolContext
 from codex_py.tools.shell.command import CommandParams, CommandRunner, LenientParams, shell_command
 from codex_py.tools.truncate import token_count, truncate_output
 

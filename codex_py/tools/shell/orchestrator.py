@@ -14,9 +14,9 @@ from codex_py.config.login_shell import without_variables
 from codex_py.errors import CallRefused, ToolError
 from codex_py.process.process import Process
 from codex_py.protocol.approval import ApprovalPolicy, ApprovalRequest, ReviewDecision
+from codex_py.protocol.dispatch import ToolContext
 from codex_py.sandbox.base import NO_SANDBOX, Sandbox
 from codex_py.tools.approvals import approved
-from codex_py.tools.base import ToolContext
 from codex_py.tools.shell.quoting import quote_argv
 from codex_py.tools.shell.verdict import Approval, Ask, CommandCall, Refuse, Run, Verdict
 from codex_py.tools.truncate import truncate_output

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from codex_py.execpolicy.place import Place
-from codex_py.tools.base import ToolContext
+from codex_py.protocol.dispatch import ToolContext
 
 
 def command_place(cwd: Path, context: ToolContext, shell: str) -> Place:

@@ -8,9 +8,9 @@ from pydantic import AliasChoices, Field
 
 from codex_py.errors import ToolError
 from codex_py.process.process import Process
+from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.messages import encode_json
 from codex_py.protocol.tools import ToolOutput
-from codex_py.tools.base import ToolContext
 from codex_py.tools.shell.command import CommandParams, CommandRunner, shell_command
 from codex_py.tools.truncate import truncate_middle, truncate_output
 

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from codex_py import __version__
-from codex_py.core.settings import TurnSettings
 from codex_py.frontends.exec.human import HumanText, duration, sandbox_summary
 from codex_py.frontends.streams import OutputStream
 from codex_py.frontends.terminal import Style
@@ -35,6 +34,7 @@ from codex_py.protocol.events import (
     TurnStarted,
     WebSearch,
 )
+from codex_py.protocol.settings import TurnSettings
 from codex_py.protocol.stream import Usage
 from tests.support.model import reconnecting
 

@@ -56,7 +56,7 @@ def run(
                 item = {"type": "function_call", "call_id": "c", "name": name, **fields}
                 request = router.build_tool_call(parse_item({**item, "arguments": arguments}))
                 assert request is not None
-                output = await router.dispatch(request, turn)
+                (output,) = await router.dispatch(request, turn)
                 assert isinstance(output, FunctionCallOutput)
                 if isinstance(output.output, str):
                     return output.output

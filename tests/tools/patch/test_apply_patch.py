@@ -23,6 +23,7 @@ from codex_py.protocol.approval import (
     ReviewDecision,
     SandboxPolicy,
 )
+from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.events import (
     Change,
     Event,
@@ -33,7 +34,6 @@ from codex_py.protocol.events import (
 )
 from codex_py.protocol.patched_file import PatchedFile
 from codex_py.protocol.tools import ToolOutput
-from codex_py.tools.base import ToolContext
 from codex_py.tools.patch.apply_patch import ApplyPatch
 from tests.support.patching import killed_at
 from tests.support.tool_calls import ScriptedApprover

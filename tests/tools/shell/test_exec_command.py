@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from codex_py.errors import ToolError
+from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.events import (
     CommandExecution,
     CommandOutputDelta,
@@ -17,7 +18,6 @@ from codex_py.protocol.events import (
     ItemStarted,
 )
 from codex_py.protocol.tools import ToolOutput
-from codex_py.tools.base import ToolContext
 from codex_py.tools.shell.exec_command import ExecCommand, WriteStdin
 from tests.support.lifeline import Lifeline
 from tests.support.tool_calls import EchoSandbox, ToolCalls, tool_calls
