@@ -11,7 +11,7 @@ from codex_py.config.config import Config
 from codex_py.model.catalog import ModelInfo, listed_models
 from codex_py.protocol.approval import ApprovalPolicy
 from codex_py.protocol.settings import Choices, TurnSettings
-from codex_py.tools.specs import tool_specs
+from codex_py.tools.offered import tool_specs
 
 _COMPACT_AT_PERCENT = 90
 """Of the model's window, as in Codex: a limit of the user's own only counts below."""
@@ -68,8 +68,7 @@ def turn_settings(
             shell="disabled" if config.features.get("shell_tool") is False else info.shell_tool,
             login=config.allow_login_shell,
             freeform_patch=info.freeform_apply_patch,
-            update_plan=config.update_plan_enabled is not False,
-            view_image=config.features.get("view_image") is not False,
+            left_out=_left_out(config),
             web_search=_web_search(config, info),
         ),
         parallel_tool_calls=info.parallel_tool_calls,
@@ -78,6 +77,14 @@ def turn_settings(
             config.model_auto_compact_token_limit or window,
         ),
     )
+
+
+def _left_out(config: Config) -> list[str]:
+    switches = {
+        "update_plan": config.update_plan_enabled,
+        "view_image": config.features.get("view_image"),
+    }
+    return [name for name, switch in switches.items() if switch is False]
 
 
 def _web_search(config: Config, info: ModelInfo) -> dict[str, Any] | None:

@@ -1,26 +1,46 @@
 """Tools as the model sees them, and calls as the router hands them on."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from codex_py.errors import CallRefused
-from codex_py.protocol.messages import encode_json
 from codex_py.protocol.prompts import Note
 
 _CODED = re.compile(r"\[ERROR:(\w+)\] ")
 
 
 @dataclass(frozen=True, slots=True)
-class ToolSpec:
-    """One entry of a request's `tools`."""
+class FunctionSpec:
+    """A tool that takes a JSON object."""
 
     name: str
-    definition: dict[str, Any]
-    """The entry as the Responses API takes it: `function`, `custom`, `web_search`, …"""
+    description: str
+    parameters: Mapping[str, Any]
+    """JSON Schema of the object."""
 
-    def encoded(self) -> bytes:
-        return encode_json(self.definition)
+
+@dataclass(frozen=True, slots=True)
+class FreeformSpec:
+    """A tool that takes plain text of a given grammar."""
+
+    name: str
+    description: str
+    grammar: str
+    """In the notation of Lark."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostedSpec:
+    """A tool that the provider knows by its name: it runs it itself (`web_search`) or has defined its calls (`local_shell`)."""
+
+    name: str
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+ToolSpec: TypeAlias = FunctionSpec | FreeformSpec | HostedSpec
+"""A tool as it is offered to a model. Each wire puts it into its own words."""
 
 
 @dataclass(frozen=True, slots=True)

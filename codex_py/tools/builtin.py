@@ -1,4 +1,4 @@
-"""Every tool that this program has itself, whatever a model is offered of them."""
+"""Every tool that this program has itself, whatever a model is offered of them, in the order of offering."""
 
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,7 @@ def builtin_tools(
         Shell(runner, shell, structured=structured_shell, allow_login=allow_login_shell),
         ShellCommand(runner, shell, allow_login=allow_login_shell),
         LocalShell(runner, shell, structured=structured_shell),
-        patch,
         plan,
+        patch,
         ViewImage(image_detail),
     ]

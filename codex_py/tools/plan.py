@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+from pydantic import Field
+
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.events import (
     EventSink,
@@ -16,14 +18,14 @@ from codex_py.tools.base import ToolParams
 
 
 class PlanStep(ToolParams):
-    step: str
+    step: str = Field(description="What is to be done, in a few words.")
     status: Literal["pending", "in_progress", "completed"]
 
 
 class UpdatePlanParams(ToolParams):
-    plan: list[PlanStep]
+    explanation: str | None = Field(default=None, description="Why the plan changed, where it did.")
+    plan: list[PlanStep] = Field(description="All steps, in order.")
     """Any number of steps may be in progress."""
-    explanation: str | None = None
 
 
 class UpdatePlan:

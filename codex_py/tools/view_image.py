@@ -4,6 +4,8 @@ import asyncio
 import errno
 from pathlib import Path
 
+from pydantic import Field
+
 from codex_py.config.paths import project_root
 from codex_py.errors import ToolError
 from codex_py.filesystem.ordinary import NotOrdinary, read_whole
@@ -16,7 +18,7 @@ from codex_py.tools.mcp.output import item_result
 
 
 class ViewImageParams(ToolParams):
-    path: str
+    path: str = Field(description="Path of the image.")
     """Relative to the directory of the turn."""
 
 

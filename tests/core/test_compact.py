@@ -22,7 +22,7 @@ from codex_py.protocol.events import (
 from codex_py.protocol.messages import message
 from codex_py.protocol.prompts import SUMMARY_OPENING
 from codex_py.protocol.stream import Usage
-from codex_py.protocol.tools import ToolSpec
+from codex_py.protocol.tools import FunctionSpec
 from tests.core.sessions import BASE, SETTINGS, FakeRecorder, context, echo, make_session, user
 from tests.support.model import ScriptedModel, calls, completed, says
 
@@ -31,7 +31,7 @@ FULL = completed(90_000, 0)
 ASKED = user(instruction_text("compact/prompt.md"))
 TOO_LONG = ModelError("no room", code="context_length_exceeded")
 ONE_TURN = [says("an answer"), completed()]
-TOOL = ToolSpec("echo", {"type": "function", "name": "echo"})
+TOOL = FunctionSpec("echo", "", {})
 
 
 def text(item: dict[str, Any]) -> str:

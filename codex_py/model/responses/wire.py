@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from codex_py.protocol.messages import encode_json
 from codex_py.protocol.stream import Prompt
+from codex_py.protocol.tools import FreeformSpec, FunctionSpec, HostedSpec, ToolSpec
 
 if TYPE_CHECKING:
     from codex_py.protocol.stream import Decoder
@@ -45,7 +46,7 @@ class ResponsesWire:
             settings["service_tier"] = _SERVICE_TIERS.get(tier, tier)
         fragments = [encode_json(settings).removesuffix(b"}")]
         if prompt.tools:
-            specs = b",".join(spec.encoded() for spec in prompt.tools)
+            specs = b",".join(encode_json(tool_entry(spec)) for spec in prompt.tools)
             fragments.append(b',"tools":[' + specs + b"]")
         fragments += (b',"input":[', b",".join(prompt.input), b"]}")
         return b"".join(fragments)
@@ -56,6 +57,28 @@ class ResponsesWire:
         from codex_py.model.responses.assembler import ResponsesDecoder  # noqa: PLC0415
 
         return ResponsesDecoder()
+
+
+def tool_entry(spec: ToolSpec) -> dict[str, Any]:
+    """One entry of a request's `tools`."""
+    match spec:
+        case FunctionSpec(name, description, parameters):
+            return {
+                "type": "function",
+                "name": name,
+                "description": description,
+                "strict": False,
+                "parameters": parameters,
+            }
+        case FreeformSpec(name, description, grammar):
+            return {
+                "type": "custom",
+                "name": name,
+                "description": description,
+                "format": {"type": "grammar", "syntax": "lark", "definition": grammar},
+            }
+        case HostedSpec(name, options):
+            return {"type": name, **options}
 
 
 def _text_settings(prompt: Prompt) -> dict[str, Any]:

@@ -16,13 +16,10 @@ from typing import Final, Literal, TypeAlias
 
 from codex_py.mcp.servers import McpServers
 from codex_py.mcp.tools import ServerTool
-from codex_py.protocol.tools import ToolSpec
-from codex_py.tools.mcp.specs import (
-    MAX_DESCRIPTION_CHARS,
-    resource_specs,
-    search_spec,
-    server_tool_spec,
-)
+from codex_py.protocol.messages import encode_json
+from codex_py.protocol.tools import FunctionSpec
+from codex_py.tools.mcp.specs import MAX_DESCRIPTION_CHARS, described, server_tool_spec
+from codex_py.tools.offered import RESOURCE_TOOLS, TOOL_SEARCH, own_spec
 
 MAX_OFFERED: Final = 100
 MAX_OFFERED_BYTES: Final = 256 * 1024
@@ -44,17 +41,17 @@ class McpCatalogue:
         self._found: dict[str, None] = {}
         self._refused: dict[str, _Refused] = {}
         self._known: object = None
-        self._all: tuple[ToolSpec, ...] | None = ()
+        self._all: tuple[FunctionSpec, ...] | None = ()
         self._index: _Index | None = None
 
-    def specs(self) -> tuple[ToolSpec, ...]:
+    def specs(self) -> tuple[FunctionSpec, ...]:
         """What the next request offers."""
         self._refresh()
         if self._all is not None:
-            return (*resource_specs(), *self._all)
+            return (*map(own_spec, RESOURCE_TOOLS), *self._all)
         tools = self._servers.tools()
         found = self._specs({name: tools[name][1] for name in self._found if name in tools})
-        return (*resource_specs(), search_spec(), *found)
+        return (*map(own_spec, (*RESOURCE_TOOLS, TOOL_SEARCH)), *found)
 
     def refuse(self, name: str) -> str:
         """Offer a tool in a way that a service may not refuse again; what that is, for the user."""
@@ -63,7 +60,7 @@ class McpCatalogue:
         self._known = None
         return "its schema is now part of its description" if is_new else "it is left out"
 
-    def search(self, query: str, limit: int) -> list[ToolSpec]:
+    def search(self, query: str, limit: int) -> list[FunctionSpec]:
         """The tools that fit best, the best first; they are offered from now on."""
         self._refresh()
         tools = self._servers.tools()
@@ -73,7 +70,7 @@ class McpCatalogue:
         self._found.update(dict.fromkeys(names))
         return [server_tool_spec(name, tools[name][1]) for name in names]
 
-    def _specs(self, tools: Mapping[str, ServerTool]) -> tuple[ToolSpec, ...]:
+    def _specs(self, tools: Mapping[str, ServerTool]) -> tuple[FunctionSpec, ...]:
         return tuple(
             server_tool_spec(name, tool, is_schema_text=name in self._refused)
             for name, tool in tools.items()
@@ -87,7 +84,7 @@ class McpCatalogue:
         self._known, self._index, self._all = tools, None, None
         if len(tools) <= MAX_OFFERED:
             specs = self._specs({name: tool for name, (_, tool) in tools.items()})
-            if sum(len(spec.encoded()) for spec in specs) <= MAX_OFFERED_BYTES:
+            if sum(len(encode_json(described(spec))) for spec in specs) <= MAX_OFFERED_BYTES:
                 self._all = specs
 
 

@@ -8,6 +8,8 @@ import json
 from collections.abc import Sequence
 from typing import Any, cast
 
+from pydantic import Field
+
 from codex_py.errors import ToolError
 from codex_py.mcp.request import RequestFailed
 from codex_py.mcp.server import McpServer
@@ -27,32 +29,29 @@ _MAX_ENTRIES = 10_000
 
 
 class ListParams(ToolParams):
-    server: str | None = None
-    cursor: str | None = None
+    server: str | None = Field(
+        default=None, description="Name of the server. Default: all of them."
+    )
+    cursor: str | None = Field(
+        default=None,
+        description="Where to go on: the `nextCursor` of an earlier call. Needs `server`.",
+    )
 
 
 class ReadParams(ToolParams):
-    server: str
-    uri: str
+    server: str = Field(description="Name of the server.")
+    uri: str = Field(description="Address of the resource.")
 
 
 class ListMcpResources:
-    """Lists resources, or with other names of method and field, their templates."""
-
+    name = "list_mcp_resources"
     params = ListParams
     parallel = True
+    _method = "resources/list"
+    _field = "resources"
 
-    def __init__(
-        self,
-        servers: McpServers,
-        name: str = "list_mcp_resources",
-        method: str = "resources/list",
-        field: str = "resources",
-    ) -> None:
-        self.name = name
+    def __init__(self, servers: McpServers) -> None:
         self._servers = servers
-        self._method = method
-        self._field = field
 
     async def run(self, params: ListParams, context: ToolContext) -> ToolOutput:
         """
@@ -119,6 +118,12 @@ class ListMcpResources:
         ]
 
 
+class ListMcpResourceTemplates(ListMcpResources):
+    name = "list_mcp_resource_templates"
+    _method = "resources/templates/list"
+    _field = "resourceTemplates"
+
+
 class ReadMcpResource:
     name = "read_mcp_resource"
     params = ReadParams
@@ -141,12 +146,7 @@ class ReadMcpResource:
 
 
 def resource_tools(servers: McpServers) -> Sequence[ListMcpResources | ReadMcpResource]:
-    templates = ("list_mcp_resource_templates", "resources/templates/list", "resourceTemplates")
-    return (
-        ListMcpResources(servers),
-        ListMcpResources(servers, *templates),
-        ReadMcpResource(servers),
-    )
+    return ListMcpResources(servers), ListMcpResourceTemplates(servers), ReadMcpResource(servers)
 
 
 def _server(servers: McpServers, name: str) -> McpServer:

@@ -6,17 +6,19 @@ from typing import Any
 from pydantic import Field
 
 from codex_py.protocol.dispatch import ToolContext
+from codex_py.protocol.messages import encode_json
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.base import ToolParams
 from codex_py.tools.mcp.catalogue import McpCatalogue
+from codex_py.tools.mcp.specs import described
 from codex_py.tools.truncate import BYTES_PER_TOKEN, truncate_output
 
 _MAX_RESULTS = 50
 
 
 class ToolSearchParams(ToolParams):
-    query: str
-    limit: int = Field(default=8, ge=1)
+    query: str = Field(description="Words of the name or the description of the tool.")
+    limit: int = Field(default=8, ge=1, description="How many to return. Default: 8.")
 
 
 class ToolSearch:
@@ -32,10 +34,8 @@ class ToolSearch:
         bytes_left = context.output_token_limit * BYTES_PER_TOKEN
         shown: list[dict[str, Any]] = []
         for spec in self._catalogue.search(params.query, min(params.limit, _MAX_RESULTS)):
-            bytes_left -= len(spec.encoded())
-            entry: dict[str, Any] = {
-                key: spec.definition[key] for key in ("name", "description", "parameters")
-            }
+            entry = described(spec)
+            bytes_left -= len(encode_json(entry))
             if bytes_left < 0:
                 # It is offered from now on, schema and all.
                 entry = {"name": spec.name}

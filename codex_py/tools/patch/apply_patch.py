@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 
 class ApplyPatchParams(ToolParams):
-    input: str = Field(validation_alias=AliasChoices("input", "patch", "patchText"))
+    input: str = Field(
+        validation_alias=AliasChoices("input", "patch", "patchText"), description="The whole patch."
+    )
 
 
 class ApplyPatch:

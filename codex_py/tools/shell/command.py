@@ -6,7 +6,7 @@ import errno
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, Protocol, cast
+from typing import Annotated, Any, Final, Protocol, TypeAlias, cast
 
 from pydantic import (
     Field,
@@ -66,12 +66,35 @@ class LenientParams(ToolParams):
         return {name: value for name, value in fields.items() if value is not None}
 
 
+# Relative to the directory of the turn; a name with a NUL is none.
+Workdir: TypeAlias = Annotated[
+    str | None,
+    Field(
+        pattern=r"^[^\x00]*$",
+        description="Where to run it. Default: the working directory of the session.",
+    ),
+]
+Login: TypeAlias = Annotated[
+    bool | None, Field(description="Run the shell as a login shell. Default: true.")
+]
+
+
 class CommandParams(LenientParams):
-    workdir: str | None = Field(default=None, pattern=r"^[^\x00]*$")
-    """Relative to the directory of the turn; a name with a NUL is none."""
-    sandbox_permissions: str = "use_default"
-    justification: str | None = None
-    prefix_rule: tuple[str, ...] = ()
+    workdir: Workdir = None
+    sandbox_permissions: str = Field(
+        default="use_default",
+        description="`require_escalated` asks to run without the sandbox. Default: use_default.",
+        json_schema_extra={"enum": ["use_default", "require_escalated"]},
+    )
+    justification: str | None = Field(
+        default=None,
+        description="With `require_escalated`: the question to put to the user, one sentence.",
+    )
+    prefix_rule: tuple[str, ...] = Field(
+        default=(),
+        description="With `require_escalated`: words with which later commands that may also run"
+        " this way begin.",
+    )
 
     @field_validator("prefix_rule", mode="wrap")
     @classmethod

@@ -6,7 +6,9 @@ import shutil
 import time
 from dataclasses import replace
 from pathlib import PurePath
-from typing import Any
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import Field
 
 from codex_py.errors import ToolError
 from codex_py.execpolicy.place import SYSTEM_FOLDERS
@@ -14,7 +16,14 @@ from codex_py.process.process import Process
 from codex_py.process.sessions import ProcessSessions
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.tools import ToolOutput
-from codex_py.tools.shell.command import CommandParams, CommandRunner, LenientParams, shell_command
+from codex_py.tools.shell.command import (
+    CommandParams,
+    CommandRunner,
+    LenientParams,
+    Login,
+    Workdir,
+    shell_command,
+)
 from codex_py.tools.truncate import token_count, truncate_output
 
 _MIN_YIELD_MS = 250
@@ -24,14 +33,29 @@ _MAX_POLL_MS = 300_000
 _SHELLS = {"bash", "zsh", "sh", "dash", "ksh", "fish"}
 
 
+OutputLimit: TypeAlias = Annotated[
+    int | None,
+    Field(description="How much output to return, in tokens. Longer output is cut in the middle."),
+]
+
+
 class ExecCommandParams(CommandParams):
-    cmd: str
-    shell: str | None = None
+    cmd: str = Field(description="The command line.")
+    workdir: Workdir = None
+    shell: str | None = Field(
+        default=None, description="The shell to run it in. Default: the user's."
+    )
     """Name or path."""
-    login: bool | None = None
-    tty: bool = False
-    yield_time_ms: int = 10_000
-    max_output_tokens: int | None = None
+    login: Login = None
+    tty: bool = Field(
+        default=False,
+        description="Give the command a terminal, so that it can be written to. Default: false.",
+    )
+    yield_time_ms: int = Field(
+        default=10_000,
+        description="How long to wait for the end, in milliseconds. Default: 10000.",
+    )
+    max_output_tokens: OutputLimit = None
 
 
 class ExecCommand:
@@ -75,10 +99,14 @@ class ExecCommand:
 
 
 class WriteStdinParams(LenientParams):
-    session_id: int
-    chars: str = ""
-    yield_time_ms: int | None = None
-    max_output_tokens: int | None = None
+    session_id: int = Field(description="The session that `exec_command` named.")
+    chars: str = Field(
+        default="", description="What to write; \\u0003 interrupts. Empty: only wait for output."
+    )
+    yield_time_ms: int | None = Field(
+        default=None, description="How long to wait for output, in milliseconds."
+    )
+    max_output_tokens: OutputLimit = None
 
 
 class WriteStdin:

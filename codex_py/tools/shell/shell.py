@@ -2,16 +2,23 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 from pydantic import AliasChoices, Field
+from pydantic.json_schema import SkipJsonSchema
 
 from codex_py.errors import ToolError
 from codex_py.process.process import Process
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.messages import encode_json
 from codex_py.protocol.tools import ToolOutput
-from codex_py.tools.shell.command import CommandParams, CommandRunner, shell_command
+from codex_py.tools.shell.command import (
+    CommandParams,
+    CommandRunner,
+    Login,
+    Workdir,
+    shell_command,
+)
 from codex_py.tools.truncate import truncate_middle, truncate_output
 
 # What `timeout(1)` exits with.
@@ -19,20 +26,32 @@ _TIMED_OUT = 124
 _MAX_TIMEOUT_MS = 24 * 60 * 60 * 1000
 
 
+_Timeout: TypeAlias = Annotated[
+    int,
+    Field(
+        ge=0,
+        validation_alias=AliasChoices("timeout_ms", "timeout"),
+        description="Milliseconds until the command is killed. Default: 10000.",
+    ),
+]
+
+
 class TimedCommandParams(CommandParams):
-    timeout_ms: int = Field(
-        default=10_000, ge=0, validation_alias=AliasChoices("timeout_ms", "timeout")
-    )
+    timeout_ms: _Timeout = 10_000
 
 
 class ShellParams(TimedCommandParams):
-    command: list[str] | str
+    command: list[str] | str = Field(description="The program and its arguments.")
     """An argv. A line of text, which some models write instead, is for the user's shell."""
+    workdir: Workdir = None
+    prefix_rule: SkipJsonSchema[tuple[str, ...]] = ()
 
 
 class ShellCommandParams(TimedCommandParams):
-    command: str
-    login: bool | None = None
+    command: str = Field(description="The command line.")
+    workdir: Workdir = None
+    timeout_ms: _Timeout = 10_000
+    login: Login = None
 
 
 class LocalShellParams(TimedCommandParams):

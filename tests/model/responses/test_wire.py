@@ -6,7 +6,7 @@ from typing import Any
 from codex_py.model.responses.wire import ResponsesWire
 from codex_py.protocol.messages import EncodedItem, input_text, message
 from codex_py.protocol.stream import Prompt, Wire
-from codex_py.protocol.tools import ToolSpec
+from codex_py.protocol.tools import FreeformSpec, FunctionSpec, HostedSpec
 
 HELLO = message("user", [input_text("hello")])
 
@@ -26,14 +26,28 @@ def test_body_of_a_bare_prompt() -> None:
 
 
 def test_body_of_a_prompt_with_everything() -> None:
-    shell: dict[str, Any] = {"type": "function", "name": "shell", "strict": False, "parameters": {}}
-    patch = {"type": "custom", "name": "apply_patch"}
+    grammar = {"type": "grammar", "syntax": "lark", "definition": "start: line"}
+    tools: list[dict[str, Any]] = [
+        {
+            "type": "function",
+            "name": "shell",
+            "description": "Run.",
+            "strict": False,
+            "parameters": {},
+        },
+        {"type": "custom", "name": "apply_patch", "description": "Edit.", "format": grammar},
+        {"type": "web_search", "filters": []},
+    ]
     body = ResponsesWire().body(
         Prompt(
             model="m",
             input=[],
             cache_key="thread",
-            tools=[ToolSpec("shell", shell), ToolSpec("apply_patch", patch)],
+            tools=[
+                FunctionSpec("shell", "Run.", {}),
+                FreeformSpec("apply_patch", "Edit.", "start: line"),
+                HostedSpec("web_search", {"filters": []}),
+            ],
             parallel_tool_calls=False,
             reasoning={"effort": "high"},
             verbosity="low",
@@ -60,7 +74,7 @@ def test_body_of_a_prompt_with_everything() -> None:
             },
         },
         "service_tier": "priority",
-        "tools": [shell, patch],
+        "tools": tools,
         "input": [],
     }
 

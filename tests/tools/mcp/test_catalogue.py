@@ -9,7 +9,8 @@ from codex_py.mcp.tools import ServerTool
 from codex_py.tools.mcp.catalogue import McpCatalogue
 from codex_py.tools.mcp.resources import resource_tools
 from codex_py.tools.mcp.search import ToolSearch, ToolSearchParams
-from codex_py.tools.mcp.specs import resource_specs, search_spec, server_tool_spec
+from codex_py.tools.mcp.specs import server_tool_spec
+from codex_py.tools.offered import own_spec
 from tests.support.mcp import started
 from tests.support.tool_context import tool_context
 
@@ -72,27 +73,22 @@ def test_of_many_tools_those_are_offered_that_were_searched_for(tmp_path: Path) 
 
 def test_a_description_without_end_is_cut_with_a_notice() -> None:
     spec = server_tool_spec("t", ServerTool("t", "x" * (1 << 20)))
-    assert spec.definition["description"] == "x" * 8000 + "… [1040576 more characters left out]"
+    assert spec.description == "x" * 8000 + "… [1040576 more characters left out]"
 
 
 def test_a_schema_goes_as_it_came() -> None:
     schema = {"type": "object", "properties": {"a": {"anyOf": [{"type": "null"}]}}, "$defs": {}}
-    assert server_tool_spec("t", ServerTool("t", "d", schema)).definition == {
-        "type": "function",
-        "name": "t",
-        "description": "d",
-        "strict": False,
-        "parameters": schema,
-    }
-    empty = server_tool_spec("t", ServerTool("t", "d", {"$schema": "s"})).definition["parameters"]
+    spec = server_tool_spec("t", ServerTool("t", "d", schema))
+    assert (spec.name, spec.description, spec.parameters) == ("t", "d", schema)
+    empty = server_tool_spec("t", ServerTool("t", "d", {"$schema": "s"})).parameters
     assert empty == {"type": "object", "$schema": "s", "properties": {}}
 
 
 def test_a_schema_without_end_is_left_out_with_a_notice() -> None:
     schema = {"type": "object", "properties": {"a": {"description": "x" * 70_000}}}
-    definition = server_tool_spec("t", ServerTool("t", "d", schema)).definition
-    assert definition["parameters"] == {"type": "object", "properties": {}}
-    assert definition["description"].endswith("too long and was left out.]")
+    spec = server_tool_spec("t", ServerTool("t", "d", schema))
+    assert spec.parameters == {"type": "object", "properties": {}}
+    assert spec.description.endswith("too long and was left out.]")
 
 
 @pytest.mark.parametrize("name", [*RESOURCES, "tool_search"])
@@ -101,8 +97,7 @@ def test_what_is_offered_is_what_our_own_tools_take(tmp_path: Path, name: str) -
         async with started(tmp_path) as it:
             own = [*resource_tools(it.servers), ToolSearch(McpCatalogue(it.servers))]
             model = next(tool.params for tool in own if tool.name == name)
-            specs = {spec.name: spec.definition for spec in (*resource_specs(), search_spec())}
-            parameters = specs[name]["parameters"]
+            parameters = own_spec(name).parameters
             fields = model.model_fields
             assert set(parameters["properties"]) == set(fields)
             required = {field for field, info in fields.items() if info.is_required()}

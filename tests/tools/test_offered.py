@@ -4,12 +4,15 @@ from typing import Any
 
 import pytest
 
+from codex_py.model.responses.wire import tool_entry
 from codex_py.process.sessions import ProcessSessions
 from codex_py.protocol.dispatch import Tool
+from codex_py.protocol.tools import FunctionSpec
 from codex_py.tools.builtin import builtin_tools
+from codex_py.tools.offered import ShellTool, tool_specs
 from codex_py.tools.plan import UpdatePlan
 from codex_py.tools.shell.orchestrator import Orchestrator
-from codex_py.tools.specs import ShellTool, tool_specs
+from scripts import tool_schemas
 
 SNAPSHOT = Path(__file__).with_name("tool_specs.json")
 
@@ -31,9 +34,10 @@ def tools() -> dict[str, Tool[Any]]:
 def functions() -> dict[str, dict[str, Any]]:
     shells: list[ShellTool] = ["unified_exec", "shell_command", "shell"]
     return {
-        spec.name: spec.definition["parameters"]
+        spec.name: dict(spec.parameters)
         for shell in shells
         for spec in tool_specs(shell=shell, freeform_patch=False)
+        if isinstance(spec, FunctionSpec)
     }
 
 
@@ -48,12 +52,17 @@ def test_what_is_offered_is_what_the_tool_takes(name: str) -> None:
     assert set(offered["required"]) == required
 
 
+def test_the_schemas_are_those_of_the_parameter_models() -> None:
+    """If this fails, run `scripts/generate-tool-schemas`."""
+    assert tool_schemas.SCHEMAS.read_text(encoding="utf-8") == tool_schemas.text()
+
+
 def test_the_tools_of_the_default_model_are_sent_as_in_the_snapshot() -> None:
     """Every word here is read by a model: a change should be seen. Delete the file to renew it."""
     specs = tool_specs(
         shell="unified_exec", freeform_patch=True, web_search={"external_web_access": False}
     )
-    text = json.dumps([spec.definition for spec in specs], indent=1) + "\n"
+    text = json.dumps([tool_entry(spec) for spec in specs], indent=1) + "\n"
     if not SNAPSHOT.exists():
         SNAPSHOT.write_text(text, encoding="utf-8")
         pytest.fail("the snapshot was missing and has been written")

@@ -1,0 +1,89 @@
+"""Which of our own tools a model is offered, and how they are described to it. LIGHT.
+
+What is accepted is more than what is offered: the router takes every tool in every spelling. The descriptions are
+`instructions/tools/NAME.md`; `scripts/generate-tool-schemas` writes the schemas from the parameter models of the
+tools, because they leave with the first request, before pydantic is loaded. Source of names and parameters: the
+tools of Codex.
+"""
+
+import json
+from collections.abc import Collection, Mapping
+from functools import cache
+from typing import Any, Final, Literal, TypeAlias
+
+from codex_py.instructions import instruction_text
+from codex_py.protocol.tools import FreeformSpec, FunctionSpec, HostedSpec, ToolSpec
+
+ShellTool: TypeAlias = Literal["unified_exec", "shell_command", "shell", "local_shell", "disabled"]
+
+_FAMILIES: Final[Mapping[ShellTool, Collection[str]]] = {
+    "unified_exec": ("exec_command", "write_stdin"),
+    "shell_command": ("shell_command",),
+    "shell": ("shell",),
+    "local_shell": ("local_shell",),
+    "disabled": (),
+}
+"""The command tools that a family of models was trained on."""
+RESOURCE_TOOLS: Final = (
+    *("list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource"),
+)
+TOOL_SEARCH: Final = "tool_search"
+"""Like those, offered only where there are MCP servers."""
+
+
+def tool_specs(
+    *,
+    shell: ShellTool,
+    freeform_patch: bool,
+    login: bool = True,
+    left_out: Collection[str] = (),
+    web_search: Mapping[str, Any] | None = None,
+) -> tuple[ToolSpec, ...]:
+    """The tools of one session, in the order in which they are sent.
+
+    Args:
+        freeform_patch: `apply_patch` as a custom tool with a grammar, else as a function.
+        login: whether the model may ask for a login shell.
+        left_out: names of tools that are not offered.
+        web_search: the fields of the server's own search tool; None leaves it out.
+    """
+    commands = {name for family in _FAMILIES.values() for name in family}
+    left_out = {*left_out, *RESOURCE_TOOLS, TOOL_SEARCH, *(commands - {*_FAMILIES[shell]})}
+    specs = [
+        _spec(name, freeform_patch=freeform_patch, login=login)
+        for name in _schemas()
+        if name not in left_out
+    ]
+    if web_search is not None:
+        specs.append(HostedSpec("web_search", web_search))
+    return tuple(specs)
+
+
+def own_spec(name: str, *, text: str | None = None, without: str | None = None) -> FunctionSpec:
+    """One of our own tools as a function.
+
+    Args:
+        text: the file of its description, if that is not named as the tool is.
+        without: a parameter that is not offered.
+    """
+    schema = _schemas()[name]
+    properties = {key: value for key, value in schema["properties"].items() if key != without}
+    description = instruction_text(f"tools/{text or name}.md")
+    return FunctionSpec(name, description, {**schema, "properties": properties})
+
+
+def _spec(name: str, *, freeform_patch: bool, login: bool) -> ToolSpec:
+    if name == "local_shell":
+        return HostedSpec(name)
+    if name != "apply_patch":
+        return own_spec(name, without=None if login else "login")
+    if not freeform_patch:
+        return own_spec(name, text="apply_patch_function")
+    grammar = instruction_text("tools/apply_patch.lark")
+    return FreeformSpec(name, instruction_text("tools/apply_patch.md"), grammar)
+
+
+@cache
+def _schemas() -> Mapping[str, Any]:
+    """By the name of the tool, in the order in which tools are offered."""
+    return json.loads(instruction_text("tools/schemas.json"))
