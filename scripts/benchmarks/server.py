@@ -59,4 +59,5 @@ def _serve(control: Connection) -> None:
             # What holds of requests is for tests to check.
             server = ScriptedServer(make(*args), check_calls=False, check_prefix=False)
             server.start()
-            control.send(server.config_toml())
+            # A native Codex would report about every turn.
+            control.send(f"analytics.enabled = false\n{server.config_toml()}")
