@@ -18,16 +18,18 @@ from codex_py.sandbox.child.seccomp import filter_program
 from codex_py.sandbox.layout import Layout, Roots, absent_names
 
 _PROBE_TIMEOUT_S = 10.0
-# A package with our path and without our `__init__`: the `typing` that this imports would cost 5 ms.
+# A package with our path, and without those around it: the `typing` that they import would cost 5 ms.
 _START = (
-    "import sys; package = type(sys)('codex_py'); package.__path__ = [sys.argv.pop(1)]; "
-    "sys.modules['codex_py'] = package; "
+    "import sys; package = type(sys)('codex_py.sandbox.child'); "
+    "package.__path__ = [sys.argv.pop(1)]; "
+    "sys.modules['codex_py'] = sys.modules[package.__name__] = package; "
     "from codex_py.sandbox.child.launcher import main; main(sys.argv[1:])"
 )
 _SHARED_MEMORY = "/dev/shm"
 """Where the locks are that processes share, as those of Python's `multiprocessing`. A view has its own;
 elsewhere it is as open as `/tmp`."""
 _PACKAGE = Path(codex_py.__file__).resolve().parent
+_CHILD = str(_PACKAGE / "sandbox" / "child")
 
 
 class Rung(Protocol):
@@ -71,7 +73,7 @@ class Launched:
         )
         if program is None or not sys.executable:
             return None
-        words = [os.path.realpath(sys.executable), "-I", "-S", "-c", _START, str(_PACKAGE)]
+        words = [os.path.realpath(sys.executable), "-I", "-S", "-c", _START, _CHILD]
         words += [self.name, f"filter={program.hex()}", f"alive={alive}"]
         words += [f"processes={self._limits.max_processes}", f"files={self._limits.max_open_files}"]
         if self._limits.max_memory_mb is not None:

@@ -7,7 +7,7 @@ empty folders that protect names have to stay. A namespace of processes needs no
 """
 
 import _signal  # pyright: ignore[reportMissingImports] - `signal`, without the 2 ms of its enumerations
-import os
+import posix
 
 from codex_py.sandbox.child import kernel
 
@@ -34,63 +34,63 @@ def run_kept(
     Args:
         alive: a pipe that is held open for writing until nothing of the command lives; empty for none.
         start: called in the keeper; forks, and returns the child that is the command. The keeper's own
-            environment is wiped then, `os.environ` is not.
+            environment is wiped then, `posix.environ` is not.
         wait: called in the keeper with that child and the launcher; returns the child's status, or None once
             the launcher is dead. None to do nothing else meanwhile.
 
     Raises:
         OSError: the pipe is not there, or no process can be made.
     """
-    read_end, report = os.pipe()
+    read_end, report = posix.pipe()
     if alive:
         # Inherited by the keeper; a command closes everything but its three.
-        os.open(alive, os.O_WRONLY)
-    launcher = os.getpid()
-    keeper = os.fork()
+        posix.open(alive, posix.O_WRONLY)
+    launcher = posix.getpid()
+    keeper = posix.fork()
     if keeper:
-        os.close(report)
-        code = os.read(read_end, 1)
-        os._exit(code[0] if code else exit_code(os.waitpid(keeper, 0)[1]))
-    os.close(read_end)
+        posix.close(report)
+        code = posix.read(read_end, 1)
+        kernel.leave(code[0] if code else exit_code(posix.waitpid(keeper, 0)[1]))
+    posix.close(read_end)
     kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
     # The agent kills what has its mark in the environment, and we are needed until the end.
     _wipe_environment()
     try:
         child = start()
-        os.setsid()
+        posix.setsid()
         drop_output()
         kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
         kernel.drop_capabilities(for_good=False)
         status = (wait or _wait_for)(child, launcher)
         if status is not None:
-            os.write(report, bytes([exit_code(status)]))
+            posix.write(report, bytes([exit_code(status)]))
     finally:
         end_children()
-    os._exit(0)
+    kernel.leave(0)
 
 
 def exit_code(status: int) -> int:
-    code = os.waitstatus_to_exitcode(status)
+    code = posix.waitstatus_to_exitcode(status)
     return code if code >= 0 else _SIGNAL_EXIT_BASE - code
 
 
 def drop_output() -> None:
     """Let the output of the command end with the command, not with this process."""
-    null = os.open("/dev/null", os.O_RDWR)
+    null = posix.open("/dev/null", posix.O_RDWR)
     for descriptor in range(3):
-        os.dup2(null, descriptor)
+        posix.dup2(null, descriptor)
 
 
 def end_children() -> None:
     """Kill what the command left behind, and whatever becomes our child by that."""
     try:
         while True:
-            with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:  # noqa: PTH123
+            with open(f"/proc/self/task/{posix.getpid()}/children", encoding="ascii") as file:  # noqa: PTH123
                 children = file.read().split()
             for child in children:
-                os.kill(int(child), _SIGKILL)
+                posix.kill(int(child), _SIGKILL)
             for _ in children or [""]:
-                os.wait()
+                posix.wait()
     except OSError:
         # There are none any more, or this kernel does not tell them.
         return
@@ -101,10 +101,10 @@ def _wait_for(child: int, launcher: int) -> int | None:
     awaited = (_SIGCHLD, _SIGUSR1)
     _signals.pthread_sigmask(_signals.SIG_BLOCK, awaited)
     kernel.prctl(kernel.PR_SET_PDEATHSIG, _SIGUSR1)
-    while os.getppid() == launcher:
+    while posix.getppid() == launcher:
         pid = -1
         while pid:
-            pid, status = os.waitpid(-1, os.WNOHANG)
+            pid, status = posix.waitpid(-1, posix.WNOHANG)
             if pid == child:
                 return status
         _signals.sigwait(awaited)
@@ -114,6 +114,6 @@ def _wait_for(child: int, launcher: int) -> int | None:
 def _wipe_environment() -> None:
     with open("/proc/self/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
         begin, end = map(int, file.read().rpartition(")")[2].split()[_ENVIRONMENT_FIELDS])
-    memory = os.open("/proc/self/mem", os.O_WRONLY)
-    os.pwrite(memory, bytes(end - begin), begin)
-    os.close(memory)
+    memory = posix.open("/proc/self/mem", posix.O_WRONLY)
+    posix.pwrite(memory, bytes(end - begin), begin)
+    posix.close(memory)

@@ -5,17 +5,18 @@ Used by the launcher alone, which starts for every command: so it takes the core
 """
 
 import _ctypes
-import os
+import posix
+import sys
 
 from codex_py.sandbox.child.system_calls import NUMBERS
 
 TYPE_CHECKING = False  # as in `typing`, which would cost 5 ms
 if TYPE_CHECKING:
-    from typing import Any, TypeAlias
+    from typing import Any, NoReturn, TypeAlias
 
     Memory: TypeAlias = "_ctypes.Array[Any]"
 
-_NUMBERS = NUMBERS.get(os.uname().machine, {})
+_NUMBERS = NUMBERS.get(posix.uname().machine, {})
 
 # What is known of its types is meant for `ctypes`, which makes these same classes of it.
 _core: "Any" = _ctypes
@@ -34,7 +35,7 @@ class _Function(_core.CFuncPtr):
     _restype_ = _Long
 
 
-_libc = _core.dlopen(None, os.RTLD_NOW)
+_libc = _core.dlopen(None, posix.RTLD_NOW)
 _system_call = _Function(_ctypes.dlsym(_libc, "syscall"))
 _signal = _Function(_ctypes.dlsym(_libc, "signal"))
 
@@ -74,7 +75,7 @@ def system_call(number: int, *arguments: "int | bytes | Memory | None") -> int:
     result = _system_call(_Long(number), *words)
     if result < 0:
         error = _ctypes.get_errno()
-        raise OSError(error, os.strerror(error))
+        raise OSError(error, posix.strerror(error))
     return result
 
 
@@ -82,6 +83,16 @@ def memory(data: bytes) -> "Memory":
     """What the kernel can write to, with a copy of the data in it; `bytes` gives what is there then."""
     kind = type("Memory", (_core.Array,), {"_type_": _Char, "_length_": len(data)})
     return kind.from_buffer_copy(data)
+
+
+def leave(code: int) -> "NoReturn":
+    """End this process at once."""
+    posix._exit(code)  # pyright: ignore[reportPrivateUsage] - a name of `os`
+
+
+def encoded(path: str) -> bytes:
+    """As `os.fsencode`."""
+    return path.encode(sys.getfilesystemencoding(), sys.getfilesystemencodeerrors())
 
 
 def prctl(option: int, value: int, *more: int) -> None:
@@ -93,7 +104,7 @@ def unshare(flags: int) -> None:
 
 
 def mount(source: str, target: str, kind: str | None, flags: int, data: str = "") -> None:
-    words = os.fsencode(source), os.fsencode(target), None if kind is None else kind.encode()
+    words = encoded(source), encoded(target), None if kind is None else kind.encode()
     system_call(_NUMBERS["mount"], *words, flags, data.encode())
 
 
@@ -102,9 +113,9 @@ def open_path(path: str, flags: int = 0) -> int:
 
     Whoever could put a link where a folder was would choose what is given to the command.
     """
-    flags |= _O_PATH | os.O_CLOEXEC
+    flags |= _O_PATH | posix.O_CLOEXEC
     how = b"".join(word.to_bytes(8, "little") for word in (flags, 0, _RESOLVE_NO_SYMLINKS))
-    return system_call(_OPENAT2, -100, os.fsencode(path), how, len(how))
+    return system_call(_OPENAT2, -100, encoded(path), how, len(how))
 
 
 def set_signal(number: int, action: int) -> int:
@@ -118,7 +129,7 @@ def is_open_for_writing(descriptor: int) -> bool:
     Raises:
         OSError: it is closed.
     """
-    return system_call(_NUMBERS["fcntl"], descriptor, _F_GETFL) & os.O_ACCMODE != os.O_RDONLY
+    return system_call(_NUMBERS["fcntl"], descriptor, _F_GETFL) & posix.O_ACCMODE != posix.O_RDONLY
 
 
 def limit(resource: int, most: int) -> None:
@@ -146,7 +157,7 @@ def drop_capabilities(*, for_good: bool = True) -> None:
                 # The first that this kernel does not have, or an ordinary user, who may not.
                 break
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
-    kept = 1 << CAP_DAC_OVERRIDE if os.geteuid() == 0 and _may_keep() else 0
+    kept = 1 << CAP_DAC_OVERRIDE if posix.geteuid() == 0 and _may_keep() else 0
     header = _words(_CAPABILITY_VERSION_3, 0)
     system_call(_NUMBERS["capset"], header, _words(kept, kept, 0, 0, 0, 0))
 

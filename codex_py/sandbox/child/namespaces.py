@@ -4,7 +4,8 @@ What bubblewrap does, without bubblewrap: https://man7.org/linux/man-pages/man7/
 Needs Linux 5.12 (`mount_setattr`).
 """
 
-import os
+import posix
+import stat
 
 from codex_py.sandbox.child import kernel
 from codex_py.sandbox.child.landlock import DEVICES
@@ -57,7 +58,7 @@ def _unshare(flags: int) -> None:
         return
     except PermissionError:
         pass
-    user, group = os.geteuid(), os.getegid()
+    user, group = posix.geteuid(), posix.getegid()
     kernel.unshare(flags | _NEWUSER)
     for name, text in (
         ("setgroups", "deny"),
@@ -69,9 +70,9 @@ def _unshare(flags: int) -> None:
 
 def outer_ids() -> tuple[int, int]:
     """The ids of this process and of its parent outside of the namespace. To be called before the view changes."""
-    stat = os.open("/proc/self/stat", os.O_RDONLY | os.O_CLOEXEC)
-    own, _, rest = os.read(stat, 4096).partition(b" ")
-    os.close(stat)
+    file = posix.open("/proc/self/stat", posix.O_RDONLY | posix.O_CLOEXEC)
+    own, _, rest = posix.read(file, 4096).partition(b" ")
+    posix.close(file)
     # The name, in parentheses, may hold anything; the state follows.
     return int(own), int(rest.rpartition(b")")[2].split()[1])
 
@@ -81,7 +82,7 @@ def limit_processes(most: int) -> None:
 
     Does nothing before Linux 6.14, where the bound is that of the whole machine.
     """
-    major, minor = os.uname().release.split(".")[:2]
+    major, minor = posix.uname().release.split(".")[:2]
     if (int(major), int("".join(c for c in minor if c.isdigit()))) >= _PROCESS_IDS_SINCE:
         _write("/proc/sys/kernel/pid_max", str(most + _RESERVED_PROCESS_IDS))
 
@@ -127,7 +128,7 @@ def restrict_writes(
         _place(tree, path)
     for path in links:
         # Covered by itself a link leads where it did, and can be neither removed nor replaced.
-        _place(_clone(path, os.O_NOFOLLOW), path, os.O_NOFOLLOW)
+        _place(_clone(path, posix.O_NOFOLLOW), path, posix.O_NOFOLLOW)
     for path in hidden:
         _hide(path)
     _set_attributes("/dev", _READ_ONLY, recursive=False)
@@ -136,15 +137,15 @@ def restrict_writes(
 
 def _replace_null() -> None:
     """Take the null device of the view for that of the machine, which was opened before."""
-    null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
+    null = posix.open("/dev/null", posix.O_RDWR | posix.O_CLOEXEC)
     for descriptor in range(3):
         try:
-            if os.fstat(descriptor).st_rdev == os.fstat(null).st_rdev:
-                os.dup2(null, descriptor)
+            if posix.fstat(descriptor).st_rdev == posix.fstat(null).st_rdev:
+                posix.dup2(null, descriptor)
         except OSError:
             # It is closed.
             continue
-    os.close(null)
+    posix.close(null)
 
 
 def _make_devices(devices: list[tuple[str, int]]) -> None:
@@ -157,11 +158,11 @@ def _make_devices(devices: list[tuple[str, int]]) -> None:
         _set_attributes(tree, _READ_ONLY)
         _place(tree, f"/dev/{name}")
     for name in ("pts", "shm"):
-        os.mkdir(f"/dev/{name}")  # noqa: PTH102 - pathlib would cost 5 ms
+        posix.mkdir(f"/dev/{name}")
     kernel.mount("devpts", "/dev/pts", "devpts", _MS_NOSUID | _MS_NOEXEC, _PTS)
     kernel.mount("tmpfs", "/dev/shm", "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=1777")
     for name, target in (("ptmx", "pts/ptmx"), *_LINKS):
-        os.symlink(target, f"/dev/{name}")  # noqa: PTH211
+        posix.symlink(target, f"/dev/{name}")
 
 
 _PTS = "newinstance,ptmxmode=0666,mode=620"
@@ -169,32 +170,32 @@ _PTS = "newinstance,ptmxmode=0666,mode=620"
 
 def _hide(path: str) -> None:
     """Cover it with a file or a folder that has nothing in it, and no other name."""
-    is_folder = os.path.isdir(path)  # noqa: PTH112 - pathlib would cost 5 ms
+    is_folder = stat.S_ISDIR(posix.stat(path).st_mode)
     if is_folder:
-        os.mkdir(_EMPTY)  # noqa: PTH102
+        posix.mkdir(_EMPTY)
     else:
         _write(_EMPTY, "")
     tree = _clone(_EMPTY)
     _set_attributes(tree, _READ_ONLY)
     _place(tree, path)
-    (os.rmdir if is_folder else os.unlink)(_EMPTY)
+    (posix.rmdir if is_folder else posix.unlink)(_EMPTY)
 
 
 def _clone(path: str, how: int = 0) -> int:
     """The mounts at a path as a tree that is nowhere yet. `how`: flags of `open_path`."""
     at = kernel.open_path(path, how)
     try:
-        flags = _OPEN_TREE_CLONE | os.O_CLOEXEC | _AT_EMPTY_PATH | _AT_RECURSIVE
+        flags = _OPEN_TREE_CLONE | posix.O_CLOEXEC | _AT_EMPTY_PATH | _AT_RECURSIVE
         return kernel.system_call(_OPEN_TREE, at, b"", flags)
     finally:
-        os.close(at)
+        posix.close(at)
 
 
 def _place(tree: int, path: str, how: int = 0) -> None:
     at = kernel.open_path(path, how)
     kernel.system_call(_MOVE_MOUNT, tree, b"", at, b"", _MOVE_FROM_EMPTY_PATH | _MOVE_TO_EMPTY_PATH)
-    os.close(at)
-    os.close(tree)
+    posix.close(at)
+    posix.close(tree)
 
 
 def _set_attributes(where: str | int, attributes: int, *, recursive: bool = True) -> None:
@@ -206,13 +207,13 @@ def _set_attributes(where: str | int, attributes: int, *, recursive: bool = True
         )
     else:
         kernel.system_call(
-            _MOUNT_SETATTR, _AT_FDCWD, os.fsencode(where), flags, settings, len(settings)
+            _MOUNT_SETATTR, _AT_FDCWD, kernel.encoded(where), flags, settings, len(settings)
         )
 
 
 def _write(path: str, text: str) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    descriptor = posix.open(path, posix.O_WRONLY | posix.O_CREAT | posix.O_CLOEXEC, 0o666)
     try:
-        os.write(descriptor, text.encode())
+        posix.write(descriptor, text.encode())
     finally:
-        os.close(descriptor)
+        posix.close(descriptor)
