@@ -196,3 +196,5 @@ _PROTECTIONS: Final = (
         _value("shell_environment_policy.experimental_use_profile", True),
     ),
 )
+
+PROTECTION_NAMES: Final = tuple(protection.name for protection in _PROTECTIONS)

@@ -231,7 +231,7 @@ def exec_parser() -> argparse.ArgumentParser:
     add("--ignore-user-config", action="store_true")
     add("--ignore-rules", action="store_true")
     add("--dangerously-bypass-hook-trust", dest="bypass_hook_trust", action="store_true")
-    add("--allow-unenforced", action="append")
+    add("--allow-unenforced", type=protection, action="append")
 
     add("-C", "--cd")
     add("--add-dir", action="append")
@@ -306,6 +306,14 @@ def _one_of(*allowed: str) -> Callable[[str], str]:
         return value
 
     return check
+
+
+def protection(name: str) -> str:
+    """An argument of `--allow-unenforced`, for `argparse`. A name with a mistake in it would accept nothing."""
+    # Only where the option is given; what has no configuration to read does without.
+    from codex_py.config.unenforced import PROTECTION_NAMES  # noqa: PLC0415
+
+    return _one_of(*PROTECTION_NAMES)(name)
 
 
 def _feature(value: str) -> Callable[[str], str]:

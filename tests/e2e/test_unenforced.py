@@ -51,6 +51,16 @@ def test_exec_stops_before_any_request_and_goes_on_where_it_is_accepted(
     assert resumed.returncode == 0
 
 
+@pytest.mark.parametrize("command", [["exec"], ["sandbox"], []])
+def test_a_name_that_is_no_protection_is_a_usage_error(
+    command: list[str], place: Workplace
+) -> None:
+    done = run_codex_py([*command, "--allow-unenforced", "hook", "true"], place.home, place.cwd)
+    assert done.returncode == 2
+    last = done.stderr.decode()
+    assert "--allow-unenforced: 'hook' is not a possible value: requirements, hooks," in last
+
+
 def test_hooks_of_an_untrusted_project_stop_nothing(
     place: Workplace, server: ScriptedServer
 ) -> None:

@@ -19,6 +19,7 @@ from codex_py.frontends.arguments import (
     UsageError,
     add_overrides,
     first_word,
+    protection,
 )
 from codex_py.frontends.help import SANDBOX
 from codex_py.frontends.session_config import working_directory
@@ -86,7 +87,7 @@ def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     parser.add_argument("--add-dir", action="append")
     parser.add_argument("-P", "--permission-profile")
     parser.add_argument("-p", "--profile")
-    parser.add_argument("--allow-unenforced", action="append")
+    parser.add_argument("--allow-unenforced", type=protection, action="append")
     add_overrides(parser)
     at = first_word(argv, _WITH_VALUE)
     before, rest = list(argv[:at]), list(argv[at:])
