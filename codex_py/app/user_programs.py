@@ -1,4 +1,4 @@
-"""Programs that the configuration names, such as MCP servers: where they are found, and where they start.
+"""Programs that we start for the user, such as MCP servers, git or an editor: where they are found and start.
 
 A repository can hold a program of any name, and modules that an interpreter loads from its working directory.
 Neither is what the user's own configuration means by `npx` or `python -m server`. LIGHT.
@@ -70,9 +70,10 @@ def user_programs(
     """Those of a session. `add_dirs`: writable folders beside those of the configuration."""
     policy = config.sandbox_policy(add_dirs)
     folders = [config.project_root or config.cwd, config.cwd]
-    if policy.mode == "workspace-write":
-        folders += policy.writable_roots
-        folders += [] if policy.exclude_slash_tmp else [Path("/tmp")]
+    # In every mode, because the user can change it.
+    folders += [*config.sandbox_workspace_write.writable_roots, *(config.cwd / d for d in add_dirs)]
+    if policy.mode == "workspace-write" and not policy.exclude_slash_tmp:
+        folders.append(Path("/tmp"))
     # Somebody who works in their home, or in `/`, has all programs of their own there.
     home = user_home(environment).resolve()
     return UserPrograms(

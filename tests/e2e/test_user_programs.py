@@ -3,12 +3,14 @@
 import json
 import os
 import stat
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from codex_py.testing import ScriptedServer, ev_completed, ev_message
+from tests.frontends.tui.terminals import IDLE, starting
 from tests.support.program import Workplace, run_codex_py
 
 SERVER = Path(__file__).parents[1] / "mcp" / "servers"
@@ -117,3 +119,23 @@ def test_the_program_for_a_key_is_not_the_repositorys(place: Workplace, reposito
     assert server.requests[0].headers["authorization"] == "Bearer key-of-the-user"
     assert out.read_text(encoding="utf-8") == f"{place.home}/codex-py/programs\n"
     assert not (repository / "ran-from-repository").exists()
+
+
+def test_the_terminal_starts_no_git_of_a_folder_that_commands_may_write_to(
+    place: Workplace,
+) -> None:
+    """Nor one of the project above the working directory."""
+    added, ran = place.home.parent / "added", place.home.parent / "ran"
+    for folder in (added / "bin", place.cwd / "bin"):
+        program(folder / "git", f"#!/bin/sh\necho $0 >>{ran}\nexit 1\n")
+    subprocess.run(["git", "init", "-q", place.cwd], check=True)
+    path = f"{added}/bin:{place.cwd}/bin:{os.environ['PATH']}"
+    below = place.cwd / "below"
+    below.mkdir()
+    with answered() as server, starting(place) as start:
+        terminal = start(server, "-C", str(below), "--add-dir", str(added), PATH=path)
+        terminal.wait_for(IDLE)
+        terminal.type("/diff")
+        terminal.press("enter")
+        terminal.wait_for("Added bin/git")
+    assert not ran.exists()

@@ -57,6 +57,7 @@ class Composer:
 
     Args:
         submit: is given what the user sends off.
+        files: what `@` completes.
         changed: is told to draw.
         size: columns and rows of the terminal.
     """
@@ -68,6 +69,7 @@ class Composer:
         *,
         config: Config,
         environment: Mapping[str, str],
+        files: FileIndex,
         commands: Commands,
         changed: Callable[[], None],
         size: Callable[[], tuple[int, int]],
@@ -95,7 +97,6 @@ class Composer:
             on_text_changed=self._updated,
             on_cursor_position_changed=self._updated,
         )
-        files = FileIndex(config.cwd, environment, use_git=config.inside_git)
         sources = (CommandSource(commands), FileSource(files), SkillSource(lambda: self.skills))
         self.completion = Completion(self.buffer, sources, changed)
         self.container: AnyContainer = self._layout()

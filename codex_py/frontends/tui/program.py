@@ -10,12 +10,14 @@ from prompt_toolkit.input import Input
 from prompt_toolkit.key_binding import merge_key_bindings
 
 from codex_py import __version__
+from codex_py.app.user_programs import user_programs
 from codex_py.config.config import Config
 from codex_py.errors import CodexError
 from codex_py.frontends.arguments import TerminalTarget
 from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.commands.registry import Command, Commands
 from codex_py.frontends.tui.compose.actions import writing_keys
+from codex_py.frontends.tui.compose.files import FileIndex
 from codex_py.frontends.tui.composer import Composer, Submission
 from codex_py.frontends.tui.conversation import Conversation
 from codex_py.frontends.tui.keys import program_keys
@@ -55,6 +57,7 @@ class Terminal:
 
     Attributes:
         config: what the next session is opened with.
+        safe_environment: for programs such as git: its `PATH` leads to none that the project or the model can have made.
         typed_at: when a key was last pressed that was the composer's, `time.monotonic()`.
         answered_hint: the hint that was shown when the last key was pressed; empty if none was.
         farewell: what is printed when the terminal is the shell's again.
@@ -76,6 +79,8 @@ class Terminal:
     ) -> None:
         self.config = config
         self.environment = environment
+        programs = user_programs(config, environment, add_dirs)
+        self.safe_environment = programs.environment(environment)
         self.theme = theme
         self.typed_at = 0.0
         self.answered_hint = ""
@@ -102,6 +107,7 @@ class Terminal:
             self.sending.submitted,
             config=config,
             environment=environment,
+            files=FileIndex(config.cwd, self.safe_environment, use_git=config.inside_git),
             commands=self.commands,
             changed=lambda: self.screen.changed(),
             size=lambda: (self.screen.width, self.screen.height),

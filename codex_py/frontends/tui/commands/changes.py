@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 
 async def _diff(terminal: "Terminal", _: str) -> None:
-    diff = await asyncio.to_thread(changes_since_commit, terminal.config.cwd, terminal.environment)
+    cwd, environment = terminal.config.cwd, terminal.safe_environment
+    diff = await asyncio.to_thread(changes_since_commit, cwd, environment)
     if not diff:
         terminal.transcript.notice("Nothing has been changed since the last commit.")
     else:

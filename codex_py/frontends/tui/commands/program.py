@@ -94,7 +94,7 @@ def _fenced(language: str, text: str) -> str:
 async def _transcript(terminal: "Terminal", _: str) -> None:
     if not terminal.said:
         raise CodexError("nothing has been said yet", code="nothing_said")
-    cwd, environment = terminal.config.cwd, terminal.environment
+    cwd, environment = terminal.config.cwd, terminal.safe_environment
     pager = find_program("less", environment.get("PATH", os.defpath), [cwd])
     if pager is None:
         raise CodexError("there is no `less` to show it with; /export it", code="pager")

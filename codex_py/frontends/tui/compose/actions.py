@@ -62,7 +62,7 @@ async def _search_history(terminal: "Terminal") -> None:
 async def _edit(terminal: "Terminal") -> None:
     """Hand the terminal to the user's editor, and take it back with what was written."""
     environment, composer = terminal.environment, terminal.composer
-    command = editor_command(environment, terminal.config.cwd)
+    command = editor_command(terminal.safe_environment, terminal.config.cwd)
     before, images = composer.expanded
     after = before
 
@@ -83,6 +83,7 @@ async def _edit(terminal: "Terminal") -> None:
 
 async def _paste_image(terminal: "Terminal") -> None:
     terminal.hint("looking for an image in the clipboard")
-    image = await asyncio.to_thread(clipboard_image, terminal.environment, terminal.config.cwd)
+    environment, cwd = terminal.safe_environment, terminal.config.cwd
+    image = await asyncio.to_thread(clipboard_image, environment, cwd)
     terminal.hint("")
     terminal.composer.attach([image])
