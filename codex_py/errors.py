@@ -17,7 +17,7 @@ A mistake of ours is none of these: it is left to crash with its traceback.
 """
 
 from enum import IntEnum
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 
 class ExitCode(IntEnum):
@@ -194,3 +194,12 @@ class CallRefused(ToolError):
         super().__init__(message, code=code)
         self.cause = cause
         self.allow = allow
+
+
+def single_error(error: BaseException) -> BaseException:
+    """The error that a group stands for: its first bug, else its first `CodexError`. Any other error is itself."""
+    if not isinstance(error, BaseExceptionGroup):
+        return error
+    group = cast("BaseExceptionGroup[BaseException]", error)
+    inner = [single_error(each) for each in group.exceptions]
+    return next((each for each in inner if not isinstance(each, CodexError)), inner[0])

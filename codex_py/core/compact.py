@@ -135,8 +135,9 @@ class _Summarising:
         self._items = list(prompt.input)
         self._asked = asked
         self._emit = emit
+        self.ending = None
 
-    def prompt(self) -> Prompt:
+    async def prompt(self) -> Prompt:
         self.text = ""
         return replace(self._prompt, input=[*self._items, self._asked])
 
@@ -160,7 +161,7 @@ class _Summarising:
         self._prompt = replace(self._prompt, tools=())
         return True
 
-    async def recover(self, failure: ModelError) -> bool:
+    async def recover(self, failure: ModelError, retries_left: int) -> bool:  # noqa: ARG002
         if not is_too_long(failure):
             return False
         shorter = _without_oldest(self._items)

@@ -291,7 +291,11 @@ class Session:
 
     # What a `Turn` asks for.
 
-    def prompt(self) -> Prompt:
+    @property
+    def ending(self) -> CodexError | None:
+        return None
+
+    async def prompt(self) -> Prompt:
         self._log_untold()
         while self._steered:
             prompt = self._steered.pop(0)
@@ -323,12 +327,14 @@ class Session:
         await self._make_room(self._turn)
         return True
 
-    async def recover(self, failure: ModelError) -> bool:
+    async def recover(self, failure: ModelError, retries_left: int) -> bool:  # noqa: ARG002
         assert self._turn is not None
         if self._turn.made_room:
             return False
         made_room = await self._compactor.recover(failure, self.settings, self._turn.retries)
         self._turn.made_room = made_room
+        if made_room:
+            self._ran.clear()
         return made_room
 
     async def _run_checked(self, prompt: UserPrompt | None, output_schema: Any) -> TurnResult:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from codex_py.core.item_order import ItemOrder
-from codex_py.errors import CodexError, ExitCode, ModelError
+from codex_py.errors import CodexError, ExitCode, ModelError, single_error
 from codex_py.protocol.events import Event, MessageDelta, ReasoningSummaryDelta, Reconnecting
 from codex_py.protocol.prompts import Note
 from codex_py.protocol.stream import (
@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     OutputItem: TypeAlias = FunctionCallOutput | CustomToolCallOutput
 
 
+_SERVICE_FAILED = "aborted: the model's service failed"
+
+
 @dataclass(frozen=True, slots=True)
 class ItemHandlers:
     """What is done with the items of a response."""
@@ -52,7 +55,12 @@ class ItemHandlers:
 class Conversation(Protocol):
     """What a turn reads its prompts from and writes its results to."""
 
-    def prompt(self) -> Prompt:
+    @property
+    def ending(self) -> CodexError | None:
+        """Why the turn is being cancelled, if not by its user."""
+        ...
+
+    async def prompt(self) -> Prompt:
         """The next request. Every call has its output by now, so more may be said before it."""
         ...
 
@@ -71,7 +79,7 @@ class Conversation(Protocol):
         """
         ...
 
-    async def recover(self, failure: ModelError) -> bool:
+    async def recover(self, failure: ModelError, retries_left: int) -> bool:
         """Try to make the next request succeed, for instance by compacting. True if it is worth sending."""
         ...
 
@@ -107,15 +115,11 @@ class _RunningCall:
     task: asyncio.Task["Sequence[Note | OutputItem]"]
     started_at: float = field(default_factory=time.monotonic)
 
-    @property
-    def has_crashed(self) -> bool:
-        """Whether it ended with a mistake of ours, which goes on to whoever runs the turn."""
-        return self.task.done() and not self.task.cancelled() and self.task.exception() is not None
-
     def output(self, handlers: ItemHandlers, aborted: str) -> "Sequence[Note | OutputItem]":
         """The output of the call, behind the notes on it; one that says `aborted` for a call without an output."""
-        if self.task.done() and not self.task.cancelled() and not self.has_crashed:
-            return self.task.result()
+        task = self.task
+        if task.done() and not task.cancelled() and task.exception() is None:
+            return task.result()
         elapsed_s = time.monotonic() - self.started_at
         text = f"Wall time: {elapsed_s:.1f} seconds\n{aborted}"
         return [handlers.answer(self.call, ToolOutput(text, success=False))]
@@ -153,20 +157,19 @@ class Turn:
         """Run to the end of the turn. When cancelled, every call has its output in the history.
 
         Raises:
-            ModelError: the model's service failed for good, or the budget of retries is spent.
-            CodexError: the model did not come to an end.
+            ModelError: the provider failed for good, or the budget of retries is spent.
+            CodexError: the model did not come to an end; or a wrapper of the model or of a call ended the turn.
         """
         responses = 0
         while responses < self._max_responses:
             response = _Response(self._conversation, self._ran)
             failure = await response.run(self._model, self._load_handlers)
-            if failure is not None and not await self._conversation.recover(failure):
-                await self._wait_to_retry(failure)
+            if failure is not None and not await self._recover(failure):
                 continue
             responses += 1
-            self._ran.clear()
+            self._retries.renew()
             if failure is None:
-                self._retries.renew()
+                self._ran.clear()
                 if not await self._conversation.should_continue(follow_up=response.follow_up):
                     return
         raise CodexError(
@@ -175,8 +178,16 @@ class Turn:
             exit_code=ExitCode.TURN_LIMIT,
         )
 
-    async def _wait_to_retry(self, failure: ModelError) -> None:
+    async def _recover(self, failure: ModelError) -> bool:
+        """False if the same request is sent again, after a wait.
+
+        Raises:
+            ModelError: the failure is final.
+        """
         retry = self._retries.next(failure)
+        left = 0 if retry is None else retry.maximum - retry.attempt + 1
+        if await self._conversation.recover(failure, left):
+            return True
         if retry is None:
             raise failure
         self._conversation.emit(
@@ -191,6 +202,7 @@ class Turn:
             )
         )
         await asyncio.sleep(retry.delay_s)
+        return False
 
 
 class _Response:
@@ -207,30 +219,54 @@ class _Response:
         self._running: list[_RunningCall] = []
         self._order = ItemOrder()
         self._is_whole = False
+        self._handlers: ItemHandlers | None = None
+        self._failure: ModelError | None = None
         self.follow_up = False
 
     async def run(
         self, model: ModelClient, load_handlers: Callable[[], ItemHandlers]
     ) -> ModelError | None:
-        """Stream the response and answer its calls. The failure that ended the stream, if one did."""
-        handlers: ItemHandlers | None = None
-        failure: ModelError | None = None
+        """Stream the response and answer its calls. The failure that ended the stream, if one did.
+
+        Raises:
+            CodexError: a call, or a wrapper of the model, ended the turn. If it is a `ModelError`, a call raised it:
+                the stream's own is returned.
+        """
+        prompt = await self._conversation.prompt()
+        # In a task of its own: before Python 3.12, a group whose call fails at the end leaves its task cancelled.
+        stream = asyncio.create_task(self._stream(model, prompt, load_handlers))
+        current = asyncio.current_task()
+        assert current is not None
+        cancellations = current.cancelling()
+        end: BaseException | None = None
         try:
-            async with asyncio.TaskGroup() as calls:
-                try:
-                    async with model.stream(self._conversation.prompt()) as events:
-                        handlers = load_handlers()
-                        async for event in events:
-                            self._take(event, handlers, calls)
-                except ModelError as error:
-                    failure = error
-                    if not error.retryable:
-                        for running in self._running:
-                            running.task.cancel()
+            await stream
+        except BaseExceptionGroup as group:
+            end = single_error(group)
+            if isinstance(end, CodexError) and current.cancelling() > cancellations:
+                # A call that answers its cancellation with an error makes the group forget the cancellation.
+                end = asyncio.CancelledError()
         finally:
-            if handlers is not None:
-                self._settle(handlers, failure)
-        return failure
+            if self._handlers is not None:
+                self._settle(self._handlers, self._aborted(end))
+        if end is not None:
+            raise end
+        return self._failure
+
+    async def _stream(
+        self, model: ModelClient, prompt: Prompt, load_handlers: Callable[[], ItemHandlers]
+    ) -> None:
+        async with asyncio.TaskGroup() as calls:
+            try:
+                async with model.stream(prompt) as events:
+                    self._handlers = handlers = load_handlers()
+                    async for event in events:
+                        self._take(event, handlers, calls)
+            except ModelError as error:
+                self._failure = error
+                if not error.retryable:
+                    for running in self._running:
+                        running.task.cancel()
 
     def _take(self, event: ResponseEvent, handlers: ItemHandlers, calls: asyncio.TaskGroup) -> None:
         match event:
@@ -277,16 +313,18 @@ class _Response:
             work = handlers.dispatch(call)
         self._running.append(_RunningCall(index, call, calls.create_task(work)))
 
-    def _settle(self, handlers: ItemHandlers, failure: ModelError | None) -> None:
+    def _aborted(self, end: BaseException | None) -> str:
+        """What the model is told of a call without an output."""
+        if end is None or isinstance(end, asyncio.CancelledError):
+            end = self._conversation.ending
+            if end is None:
+                return "aborted by user" if self._failure is None else _SERVICE_FAILED
+        return f"aborted: {end if isinstance(end, CodexError) else 'internal error'}"
+
+    def _settle(self, handlers: ItemHandlers, aborted: str) -> None:
         """Record what is held back, then the outputs in the order in which the calls were recorded."""
         for item in self._order.rest(whole=self._is_whole):
             self._conversation.record(item)
-        if any(running.has_crashed for running in self._running):
-            aborted = "aborted: internal error"
-        elif failure is not None:
-            aborted = "aborted: the model's service failed"
-        else:
-            aborted = "aborted by user"
         places = self._order.places
         for running in sorted(self._running, key=lambda running: places[running.index]):
             for item in running.output(handlers, aborted):

@@ -1,6 +1,7 @@
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,19 +19,21 @@ from codex_py.protocol.events import (
 from codex_py.protocol.items import FunctionCallOutput, Reasoning, ResponseItem
 from codex_py.protocol.messages import EncodedItem, input_text, message
 from codex_py.protocol.prompts import Note
-from codex_py.protocol.stream import OutputItemAdded, OutputTextDelta, Prompt, Usage
+from codex_py.protocol.stream import OutputItemAdded, OutputTextDelta, Prompt, ResponseEvent, Usage
 from codex_py.protocol.tools import ToolCall, ToolOutput
 from codex_py.tools.router import ToolRouter, output_item
 from tests.support.model import ScriptedModel, Step, calls, completed, done, reconnecting, says
 
 
 class FakeConversation:
+    ending = None
+
     def __init__(self) -> None:
         self.items: list[EncodedItem] = [message("user", [input_text("go")])]
         self.events: list[Event] = []
         self.usage = Usage()
 
-    def prompt(self) -> Prompt:
+    async def prompt(self) -> Prompt:
         return Prompt(model="m", input=list(self.items), cache_key="thread")
 
     def record(self, item: ResponseItem | Note) -> None:
@@ -45,7 +48,7 @@ class FakeConversation:
     async def should_continue(self, *, follow_up: bool) -> bool:
         return follow_up
 
-    async def recover(self, failure: ModelError) -> bool:
+    async def recover(self, failure: ModelError, retries_left: int) -> bool:
         return False
 
 
@@ -419,15 +422,140 @@ def test_a_tool_that_crashes_leaves_every_call_with_an_output() -> None:
     async def run() -> FakeConversation:
         conversation = FakeConversation()
         model = ScriptedModel([calls("bad"), calls("slow", index=1), completed()])
-        with pytest.raises(ExceptionGroup) as caught:
+        with pytest.raises(RuntimeError, match="a mistake of ours"):
             await asyncio.wait_for(make_turn(conversation, model, tool).run(), 5)
-        assert caught.group_contains(RuntimeError, match="a mistake of ours")
         return conversation
 
     conversation = asyncio.run(run())
     answered = outputs([json.loads(item) for item in conversation.items])
     assert [call_id for call_id, _ in answered] == ["bad", "slow"]
     assert all(text.endswith("aborted: internal error") for _, text in answered)
+
+
+SPENT = CodexError("the budget is spent", code="budget")
+
+
+class WrappedModel(ScriptedModel):
+    """Raises at one moment of its first response, in which a call runs."""
+
+    def __init__(self, error: Exception, moment: str) -> None:
+        super().__init__([calls("slow"), completed()])
+        self._error = error
+        self._moment = moment
+
+    @asynccontextmanager
+    async def stream(self, prompt: Prompt) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
+        if self._moment == "before":
+            raise self._error
+        async with super().stream(prompt) as events:
+            yield self._raising(events)
+        if self._moment == "after":
+            raise self._error
+
+    async def _raising(self, events: AsyncIterator[ResponseEvent]) -> AsyncIterator[ResponseEvent]:
+        async for event in events:
+            yield event
+            if self._moment == "during":
+                raise self._error
+
+
+@pytest.mark.parametrize("moment", ["before", "during", "after"])
+@pytest.mark.parametrize(
+    ("error", "aborted"),
+    [(SPENT, "aborted: the budget is spent"), (KeyError("x"), "aborted: internal error")],
+)
+def test_what_a_wrapper_of_the_model_raises_ends_the_turn_and_its_calls(
+    moment: str, error: Exception, aborted: str
+) -> None:
+    async def tool(_: ToolCall) -> str:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def run() -> FakeConversation:
+        conversation = FakeConversation()
+        turn = make_turn(conversation, WrappedModel(error, moment), tool, FakeBudget(3))
+        with pytest.raises(type(error)) as caught:
+            await asyncio.wait_for(turn.run(), 5)
+        assert caught.value is error
+        assert (error.__context__, error.__cause__) == (None, None)
+        return conversation
+
+    answered = outputs([json.loads(item) for item in asyncio.run(run()).items])
+    assert [call_id for call_id, _ in answered] == ([] if moment == "before" else ["slow"])
+    assert all(text.endswith(aborted) for _, text in answered)
+
+
+@pytest.mark.parametrize("moment", ["before", "during", "after"])
+@pytest.mark.parametrize(
+    ("error", "aborted"),
+    [
+        (SPENT, "aborted: the budget is spent"),
+        # Not the model's own: it is not tried again.
+        (StreamError("a child was cut off"), "aborted: a child was cut off"),
+        (KeyError("x"), "aborted: internal error"),
+    ],
+)
+def test_what_a_call_raises_ends_the_turn_and_the_other_calls(
+    moment: str, error: Exception, aborted: str
+) -> None:
+    async def run() -> FakeConversation:
+        slow_runs, may_raise = asyncio.Event(), asyncio.Event()
+
+        async def tool(call: ToolCall) -> str:
+            if call.call_id == "bad":
+                if moment != "before":
+                    await may_raise.wait()
+                raise error
+            slow_runs.set()
+            await asyncio.Event().wait()
+            raise AssertionError
+
+        async def in_the_middle() -> None:
+            await slow_runs.wait()
+            if moment == "during":
+                may_raise.set()
+                await asyncio.Event().wait()
+
+        async def at_the_end() -> None:
+            may_raise.set()
+
+        steps: list[Step] = [calls("slow"), calls("bad", index=1)]
+        steps += [in_the_middle, completed(), at_the_end]
+        conversation = FakeConversation()
+        turn = make_turn(conversation, ScriptedModel(steps), tool, FakeBudget(3))
+        with pytest.raises(type(error)) as caught:
+            await asyncio.wait_for(turn.run(), 5)
+        assert caught.value is error
+        return conversation
+
+    answered = outputs([json.loads(item) for item in asyncio.run(run()).items])
+    assert {call_id for call_id, _ in answered} >= {"bad"}
+    assert all(text.endswith(aborted) for _, text in answered)
+
+
+def test_a_cancellation_is_not_lost_if_a_call_answers_it_with_an_error() -> None:
+    async def run() -> FakeConversation:
+        runs = asyncio.Event()
+
+        async def tool(_: ToolCall) -> str:
+            runs.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                raise SPENT
+            raise AssertionError
+
+        conversation = FakeConversation()
+        model = ScriptedModel([calls("c"), completed()])
+        turn = asyncio.create_task(make_turn(conversation, model, tool).run())
+        await asyncio.wait_for(runs.wait(), 5)
+        turn.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await turn
+        return conversation
+
+    ((_, text),) = outputs([json.loads(item) for item in asyncio.run(run()).items])
+    assert text.endswith("aborted by user")
 
 
 def test_a_final_failure_stops_the_calls_that_still_run() -> None:
