@@ -44,7 +44,7 @@ def last_patch(home: Path, cwd: Path) -> SessionPatch:
         cwd: absolute.
 
     Raises:
-        SessionError: the session can not be read.
+        SessionError: the session cannot be read.
         CodexError: there is no session, or no patch in it.
     """
     path = latest_session(home, cwd=cwd, model_provider=None)

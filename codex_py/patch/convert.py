@@ -1,6 +1,6 @@
 """Turn envelopes into unified diffs and back, going by the files that they are for.
 
-Either way, what comes out does the same to these files as what went in. An envelope can not say that a
+Either way, what comes out does the same to these files as what went in. An envelope cannot say that a
 file is to end without a newline, to change its mode, or to hold what is not UTF-8, and nothing of symbolic
 links, submodules and files in place of directories; the lines of a file end as its first line does, and in
 a new file in LF. A diff that does any of this is refused.
@@ -11,15 +11,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from codex_py.errors import PatchError
-from codex_py.patch.diff.exact import exact_diff
+from codex_py.patch.diff.writer import exact_diff
 from codex_py.patch.envelope.apply import plan_patch
 from codex_py.patch.files.access import permissions_by_umask
 from codex_py.patch.kind import kind_of
 from codex_py.patch.lines import BLANK
-from codex_py.patch.plan import FileChangePlan, PatchPlan, readable_under
+from codex_py.patch.plan import PatchPlan, readable_under
 from codex_py.patch.unified.hunks import DiffHunk
 from codex_py.patch.unified.plan import plan_unified
 from codex_py.patch.unified.reader import read_diff
+from codex_py.protocol.patched_file import PatchedFile
 
 _NOT_UTF8 = "what is not UTF-8"
 _CONTEXTS = (3, 12, 1_000_000_000)
@@ -42,7 +43,7 @@ def to_envelope(diff: str, cwd: Path) -> str:
     """A unified diff as an envelope.
 
     Raises:
-        PatchError: the diff does not fit the files; or, of kind `parse`, an envelope can not say what
+        PatchError: the diff does not fit the files; or, of kind `parse`, an envelope cannot say what
             it does. The message names the file and the reason.
     """
     plan = plan_unified(diff, cwd, None, readable=readable_under([cwd]))
@@ -50,11 +51,11 @@ def to_envelope(diff: str, cwd: Path) -> str:
     return "\n".join(["*** Begin Patch", *sections, "*** End Patch\n"])
 
 
-def _section(change: FileChangePlan, cwd: Path) -> str:
+def _section(change: PatchedFile, cwd: Path) -> str:
     """The lines of one file, joined; checked to do what the change does."""
     if reason := _unsayable_entry(change, cwd) or _unsayable_contents(change):
         path = change.move_to or change.path
-        raise PatchError(f"{path}: an envelope can not say {reason}", kind="parse")
+        raise PatchError(f"{path}: an envelope cannot say {reason}", kind="parse")
     section = ""
     if change.old is None or change.new is None:
         return "\n".join(_lines(change, cwd, 0))
@@ -64,10 +65,10 @@ def _section(change: FileChangePlan, cwd: Path) -> str:
             return section
     is_text = not any("\udc80" <= character <= "\udcff" for character in section)
     reason = "how its lines end: they would all end as the first does" if is_text else _NOT_UTF8
-    raise PatchError(f"{change.path}: an envelope can not say {reason}", kind="parse")
+    raise PatchError(f"{change.path}: an envelope cannot say {reason}", kind="parse")
 
 
-def _unsayable_entry(change: FileChangePlan, cwd: Path) -> str | None:
+def _unsayable_entry(change: PatchedFile, cwd: Path) -> str | None:
     for path in (change.path, change.move_to or change.path):
         name = str(path.relative_to(cwd))
         if "\n" in name or name != name.strip(BLANK):
@@ -84,7 +85,7 @@ def _unsayable_entry(change: FileChangePlan, cwd: Path) -> str | None:
     return None
 
 
-def _unsayable_contents(change: FileChangePlan) -> str | None:
+def _unsayable_contents(change: PatchedFile) -> str | None:
     if change.new is None:
         return None
     old_bits = stat.S_IMODE(change.old_mode) if change.old_mode is not None else None
@@ -105,7 +106,7 @@ def _unsayable_contents(change: FileChangePlan) -> str | None:
     return None
 
 
-def _lines(change: FileChangePlan, cwd: Path, context: int) -> Iterator[str]:
+def _lines(change: PatchedFile, cwd: Path, context: int) -> Iterator[str]:
     name = str(change.path.relative_to(cwd))
     if change.new is None:
         yield f"*** Delete File: {name}"
@@ -134,7 +135,7 @@ def _lines(change: FileChangePlan, cwd: Path, context: int) -> Iterator[str]:
             yield " " + _text(change.old.partition(b"\n")[0])
 
 
-def _hunks(change: FileChangePlan, cwd: Path, context: int) -> tuple[DiffHunk, ...]:
+def _hunks(change: PatchedFile, cwd: Path, context: int) -> tuple[DiffHunk, ...]:
     files = read_diff(exact_diff([change], cwd, context))
     return files[-1].hunks
 
@@ -143,7 +144,7 @@ def _text(line: bytes) -> str:
     return line.rstrip(b"\r\n").decode(errors="surrogateescape")
 
 
-def _does(section: str, change: FileChangePlan, cwd: Path) -> bool:
+def _does(section: str, change: PatchedFile, cwd: Path) -> bool:
     if not section:
         return True
     try:
@@ -153,7 +154,7 @@ def _does(section: str, change: FileChangePlan, cwd: Path) -> bool:
     return _outcome(plan.changes) == _outcome([change])
 
 
-def _outcome(changes: list[FileChangePlan]) -> dict[Path, bytes | None]:
+def _outcome(changes: list[PatchedFile]) -> dict[Path, bytes | None]:
     """What is at each path in the end."""
     outcome: dict[Path, bytes | None] = {}
     for change in changes:
@@ -177,12 +178,12 @@ def reversed_diff(diff: str, cwd: Path) -> str:
     return exact_diff(_undone(plan), cwd).decode(errors="surrogateescape")
 
 
-def _undone(plan: PatchPlan) -> Iterator[FileChangePlan]:
+def _undone(plan: PatchPlan) -> Iterator[PatchedFile]:
     for change in reversed(plan.changes):
         yield from _opposite(change)
 
 
-def _opposite(change: FileChangePlan) -> Iterator[FileChangePlan]:
+def _opposite(change: PatchedFile) -> Iterator[PatchedFile]:
     kind = change.kind
     if change.old is None:
         kind = "delete"
@@ -192,7 +193,7 @@ def _opposite(change: FileChangePlan) -> Iterator[FileChangePlan]:
         path, move_to = change.path, None
         if change.move_to is not None:
             path, move_to = change.move_to, change.path
-        yield FileChangePlan(
+        yield PatchedFile(
             path,
             kind,
             move_to,
@@ -202,7 +203,7 @@ def _opposite(change: FileChangePlan) -> Iterator[FileChangePlan]:
             new_mode=change.old_mode,
         )
         return
-    yield FileChangePlan(
+    yield PatchedFile(
         change.move_to,
         "update",
         None,
@@ -212,4 +213,4 @@ def _opposite(change: FileChangePlan) -> Iterator[FileChangePlan]:
         change.new_mode,
         change.replaced_mode or change.new_mode,
     )
-    yield FileChangePlan(change.path, "add", None, None, change.old, None, None, change.old_mode)
+    yield PatchedFile(change.path, "add", None, None, change.old, None, None, change.old_mode)

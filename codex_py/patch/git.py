@@ -1,7 +1,7 @@
 """git, started so that it runs nothing that a repository names.
 
 A repository is data here: whoever wrote its configuration and its hooks is not asked what to run. What it
-calls for by a name of its own choosing, filters and text conversions, can not be turned off one by one.
+calls for by a name of its own choosing, filters and text conversions, cannot be turned off one by one.
 So only commands are run that take and give bytes as they are, such as `cat-file` without its options.
 https://git-scm.com/docs/git-config
 """

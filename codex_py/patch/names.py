@@ -61,7 +61,7 @@ def header_name(rest: bytes) -> tuple[bytes, bytes]:
 
 
 def git_names(rest: bytes) -> tuple[bytes, bytes] | None:
-    """The two names after `diff --git `; None where they can not be told apart.
+    """The two names after `diff --git `; None where they cannot be told apart.
 
     They can be where one is quoted, or both are the same but for their first directory: in other cases
     git says the names again in lines of their own.

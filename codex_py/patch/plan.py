@@ -1,44 +1,19 @@
 """A patch that has been checked, ready to be written."""
 
 import os
-import stat
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Literal, Self
 
 from codex_py.errors import PatchError
+from codex_py.patch.files.change import Entry, FileChange, patched_files
 from codex_py.patch.files.commit import Committed, commit
 from codex_py.patch.files.handles import join
 from codex_py.patch.files.journal import Journal
-from codex_py.patch.files.tree import PlannedFile
-from codex_py.patch.kind import SUBMODULE
 from codex_py.patch.report import HunkReport, Reject
+from codex_py.protocol.patched_file import PatchedFile
 from codex_py.protocol.protected import PROTECTED_NAMES
-
-
-@dataclass(frozen=True, slots=True)
-class FileChangePlan:
-    """What becomes of one file, all sections that name it taken together."""
-
-    path: Path
-    """Absolute; the old path of a move."""
-    kind: Literal["add", "delete", "update"]
-    """`add` also where an Add section overwrites a file."""
-    move_to: Path | None
-    """Absolute."""
-    old: bytes | None
-    """None where there was no file, or it was deleted unread: too large, or no regular file."""
-    new: bytes | None
-    """None for a deleted file."""
-    replaced: bytes | None = None
-    """Contents of a file that a move overwrites."""
-    old_mode: int | None = field(default=None, compare=False)
-    """File type and permission bits, as `st_mode`; None where there was no file."""
-    new_mode: int | None = field(default=None, compare=False)
-    """None for a deleted file, and for a new one whose bits the umask decides."""
-    replaced_mode: int | None = field(default=None, compare=False)
 
 
 class PatchPlan:
@@ -46,7 +21,7 @@ class PatchPlan:
 
     def __init__(
         self,
-        files: Sequence[PlannedFile],
+        files: Sequence[FileChange],
         named: Sequence[tuple[Literal["A", "M", "D"], str]],
         notes: Sequence[str],
         hunks: Sequence[HunkReport],
@@ -54,7 +29,7 @@ class PatchPlan:
         rejects: Sequence[Reject] = (),
         conflicts: Sequence[Path] = (),
         emptied: Sequence[str] = (),
-        only_read: Sequence[PlannedFile] = (),
+        only_read: Sequence[FileChange] = (),
     ) -> None:
         self.notes = tuple(notes)
         """What the author of the patch may want to check, a sentence each."""
@@ -72,9 +47,9 @@ class PatchPlan:
         self._files = files
 
     @cached_property
-    def changes(self) -> list[FileChangePlan]:
+    def changes(self) -> list[PatchedFile]:
         """In the order of the patch."""
-        return _changes(self._files)
+        return patched_files(self._files)
 
     def refused(self, writable: Callable[[str], bool]) -> list[Path]:
         """Those of `locations` that may not be touched, sorted. What a patch copies counts as well."""
@@ -104,7 +79,7 @@ class PatchPlan:
             PatchError: of kind `file`: writing failed, or a file has changed since it was read.
         """
         made = [file.location for file in self._files if file.present and file.is_submodule]
-        return commit(self._files, journal, obsolete=self.emptied, made=made)
+        return commit(Entry(list(self._files), obsolete=list(self.emptied), made=made), journal)
 
     def summary(self) -> str:
         """What was done, as Codex prints it: paths as written, added, modified, deleted ones in turn."""
@@ -162,63 +137,3 @@ def _identity(path: str) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
-
-
-def _changes(files: Sequence[PlannedFile]) -> list[FileChangePlan]:
-    moved = {
-        id(file.origin)
-        for file in files
-        if file.present and file.origin and not file.origin.present
-    }
-    changes: list[FileChangePlan] = []
-    for file in files:
-        origin = file.origin
-        if file.present and origin is not None and not origin.present:
-            changes.append(_change(origin, file, "update", Path(file.path)))
-        elif file.present:
-            kind = "add" if file.before is None or file.added else "update"
-            changes.append(_change(file, file, kind))
-        elif file.before is not None and id(file) not in moved:
-            changes.append(_change(file, file, "delete"))
-    return changes
-
-
-def _change(
-    old: PlannedFile,
-    new: PlannedFile,
-    kind: Literal["add", "delete", "update"],
-    move_to: Path | None = None,
-) -> FileChangePlan:
-    return FileChangePlan(
-        Path(old.path),
-        kind,
-        move_to,
-        old.old,
-        new.new,
-        new.old if move_to else None,
-        old_mode=mode_before(old.before),
-        new_mode=mode_after(new),
-        replaced_mode=mode_before(new.before) if move_to else None,
-    )
-
-
-def mode_before(before: os.stat_result | None) -> int | None:
-    """What was there, as `FileChangePlan.old_mode` has it."""
-    if before is None:
-        return None
-    # What a patch knows of directories is submodules.
-    return SUBMODULE if stat.S_ISDIR(before.st_mode) else before.st_mode
-
-
-def mode_after(file: PlannedFile) -> int | None:
-    """What will be there, as `FileChangePlan.new_mode` has it."""
-    if not file.present:
-        return None
-    if file.is_submodule:
-        return SUBMODULE
-    if file.is_link:
-        return stat.S_IFLNK | 0o777
-    if file.mode is not None:
-        return stat.S_IFREG | file.mode
-    is_kept = file.before is not None and stat.S_ISREG(file.before.st_mode)
-    return file.before.st_mode if file.before is not None and is_kept else None

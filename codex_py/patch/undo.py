@@ -7,21 +7,18 @@ An undo is a patch like any other: it is kept in the journal, and undoing it doe
 """
 
 import os
-import stat
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
 
 from codex_py.errors import CodexError, PatchError
 from codex_py.patch.diff.writer import git_diff
 from codex_py.patch.failures import file_error
-from codex_py.patch.files.change import Change, Entry, State
+from codex_py.patch.files.change import Entry, FileChange, State, patched_files
 from codex_py.patch.files.commit import Committed, commit
 from codex_py.patch.files.entry_file import DamagedEntry
-from codex_py.patch.files.handles import Directories, read_file
+from codex_py.patch.files.handles import Directories
 from codex_py.patch.files.journal import Journal
-from codex_py.patch.files.tree import PlannedFile
-from codex_py.patch.plan import FileChangePlan, mode_after, mode_before
+from codex_py.protocol.patched_file import PatchedFile
 
 
 class EditedSince(PatchError):
@@ -41,10 +38,10 @@ class EditedSince(PatchError):
 class UndoPlan:
     """An undo that has been checked against the files as they are."""
 
-    def __init__(self, journal: Journal, entry: Entry, files: Sequence[PlannedFile]) -> None:
+    def __init__(self, journal: Journal, entry: Entry, files: Sequence[FileChange]) -> None:
         self.entry = entry
         """What is undone."""
-        self.changes = [_file_change(file) for file in files]
+        self.changes = patched_files(files)
         """What that does to each file."""
         self._journal = journal
         self._files = files
@@ -55,15 +52,15 @@ class UndoPlan:
         Raises:
             PatchError: of kind `file`: writing failed, or a file has changed since it was checked.
         """
-        entry = self.entry
-        return commit(
-            self._files,
-            self._journal,
-            undoes=entry.number,
-            obsolete=list(reversed(entry.made)),
-            made=list(reversed(entry.obsolete)),
-            modes=entry.modes,
+        undone = self.entry
+        entry = Entry(
+            list(self._files),
+            undoes=undone.number,
+            obsolete=undone.made[::-1],
+            made=undone.obsolete[::-1],
+            modes=dict(undone.modes),
         )
+        return commit(entry, self._journal)
 
 
 def plan_undo(journal: Journal, number: int | None = None, *, force: bool = False) -> UndoPlan:
@@ -88,24 +85,21 @@ def plan_undo(journal: Journal, number: int | None = None, *, force: bool = Fals
     lost = [change.path for change in entry.changes if not change.kept]
     if lost:
         raise CodexError(
-            f"patch {entry.number} can not be undone: what was in {', '.join(lost)} was not kept",
+            f"patch {entry.number} cannot be undone: what was in {', '.join(lost)} was not kept",
             code="not_undoable",
         )
     made = set(entry.made)
-    edited: list[FileChangePlan] = []
-    files: list[PlannedFile] = []
+    edited: list[PatchedFile] = []
+    files: list[FileChange] = []
     with Directories() as directories:
         for change in entry.changes:
             try:
                 file = _as_it_is(change, made, directories)
             except OSError as error:
                 raise file_error("read file", change.path, error) from error
-            if not _as_it_was_left(file, change):
-                edited.append(
-                    FileChangePlan(
-                        Path(file.path), _kind(change.new, file.old), None, change.new, file.old
-                    )
-                )
+            if not _is_as_left(file, change):
+                kind = "add" if change.new is None else "update" if file.before else "delete"
+                edited.append(PatchedFile(Path(file.path), kind, None, change.new, file.old))
             files.append(_reversed(file, change))
     if edited and not force:
         names = ", ".join(str(change.path) for change in edited)
@@ -166,22 +160,6 @@ def entries(journal: Journal) -> tuple[list[Entry], list[int]]:
     return found, damaged
 
 
-def changes_of_entry(entry: Entry) -> list[FileChangePlan]:
-    """What a patch did to each file."""
-    return [
-        FileChangePlan(
-            Path(change.path),
-            _fate(change),
-            None,
-            change.old,
-            change.new,
-            old_mode=change.before.mode if change.before else None,
-            new_mode=_mode_after(change),
-        )
-        for change in entry.changes
-    ]
-
-
 def find_patch(journal: Journal, number: int | None = None) -> Entry:
     """
     Args:
@@ -219,75 +197,32 @@ def _newest(journal: Journal) -> int:
     raise CodexError(f"nothing to undo: {reason} in {journal.cwd}", code="no_patch")
 
 
-def _as_it_is(change: Change, made: set[str], directories: Directories) -> PlannedFile:
-    location = change.location
+def _as_it_is(change: FileChange, made: set[str], directories: Directories) -> FileChange:
     # Where a directory has become a link, what that leads to is another file.
-    before = directories.status(change.folder, change.name)
-    if before is not None and stat.S_ISDIR(before.st_mode) and location in made:
+    before = directories.status(change.location)
+    if before is not None and before.is_directory and change.location in made:
         # Made by the patch where a file was; it goes, and the file comes back.
         before = None
-    file = PlannedFile(change.path, location, before)
+    file = FileChange(change.path, change.location, before, touched=True)
     if before is not None:
-        if stat.S_ISLNK(before.st_mode):
-            target = os.readlink(change.name, dir_fd=directories.handle(change.folder))
-            file.old = os.fsencode(target)
-        else:
-            folder = directories.handle(change.folder)
-            file.old = read_file(change.name, before, dir_fd=folder)
+        file.old = directories.contents(change.location, before)
     return file
 
 
-def _as_it_was_left(file: PlannedFile, change: Change) -> bool:
+def _is_as_left(file: FileChange, change: FileChange) -> bool:
     if file.before is None or not change.exists:
         return file.before is None and not change.exists
-    return stat.S_ISLNK(file.before.st_mode) == change.is_link and file.old == change.new
+    return file.before.is_link == change.is_link and file.old == change.new
 
 
-def _reversed(file: PlannedFile, change: Change) -> PlannedFile:
-    file.touched = True
+def _reversed(file: FileChange, change: FileChange) -> FileChange:
     before = change.before
     if before is None:
         return file
-    file.present, file.new = True, change.old
-    file.is_link = stat.S_ISLNK(before.mode)
+    file.present, file.new, file.is_link = True, change.old, before.is_link
     if not file.is_link and (not change.exists or change.is_link or change.mode is not None):
         file.mode = before.permissions
     if os.geteuid() == 0:
         # Nobody else can give a file away.
         file.owner = (before.user, before.group)
     return file
-
-
-def _file_change(file: PlannedFile) -> FileChangePlan:
-    return FileChangePlan(
-        Path(file.path),
-        _kind(file.old, file.new),
-        None,
-        file.old,
-        file.new,
-        old_mode=mode_before(file.before),
-        new_mode=mode_after(file),
-    )
-
-
-def _mode_after(change: Change) -> int | None:
-    if not change.exists:
-        return None
-    if change.is_link:
-        return stat.S_IFLNK | 0o777
-    if change.mode is not None:
-        return stat.S_IFREG | change.mode
-    was_file = change.before is not None and stat.S_ISREG(change.before.mode)
-    return change.before.mode if change.before is not None and was_file else None
-
-
-def _fate(change: Change) -> Literal["add", "delete", "update"]:
-    if change.before is None:
-        return "add"
-    return "update" if change.exists else "delete"
-
-
-def _kind(old: bytes | None, new: bytes | None) -> Literal["add", "delete", "update"]:
-    if old is None:
-        return "add"
-    return "update" if new is not None else "delete"

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from codex_py.errors import CodexError
 from codex_py.patch.diff.writer import git_diff
-from codex_py.patch.envelope.apply import FileChangePlan
 from codex_py.patch.git import Git
+from codex_py.protocol.patched_file import PatchedFile
 
 MAX_FILES = 500
 _MAX_BYTES = 1_000_000
@@ -34,14 +34,14 @@ def work_tree_diff(git: Git, root: Path) -> str:
     names = sorted({*changed, *new})
     if len(names) > MAX_FILES:
         raise CodexError(f"{len(names)} files differ from the last commit", code="too_many_files")
-    changes: list[FileChangePlan] = []
+    changes: list[PatchedFile] = []
     for name in names:
         old = _committed(git, root, name) if has_commit else None
         new_bytes = _present(root / name)
         # A checkout may have other line endings than what was committed.
         if old != new_bytes and (old or b"") != (new_bytes or b"").replace(b"\r\n", b"\n"):
             kind = "add" if old is None else "delete" if new_bytes is None else "update"
-            changes.append(FileChangePlan(root / name, kind, None, old, new_bytes))
+            changes.append(PatchedFile(root / name, kind, None, old, new_bytes))
     return git_diff(changes, root)
 
 
@@ -49,7 +49,7 @@ def _names(git: Git, root: Path, *words: str) -> list[str]:
     done = git.run(root, *words)
     if done.returncode:
         reason = done.stderr.decode(errors="replace").strip()
-        raise CodexError(f"git can not compare {root}: {reason}", code="git")
+        raise CodexError(f"git cannot compare {root}: {reason}", code="git")
     return [os.fsdecode(name) for name in done.stdout.split(b"\0") if name]
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from codex_py.protocol.denied import Denied
-from codex_py.protocol.patched_file import PatchedFile
+from codex_py.protocol.patched_file import ChangeKind, PatchedFile
 from codex_py.protocol.stream import Usage
 
 Status: TypeAlias = Literal["in_progress", "completed", "failed", "declined"]
@@ -50,7 +50,7 @@ class CommandExecution:
 class Change:
     path: str
     """Absolute; the old path of a move."""
-    kind: Literal["add", "delete", "update"]
+    kind: ChangeKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

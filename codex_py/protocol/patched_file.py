@@ -1,21 +1,35 @@
 """What a patch has made of one file."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+ChangeKind: TypeAlias = Literal["add", "delete", "update"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class PatchedFile:
-    """What a patch has made of the file of one name; a file that moves counts under both names."""
+    """What becomes of one file, all sections of a patch that name it taken together."""
 
-    path: str
+    path: Path
+    """Absolute; the old path of a move."""
+    kind: ChangeKind
+    """`add` also if an Add section overwrites a file."""
+    move_to: Path | None
     """Absolute."""
     old: bytes | None
-    """None where there was no file, or, if there is an `old_mode`, one that was removed unread."""
+    """None if there was no file, or it was deleted unread: too large, or no regular file."""
     new: bytes | None
-    """None where there is no file any more."""
-    old_mode: int | None
-    """File type and permission bits, as `st_mode`; None where there was no file."""
-    new_mode: int | None
-    """None where there is no file any more, and for a new one whose bits the umask decides."""
-    moved_from: str | None = None
-    """Absolute; where the contents were before."""
+    """None for a deleted file."""
+    replaced: bytes | None = None
+    """Contents of a file that a move overwrites."""
+    old_mode: int | None = field(default=None, compare=False)
+    """File type and permission bits, as `st_mode`; None if there was no file."""
+    new_mode: int | None = field(default=None, compare=False)
+    """None for a deleted file, and for a new one whose bits the umask decides."""
+    replaced_mode: int | None = field(default=None, compare=False)
+
+    @property
+    def destination(self) -> Path:
+        """Where the file is afterwards, if it is anywhere."""
+        return self.move_to or self.path

@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 
 from codex_py.patch.convert import to_envelope
-from codex_py.patch.diff.exact import exact_diff
-from codex_py.patch.plan import FileChangePlan
+from codex_py.patch.diff.writer import exact_diff
+from codex_py.protocol.patched_file import PatchedFile
 from scripts.benchmarks.agent import Agent, Place
 from scripts.benchmarks.samples import Sample
 from scripts.benchmarks.server import BenchmarkServer
@@ -63,7 +63,7 @@ def _change() -> Path:
     """A folder with a `tree`, and a change of it as a `diff` and as an `envelope`."""
     folder = Path(tempfile.mkdtemp(prefix="bench-patch-"))
     chance = random.Random(1)
-    changes: list[FileChangePlan] = []
+    changes: list[PatchedFile] = []
     for number in range(_FILES):
         path = folder / "tree" / f"package{number % _FOLDERS}" / f"module{number}.py"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -71,7 +71,7 @@ def _change() -> Path:
         path.write_bytes(b"".join(old))
         hunks = (number + 1) * _HUNKS // _FILES - number * _HUNKS // _FILES
         new = _changed(old, hunks, chance)
-        changes.append(FileChangePlan(path, "update", None, b"".join(old), b"".join(new)))
+        changes.append(PatchedFile(path, "update", None, b"".join(old), b"".join(new)))
     diff = exact_diff(changes, folder / "tree")
     (folder / "diff").write_bytes(diff)
     envelope = to_envelope(diff.decode(), folder / "tree")

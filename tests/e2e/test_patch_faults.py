@@ -183,7 +183,7 @@ def test_a_fault_is_one_clear_error_and_changes_nothing(place: Place, fault: str
 
 
 def tree_of(root: Path) -> dict[str, tuple[int, bytes]]:
-    """As `tree`, of what can not be read by who owns it too."""
+    """As `tree`, of what cannot be read by who owns it too."""
     locked = [path for path in root.rglob("*") if not path.is_symlink()]
     modes = {path: path.stat().st_mode for path in locked}
     for path, mode in modes.items():

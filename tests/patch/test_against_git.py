@@ -177,7 +177,7 @@ class Comparison:
         if self.our_tree == self.git_tree and (self.by_us is None) == (self.by_git is None):
             return True
         if self.wanted is not None and (self.by_git or files(self.git_tree) != self.wanted):
-            # git can not reverse all of its own copies, nor always tell that a link goes.
+            # git cannot reverse all of its own copies, nor always tell that a link goes.
             return self.by_us is not None or files(self.our_tree) == self.wanted
         if self.by_git is None:
             return False

@@ -105,27 +105,27 @@ def test_a_copy_is_an_added_file(tmp_path: Path):
     [
         (
             "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-1\n+2\n\\ No newline at end of file\n",
-            "f: an envelope can not say that the file ends without a newline",
+            "f: an envelope cannot say that the file ends without a newline",
         ),
         (
             "diff --git a/f b/f\nold mode 100644\nnew mode 100755\n",
-            "f: an envelope can not say that its mode changes to 755",
+            "f: an envelope cannot say that its mode changes to 755",
         ),
         (
             "diff --git a/n b/n\nnew file mode 100755\n",
-            "n: an envelope can not say that a new file has the mode 755",
+            "n: an envelope cannot say that a new file has the mode 755",
         ),
         (
             "diff --git a/n b/n\nnew file mode 100644\n--- /dev/null\n+++ b/n\n@@ -0,0 +1 @@\n+a\r\n",
-            "n: an envelope can not say that lines of a new file end in CRLF",
+            "n: an envelope cannot say that lines of a new file end in CRLF",
         ),
         (
             "--- a/f\n+++ b/f\n@@ -1 +1,2 @@\n 1\n+2\r\n",
-            "f: an envelope can not say how its lines end: they would all end as the first does",
+            "f: an envelope cannot say how its lines end: they would all end as the first does",
         ),
         (
             "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-1\n+\udcff\n",
-            "f: an envelope can not say what is not UTF-8",
+            "f: an envelope cannot say what is not UTF-8",
         ),
     ],
 )
@@ -143,20 +143,20 @@ def test_what_an_envelope_can_not_say_is_refused(tmp_path: Path, diff: str, reas
         (
             "diff --git a/l b/l\ndeleted file mode 120000\n--- a/l\n+++ /dev/null\n@@ -1 +0,0 @@\n-f\n"
             "\\ No newline at end of file\n",
-            "l: an envelope can not say what becomes of a symbolic link",
+            "l: an envelope cannot say what becomes of a symbolic link",
         ),
         (
             "diff --git a/m b/m\nnew file mode 160000\n--- /dev/null\n+++ b/m\n@@ -0,0 +1 @@\n"
             "+Subproject commit 1234567890123456789012345678901234567890\n",
-            "m: an envelope can not say what becomes of a submodule",
+            "m: an envelope cannot say what becomes of a submodule",
         ),
         (
             "diff --git a/d/f b/d\nrename from d/f\nrename to d\n",
-            "d: an envelope can not say that a file takes the place of a directory",
+            "d: an envelope cannot say that a file takes the place of a directory",
         ),
         (
             "diff --git a/f b/f/g\nrename from f\nrename to f/g\n",
-            "f/g: an envelope can not say that a directory takes the place of a file that is moved into it",
+            "f/g: an envelope cannot say that a directory takes the place of a file that is moved into it",
         ),
     ],
 )
@@ -180,7 +180,7 @@ def test_files_in_place_of_one_another_can_be_said(tmp_path: Path):
 
 def test_an_empty_file_is_filled_with_what_an_envelope_can_say_only(tmp_path: Path):
     write(tmp_path, {"f": b""})
-    with pytest.raises(PatchError, match="can not say what is not UTF-8"):
+    with pytest.raises(PatchError, match="cannot say what is not UTF-8"):
         to_envelope("--- a/f\n+++ b/f\n@@ -0,0 +1 @@\n+\udcff\n", tmp_path)
 
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from codex_py.errors import CodexError, ExitCode, PatchError
-from codex_py.patch.envelope.apply import FileChangePlan
-from codex_py.patch.files import change
+from codex_py.patch.files import prepare
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.undo import EditedSince, newest_undo, plan_undo
+from codex_py.protocol.patched_file import PatchedFile
 from tests.support.patching import patch, tree
 
 
@@ -116,9 +116,9 @@ def test_the_changes_of_an_undo_can_be_shown_first(journal: Journal):
     plan = plan_undo(journal)
     assert plan.entry.number == 1
     assert plan.changes == [
-        FileChangePlan(journal.cwd / "a", "update", None, b"x\n", b"1\n"),
-        FileChangePlan(journal.cwd / "b", "add", None, None, b"2\n"),
-        FileChangePlan(journal.cwd / "c", "delete", None, b"", None),
+        PatchedFile(journal.cwd / "a", "update", None, b"x\n", b"1\n"),
+        PatchedFile(journal.cwd / "b", "add", None, None, b"2\n"),
+        PatchedFile(journal.cwd / "c", "delete", None, b"", None),
     ]
 
 
@@ -192,18 +192,18 @@ def test_a_patch_is_undone_once(journal: Journal):
 
 
 def test_a_patch_says_if_it_can_not_be_undone(journal: Journal, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(change, "MAX_KEPT", 100)
+    monkeypatch.setattr(prepare, "MAX_KEPT", 100)
     write(journal.cwd, big="1\n" * 100, small="1\n")
     committed = patch(
         journal, *("*** Update File: big", "-1", "+2", "*** Update File: small", "-1", "+2")
     )
     assert committed.notes == (
-        f"This patch can not be undone: what was in {journal.cwd}/big is too large to be kept, or can "
-        "not be read.",
+        f"This patch cannot be undone: what was in {journal.cwd}/big is too large to be kept, or cannot "
+        "be read.",
     )
     assert set(tree(journal.cwd)) == {"big", "small"}
     with pytest.raises(
-        CodexError, match=r"^patch 1 can not be undone: what was in .* was not kept$"
+        CodexError, match=r"^patch 1 cannot be undone: what was in .* was not kept$"
     ):
         plan_undo(journal)
 

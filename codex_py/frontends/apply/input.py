@@ -36,7 +36,7 @@ def patch_input(file: str | None, cwd: Path, environment: Mapping[str, str]) -> 
         cwd: absolute.
 
     Raises:
-        CodexError: there is none, or it can not be read.
+        CodexError: there is none, or it cannot be read.
     """
     if file is not None and file != "-":
         return PatchInput(_read_file(file), file)
@@ -56,7 +56,7 @@ def read_stdin() -> bytes:
     """All of standard input, to its end.
 
     Raises:
-        OSError: it can not be read.
+        OSError: it cannot be read.
         CodexError: there is too much of it.
     """
     return _read(0)

@@ -28,11 +28,11 @@ class ApplyOptions(argparse.Namespace):
     def refuse_for_envelope(self) -> None:
         """
         Raises:
-            UsageError: an option was given that an envelope can not follow.
+            UsageError: an option was given that an envelope cannot follow.
         """
         if self.reverse and not self.convert:
             raise UsageError(
-                "an envelope can not be reversed; `codex-py undo` takes back one that was applied"
+                "an envelope cannot be reversed; `codex-py undo` takes back one that was applied"
             )
         for name, given in (
             ("--strip", self.strip is not None),

@@ -85,7 +85,7 @@ def _journal(environment: Mapping[str, str], cwd: Path, report: Report) -> Journ
     try:
         return Journal(codex_home(environment), cwd)
     except CodexError as error:
-        report.note(f"This patch can not be undone: {error}.")
+        report.note(f"This patch cannot be undone: {error}.")
         return None
 
 

@@ -15,18 +15,17 @@ from codex_py.frontends.stopping import Stopped, raise_when_stopped
 from codex_py.frontends.streams import OutputStream, print_out
 from codex_py.frontends.terminal import printable
 from codex_py.patch.diff.writer import git_diff
-from codex_py.patch.envelope.apply import FileChangePlan
-from codex_py.patch.files.change import Entry
+from codex_py.patch.files.change import Entry, patched_files
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.undo import (
     EditedSince,
     UndoPlan,
-    changes_of_entry,
     entries,
     find_patch,
     plan_undo,
     undone_by,
 )
+from codex_py.protocol.patched_file import PatchedFile
 
 _MAX_NAMED = 3
 """Files that are named in a line of the list."""
@@ -97,7 +96,8 @@ def _list(journal: Journal, *, as_json: bool) -> int:
     undone = undone_by(known)
     if as_json:
         rows = [
-            {**_facts(entry, undone), "files": _rows(changes_of_entry(entry))} for entry in known
+            {**_facts(entry, undone), "files": _rows(patched_files(entry.changes))}
+            for entry in known
         ]
         rows += [{"id": number, "state": "damaged"} for number in damaged]
         return print_out("".join([_line(row) for row in rows]))
@@ -125,7 +125,7 @@ def _list(journal: Journal, *, as_json: bool) -> int:
 
 def _show(journal: Journal, entry: Entry, *, as_json: bool) -> int:
     undone = undone_by(entries(journal)[0])
-    changes = changes_of_entry(entry)
+    changes = patched_files(entry.changes)
     diff = git_diff(changes, Path(entry.cwd))
     if as_json:
         return print_out(_line({**_facts(entry, undone), "files": _rows(changes), "diff": diff}))
@@ -165,7 +165,7 @@ def _facts(entry: Entry, undone: Mapping[int, int]) -> dict[str, Any]:
     return facts
 
 
-def _rows(changes: Sequence[FileChangePlan]) -> list[dict[str, str]]:
+def _rows(changes: Sequence[PatchedFile]) -> list[dict[str, str]]:
     return [{"path": str(change.path), "kind": change.kind} for change in changes]
 
 

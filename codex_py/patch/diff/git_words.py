@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from codex_py.errors import PatchError
 from codex_py.patch.kind import kind_of
-from codex_py.patch.plan import FileChangePlan
+from codex_py.protocol.patched_file import PatchedFile
 
 
-def in_git_words(change: FileChangePlan) -> Iterator[FileChangePlan]:
+def in_git_words(change: PatchedFile) -> Iterator[PatchedFile]:
     """The change itself, or what it comes to where git has to say it in several.
 
     That is so for a move onto a file that is there, for a change of type, and, if only because they need no
@@ -23,17 +23,15 @@ def in_git_words(change: FileChangePlan) -> Iterator[FileChangePlan]:
         return
     if change.move_to is not None and "link" in kinds and "file" in kinds:
         raise PatchError(
-            f"{change.path}: a symbolic link that gives way to a file of another name can not be written "
+            f"{change.path}: a symbolic link that gives way to a file of another name cannot be written "
             "as a diff",
             kind="file",
         )
     path = change.move_to or change.path
     if change.old is not None or change.new is None:
-        yield FileChangePlan(
-            change.path, "delete", None, change.old, None, old_mode=change.old_mode
-        )
+        yield PatchedFile(change.path, "delete", None, change.old, None, old_mode=change.old_mode)
     if change.replaced is not None and is_file and kind_of(change.replaced_mode) in {"file", None}:
-        yield FileChangePlan(
+        yield PatchedFile(
             path,
             "update",
             None,
@@ -45,6 +43,6 @@ def in_git_words(change: FileChangePlan) -> Iterator[FileChangePlan]:
         return
     if change.replaced is not None:
         mode = change.replaced_mode
-        yield FileChangePlan(path, "delete", None, change.replaced, None, old_mode=mode)
+        yield PatchedFile(path, "delete", None, change.replaced, None, old_mode=mode)
     if change.new is not None:
-        yield FileChangePlan(path, "add", None, None, change.new, new_mode=change.new_mode)
+        yield PatchedFile(path, "add", None, None, change.new, new_mode=change.new_mode)

@@ -63,21 +63,42 @@ class NetChanges:
         """Of all contents that are held."""
 
     def add(self, files: Iterable[PatchedFile]) -> None:
-        for patched in files:
-            file = self._files.get(patched.path)
-            if file is None:
-                known = patched.old is not None or patched.old_mode is not None
-                old = self._held(patched.old) if known else None
-                file = _File(old, patched.old_mode, old, patched.old_mode)
-                self._files[patched.path] = file
-            if file.new is not None and file.new is not file.old:
-                self.kept_bytes -= len(file.new.data or b"")
-            if patched.moved_from is not None:
-                file.origin = self._origin(patched.moved_from)
-            elif file.new is None:
-                file.origin = None
-            file.new = None if patched.new is None else self._held(patched.new, file.old)
-            file.new_mode = patched.new_mode
+        for file in files:
+            path = str(file.path)
+            if file.move_to is None:
+                self._set(path, file.old, file.old_mode, file.new, file.new_mode)
+                continue
+            self._set(path, file.old, file.old_mode, None, None)
+            destination = self._set(
+                str(file.move_to),
+                file.replaced,
+                None if file.replaced is None else file.new_mode,
+                file.new,
+                file.new_mode,
+            )
+            # Under which name the contents came into the turn.
+            destination.origin = self._files[path].origin or path
+
+    def _set(
+        self,
+        path: str,
+        old: bytes | None,
+        old_mode: int | None,
+        new: bytes | None,
+        new_mode: int | None,
+    ) -> "_File":
+        file = self._files.get(path)
+        if file is None:
+            known = old is not None or old_mode is not None
+            held = self._held(old) if known else None
+            file = self._files[path] = _File(held, old_mode, held, old_mode)
+        if file.new is not None and file.new is not file.old:
+            self.kept_bytes -= len(file.new.data or b"")
+        if file.new is None:
+            file.origin = None
+        file.new = None if new is None else self._held(new, file.old)
+        file.new_mode = new_mode
+        return file
 
     def diff(self, root: Path) -> str:
         """In the manner of git, bounded; empty where everything is as it was."""
@@ -86,7 +107,6 @@ class NetChanges:
             return ""
         # difflib is 3 ms, and most turns patch nothing.
         from codex_py.patch.diff.writer import git_diff  # noqa: PLC0415
-        from codex_py.patch.plan import FileChangePlan  # noqa: PLC0415
 
         moved = {
             file.origin: path
@@ -97,18 +117,17 @@ class NetChanges:
             and changed[file.origin].new is None
         }
         destinations = set(moved.values())
-        plans: list[FileChangePlan] = []
+        files: list[PatchedFile] = []
         instead: dict[Path, str] = {}
         for path, file in changed.items():
             if path in destinations:
                 continue
             destination = moved.get(path)
             last = file if destination is None else changed[destination]
-            kind = "delete" if last.new is None else "add" if file.old is None else "update"
-            plans.append(
-                FileChangePlan(
+            files.append(
+                PatchedFile(
                     Path(path),
-                    kind,
+                    "delete" if last.new is None else "add" if file.old is None else "update",
                     None if destination is None else Path(destination),
                     _shown(file.old),
                     _shown(last.new),
@@ -118,7 +137,7 @@ class NetChanges:
             )
             if (line := _not_shown(file.old, last.new)) is not None:
                 instead[Path(path)] = line
-        return git_diff(plans, root, instead)
+        return git_diff(files, root, instead)
 
     def _held(self, data: bytes | None, same: "_Contents | None" = None) -> "_Contents":
         if data is None:
@@ -130,11 +149,6 @@ class NetChanges:
             return replace(contents, data=None)
         self.kept_bytes += len(data)
         return contents
-
-    def _origin(self, path: str) -> str:
-        """Under which name what was moved away from a path came into the turn."""
-        source = self._files.get(path)
-        return path if source is None or source.origin is None else source.origin
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +186,10 @@ def _git_mode(mode: int | None) -> tuple[int, bool]:
 
 
 def _shown(contents: _Contents | None) -> bytes | None:
-    return None if contents is None else contents.data
+    """The contents, or empty ones in place of those that are not held."""
+    if contents is None or contents.size is None:
+        return None
+    return contents.data or b""
 
 
 def _not_shown(old: _Contents | None, new: _Contents | None) -> str | None:

@@ -1,28 +1,31 @@
-"""Show what a plan changes as a unified diff in the manner of git."""
+"""Write what a plan changes as a unified diff in git's format: complete, or bounded for people to read."""
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from io import BytesIO
 from itertools import takewhile
 from pathlib import Path
-from typing import AnyStr
 
 from codex_py.errors import PatchError
 from codex_py.patch.diff.git_words import in_git_words
 from codex_py.patch.kind import kind_of, written_mode
+from codex_py.patch.lines import NO_NEWLINE
 from codex_py.patch.names import quoted
-from codex_py.patch.plan import FileChangePlan
+from codex_py.protocol.patched_file import PatchedFile
 
 _CONTEXT = 3
 MAX_BYTES = 4 * 1024 * 1024
-"""Of a file, old and new together, beyond which it is only named."""
-_MAX_CHANGED_LINES = 2_000
-"""Between the first and the last difference; `difflib` can take quadratic time."""
+"""Of a file, old and new together, beyond which it is only named to people."""
+_MAX_SHOWN_LINES = 2_000
+"""Between the first and the last difference; beyond, people are told their number."""
+_MAX_COMPARED_LINES = 5_000
+"""Likewise; beyond, they become one hunk: `difflib` can take quadratic time."""
 _MAX_CHARACTERS = 1024 * 1024
-"""Of the whole diff, but for its last line. Files that do not fit are only named, then counted."""
+"""Of a diff for people, but for its last line. Files that do not fit are only named, then counted."""
 
 
 def git_diff(
-    changes: Iterable[FileChangePlan],
+    changes: Iterable[PatchedFile],
     root: Path | None = None,
     instead: Mapping[Path, str] | None = None,
 ) -> str:
@@ -34,26 +37,54 @@ def git_diff(
     Args:
         instead: lines, by path, that stand for the contents of a file.
     """
-    parts: list[str] = []
+    shown: list[str] = []
     room = _MAX_CHARACTERS
-    waiting = [part for change in changes for part in _parts(change)]
-    for number, change in enumerate(waiting):
-        header = _header(change, root)
+    parts = [part for change in changes for part in _parts(change)]
+    for number, part in enumerate(parts):
+        names = _shown_name(part.path, root), _shown_name(part.destination, root)
+        header = _header(part, *names).decode(errors="replace")
         body = "Not shown: the diff is too long\n"
         if room > 0:
-            told = None if instead is None else instead.get(change.path)
-            shown = _body(change, root) if told is None else told
-            if len(header) + len(shown) <= room:
-                body = shown
+            told = None if instead is None else instead.get(part.path)
+            text = _shown_body(part, *names) if told is None else told
+            if len(header) + len(text) <= room:
+                body = text
         if len(header) + len(body) > room:
-            parts.append(f"Not shown: {len(waiting) - number} more files\n")
+            shown.append(f"Not shown: {len(parts) - number} more files\n")
             break
         room -= len(header) + len(body)
-        parts.append(header + body)
-    return "".join(parts)
+        shown.append(header + body)
+    return "".join(shown)
 
 
-def _parts(change: FileChangePlan) -> list[FileChangePlan]:
+def exact_diff(changes: Iterable[PatchedFile], root: Path, context: int = _CONTEXT) -> bytes:
+    """A complete diff of all changes, which `git apply` takes back byte for byte.
+
+    Names are relative to `root`. Contents are written as they are, whatever their encoding, NUL bytes included.
+
+    Raises:
+        PatchError: a file is outside of `root`, or what was there is not known, or git has no words for it.
+    """
+    parts = [part for change in changes for part in in_git_words(change)]
+    return b"".join([_exact(part, root, context) for part in parts])
+
+
+def _exact(change: PatchedFile, root: Path, context: int) -> bytes:
+    if change.kind == "delete" and change.old is None:
+        raise PatchError(f"{change.path}: its contents are not known", kind="file")
+    for mode, text in ((change.old_mode, change.old), (change.new_mode, change.new)):
+        if kind_of(mode) == "submodule" and not text:
+            raise PatchError(f"{change.path}: the submodule's commit is not known", kind="file")
+    for path in (change.path, change.destination):
+        if not path.is_relative_to(root):
+            raise PatchError(f"{path} is outside of {root}", kind="refused")
+    names = str(change.path.relative_to(root)), str(change.destination.relative_to(root))
+    old, new = list(BytesIO(change.old or b"")), list(BytesIO(change.new or b""))
+    body = b"" if old == new else _body(change, *names, old, new, context)
+    return _header(change, *names) + body
+
+
+def _parts(change: PatchedFile) -> list[PatchedFile]:
     """What becomes of links as git has to say it; for files that would show less of what happens."""
     if {kind_of(change.old_mode), kind_of(change.new_mode)} <= {"file", None}:
         return [change]
@@ -63,39 +94,27 @@ def _parts(change: FileChangePlan) -> list[FileChangePlan]:
         return [change]
 
 
-def _name(path: Path, root: Path | None) -> str:
+def _shown_name(path: Path, root: Path | None) -> str:
     if root is not None and path.is_relative_to(root):
         path = path.relative_to(root)
     return str(path).lstrip("/")
 
 
-def _side(prefix: str, path: Path, root: Path | None) -> str:
-    return _quoted(f"{prefix}/{_name(path, root)}")
-
-
-def _quoted(name: str) -> str:
-    return quoted(name).decode()
-
-
-def _header(change: FileChangePlan, root: Path | None) -> str:
-    destination = change.move_to or change.path
-    header = f"diff --git {_side('a', change.path, root)} {_side('b', destination, root)}\n"
-    is_new = change.old is None and change.old_mode is None
-    if change.kind == "delete":
-        header += f"deleted file mode {written_mode(change.old_mode)}\n"
-    elif is_new:
-        header += f"new file mode {written_mode(change.new_mode)}\n"
-    elif written_mode(change.old_mode) != written_mode(change.new_mode):
-        header += (
-            f"old mode {written_mode(change.old_mode)}\nnew mode {written_mode(change.new_mode)}\n"
-        )
+def _header(change: PatchedFile, old_name: str, new_name: str) -> bytes:
+    header = b"diff --git %s %s\n" % (quoted(f"a/{old_name}"), quoted(f"b/{new_name}"))
+    old_mode, new_mode = written_mode(change.old_mode), written_mode(change.new_mode)
+    if change.new is None:
+        header += f"deleted file mode {old_mode}\n".encode()
+    elif change.old is None and change.old_mode is None:
+        header += f"new file mode {new_mode}\n".encode()
+    elif old_mode != new_mode:
+        header += f"old mode {old_mode}\nnew mode {new_mode}\n".encode()
     if change.move_to is not None:
-        old, new = _name(change.path, root), _name(change.move_to, root)
-        header += f"rename from {_quoted(old)}\nrename to {_quoted(new)}\n"
+        header += b"rename from %s\nrename to %s\n" % (quoted(old_name), quoted(new_name))
     return header
 
 
-def _body(change: FileChangePlan, root: Path | None) -> str:
+def _shown_body(change: PatchedFile, old_name: str, new_name: str) -> str:
     old_data, new_data = change.old or b"", change.new or b""
     if old_data == new_data:
         return ""
@@ -103,53 +122,87 @@ def _body(change: FileChangePlan, root: Path | None) -> str:
         return "Binary files differ\n"
     if len(old_data) + len(new_data) > MAX_BYTES:
         return f"Not shown: {len(old_data)} bytes become {len(new_data)}\n"
-    old, new = _lines(old_data), _lines(new_data)
-    head = common_start(old, new)
-    tail = common_start(old[head:][::-1], new[head:][::-1])
-    if max(len(old), len(new)) - head - tail > _MAX_CHANGED_LINES:
-        removed, added = len(old) - head - tail, len(new) - head - tail
+    old, new = list(BytesIO(old_data)), list(BytesIO(new_data))
+    head, tail = _common_ends(old, new)
+    removed, added = len(old) - head - tail, len(new) - head - tail
+    if max(removed, added) > _MAX_SHOWN_LINES:
         return f"Not shown: {removed} lines from line {head + 1} become {added}\n"
-    # Leaving out what is the same at both ends spares difflib most of the work.
-    skipped = max(head - _CONTEXT, 0)
-    cut = max(tail - _CONTEXT, 0)
-    hunks = _hunks(old[skipped : len(old) - cut], new[skipped : len(new) - cut], skipped)
-    old_name = "/dev/null" if change.old is None else _side("a", change.path, root)
-    new_name = (
-        "/dev/null" if change.new is None else _side("b", change.move_to or change.path, root)
-    )
-    return f"--- {old_name}\n+++ {new_name}\n" + "".join(hunks)
+    return _body(change, old_name, new_name, old, new, _CONTEXT).decode(errors="replace")
 
 
-def _lines(data: bytes) -> list[str]:
-    lines = data.decode(errors="replace").split("\n")
-    last = lines.pop()
-    return [line + "\n" for line in lines] + ([last] if last else [])
+def _body(
+    change: PatchedFile,
+    old_name: str,
+    new_name: str,
+    old: Sequence[bytes],
+    new: Sequence[bytes],
+    context: int,
+) -> bytes:
+    old_side = b"/dev/null" if change.old is None else _side(f"a/{old_name}")
+    new_side = b"/dev/null" if change.new is None else _side(f"b/{new_name}")
+    return b"".join([b"--- ", old_side, b"\n+++ ", new_side, b"\n", *_hunks(old, new, context)])
 
 
-def common_start(old: Sequence[AnyStr], new: Sequence[AnyStr]) -> int:
-    """How many lines both begin with."""
+def _side(name: str) -> bytes:
+    # git too ends a name with blanks in it with a tab, lest `patch` take the rest for a time.
+    return quoted(name) + b"\t" * (" " in name)
+
+
+def _common_ends(old: Sequence[bytes], new: Sequence[bytes]) -> tuple[int, int]:
+    """How many lines both begin with, and how many of the others both end with."""
+    head = _common_start(old, new)
+    return head, _common_start(old[head:][::-1], new[head:][::-1])
+
+
+def _common_start(old: Sequence[bytes], new: Sequence[bytes]) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
 
 
-def _hunks(old: Sequence[str], new: Sequence[str], skipped: int) -> Iterator[str]:
-    matcher = difflib.SequenceMatcher(None, old, new)
-    for group in matcher.get_grouped_opcodes(_CONTEXT):
-        old_range = line_range(group[0][1] + skipped, group[-1][2] + skipped)
-        new_range = line_range(group[0][3] + skipped, group[-1][4] + skipped)
-        yield f"@@ -{old_range} +{new_range} @@\n"
+def _hunks(old: Sequence[bytes], new: Sequence[bytes], context: int) -> Iterator[bytes]:
+    head, tail = _common_ends(old, new)
+    # Leaving out what is the same at both ends spares difflib most of the work.
+    skipped = max(head - context, 0)
+    cut = max(tail - context, 0)
+    old, new = old[skipped : len(old) - cut], new[skipped : len(new) - cut]
+    for group in _groups(old, new, head - skipped, tail - cut, context):
+        old_range = _line_range(group[0][1] + skipped, group[-1][2] + skipped)
+        new_range = _line_range(group[0][3] + skipped, group[-1][4] + skipped)
+        yield f"@@ -{old_range} +{new_range} @@\n".encode()
         for tag, old_start, old_end, new_start, new_end in group:
             if tag == "equal":
-                yield from map(_marked, " " * (old_end - old_start), old[old_start:old_end])
-                continue
-            yield from map(_marked, "-" * (old_end - old_start), old[old_start:old_end])
-            yield from map(_marked, "+" * (new_end - new_start), new[new_start:new_end])
+                yield from _marked(b" ", old[old_start:old_end])
+            else:
+                yield from _marked(b"-", old[old_start:old_end])
+                yield from _marked(b"+", new[new_start:new_end])
 
 
-def _marked(mark: str, line: str) -> str:
-    return mark + line if line.endswith("\n") else f"{mark}{line}\n\\ No newline at end of file\n"
+def _groups(
+    old: Sequence[bytes], new: Sequence[bytes], head: int, tail: int, context: int
+) -> Iterable[list[tuple[str, int, int, int, int]]]:
+    old_end, new_end = len(old) - tail, len(new) - tail
+    matcher = difflib.SequenceMatcher(None, old[head:old_end], new[head:new_end])
+    if max(old_end, new_end) - head > _MAX_COMPARED_LINES:
+        changed = [("replace", 0, old_end - head, 0, new_end - head)]
+    else:
+        changed = matcher.get_opcodes()
+    # Context at both ends is not left to difflib: aligned with other lines it would be cut short, and
+    # git takes a hunk that ends in a change for the end of the file.
+    matcher.opcodes = [  # pyright: ignore[reportAttributeAccessIssue] -- its cache, not in typeshed
+        ("equal", 0, head, 0, head),
+        *[(tag, i + head, j + head, k + head, n + head) for tag, i, j, k, n in changed],
+        ("equal", old_end, len(old), new_end, len(new)),
+    ]
+    return matcher.get_grouped_opcodes(context)
 
 
-def line_range(start: int, end: int) -> str:
+def _marked(mark: bytes, lines: Sequence[bytes]) -> Iterator[bytes]:
+    for line in lines:
+        yield mark + line
+        if not line.endswith(b"\n"):
+            yield NO_NEWLINE
+
+
+def _line_range(start: int, end: int) -> str:
     """Lines from 1; an empty range names the line before it."""
     length = end - start
     return f"{start + 1}" if length == 1 else f"{start + (length > 0)},{length}"

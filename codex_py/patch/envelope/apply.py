@@ -19,10 +19,8 @@ from codex_py.patch.failures import file_error
 from codex_py.patch.files.handles import Directories
 from codex_py.patch.files.tree import Overlay
 from codex_py.patch.names import refuse_long
-from codex_py.patch.plan import FileChangePlan, PatchPlan, writable_under
+from codex_py.patch.plan import PatchPlan
 from codex_py.patch.report import HunkReport
-
-__all__ = ["FileChangePlan", "PatchPlan", "plan_patch", "writable_under"]
 
 
 def plan_patch(
@@ -87,7 +85,7 @@ class _Planner:
         self.notes: list[str] = []
         self.reports: list[HunkReport] = []
         self._failed: set[str] = set()
-        """Files whose later sections can not be judged."""
+        """Files whose later sections cannot be judged."""
 
     def plan(self, section: Section) -> None:
         if "\0" in section.path or (

@@ -1,111 +1,163 @@
-"""What a patch does to the disk, in the form in which it is carried out, taken back and kept.
+"""What a patch does to the disk: planned, carried out, taken back and kept in the same form.
 
-A `Change` is the fate of one name in one directory; an `Entry` is all that belongs together.
+A `FileChange` is the fate of one directory entry; an `Entry` is all that belongs together.
 """
 
-import os
 import stat
 import time
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from pathlib import Path
 
-from codex_py.patch.files.handles import join, split
-from codex_py.patch.files.tree import PlannedFile
-
-MAX_KEPT = 32 * 1024 * 1024
-"""Bytes of one file's contents, old and new together, that are kept to be brought back."""
-MAX_KEPT_TOGETHER = 256 * 1024 * 1024
-"""Of one entry; what comes after is not kept."""
+from codex_py.patch.files.handles import Status, join, split
+from codex_py.patch.kind import SUBMODULE
+from codex_py.protocol.patched_file import ChangeKind, PatchedFile
 
 
-class Status(NamedTuple):
-    """What tells that a directory entry is still what it was."""
-
-    device: int
-    inode: int
-    mode: int
-    """Type and permission bits."""
-    size: int
-    mtime_ns: int
-    user: int
-    group: int
-
-    @classmethod
-    def of(cls, found: os.stat_result | None) -> "Status | None":
-        if found is None:
-            return None
-        return cls(
-            found.st_dev,
-            found.st_ino,
-            found.st_mode,
-            found.st_size,
-            found.st_mtime_ns,
-            found.st_uid,
-            found.st_gid,
-        )
-
-    @property
-    def permissions(self) -> int:
-        return stat.S_IMODE(self.mode)
-
-
-@dataclass(slots=True)
-class Change:
-    """One name in one directory. Contents of a symbolic link are where it leads."""
+@dataclass(slots=True, eq=False)
+class FileChange:
+    """One directory entry, before and after. Contents of a symbolic link are where it leads."""
 
     path: str
-    """As messages name it; absolute."""
-    folder: str
-    """Where it really is: absolute, no link in it."""
-    name: str
+    """As messages name it; absolute. Symbolic links are not followed."""
+    location: str
+    """Where it really is: absolute, and only the last name may be a symbolic link."""
     before: Status | None
-    """None where there was nothing."""
-    old: bytes | None
-    """Contents before; None where there were none, or they are not kept."""
-    exists: bool
-    """Afterwards."""
-    new: bytes | None
-    """Contents afterwards; None for a removal, and in an entry read back if they were not kept."""
-    kept: bool
-    """Whether the journal has the contents. What is not kept is set aside, and can not be undone later."""
-    mode: int | None
+    """Of the entry itself; None if there is none."""
+    old: bytes | None = None
+    """Contents before, once read; None if there were none, or they are not kept."""
+    new: bytes | None = None
+    """Contents to write; None for a removal, and in an entry read back if they were not kept."""
+    mode: int | None = None
     """Permission bits to set; None keeps those of before, or goes by the umask."""
-    is_link: bool
-    """Afterwards."""
-    temporary: str
-    """A name in the same directory under which it is written, to be renamed."""
-    aside: str | None
-    """Path to which what was there is renamed. None where it is overwritten."""
-    in_journal: bool
-    """`aside` is in the journal, and is what that keeps. If not, it is unlinked in the end."""
-    owner: tuple[int, int] | None
+    owner: tuple[int, int] | None = None
     """User and group of a file that is made; None for whoever makes it."""
-    in_place: bool
-    """Written without renaming, because it has other links."""
+    is_link: bool = False
+    """To be a symbolic link."""
+    is_submodule: bool = False
+    """To be a directory of its own, and `new` what a diff says of the commit in it."""
+    present: bool = False
+    """Whether the entry exists afterwards, as far as the patch is planned."""
+    touched: bool = False
+    """Whether the patch changes it."""
+    added: bool = False
+    """What is there now was put there by an Add section."""
+    origin: "FileChange | None" = None
+    """The entry whose contents were moved here."""
+    lent: bytes | None = None
+    """What a symbolic link leads to, if that was moved away under the name of the link."""
+
+    # How it is carried out.
+    kept: bool = True
+    """Whether the journal has the contents. What is not kept is set aside, and cannot be undone later."""
+    temporary: str = ""
+    """A name in the same directory under which it is written, to be renamed."""
+    aside: str | None = None
+    """Path to which what was there is renamed. None if it is overwritten."""
+    in_journal: bool = False
+    """`aside` is in the journal, and is what that keeps. If not, it is unlinked in the end."""
+    in_place: bool = False
+    """Overwritten without renaming, because the file has other links or cannot be replaced."""
     digest: str | None = None
     """Of new contents that are not kept, in an entry read back."""
 
     @property
-    def location(self) -> str:
-        return join(self.folder, self.name)
+    def folder(self) -> str:
+        return split(self.location)[0]
 
-    def made(self, contents: bytes) -> bool:
-        """Whether this is what the change wrote."""
-        if self.new is not None:
-            return contents == self.new
-        return self.digest is not None and digest(contents) == self.digest
+    @property
+    def name(self) -> str:
+        return split(self.location)[1]
+
+    @property
+    def beside(self) -> str:
+        """The path of `temporary`."""
+        return join(self.folder, self.temporary)
+
+    @property
+    def exists(self) -> bool:
+        """Whether a file or link is there afterwards. Submodules are none: their directories are made."""
+        return self.present and not self.is_submodule
+
+    @property
+    def is_regular(self) -> bool:
+        return self.touched or (self.before is not None and self.before.is_file)
+
+    def has_type(self, file_type: int) -> bool:
+        """Whether the entry is on disk, unchanged, and of a type (`stat.S_IFDIR`, …)."""
+        return (
+            not self.touched
+            and self.before is not None
+            and stat.S_IFMT(self.before.mode) == file_type
+        )
+
+    @property
+    def old_mode(self) -> int | None:
+        """File type and permission bits before; None if nothing was there."""
+        if self.before is None:
+            return None
+        # The only directories that a patch changes are submodules.
+        return SUBMODULE if self.before.is_directory else self.before.mode
+
+    @property
+    def new_mode(self) -> int | None:
+        """Those afterwards; None if nothing is there, and for a new file whose bits the umask decides."""
+        if not self.present:
+            return None
+        if self.is_submodule:
+            return SUBMODULE
+        if self.is_link:
+            return stat.S_IFLNK | 0o777
+        if self.mode is not None:
+            return stat.S_IFREG | self.mode
+        return self.before.mode if self.before is not None and self.before.is_file else None
 
 
-@dataclass(frozen=True, slots=True)
-class Store:
-    """A directory for what the changes of one entry replace. It need not be there yet."""
+def patched_files(changes: Sequence[FileChange]) -> list[PatchedFile]:
+    """What becomes of each file, a move being one change, in the order given."""
+    moved = {
+        id(change.origin)
+        for change in changes
+        if change.present and change.origin and not change.origin.present
+    }
+    files: list[PatchedFile] = []
+    for change in changes:
+        origin = change.origin
+        if change.present and origin is not None and not origin.present:
+            files.append(_moved(origin, change))
+        elif change.present:
+            kind = "add" if change.before is None or change.added else "update"
+            files.append(_patched(change, kind))
+        elif change.before is not None and id(change) not in moved:
+            files.append(_patched(change, "delete"))
+    return files
 
-    path: str
-    """Absolute, no link in it."""
-    device: int
-    """What is on another one can not be renamed into it."""
+
+def _patched(change: FileChange, kind: ChangeKind) -> PatchedFile:
+    return PatchedFile(
+        Path(change.path),
+        kind,
+        None,
+        change.old,
+        change.new,
+        old_mode=change.old_mode,
+        new_mode=change.new_mode,
+    )
+
+
+def _moved(source: FileChange, change: FileChange) -> PatchedFile:
+    return PatchedFile(
+        Path(source.path),
+        "update",
+        Path(change.path),
+        source.old if source.lent is None else source.lent,
+        change.new,
+        change.old,
+        old_mode=source.old_mode,
+        new_mode=change.new_mode,
+        replaced_mode=change.old_mode,
+    )
 
 
 class State(StrEnum):
@@ -125,15 +177,16 @@ class State(StrEnum):
 class Entry:
     """A patch, or the undoing of one."""
 
-    changes: list[Change]
+    changes: list[FileChange]
     undoes: int | None = None
     """The entry that this takes back."""
     obsolete: list[str] = field(default_factory=list[str])
-    """Directories to remove if nothing else is in them, the innermost first."""
+    """Directories to remove if nothing else is in them, the innermost first. One that is to become a file
+    has to be empty."""
     made: list[str] = field(default_factory=list[str])
-    """Directories that were made for it, the outermost first."""
+    """Directories to make, if only to be empty, the outermost first. `commit` adds those that files need."""
     modes: dict[str, int] = field(default_factory=dict[str, int])
-    """Permission bits of directories that it removes, or makes again as they were."""
+    """Permission bits of directories that it removes, or makes again as they were; others go by the umask."""
     time: float = field(default_factory=time.time)
     """When it was begun, seconds since the epoch."""
     cwd: str = "/"
@@ -145,114 +198,3 @@ class Entry:
     def needs_finishing(self) -> bool:
         """Whether something remains to be done once all changes are made."""
         return bool(self.obsolete) or any(c.aside and not c.in_journal for c in self.changes)
-
-
-def digest(contents: bytes) -> str:
-    # 3 ms, for large files alone.
-    import hashlib  # noqa: PLC0415
-
-    return hashlib.sha256(contents).hexdigest()
-
-
-def changes_of(
-    files: Sequence[PlannedFile], obsolete: Sequence[str] = (), store: Store | None = None
-) -> list[Change]:
-    """What planned files come to; one that is there neither before nor after is left out.
-
-    Args:
-        obsolete: directories that will be removed.
-        store: where what is replaced is to be renamed to, if it can.
-
-    Raises:
-        OSError: a symbolic link is gone that was there when the patch was checked.
-    """
-    # Not made from the files' own names, which may be as long as a name can be.
-    prefix = f".codex-py-{os.urandom(6).hex()}"
-    room = MAX_KEPT_TOGETHER
-    becoming_files = {file.location for file in files if file.present and not file.is_submodule}
-    changes: list[Change] = []
-    for number, file in enumerate(files):
-        before = file.before
-        exists = file.present and not file.is_submodule
-        if not exists and (before is None or stat.S_ISDIR(before.st_mode)):
-            continue
-        folder, name = split(file.location)
-        old = file.old if before is not None else None
-        if before is not None and stat.S_ISLNK(before.st_mode):
-            # A link that was moved has the contents of what it leads to for its own.
-            old = os.fsencode(os.readlink(file.location))  # noqa: PTH115
-        new = (file.new or b"") if exists else None
-        in_place = (
-            new is not None
-            and not file.is_link
-            and old is not None
-            and before is not None
-            and stat.S_ISREG(before.st_mode)
-            and before.st_nlink > 1
-        )
-        size = len(old or b"") + len(new or b"")
-        # What is overwritten in place can not be set aside.
-        kept = in_place or (size <= min(MAX_KEPT, room) and (before is None or old is not None))
-        if kept:
-            room -= size
-        in_journal = (
-            store is not None
-            and kept
-            and not in_place
-            and before is not None
-            and stat.S_ISREG(before.st_mode)
-            and before.st_dev == store.device
-        )
-        aside = None
-        if in_journal and store is not None:
-            aside = join(store.path, str(number))
-        elif before is not None and (new is None or not kept):
-            # Whatever it is, renaming keeps everything about it for the way back.
-            lasting = _lasting(folder, obsolete, becoming_files)
-            aside = join(lasting, f"{prefix}-{number}.old.tmp")
-        changes.append(
-            Change(
-                path=file.path,
-                folder=folder,
-                name=name,
-                before=Status.of(before),
-                old=old,
-                exists=exists,
-                new=new,
-                kept=kept,
-                mode=file.mode,
-                is_link=file.is_link,
-                owner=file.owner,
-                temporary=f"{prefix}-{number}.tmp",
-                aside=aside,
-                in_journal=in_journal,
-                in_place=in_place,
-            )
-        )
-    return changes
-
-
-def keep_copies(entry: Entry, changes: Iterable[Change]) -> None:
-    """Have the journal copy what these changes of an entry replace, instead of renaming it."""
-    becoming_files = {change.location for change in entry.changes if change.exists}
-    for change in changes:
-        change.in_journal, change.aside = False, None
-        if not change.exists:
-            folder = _lasting(change.folder, entry.obsolete, becoming_files)
-            change.aside = join(folder, change.temporary)
-
-
-def gives_way(folder: str, becoming_files: Set[str]) -> bool:
-    """Whether a directory has to go before files are written: it, or one above it, becomes a file."""
-    while folder != "/":
-        if folder in becoming_files:
-            return True
-        folder = split(folder)[0]
-    return False
-
-
-def _lasting(folder: str, obsolete: Sequence[str], becoming_files: Set[str]) -> str:
-    """The nearest directory at or above this one that does not give way to a file."""
-    while folder in obsolete and gives_way(folder, becoming_files):
-        folder = split(folder)[0]
-    return folder

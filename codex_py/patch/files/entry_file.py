@@ -13,19 +13,30 @@ import json
 import os
 import zlib
 from collections.abc import Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from codex_py.patch.files.change import Change, Entry, State, Status, digest
-from codex_py.patch.files.handles import read_file, split
+from codex_py.patch.files.change import Entry, FileChange, State
+from codex_py.patch.files.handles import Status, join, read_file, split
 
 _MAGIC = b"codex-py-journal"
 _VERSION = 2
 _MAX_FIRST_LINE = 200
-_KEPT_BY_NAME = [
-    field.name for field in fields(Change) if field.name not in {"before", "old", "new", "digest"}
-]
+_KEPT_BY_NAME = (
+    *(
+        "path",
+        "folder",
+        "name",
+        "before",
+        "exists",
+        "kept",
+        "mode",
+        "is_link",
+        "temporary",
+        "aside",
+    ),
+    *("in_journal", "owner", "in_place"),
+)
 
 
 class DamagedEntry(Exception):
@@ -61,10 +72,10 @@ def encoded(entry: Entry) -> list[bytes]:
 
 
 def stored_bytes(path: Path) -> int:
-    """How long the old contents are that an entry has in its store; 0 where that can not be told.
+    """How long the old contents are that an entry has in its store; 0 where that cannot be told.
 
     Raises:
-        OSError: the file can not be read.
+        OSError: the file cannot be read.
     """
     with path.open("rb") as stream:
         last = stream.readline(_MAX_FIRST_LINE).split()[-1:]
@@ -101,18 +112,15 @@ def read_stored(entry: Entry) -> None:
                 # What was put back after an interruption is where it was.
                 is_back = entry.state == State.INTERRUPTED and not Path(change.aside).exists()
                 place = change.location if is_back else change.aside
-                found = os.lstat(place)
+                found = Status.of(os.lstat(place))
                 # Whoever had the file open can go on writing to it.
-                if (found.st_size, found.st_mtime_ns) != (
-                    change.before.size,
-                    change.before.mtime_ns,
-                ):
+                if (found.size, found.mtime_ns) != (change.before.size, change.before.mtime_ns):
                     raise DamagedEntry(
                         f"what was in {change.path} has been changed since by who had it open"
                     )
                 change.old = read_file(place, found)
             except OSError as error:
-                raise DamagedEntry(f"what was in {change.path} can not be read") from error
+                raise DamagedEntry(f"what was in {change.path} cannot be read") from error
 
 
 def _decoded(stream: BinaryIO, store: str, *, with_contents: bool) -> Entry:
@@ -132,32 +140,20 @@ def _decoded(stream: BinaryIO, store: str, *, with_contents: bool) -> Entry:
         if len(contents) != contents_size or zlib.crc32(contents) != contents_crc:
             raise ValueError("its contents are damaged")
     values = json.loads(header)
-    changes: list[Change] = []
+    changes: list[FileChange] = []
     for found in values.pop("changes"):
-        sizes = found.pop("old_size"), found.pop("new_size")
-        before, owner = found.pop("before"), found.pop("owner")
-        if found["aside"] is not None:
-            # An absolute path stays what it is; the journal may have been moved.
-            found["aside"] = os.path.join(store, found["aside"])  # noqa: PTH118
-        change = Change(
-            **found,
-            before=before and Status(*before),
-            owner=owner and (owner[0], owner[1]),
-            old=None,
-            new=None,
-        )
+        change = _read_change(found, store)
         if with_contents:
-            change.old, contents = _taken(contents, sizes[0])
-            change.new, contents = _taken(contents, sizes[1])
+            change.old, contents = _taken(contents, found["old_size"])
+            change.new, contents = _taken(contents, found["new_size"])
         changes.append(change)
     if _stored_bytes(changes) != stored:
         raise ValueError("its first line is damaged")
     return Entry(changes=changes, **values)
 
 
-def _header_of(change: Change) -> dict[str, Any]:
+def _header_of(change: FileChange) -> dict[str, Any]:
     header: dict[str, Any] = {name: getattr(change, name) for name in _KEPT_BY_NAME}
-    header["before"] = change.before
     header["old_size"] = header["new_size"] = None
     if change.in_journal and change.aside is not None:
         header["aside"] = split(change.aside)[1]
@@ -170,7 +166,32 @@ def _header_of(change: Change) -> dict[str, Any]:
     return header
 
 
-def _stored_bytes(changes: Sequence[Change]) -> int:
+def _read_change(header: dict[str, Any], store: str) -> FileChange:
+    before, owner, aside = header["before"], header["owner"], header["aside"]
+    return FileChange(
+        header["path"],
+        join(header["folder"], header["name"]),
+        before and Status(*before),
+        mode=header["mode"],
+        owner=owner and (owner[0], owner[1]),
+        is_link=header["is_link"],
+        present=header["exists"],
+        kept=header["kept"],
+        temporary=header["temporary"],
+        # An absolute path stays what it is; the journal may have been moved.
+        aside=aside and os.path.join(store, aside),  # noqa: PTH118
+        in_journal=header["in_journal"],
+        in_place=header["in_place"],
+        digest=header.get("digest"),
+    )
+
+
+def digest(contents: bytes) -> str:
+    """Tells what a patch wrote from what somebody else did; it is no protection against intent."""
+    return f"{len(contents)} {zlib.crc32(contents):x}"
+
+
+def _stored_bytes(changes: Sequence[FileChange]) -> int:
     return sum(change.before.size for change in changes if change.in_journal and change.before)
 
 

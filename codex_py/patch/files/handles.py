@@ -11,7 +11,7 @@ import os
 import stat
 from contextlib import suppress
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 from codex_py.filesystem.ordinary import FOLDER_FLAGS, open_ordinary_entry
 
@@ -19,12 +19,53 @@ _MAX_OPEN = 64
 """Handles kept; a process may have 256 descriptors in all on macOS."""
 
 NOT_REPLACEABLE = {errno.EACCES, errno.EPERM, errno.EBUSY, errno.EXDEV}
-"""Why a file can not be replaced that can perhaps be written: the directory may not be written, the owner
+"""Why a file cannot be replaced that can perhaps be written: the directory may not be written, the owner
 not be kept, or something is mounted on the file."""
 
 _EXISTING = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 """Neither a link is followed nor a pipe waited for, whatever has come to stand there."""
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Status(NamedTuple):
+    """What tells that a directory entry is still what it was."""
+
+    device: int
+    inode: int
+    mode: int
+    """Type and permission bits."""
+    size: int
+    mtime_ns: int
+    user: int
+    group: int
+
+    @classmethod
+    def of(cls, found: os.stat_result) -> Self:
+        return cls(
+            found.st_dev,
+            found.st_ino,
+            found.st_mode,
+            found.st_size,
+            found.st_mtime_ns,
+            found.st_uid,
+            found.st_gid,
+        )
+
+    @property
+    def permissions(self) -> int:
+        return stat.S_IMODE(self.mode)
+
+    @property
+    def is_file(self) -> bool:
+        return stat.S_ISREG(self.mode)
+
+    @property
+    def is_link(self) -> bool:
+        return stat.S_ISLNK(self.mode)
+
+    @property
+    def is_directory(self) -> bool:
+        return stat.S_ISDIR(self.mode)
 
 
 class Directories:
@@ -53,7 +94,7 @@ class Directories:
 
         Raises:
             FileNotFoundError: it is not there.
-            OSError: it can not be reached, or it or one above it is no directory: perhaps a link now.
+            OSError: it cannot be reached, or it or one above it is no directory: perhaps a link now.
         """
         handle = self._handles.pop(path, None)
         if handle is None:
@@ -68,7 +109,7 @@ class Directories:
             mode: permission bits; None goes by the umask.
 
         Raises:
-            OSError: it can not be made.
+            OSError: it cannot be made.
         """
         parent, name = split(path)
         folder = self.handle(parent)
@@ -97,22 +138,58 @@ class Directories:
         """Remove an empty directory.
 
         Raises:
-            OSError: it can not be removed.
+            OSError: it cannot be removed.
         """
         parent, name = split(path)
         os.rmdir(name, dir_fd=self.handle(parent))
         self._close_below(path)
 
-    def status(self, path: str, name: str) -> os.stat_result | None:
-        """Of an entry of a directory, itself where it is a link; None where there is none.
+    def found(self, location: str) -> os.stat_result | None:
+        """Of a directory entry by its path, a link itself; None if there is none.
 
         Raises:
-            OSError: it can not be found out.
+            OSError: it cannot be found out.
         """
+        path, name = split(location)
         try:
             return os.stat(name, dir_fd=self.handle(path), follow_symlinks=False)
         except (FileNotFoundError, NotADirectoryError):
             return None
+
+    def status(self, location: str) -> Status | None:
+        """As `found`, for comparing."""
+        found = self.found(location)
+        return found and Status.of(found)
+
+    def contents(self, location: str, expected: Status) -> bytes:
+        """Of a regular file; of a symbolic link, where it leads.
+
+        Raises:
+            OSError: it cannot be read, or is not what was expected.
+        """
+        folder, name = split(location)
+        handle = self.handle(folder)
+        if expected.is_link:
+            return os.fsencode(os.readlink(name, dir_fd=handle))
+        return read_file(name, expected, dir_fd=handle)
+
+    def rename(self, source: str, destination: str) -> None:
+        """
+        Raises:
+            OSError: it cannot be renamed.
+        """
+        (old_folder, old), (new_folder, new) = split(source), split(destination)
+        old_handle, new_handle = self.handle(old_folder), self.handle(new_folder)
+        os.rename(old, new, src_dir_fd=old_handle, dst_dir_fd=new_handle)
+
+    def unlink(self, location: str) -> None:
+        """
+        Raises:
+            OSError: it is there and cannot be removed.
+        """
+        folder, name = split(location)
+        with suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=self.handle(folder))
 
     def _descend(self, path: str) -> int:
         while len(self._handles) > _MAX_OPEN:
@@ -150,21 +227,19 @@ def join(directory: str, name: str) -> str:
     return f"{directory}/{name}" if directory != "/" else f"/{name}"
 
 
-def read_file(
-    name: str, expected: os.stat_result | None = None, *, dir_fd: int | None = None
-) -> bytes:
+def read_file(name: str, expected: Status, *, dir_fd: int | None = None) -> bytes:
     """The contents of a regular file, which must be none of the kernel's.
 
     Args:
         expected: it must be this very file.
 
     Raises:
-        OSError: it is none, or another one, or can not be read.
+        OSError: it is none, or another one, or cannot be read.
     """
     fd = open_ordinary_entry(name, dir_fd=dir_fd)
     try:
         found = os.fstat(fd)
-        if expected is not None and not os.path.samestat(found, expected):
+        if (found.st_dev, found.st_ino) != (expected.device, expected.inode):
             raise OSError(errno.ESTALE, "It was replaced while it was read")
         # One byte more than there should be, so that one call tells that there are no others.
         data = os.read(fd, found.st_size + 1)
@@ -204,12 +279,12 @@ def write_new(
         os.close(fd)
 
 
-def rewrite(name: str, data: bytes, mode: int, inode: tuple[int, int], *, dir_fd: int) -> None:
+def rewrite(name: str, data: bytes, mode: int, expected: Status, *, dir_fd: int) -> None:
     """Overwrite a file in place, which keeps its links, its owner and its entry in the directory.
 
     Args:
         mode: permission bits.
-        inode: device and number of the file that is meant.
+        expected: it must be this very file.
 
     Raises:
         OSError: it is not, or could not be written; the file may be half-written.
@@ -217,7 +292,8 @@ def rewrite(name: str, data: bytes, mode: int, inode: tuple[int, int], *, dir_fd
     fd = os.open(name, os.O_WRONLY | _EXISTING, dir_fd=dir_fd)
     try:
         found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode) or (found.st_dev, found.st_ino) != inode:
+        is_expected = (found.st_dev, found.st_ino) == (expected.device, expected.inode)
+        if not stat.S_ISREG(found.st_mode) or not is_expected:
             raise OSError(errno.ESTALE, "It was replaced meanwhile")
         write_all(fd, data)
         os.ftruncate(fd, len(data))
@@ -235,8 +311,3 @@ def write_all(fd: int, data: bytes) -> None:
     written = os.write(fd, data)
     while written < len(data):
         written += os.write(fd, memoryview(data)[written:])
-
-
-def unlink_if_there(name: str, *, dir_fd: int) -> None:
-    with suppress(FileNotFoundError):
-        os.unlink(name, dir_fd=dir_fd)

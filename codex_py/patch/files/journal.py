@@ -19,7 +19,7 @@ from pathlib import Path
 
 from codex_py.errors import PatchError
 from codex_py.filesystem.own import lock, make_private
-from codex_py.patch.files.change import Entry, State, Store
+from codex_py.patch.files.change import Entry, State
 from codex_py.patch.files.entry_file import (
     DamagedEntry,
     encoded,
@@ -28,6 +28,7 @@ from codex_py.patch.files.entry_file import (
     stored_bytes,
 )
 from codex_py.patch.files.handles import Directories
+from codex_py.patch.files.prepare import Store
 from codex_py.patch.files.rollback import finish, roll_back
 
 MAX_TOTAL_BYTES = 256 * 1024 * 1024
@@ -75,7 +76,7 @@ class Journal:
 
         Raises:
             PatchError: of kind `file`: another process has the lock for too long.
-            OSError: the journal can not be kept.
+            OSError: the journal cannot be kept.
         """
         make_private(self._folder)
         fd = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -106,7 +107,7 @@ class Journal:
         """A number, and where to put what is replaced. With the lock held.
 
         Raises:
-            OSError: the journal can not be looked at.
+            OSError: the journal cannot be looked at.
         """
         number = 1 + max((_number(path) for path in self._files()), default=0)
         return number, Store(self._store(number), self._folder.stat().st_dev)
@@ -143,7 +144,7 @@ class Journal:
     def set_state(self, entry: Entry, state: State) -> None:
         """
         Raises:
-            OSError: it can not be written down.
+            OSError: it cannot be written down.
         """
         if state != entry.state:
             self._path(entry.number, entry.state).rename(self._path(entry.number, state))
@@ -167,7 +168,7 @@ class Journal:
             # Whoever removed the entry was cut off.
             self._remove_store(number)
         for rank, path in enumerate(sorted(kept, key=_number, reverse=True)):
-            # What can not be looked at or removed stays until another time.
+            # What cannot be looked at or removed stays until another time.
             with suppress(OSError):
                 found = path.stat()
                 total += found.st_size
@@ -234,9 +235,7 @@ class Journal:
             entry = self._read(path, with_contents=True)
         except DamagedEntry as error:
             path.rename(path.with_suffix(".damaged"))
-            return (
-                f"A patch was cut off and can not be taken back: its record is damaged ({error})."
-            )
+            return f"A patch was cut off and cannot be taken back: its record is damaged ({error})."
         with Directories() as directories:
             if entry.state == State.APPLIED:
                 finish(entry, directories)

@@ -5,20 +5,12 @@ does nothing twice, and may itself be cut off and begun again.
 """
 
 import os
-import stat
 from contextlib import suppress
 from itertools import zip_longest
 
-from codex_py.patch.files.change import Change, Entry, Status
-from codex_py.patch.files.handles import (
-    NOT_REPLACEABLE,
-    Directories,
-    read_file,
-    rewrite,
-    split,
-    unlink_if_there,
-    write_new,
-)
+from codex_py.patch.files.change import Entry, FileChange
+from codex_py.patch.files.entry_file import digest
+from codex_py.patch.files.handles import NOT_REPLACEABLE, Directories, Status, rewrite, write_new
 
 
 def roll_back(entry: Entry, directories: Directories) -> list[str]:
@@ -57,66 +49,63 @@ def roll_back(entry: Entry, directories: Directories) -> list[str]:
 
 
 def finish(entry: Entry, directories: Directories) -> None:
-    """Remove what is left over when all changes are made. What can not be removed stays."""
+    """Remove what is left over when all changes are made. What cannot be removed stays."""
     for change in entry.changes:
         if change.aside is not None and not change.in_journal:
-            folder, name = split(change.aside)
             with suppress(OSError):
-                os.unlink(name, dir_fd=directories.handle(folder))
+                directories.unlink(change.aside)
     for folder in entry.obsolete:
         with suppress(OSError):
             directories.remove(folder)
 
 
-def _take_back(change: Change, directories: Directories) -> None:
+def _take_back(change: FileChange, directories: Directories) -> None:
     """Undo the writing of one file.
 
     Raises:
         OSError: it could not be undone, or there is something else now.
     """
     with suppress(FileNotFoundError, NotADirectoryError):
-        unlink_if_there(change.temporary, dir_fd=directories.handle(change.folder))
-    found = directories.status(change.folder, change.name)
+        directories.unlink(change.beside)
+    found = directories.status(change.location)
     if found is None:
         if change.before is not None and change.aside is None:
             raise FileNotFoundError
         return
     # Times are too coarse to tell that a file was not overwritten in place.
-    untouched = Status.of(found) == change.before
-    if stat.S_ISDIR(found.st_mode) or (untouched and change.aside is not None):
+    untouched = found == change.before
+    if found.is_directory or (untouched and change.aside is not None):
         # A directory that was to give way to the file, or what was to be set aside.
         return
-    folder = directories.handle(change.folder)
-    contents = _contents(change.name, found, folder)
+    contents = directories.contents(change.location, found)
     if untouched and contents == change.old:
         return
     if change.before is None or change.aside is not None:
-        if not change.made(contents):
+        if not _is_made(contents, change):
             raise FileExistsError
-        os.unlink(change.name, dir_fd=folder)
-    elif change.made(contents) or _is_torn(contents, change):
-        _restore(change, change.before, found, folder)
+        directories.unlink(change.location)
+    elif _is_made(contents, change) or _is_torn(contents, change):
+        _restore(change, change.before, found, directories)
     elif contents != change.old:
         raise FileExistsError
 
 
-def _bring_from_aside(change: Change, aside: str, directories: Directories) -> None:
-    folder, name = split(aside)
-    if directories.status(folder, name) is None:
+def _bring_from_aside(change: FileChange, aside: str, directories: Directories) -> None:
+    if directories.status(aside) is None:
         return
-    if directories.status(change.folder, change.name) is not None:
+    if directories.status(change.location) is not None:
         raise FileExistsError
-    source = directories.handle(folder)
-    os.rename(name, change.name, src_dir_fd=source, dst_dir_fd=directories.handle(change.folder))
+    directories.rename(aside, change.location)
 
 
-def _contents(name: str, found: os.stat_result, folder: int) -> bytes:
-    if stat.S_ISLNK(found.st_mode):
-        return os.fsencode(os.readlink(name, dir_fd=folder))
-    return read_file(name, found, dir_fd=folder)
+def _is_made(contents: bytes, change: FileChange) -> bool:
+    """Whether this is what the change wrote."""
+    if change.new is not None:
+        return contents == change.new
+    return change.digest is not None and digest(contents) == change.digest
 
 
-def _is_torn(contents: bytes, change: Change) -> bool:
+def _is_torn(contents: bytes, change: FileChange) -> bool:
     """Whether this is the file while it is overwritten in place, or while that is taken back."""
     old, new = change.old, change.new
     if old is None or new is None:
@@ -128,21 +117,21 @@ def _is_torn(contents: bytes, change: Change) -> bool:
     )
 
 
-def _restore(change: Change, before: Status, found: os.stat_result, folder: int) -> None:
+def _restore(change: FileChange, before: Status, found: Status, directories: Directories) -> None:
     old = change.old or b""
+    folder = directories.handle(change.folder)
     if not change.in_place:
         try:
-            if stat.S_ISLNK(before.mode):
+            if before.is_link:
                 os.symlink(old, change.temporary, dir_fd=folder)
             else:
                 owner = (before.user, before.group)
                 write_new(change.temporary, old, before.permissions, owner, dir_fd=folder)
-            os.rename(change.temporary, change.name, src_dir_fd=folder, dst_dir_fd=folder)
+            directories.rename(change.beside, change.location)
         except OSError as error:
-            unlink_if_there(change.temporary, dir_fd=folder)
-            if error.errno not in NOT_REPLACEABLE or not stat.S_ISREG(found.st_mode):
+            directories.unlink(change.beside)
+            if error.errno not in NOT_REPLACEABLE or not found.is_file:
                 raise
         else:
             return
-    inode = (found.st_dev, found.st_ino)
-    rewrite(change.name, old, before.permissions, inode, dir_fd=folder)
+    rewrite(change.name, old, before.permissions, found, dir_fd=folder)

@@ -8,13 +8,14 @@ import errno
 import os
 import stat
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
 
 from codex_py.errors import PatchError
 from codex_py.patch.failures import system_error
 from codex_py.patch.files.access import Folders, refuse_locked_file
-from codex_py.patch.files.handles import Directories, join, read_file, split
+from codex_py.patch.files.change import FileChange
+from codex_py.patch.files.handles import Directories, Status, join, split
 
 MAX_REMEMBERED = 16 * 1024 * 1024
 """Bytes up to which the contents of a deleted file are read, to be shown and brought back."""
@@ -28,55 +29,93 @@ _SPECIAL = {
 }
 
 
-@dataclass(slots=True, eq=False)
-class PlannedFile:
-    """One directory entry, as it is on disk and as the patch will have it."""
+class PlannedTree:
+    """What the trees of both formats have in common.
 
-    path: str
-    """Absolute, as messages name it; symbolic links are not followed."""
-    location: str
-    """Where it really is: only the last name may be a symbolic link."""
-    before: os.stat_result | None
-    """Of the entry itself; None where there is none."""
-    old: bytes | None = None
-    """Contents on disk, once read."""
-    new: bytes | None = None
-    """Contents to write."""
-    mode: int | None = None
-    """Permission bits to set; None keeps what is there, or goes by the umask."""
-    owner: tuple[int, int] | None = None
-    """User and group of a file that is made; None for whoever makes it."""
-    is_link: bool = False
-    """To be a symbolic link, and `new` where it leads."""
-    is_submodule: bool = False
-    """To be a directory of its own, and `new` what a diff says of the commit in it."""
-    present: bool = False
-    """Whether the entry exists after the changes so far."""
-    touched: bool = False
-    added: bool = False
-    """What is there now was put there by an Add section."""
-    origin: "PlannedFile | None" = None
-    """The entry whose contents were moved here."""
-
-    @property
-    def is_regular(self) -> bool:
-        return self.touched or (self.before is not None and stat.S_ISREG(self.before.st_mode))
-
-    def has_type(self, file_type: int) -> bool:
-        """Whether the entry is on disk, unchanged, and of a type (`stat.S_IFDIR`, …)."""
-        return (
-            not self.touched
-            and self.before is not None
-            and stat.S_IFMT(self.before.st_mode) == file_type
-        )
-
-
-class Overlay:
-    """
     Args:
         handles: closed by the caller, when nothing is read any more.
         readable: says of a real, absolute path whether it may be read; None allows everything.
     """
+
+    def __init__(self, handles: Directories, readable: Callable[[str], bool] | None = None) -> None:
+        self._handles = handles
+        self._readable = readable
+        self._files: dict[str, FileChange] = {}
+        """By location."""
+        self._folders = Folders()
+        self._directories: set[str] = set()
+        """Known to be directories once the patch is applied."""
+
+    @property
+    def touched(self) -> list[FileChange]:
+        return [file for file in self._files.values() if file.touched]
+
+    def _at(self, path: str, location: str, *, look: bool = True) -> FileChange:
+        """The entry of a location.
+
+        Args:
+            path: as messages name it, if the entry is not known yet.
+            look: or else nothing is there, whatever the disk says.
+
+        Raises:
+            OSError: it cannot be found out what is there.
+        """
+        file = self._files.get(location)
+        if file is None:
+            before = None
+            if look:
+                with suppress(FileNotFoundError, NotADirectoryError):
+                    before = Status.of(os.lstat(location))
+            file = FileChange(path, location, before, present=before is not None)
+            self._files[location] = file
+        return file
+
+    def _read(self, file: FileChange, before: Status) -> bytes:
+        """The contents on disk: of the file that was looked at, and that is checked again before it is
+        replaced. Its directory is not reached through a link that has come there since.
+
+        Raises:
+            PatchError: of kind `refused`: it may not be read.
+            OSError: it cannot be read, or is no ordinary file.
+        """
+        if file.old is None:
+            if self._readable is not None and not self._readable(file.location):
+                raise PatchError(
+                    f"{file.location} is outside of the project, and was not read", kind="refused"
+                )
+            file.old = self._handles.contents(file.location, before)
+        return file.old
+
+    def _make_room(self, location: str) -> None:
+        """See that every directory above a new entry is there or can be made.
+
+        Raises:
+            OSError: something else is in the way, or nothing may be made in the lowest that is there.
+        """
+        folder = parent = split(location)[0]
+        above: list[str] = []
+        while parent not in self._directories and parent != "/":
+            file = self._files.get(parent)
+            if file is not None and file.touched:
+                if file.present and file.is_link:
+                    raise OSError("it is beyond a symbolic link that the patch makes")
+                if file.present:
+                    raise system_error(errno.ENOTDIR)
+            else:
+                try:
+                    mode = os.lstat(parent).st_mode
+                except (FileNotFoundError, NotADirectoryError):
+                    mode = stat.S_IFDIR
+                if not stat.S_ISDIR(mode):
+                    raise system_error(errno.ENOTDIR)
+            above.append(parent)
+            parent = split(parent)[0]
+        self._directories.update(above)
+        self._folders.refuse_locked(folder)
+
+
+class Overlay(PlannedTree):
+    """The tree of an envelope: sections take effect in order, and symbolic links are followed."""
 
     def __init__(
         self,
@@ -84,22 +123,12 @@ class Overlay:
         handles: Directories,
         readable: Callable[[str], bool] | None = None,
     ) -> None:
+        super().__init__(handles, readable)
         self._cwd = str(cwd)
-        self._handles = handles
-        self._readable = readable
-        self._files: dict[str, PlannedFile] = {}
-        """By location."""
         self._real_folders: dict[str, str] = {"/": "/"}
-        self._folders = Folders()
-        self._directories: set[str] = set()
-        """Known to be directories, on disk or once the patch is applied."""
 
     @property
-    def touched(self) -> list[PlannedFile]:
-        return [file for file in self._files.values() if file.touched]
-
-    @property
-    def only_read(self) -> list[PlannedFile]:
+    def only_read(self) -> list[FileChange]:
         """Files that give their contents to others: a link to one was moved."""
         return [f for f in self._files.values() if f.old is not None and not f.touched]
 
@@ -114,20 +143,11 @@ class Overlay:
         # Two slashes at the start have a meaning of their own, which they are to lose.
         return "/" + normal.lstrip("/")
 
-    def entry(self, path: str) -> PlannedFile:
+    def entry(self, path: str) -> FileChange:
         """The directory entry of an absolute, normal path."""
         folder, name = split(path)
         real = self._real_folders.get(folder) or self._real(folder)
-        location = join(real, name)
-        file = self._files.get(location)
-        if file is None:
-            try:
-                before = os.lstat(location)
-            except (FileNotFoundError, NotADirectoryError):
-                before = None
-            file = PlannedFile(path, location, before, present=before is not None)
-            self._files[location] = file
-        return file
+        return self._at(path, join(real, name))
 
     def _real(self, folder: str) -> str:
         """As `os.path.realpath`, which looks at every directory on the way each time."""
@@ -144,7 +164,7 @@ class Overlay:
             self._real_folders[known] = real
         return real
 
-    def target(self, path: str) -> PlannedFile:
+    def target(self, path: str) -> FileChange:
         """The entry that opening an absolute path would reach, through symbolic links."""
         file = self.entry(path)
         if file.has_type(stat.S_IFLNK):
@@ -158,7 +178,7 @@ class Overlay:
         """The contents of a regular file.
 
         Raises:
-            OSError: there is none, or it can not be read.
+            OSError: there is none, or it cannot be read.
         """
         file = self.target(path)
         if not file.present:
@@ -172,7 +192,7 @@ class Overlay:
 
     def write(
         self, path: str | os.PathLike[str], data: bytes, *, added: bool = False
-    ) -> PlannedFile:
+    ) -> FileChange:
         """Make or overwrite a file, following symbolic links.
 
         Raises:
@@ -189,7 +209,6 @@ class Overlay:
                 refuse_locked_file(file.location)
         else:
             self._make_room(file.location)
-            self._folders.refuse_locked(split(file.location)[0])
         file.new, file.present, file.touched = data, True, True
         if added:
             file.added, file.origin = True, None
@@ -205,20 +224,16 @@ class Overlay:
         if not file.present:
             raise system_error(errno.ENOENT)
         _refuse_special(file)
-        if not file.touched and os.path.isdir(file.location):  # noqa: PTH112
-            raise system_error(errno.EISDIR)
-        if not file.touched:
+        before = file.before
+        if not file.touched and before is not None:
+            if os.path.isdir(file.location):  # noqa: PTH112
+                raise system_error(errno.EISDIR)
             self._folders.refuse_locked(split(file.location)[0])
-        if file.has_type(stat.S_IFLNK):
-            file.old = os.fsencode(os.readlink(file.location))  # noqa: PTH115
-        elif (
-            file.has_type(stat.S_IFREG)
-            and file.before
-            and file.before.st_size <= MAX_REMEMBERED
+            if before.is_link:
+                file.old = self._handles.contents(file.location, before)
             # A file that can be removed need not be readable.
-            and os.access(file.location, os.R_OK)
-        ):
-            self._contents(file)
+            elif before.size <= MAX_REMEMBERED and os.access(file.location, os.R_OK):
+                self._read(file, before)
         file.new, file.present, file.touched = None, False, True
         file.added, file.origin, file.mode = False, None, None
 
@@ -234,7 +249,7 @@ class Overlay:
         if self.target(destination) is read:
             self.write(source, data)
             return
-        mode = stat.S_IMODE(read.before.st_mode) if read.mode is None and read.before else read.mode
+        mode = read.before.permissions if read.mode is None and read.before else read.mode
         old = self._contents(read)
         moved = self.entry(source)
         origin = moved.origin or (moved if moved.before and not moved.added else None)
@@ -242,59 +257,16 @@ class Overlay:
         self.remove(source)
         if moved is not read:
             # A link leaves its name, and the file that it leads to lends its contents.
-            moved.old = old
+            moved.lent = old
         written.mode, written.origin, written.added = mode, origin, origin is None
 
-    def _contents(self, file: PlannedFile) -> bytes:
-        if file.touched:
+    def _contents(self, file: FileChange) -> bytes:
+        if file.touched or file.before is None:
             return file.new or b""
-        if file.old is None:
-            file.old = read_planned(file, self._handles, self._readable)
-        return file.old
-
-    def _make_room(self, location: str) -> None:
-        """See that every directory above a new file is there or can be made."""
-        above: list[str] = []
-        parent = split(location)[0]
-        while parent not in self._directories:
-            file = self._files.get(parent)
-            if file is not None and file.touched:
-                if file.present:
-                    raise system_error(errno.ENOTDIR)
-            else:
-                try:
-                    mode = os.stat(parent).st_mode  # noqa: PTH116
-                except (FileNotFoundError, NotADirectoryError):
-                    pass
-                else:
-                    if not stat.S_ISDIR(mode):
-                        raise system_error(errno.ENOTDIR)
-                    self._directories.add(parent)
-            above.append(parent)
-            parent = split(parent)[0]
-        self._directories.update(above)
+        return self._read(file, file.before)
 
 
-def read_planned(
-    file: PlannedFile, handles: Directories, readable: Callable[[str], bool] | None
-) -> bytes:
-    """The contents of a file on disk: of the one that was looked at, and that is checked again before it
-    is replaced. Its directory is not reached through a link that has come there since.
-
-    Raises:
-        PatchError: of kind `refused`: it may not be read.
-        OSError: it can not be read, or is no ordinary file.
-    """
-    if readable is not None and not readable(file.location):
-        raise PatchError(
-            f"{file.location} is outside of the project, and was not read",
-            kind="refused",
-        )
-    folder, name = split(file.location)
-    return read_file(name, file.before, dir_fd=handles.handle(folder))
-
-
-def _refuse_special(file: PlannedFile) -> None:
+def _refuse_special(file: FileChange) -> None:
     """A patch is about text; what it does to a pipe could be neither shown nor undone."""
     for file_type, what in _SPECIAL.items():
         if file.has_type(file_type):

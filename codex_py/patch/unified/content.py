@@ -7,7 +7,7 @@ from pathlib import Path
 
 from codex_py.errors import PatchError
 from codex_py.patch.files.access import permissions_by_umask
-from codex_py.patch.files.tree import PlannedFile
+from codex_py.patch.files.change import FileChange
 from codex_py.patch.kind import Kind
 from codex_py.patch.report import Findings, Reject
 from codex_py.patch.unified.apply import Applied, apply_hunks
@@ -48,12 +48,12 @@ class Patcher:
         """What the diff makes anew.
 
         Raises:
-            PatchError: it can not be made of nothing.
+            PatchError: it cannot be made of nothing.
         """
         diff = target.diff
         if any(hunk.old for hunk in diff.hunks) or len(diff.hunks) > 1:
             raise PatchError(
-                f"{target.new_shown}: a new file can not have lines to be changed",
+                f"{target.new_shown}: a new file cannot have lines to be changed",
                 kind="parse",
                 line=diff.line,
             )
@@ -65,7 +65,7 @@ class Patcher:
         _refuse_nowhere(new, target)
         return new
 
-    def patched(self, target: Target, file: PlannedFile, old: Content) -> Content | None:
+    def patched(self, target: Target, file: FileChange, old: Content) -> Content | None:
         """What the diff makes of what is there; None where nothing fits, which has been noted.
 
         Raises:
@@ -101,7 +101,7 @@ class Patcher:
             _refuse_nowhere(new, target)
         return new
 
-    def _submodule(self, target: Target, file: PlannedFile) -> Content:
+    def _submodule(self, target: Target, file: FileChange) -> Content:
         """Its commit is in the index, which is not touched; here it is a directory."""
         diff = target.diff
         is_full = file.has_type(stat.S_IFDIR) and bool(os.listdir(file.location))  # noqa: PTH208
@@ -154,7 +154,7 @@ def _refuse_kind(target: Target, kind: Kind) -> None:
         )
     if diff.operation not in REMOVING and diff.new_kind is not None and diff.new_kind != kind:
         raise PatchError(
-            f"{target.new_shown}: {_CALLED[kind]} can not become {_CALLED[diff.new_kind]} by a change "
+            f"{target.new_shown}: {_CALLED[kind]} cannot become {_CALLED[diff.new_kind]} by a change "
             "of mode; it has to be deleted and made again",
             kind="parse",
             line=diff.line,
@@ -164,20 +164,20 @@ def _refuse_kind(target: Target, kind: Kind) -> None:
 def _refuse_nowhere(new: Content, target: Target) -> None:
     if new.kind == "link" and (not new.data or b"\0" in new.data):
         raise PatchError(
-            f"{target.new_shown}: a symbolic link can not lead to {os.fsdecode(new.data)!r}",
+            f"{target.new_shown}: a symbolic link cannot lead to {os.fsdecode(new.data)!r}",
             kind="parse",
             line=target.diff.line,
         )
 
 
-def _mode(diff: FileDiff, file: PlannedFile, old: Content) -> int | None:
+def _mode(diff: FileDiff, file: FileChange, old: Content) -> int | None:
     """Permission bits to set, or None: git only says whether a file is executable."""
     if old.kind != "file" or diff.old_mode == diff.new_mode or diff.new_mode is None:
         return old.mode
     mode = old.mode
     if mode is None:
         before = file.before
-        mode = permissions_by_umask(0o666) if before is None else stat.S_IMODE(before.st_mode)
+        mode = permissions_by_umask(0o666) if before is None else before.permissions
     return mode | (mode & 0o444) >> 2 if _is_executable(diff) else mode & ~0o111
 
 

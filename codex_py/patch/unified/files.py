@@ -12,7 +12,7 @@ from typing import Literal
 
 from codex_py.errors import PatchError
 from codex_py.patch.failures import file_error
-from codex_py.patch.files.tree import PlannedFile
+from codex_py.patch.files.change import FileChange
 from codex_py.patch.report import Findings, HunkReport
 from codex_py.patch.unified.content import Patcher, reject
 from codex_py.patch.unified.target import REMOVING, Target, vacated
@@ -36,7 +36,7 @@ class DiffPlanner:
         self._patcher = patcher
         self._findings = findings
         self._failed: set[str] = set()
-        """Files whose later changes can not be judged."""
+        """Files whose later changes cannot be judged."""
         self._vacated = vacated(targets)
         self._destinations = {t.new for t in targets if t.diff.operation not in REMOVING}
         self._put_by: dict[str, Target] = {}
@@ -130,7 +130,7 @@ class DiffPlanner:
         if new is None:
             return False
         if new.kind == "file" and new.mode is None and source.before is not None:
-            new = replace(new, mode=stat.S_IMODE(source.before.st_mode))
+            new = replace(new, mode=source.before.permissions)
         if file is not source:
             self._refuse_existing(file, new, target)
         if target.diff.operation == "copy":
@@ -145,17 +145,17 @@ class DiffPlanner:
         self.named.append(("M", target.new_shown))
         return True
 
-    def _remove(self, file: PlannedFile, target: Target) -> None:
+    def _remove(self, file: FileChange, target: Target) -> None:
         try:
             self._tree.remove(file)
         except OSError as error:
             raise file_error("delete file", target.old, error) from error
 
-    def _put(self, file: PlannedFile, content: Content, target: Target) -> None:
+    def _put(self, file: FileChange, content: Content, target: Target) -> None:
         self._tree.put(file, content)
         self._put_by[file.location] = target
 
-    def _current(self, file: PlannedFile, target: Target) -> Content:
+    def _current(self, file: FileChange, target: Target) -> Content:
         try:
             content = self._tree.current(file)
             if content.kind == "submodule" and target.diff.old_kind is None:
@@ -164,7 +164,7 @@ class DiffPlanner:
             raise file_error("read file to update", target.old, error) from error
         return content
 
-    def _original(self, file: PlannedFile, target: Target) -> Content:
+    def _original(self, file: FileChange, target: Target) -> Content:
         """What is to be renamed or copied: the file as it was before the diff."""
         if file.before is None:
             return self._current(file, target)
@@ -173,7 +173,7 @@ class DiffPlanner:
         except OSError as error:
             raise file_error("read file to update", target.old, error) from error
 
-    def _refuse_existing(self, file: PlannedFile, new: Content, target: Target) -> None:
+    def _refuse_existing(self, file: FileChange, new: Content, target: Target) -> None:
         put_by = self._put_by.get(file.location)
         is_made = put_by is not None and put_by.diff.operation != "update"
         if not self._tree.exists(file) or (target.new in self._vacated and not is_made):

@@ -95,7 +95,7 @@ class FileHeader:
         if old is None and new is None:
             if self.names is None:
                 raise PatchError(
-                    "the name of the file can not be told from its header",
+                    "the name of the file cannot be told from its header",
                     kind="parse",
                     line=self.line,
                 )

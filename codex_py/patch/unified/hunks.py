@@ -9,12 +9,11 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from codex_py.patch.kind import Kind, kind_of
+from codex_py.patch.lines import NO_NEWLINE
 
 Operation: TypeAlias = Literal["update", "add", "delete", "rename", "copy", "uncopy"]
 """`uncopy` is a copy in reverse: the old name, which was the new one, is deleted."""
 
-NO_NEWLINE = b"\n\\ No newline at end of file\n"
-"""What follows a line of a diff that stands for one without a terminator."""
 _SWAPPED = bytes.maketrans(b"+-", b"-+")
 
 

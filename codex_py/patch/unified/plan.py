@@ -96,7 +96,7 @@ def _refuse_unsupported(files: Sequence[FileDiff]) -> None:
     for file in files:
         if file.is_binary:
             raise PatchError(
-                f"{file.new_name}: changes of binary files can not be applied",
+                f"{file.new_name}: changes of binary files cannot be applied",
                 kind="parse",
                 line=file.line,
             )

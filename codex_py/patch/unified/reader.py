@@ -67,7 +67,7 @@ class _Reader:
                 _refuse("a hunk without the names of a file (`---`, `+++`) before it", at + 1)
             return self._hunk(at, line)
         elif line.startswith((b"@@@ ", b"diff --cc ", b"diff --combined ")):
-            _refuse("combined diffs, which git makes of merges, can not be applied", at + 1)
+            _refuse("combined diffs, which git makes of merges, cannot be applied", at + 1)
         elif header is not None and not self._hunks:
             if _BINARY.match(line):
                 header.is_binary = True

@@ -9,15 +9,15 @@ import heapq
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from codex_py.errors import PatchError
 from codex_py.patch.failures import system_error
-from codex_py.patch.files.access import Folders, refuse_locked_file
+from codex_py.patch.files.access import refuse_locked_file
+from codex_py.patch.files.change import FileChange
 from codex_py.patch.files.handles import Directories, join, split
-from codex_py.patch.files.tree import PlannedFile, read_planned
+from codex_py.patch.files.tree import PlannedTree
 from codex_py.patch.kind import Kind
 
 
@@ -32,13 +32,13 @@ class Content:
     """Permission bits to set; None keeps what is there, or goes by the umask."""
 
 
-class DiffTree:
+class DiffTree(PlannedTree):
     """
     Args:
         root: absolute; all paths are below it.
         top: absolute; this directory and those above it are never removed, nor `root` if it is elsewhere.
         vacated: paths that the diff removes at some point. A link there is in nobody's way.
-        handles, readable: see `Overlay`.
+        handles, readable: see `PlannedTree`.
     """
 
     def __init__(
@@ -49,52 +49,35 @@ class DiffTree:
         handles: Directories,
         readable: Callable[[str], bool] | None = None,
     ) -> None:
-        self._handles = handles
-        self._readable = readable
+        super().__init__(handles, readable)
         self._prefix = len(str(root).rstrip("/")) + 1
         self._root = os.path.realpath(root)
         top_location = os.path.realpath(top)
         is_inside = f"{self._root}/".startswith(join(top_location, ""))
         self._top = top_location if is_inside else self._root
-        self._files: dict[str, PlannedFile] = {}
-        """By location."""
         self._now: dict[str, Content | None] = {}
         """What the diff makes of entries, by location; None for what it removes."""
         self._vacated = {self._location(path) for path in vacated}
         self._behind_links: dict[str, bool] = {self._root: False}
         """Whether a directory can only be reached through a link that goes."""
-        self._folders = Folders()
-        self._directories: set[str] = set()
-        """Known to be directories once the diff is applied, because something is put into them."""
         self._emptied: dict[str, None] = {}
         """Directories in which nothing is left but for what is put there, the innermost first."""
-
-    @property
-    def touched(self) -> list[PlannedFile]:
-        return [file for file in self._files.values() if file.touched]
 
     @property
     def emptied(self) -> list[str]:
         """Directories to remove, the innermost first; once everything is settled."""
         return [folder for folder in self._emptied if folder not in self._directories]
 
-    def entry(self, path: str) -> PlannedFile:
+    def entry(self, path: str) -> FileChange:
         """
         Raises:
             PatchError: of kind `refused`: a symbolic link is on the way.
         """
         location = self._location(path)
-        file = self._files.get(location)
-        if file is None:
-            before = None
-            if not self._is_behind_link(split(location)[0], path):
-                with suppress(FileNotFoundError, NotADirectoryError):
-                    before = os.lstat(location)
-            file = PlannedFile(path, location, before, present=before is not None)
-            self._files[location] = file
-        return file
+        is_behind_link = self._is_behind_link(split(location)[0], path)
+        return self._at(path, location, look=not is_behind_link)
 
-    def followed(self, file: PlannedFile) -> PlannedFile:
+    def followed(self, file: FileChange) -> FileChange:
         """What an entry leads to if it is a symbolic link that is on disk; else itself.
 
         Raises:
@@ -103,18 +86,12 @@ class DiffTree:
         if not file.has_type(stat.S_IFLNK) or file.location in self._now:
             return file
         location = os.path.realpath(file.location)
-        reached = self._files.get(location)
-        if reached is None:
-            before = None
-            with suppress(OSError):
-                before = os.lstat(location)
-            reached = PlannedFile(location, location, before, present=before is not None)
-            self._files[location] = reached
+        reached = self._at(location, location)
         if reached.has_type(stat.S_IFLNK):
             raise system_error(errno.ELOOP)
         return reached
 
-    def current(self, file: PlannedFile) -> Content:
+    def current(self, file: FileChange) -> Content:
         """What the diff has made of an entry so far.
 
         Raises:
@@ -126,39 +103,37 @@ class DiffTree:
             raise system_error(errno.ENOENT)
         return content
 
-    def original(self, file: PlannedFile) -> Content:
+    def original(self, file: FileChange) -> Content:
         """What was there before the diff.
 
         Raises:
             OSError: there was nothing, or nothing that could be read.
         """
-        if file.before is None:
+        before = file.before
+        if before is None:
             raise system_error(errno.ENOENT)
-        mode = file.before.st_mode
-        if stat.S_ISDIR(mode):
+        if before.is_directory:
             return Content(file.old or b"", "submodule")
-        if stat.S_ISLNK(mode):
-            file.old = os.fsencode(os.readlink(file.location))  # noqa: PTH115
+        if before.is_link:
+            file.old = self._handles.contents(file.location, before)
             return Content(file.old, "link")
-        if not stat.S_ISREG(mode):
+        if not before.is_file:
             raise OSError(f"path `{file.path}` is not a file")
-        if file.old is None:
-            file.old = read_planned(file, self._handles, self._readable)
-        return Content(file.old)
+        return Content(self._read(file, before))
 
-    def exists(self, file: PlannedFile) -> bool:
+    def exists(self, file: FileChange) -> bool:
         if file.location in self._now:
             return self._now[file.location] is not None
         return file.before is not None
 
-    def is_removed(self, file: PlannedFile) -> bool:
+    def is_removed(self, file: FileChange) -> bool:
         """Whether the diff has removed the entry."""
         return self._now.get(file.location, file) is None
 
-    def put(self, file: PlannedFile, content: Content) -> None:
+    def put(self, file: FileChange, content: Content) -> None:
         self._now[file.location] = content
 
-    def remove(self, file: PlannedFile) -> None:
+    def remove(self, file: FileChange) -> None:
         """
         Raises:
             OSError: its directory may not be written.
@@ -167,7 +142,7 @@ class DiffTree:
             self._folders.refuse_locked(split(file.location)[0])
         self._now[file.location] = None
 
-    def settle(self) -> Iterator[tuple[PlannedFile, OSError]]:
+    def settle(self) -> Iterator[tuple[FileChange, OSError]]:
         """Take over what was put and removed, all at once; what there is no room for, and why."""
         gone = {location for location, content in self._now.items() if content is None}
         self._find_emptied(gone)
@@ -182,11 +157,11 @@ class DiffTree:
                 except OSError as error:
                     yield self._files[location], error
 
-    def leave(self, file: PlannedFile) -> None:
+    def leave(self, file: FileChange) -> None:
         """Take back that an entry is removed."""
         file.touched, file.present = False, file.before is not None
 
-    def _settle(self, file: PlannedFile, content: Content) -> None:
+    def _settle(self, file: FileChange, content: Content) -> None:
         is_submodule = content.kind == "submodule"
         if file.has_type(stat.S_IFDIR):
             if is_submodule:
@@ -199,33 +174,10 @@ class DiffTree:
             raise system_error(errno.EISDIR)
         if file.before is None:
             self._make_room(file.location)
-            self._folders.refuse_locked(split(file.location)[0])
-        elif stat.S_ISREG(file.before.st_mode):
+        elif file.before.is_file:
             refuse_locked_file(file.location)
         file.new, file.mode, file.present, file.touched = content.data, content.mode, True, True
         file.is_link, file.is_submodule = content.kind == "link", is_submodule
-
-    def _make_room(self, location: str) -> None:
-        """See that every directory above a new entry is there or can be made."""
-        parent = split(location)[0]
-        above: list[str] = []
-        while parent not in self._directories and parent != "/":
-            file = self._files.get(parent)
-            if file is not None and file.touched:
-                if file.present and file.is_link:
-                    raise OSError("it is beyond a symbolic link that the patch makes")
-                if file.present:
-                    raise system_error(errno.ENOTDIR)
-            else:
-                try:
-                    mode = os.lstat(parent).st_mode
-                except (FileNotFoundError, NotADirectoryError):
-                    mode = stat.S_IFDIR
-                if not stat.S_ISDIR(mode):
-                    raise system_error(errno.ENOTDIR)
-            above.append(parent)
-            parent = split(parent)[0]
-        self._directories.update(above)
 
     def _find_emptied(self, gone: set[str]) -> None:
         """Which directories are left with nothing in them when these entries are gone."""

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from codex_py.errors import CallRefused, PatchError, ToolError
 from codex_py.patch.diff.writer import git_diff
-from codex_py.patch.envelope.apply import PatchPlan, plan_patch, writable_under
+from codex_py.patch.envelope.apply import plan_patch
 from codex_py.patch.files.commit import Committed
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.names import MAX_PATH_BYTES
-from codex_py.patch.plan import readable_under
+from codex_py.patch.plan import PatchPlan, readable_under, writable_under
 from codex_py.protocol.approval import ApprovalPolicy, ApprovalRequest, ReviewDecision, may_ask
 from codex_py.protocol.calls import named_changes, shortened
 from codex_py.protocol.dispatch import ToolContext
@@ -28,7 +28,6 @@ from codex_py.protocol.events import (
     ItemCompleted,
     ItemStarted,
 )
-from codex_py.protocol.patched_file import PatchedFile
 from codex_py.protocol.tools import ToolOutput
 from codex_py.sandbox.backends.backend import own_paths
 from codex_py.sandbox.layout import absent_names, layout, resolve_roots, secrets
@@ -242,11 +241,11 @@ async def _commit(
         try:
             await asyncio.wait([commit])
         except asyncio.CancelledError as error:
-            # A thread can not be stopped; it ends by itself, with everything or nothing written.
+            # A thread cannot be stopped; it ends by itself, with everything or nothing written.
             cancelled = error
     failure = commit.exception()
     if failure is None:
-        context.emit(FilesPatched(_patched_files(plan)))
+        context.emit(FilesPatched(plan.changes))
         context.emit(ItemCompleted(replace(item, status="completed")))
     else:
         context.emit(ItemCompleted(_failed(item, _write_code(failure), str(failure))))
@@ -262,30 +261,6 @@ def _write_code(failure: BaseException) -> str:
     cause = failure.__cause__
     number = cause.errno if isinstance(cause, OSError) else None
     return errno.errorcode.get(number or 0, _NO_FIT)
-
-
-def _patched_files(plan: PatchPlan) -> list[PatchedFile]:
-    files: list[PatchedFile] = []
-    for change in plan.changes:
-        source, moved = str(change.path), change.move_to is not None
-        new = PatchedFile(
-            path=source,
-            old=change.old,
-            new=change.new,
-            old_mode=change.old_mode,
-            new_mode=change.new_mode,
-        )
-        if moved:
-            files.append(replace(new, new=None, new_mode=None))
-            new = replace(
-                new,
-                path=str(change.move_to),
-                old=change.replaced,
-                old_mode=None if change.replaced is None else change.new_mode,
-                moved_from=source,
-            )
-        files.append(new)
-    return files
 
 
 def _reason(outside: Sequence[Path]) -> str | None:

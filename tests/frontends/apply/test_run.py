@@ -139,7 +139,7 @@ def test_what_was_applied_can_be_undone(place: Place) -> None:
         (enveloped("*** Add File: .git/hooks/x", "+x"), [], 7, "protected"),
         (enveloped("*** Update File: sub", "-x", "+y"), [], 7, "is not a file"),
         (enveloped("*** Add File: sub", "+y"), [], 7, "sub: Is a directory"),
-        (ENVELOPE, ["-R"], 2, "an envelope can not be reversed; `codex-py undo`"),
+        (ENVELOPE, ["-R"], 2, "an envelope cannot be reversed; `codex-py undo`"),
         (ENVELOPE, ["-p1"], 2, "--strip is for unified diffs, and this is an envelope"),
         (ENVELOPE, ["--partial"], 2, "--partial is for unified diffs"),
         (DIFF, ["--strip", "x"], 2, "-p/--strip: 'x' is no number of directories"),

@@ -3,9 +3,10 @@ from pathlib import Path
 import pytest
 
 from codex_py.errors import PatchError
-from codex_py.patch.diff.exact import exact_diff
-from codex_py.patch.envelope.apply import FileChangePlan, plan_patch
+from codex_py.patch.diff.writer import exact_diff
+from codex_py.patch.envelope.apply import plan_patch
 from codex_py.patch.unified.plan import plan_unified
+from codex_py.protocol.patched_file import PatchedFile
 from tests.patch.trees import commit_tree, git, git_diff, tree, write
 
 ROOT = Path("/p")
@@ -13,10 +14,10 @@ ROOT = Path("/p")
 
 def test_changes_are_written_as_git_writes_them():
     changes = [
-        FileChangePlan(ROOT / "new", "add", None, None, b"a\nb", new_mode=0o100755),
-        FileChangePlan(ROOT / "empty", "add", None, None, b""),
-        FileChangePlan(ROOT / "a b", "delete", None, b"a\n", None, old_mode=0o100644),
-        FileChangePlan(
+        PatchedFile(ROOT / "new", "add", None, None, b"a\nb", new_mode=0o100755),
+        PatchedFile(ROOT / "empty", "add", None, None, b""),
+        PatchedFile(ROOT / "a b", "delete", None, b"a\n", None, old_mode=0o100644),
+        PatchedFile(
             ROOT / "old",
             "update",
             ROOT / "d/\tnew",
@@ -83,7 +84,7 @@ def test_a_large_change_is_complete(tmp_path: Path):
     old = b"".join(b"%d\n" % i for i in range(6000))
     new = b"".join(b"x%d\n" % i for i in range(7000))
     write(tmp_path, {"f": b"head\n" + old + b"tail"})
-    change = FileChangePlan(
+    change = PatchedFile(
         tmp_path / "f", "update", None, b"head\n" + old + b"tail", b"head\n" + new + b"tail"
     )
     git(tmp_path, "apply", "-", stdin=exact_diff([change], tmp_path))
@@ -108,24 +109,24 @@ def test_what_a_diff_of_git_does_is_written_again_as_another(tmp_path: Path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (FileChangePlan(Path("/q/x"), "add", None, None, b""), "/q/x is outside of /p"),
+        (PatchedFile(Path("/q/x"), "add", None, None, b""), "/q/x is outside of /p"),
         (
-            FileChangePlan(ROOT / "x", "delete", None, None, None),
+            PatchedFile(ROOT / "x", "delete", None, None, None),
             "/p/x: its contents are not known",
         ),
         (
-            FileChangePlan(
+            PatchedFile(
                 ROOT / "x", "update", ROOT / "z", b"y", b"y2", old_mode=0o120777, new_mode=0o100644
             ),
-            "/p/x: a symbolic link that gives way to a file of another name can not be written as a diff",
+            "/p/x: a symbolic link that gives way to a file of another name cannot be written as a diff",
         ),
         (
-            FileChangePlan(ROOT / "x", "delete", None, b"", None, old_mode=0o160000),
+            PatchedFile(ROOT / "x", "delete", None, b"", None, old_mode=0o160000),
             "/p/x: the submodule's commit is not known",
         ),
     ],
 )
-def test_what_can_not_be_written_is_refused(change: FileChangePlan, message: str):
+def test_what_can_not_be_written_is_refused(change: PatchedFile, message: str):
     with pytest.raises(PatchError) as caught:
         exact_diff([change], ROOT)
     assert str(caught.value) == message

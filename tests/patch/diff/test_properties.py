@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 
 from codex_py.errors import PatchError
 from codex_py.patch.convert import to_envelope
-from codex_py.patch.diff.exact import exact_diff
-from codex_py.patch.envelope.apply import FileChangePlan, plan_patch
+from codex_py.patch.diff.writer import exact_diff
+from codex_py.patch.envelope.apply import plan_patch
 from codex_py.patch.unified.apply import apply_hunks
 from codex_py.patch.unified.plan import plan_unified
 from codex_py.patch.unified.reader import read_diff
+from codex_py.protocol.patched_file import PatchedFile
 from tests.patch.trees import commit_tree, git, git_diff, tree, write
 
 LINES = st.sampled_from(
@@ -39,7 +40,7 @@ costly = settings(max_examples=25, deadline=None, database=None)
 @thorough
 @given(CONTENTS, CONTENTS, st.integers(0, 4))
 def test_our_own_diff_makes_the_new_file_of_the_old_one(old: bytes, new: bytes, context: int):
-    diff = exact_diff([FileChangePlan(ROOT / "f", "update", None, old, new)], ROOT, context)
+    diff = exact_diff([PatchedFile(ROOT / "f", "update", None, old, new)], ROOT, context)
     (file,) = read_diff(diff)
     applied = apply_hunks(old, file.hunks, "/p/f", strict=True)
     assert (applied.data, applied.failures) == (new, [])
@@ -55,7 +56,7 @@ def test_our_own_diff_makes_the_new_file_of_the_old_one(old: bytes, new: bytes, 
 @thorough
 @given(CONTENTS, CONTENTS, CONTENTS)
 def test_lines_that_no_hunk_names_stay_wherever_it_goes(old: bytes, new: bytes, other: bytes):
-    diff = exact_diff([FileChangePlan(ROOT / "f", "update", None, old, new)], ROOT)
+    diff = exact_diff([PatchedFile(ROOT / "f", "update", None, old, new)], ROOT)
     (file,) = read_diff(diff)
     applied = apply_hunks(other, file.hunks, "/p/f", strict=False)
     if len(applied.failures) == len(file.hunks):
@@ -103,7 +104,7 @@ def test_an_envelope_made_of_a_diff_does_the_same_or_is_refused(
         write(work, old)
         names = sorted({*old, *new})
         changes = [
-            FileChangePlan(
+            PatchedFile(
                 work / name,
                 "update",
                 None,
@@ -123,7 +124,7 @@ def test_an_envelope_made_of_a_diff_does_the_same_or_is_refused(
         except PatchError as error:
             envelope, reason = "", error.reason
         if reason is not None:
-            assert "an envelope can not say" in reason
+            assert "an envelope cannot say" in reason
             return
         plan_patch(envelope, work, None).commit()
         assert tree(work) == new
@@ -135,7 +136,7 @@ def test_a_patch_that_fails_changes_nothing(
     files: dict[str, bytes], others: dict[str, bytes], reverse: bool
 ):
     diff = exact_diff(
-        [FileChangePlan(ROOT / n, "update", None, d, d + b"more\n") for n, d in others.items()],
+        [PatchedFile(ROOT / n, "update", None, d, d + b"more\n") for n, d in others.items()],
         ROOT,
     )
     with TemporaryDirectory() as directory:

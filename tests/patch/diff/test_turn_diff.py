@@ -12,24 +12,37 @@ from codex_py.protocol.events import (
     TurnFailed,
     TurnStarted,
 )
-from codex_py.protocol.patched_file import PatchedFile
+from codex_py.protocol.patched_file import ChangeKind, PatchedFile
 from codex_py.protocol.stream import Usage
 from tests.patch.trees import git, tree
 
 ROOT = Path("/p")
 REGULAR = 0o100644
+CHANGES: list[tuple[str, ChangeKind, bytes | None, bytes | None, int | None, int | None]] = [
+    ("a", "update", b"1\n2\n", b"1\n3", REGULAR, REGULAR),
+    ("s.sh", "update", b"run\n", b"run\n", REGULAR, 0o100755),
+    ("gone", "delete", b"x", None, REGULAR, None),
+    ('über "\n', "add", None, b"", None, None),
+]
 
 
 def patched(
-    name: str, old: bytes | None, new: bytes | None, *, moved_from: str | None = None
+    name: str,
+    old: bytes | None,
+    new: bytes | None,
+    *,
+    move_to: str | None = None,
+    replaced: bytes | None = None,
 ) -> PatchedFile:
     return PatchedFile(
-        path=f"/p/{name}",
-        old=old,
-        new=new,
+        ROOT / name,
+        "add" if old is None else "delete" if new is None else "update",
+        ROOT / move_to if move_to else None,
+        old,
+        new,
+        replaced,
         old_mode=None if old is None else REGULAR,
         new_mode=None if new is None else REGULAR,
-        moved_from=moved_from and f"/p/{moved_from}",
     )
 
 
@@ -67,27 +80,23 @@ def test_what_is_as_it_was_before_is_not_shown():
 
 def test_a_file_is_followed_through_its_moves():
     assert net_diff(
-        patched("a", b"1\n", None),
-        patched("b", None, b"1\n", moved_from="a"),
-        patched("b", b"1\n", None),
-        patched("c", None, b"2\n", moved_from="b"),
+        patched("a", b"1\n", b"1\n", move_to="b"),
+        patched("b", b"1\n", b"2\n", move_to="c"),
     ) == ("diff --git a/a b/c\nrename from a\nrename to c\n--- a/a\n+++ b/c\n@@ -1 +1 @@\n-1\n+2\n")
 
 
 def test_a_file_that_is_moved_there_and_back_has_not_moved():
     assert (
         net_diff(
-            patched("a", b"1\n", None),
-            patched("b", None, b"1\n", moved_from="a"),
-            patched("b", b"1\n", None),
-            patched("a", None, b"1\n", moved_from="b"),
+            patched("a", b"1\n", b"1\n", move_to="b"),
+            patched("b", b"1\n", b"1\n", move_to="a"),
         )
         == ""
     )
 
 
 def test_a_move_onto_another_file_is_a_removal_and_an_update():
-    assert net_diff(patched("a", b"1\n", None), patched("b", b"old\n", b"1\n", moved_from="a")) == (
+    assert net_diff(patched("a", b"1\n", b"1\n", move_to="b", replaced=b"old\n")) == (
         "diff --git a/a b/a\ndeleted file mode 100644\n--- a/a\n+++ /dev/null\n@@ -1 +0,0 @@\n-1\n"
         "diff --git a/b b/b\n--- a/b\n+++ b/b\n@@ -1 +1 @@\n-old\n+1\n"
     )
@@ -111,7 +120,7 @@ def test_all_contents_together_are_bounded():
 
 
 def test_a_file_that_was_removed_unread_is_named():
-    removed = PatchedFile(path="/p/a", old=None, new=None, old_mode=0o100755, new_mode=None)
+    removed = PatchedFile(ROOT / "a", "delete", None, None, None, old_mode=0o100755)
     assert net_diff(removed) == "diff --git a/a b/a\ndeleted file mode 100755\n"
     assert net_diff(removed, patched("a", None, b"x\n")) == (
         "diff --git a/a b/a\nold mode 100755\nnew mode 100644\nNot shown: the old contents were not read\n"
@@ -126,20 +135,8 @@ def test_git_takes_the_difference(tmp_path: Path):
     changes = NetChanges()
     changes.add(
         [
-            PatchedFile(
-                path=str(tmp_path / name),
-                old=old,
-                new=new,
-                old_mode=old_mode,
-                new_mode=new_mode,
-                moved_from=None,
-            )
-            for name, old, new, old_mode, new_mode in [
-                ("a", b"1\n2\n", b"1\n3", 0o100644, 0o100644),
-                ("s.sh", b"run\n", b"run\n", 0o100644, 0o100755),
-                ("gone", b"x", None, 0o100644, None),
-                ('über "\n', None, b"", None, None),
-            ]
+            PatchedFile(tmp_path / name, kind, None, old, new, old_mode=old_mode, new_mode=new_mode)
+            for name, kind, old, new, old_mode, new_mode in CHANGES
         ]
     )
     (tmp_path / "the.diff").write_text(changes.diff(tmp_path), encoding="utf-8")

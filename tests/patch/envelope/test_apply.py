@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from codex_py.errors import PatchError
-from codex_py.patch.envelope.apply import FileChangePlan, PatchPlan, plan_patch, writable_under
+from codex_py.patch.envelope.apply import plan_patch
+from codex_py.patch.plan import PatchPlan, writable_under
+from codex_py.protocol.patched_file import PatchedFile
 
 
 def enveloped(*lines: str) -> str:
@@ -296,12 +298,10 @@ def test_changes_say_what_becomes_of_each_file(tmp_path: Path):
         *("*** Update File: old", "*** Move to: target", "-old", "+5", "*** Delete File: gone"),
     )
     assert planned.changes == [
-        FileChangePlan(tmp_path / "over", "add", None, b"over\n", b"1\n"),
-        FileChangePlan(tmp_path / "mod", "update", None, b"mod\n", b"4\n"),
-        FileChangePlan(
-            tmp_path / "old", "update", tmp_path / "target", b"old\n", b"5\n", b"target\n"
-        ),
-        FileChangePlan(tmp_path / "gone", "delete", None, b"gone\n", None),
+        PatchedFile(tmp_path / "over", "add", None, b"over\n", b"1\n"),
+        PatchedFile(tmp_path / "mod", "update", None, b"mod\n", b"4\n"),
+        PatchedFile(tmp_path / "old", "update", tmp_path / "target", b"old\n", b"5\n", b"target\n"),
+        PatchedFile(tmp_path / "gone", "delete", None, b"gone\n", None),
     ]
 
 

@@ -248,14 +248,14 @@ def test_git_applies_it_and_its_reverse_as_we_do(
             {"a": a_file()},
             git_header("a", "old mode 100644", "new mode 120000"),
             "parse",
-            "Invalid patch: a: a file can not become a symbolic link by a change of mode; "
+            "Invalid patch: a: a file cannot become a symbolic link by a change of mode; "
             "it has to be deleted and made again",
         ),
         (
             {},
             git_header("l", "new file mode 120000"),
             "parse",
-            "Invalid patch: l: a symbolic link can not lead to ''",
+            "Invalid patch: l: a symbolic link cannot lead to ''",
         ),
         (
             {"l": a_link("x")},

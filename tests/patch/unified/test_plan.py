@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from codex_py.errors import PatchError
-from codex_py.patch.envelope.apply import PatchPlan, writable_under
+from codex_py.patch.plan import PatchPlan, writable_under
 from codex_py.patch.report import HunkReport, Reject
 from codex_py.patch.unified.plan import plan_unified
 from codex_py.patch.unified.three_way import ThreeWay
@@ -197,12 +197,12 @@ def test_a_diff_whose_line_ends_became_crlf_fits_both_kinds_of_file(tmp_path: Pa
         (
             "diff --git a/p b/p\nindex 1234..5678 100644\nGIT binary patch\nliteral 3\nxx\n",
             "parse",
-            "Invalid patch hunk on line 1: b/p: changes of binary files can not be applied",
+            "Invalid patch hunk on line 1: b/p: changes of binary files cannot be applied",
         ),
         (
             "diff --git a/p b/p\nindex 1234..5678\nBinary files a/p and b/p differ\n",
             "parse",
-            "Invalid patch hunk on line 1: b/p: changes of binary files can not be applied",
+            "Invalid patch hunk on line 1: b/p: changes of binary files cannot be applied",
         ),
         (
             "diff --git a/p b/p\nnew file mode 040000\n",

@@ -132,7 +132,7 @@ def test_bytes_stay_as_they_are():
             "line 3: the hunk is longer than its header says",
         ),
         ("diff --cc f\nindex 1,2..3\n", "line 1: combined diffs, which git makes of merges"),
-        ("diff --git a/x b/y\nindex 1234..5678\n", "line 1: the name of the file can not be told"),
+        ("diff --git a/x b/y\nindex 1234..5678\n", "line 1: the name of the file cannot be told"),
     ],
 )
 def test_a_diff_that_is_damaged_is_refused_by_line(text: str, message: str):

@@ -87,27 +87,14 @@ def test_a_patch_is_applied_and_announced(tmp_path: Path):
     done = FileChange(id=item.id, changes=item.changes, status="completed", diff=item.diff)
     patched = FilesPatched(
         [
-            PatchedFile(
-                path=str(tmp_path / "old"),
-                old=b"1\n",
-                new=None,
-                old_mode=stat.S_IFREG | 0o640,
-                new_mode=None,
-            ),
-            PatchedFile(
-                path=str(tmp_path / "new"),
-                old=None,
-                new=b"2\n",
-                old_mode=None,
-                new_mode=stat.S_IFREG | 0o640,
-                moved_from=str(tmp_path / "old"),
-            ),
-            PatchedFile(
-                path=str(tmp_path / "added"), old=None, new=b"x\n", old_mode=None, new_mode=None
-            ),
+            PatchedFile(tmp_path / "old", "update", tmp_path / "new", b"1\n", b"2\n"),
+            PatchedFile(tmp_path / "added", "add", None, None, b"x\n"),
         ]
     )
     assert events == [ItemStarted(item), patched, ItemCompleted(done)]
+    assert isinstance(events[1], FilesPatched)
+    modes = [(file.old_mode, file.new_mode) for file in events[1].files]
+    assert modes == [(stat.S_IFREG | 0o640, stat.S_IFREG | 0o640), (None, None)]
     assert (tmp_path / "new").read_text(encoding="utf-8") == "2\n"
 
 

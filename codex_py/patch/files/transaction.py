@@ -1,0 +1,175 @@
+"""Carry out the changes of an entry, one step after the other.
+
+If the journal is on the same file system, what a file was goes there by renaming, which costs nothing
+and keeps everything about it. For the moment until the new file is renamed to its place, its name is
+missing. That is also faster than to rename one file over another: ext4 then writes the new one to the disk
+at once, and frees the blocks of the old one.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+
+from codex_py.errors import PatchError
+from codex_py.patch.failures import file_error
+from codex_py.patch.files.change import Entry, FileChange
+from codex_py.patch.files.handles import NOT_REPLACEABLE, Directories, Status, rewrite, write_new
+from codex_py.patch.files.journal import Journal
+from codex_py.patch.files.prepare import gives_way, keep_copies
+
+
+def by_folder(changes: Iterable[FileChange]) -> list[FileChange]:
+    """In an order in which each directory is opened but once, however many there are."""
+    return sorted(changes, key=lambda change: change.folder)
+
+
+def check_unchanged(change: FileChange, directories: Directories) -> os.stat_result | None:
+    """What is there now.
+
+    Raises:
+        PatchError: it is no longer what was there when the patch was planned.
+    """
+    try:
+        found = directories.found(change.location)
+    except OSError as error:
+        raise file_error("write file", change.path, error) from error
+    if (found and Status.of(found)) != change.before:
+        raise PatchError(
+            f"Failed to write file {change.path}: it has changed since the patch was checked",
+            kind="file",
+        )
+    return found
+
+
+class Transaction:
+    """
+    Args:
+        journal: with the entry in it, if one is kept.
+    """
+
+    def __init__(self, entry: Entry, directories: Directories, journal: Journal | None) -> None:
+        self._entry = entry
+        self._directories = directories
+        self._journal = journal
+
+    def run(self) -> None:
+        """
+        Raises:
+            PatchError: something could not be changed; what has been is for `roll_back`.
+        """
+        changes = by_folder(self._entry.changes)
+        written = [change for change in changes if change.exists]
+        early = self._in_the_way(written)
+        removed = [change for change in changes if not change.exists]
+        gone = {change.location for change in removed if {change.folder, change.location} & early}
+        for change in removed:
+            if change.location in gone:
+                self._set_aside(change)
+        self._make_room(early, written)
+        for change in written:
+            self._write_beside(change)
+        for change in written:
+            self._put_in_place(change)
+        # Other removals come last, so that a move cut short has its contents twice, not nowhere.
+        for change in removed:
+            if change.location not in gone:
+                self._set_aside(change)
+
+    def _in_the_way(self, written: Sequence[FileChange]) -> set[str]:
+        """What becomes a directory, and directories that have to go because one becomes a file."""
+        becoming_files = {change.location for change in written}
+        going = {folder for folder in self._entry.obsolete if gives_way(folder, becoming_files)}
+        return going.union(self._entry.made)
+
+    def _make_room(self, early: set[str], written: Sequence[FileChange]) -> None:
+        for folder in self._entry.obsolete:
+            if folder in early:
+                self._on_directory(self._directories.remove, folder, written)
+        for folder in self._entry.made:
+            mode = self._entry.modes.get(folder)
+            self._on_directory(partial(self._directories.make, mode=mode), folder, written)
+
+    def _on_directory(
+        self, act: Callable[[str], None], folder: str, written: Sequence[FileChange]
+    ) -> None:
+        try:
+            act(folder)
+        except OSError as error:
+            # A file that becomes a directory, or the other way round.
+            concerned = (
+                change.path for change in written if f"{change.location}/".startswith(f"{folder}/")
+            )
+            raise file_error("write file", next(concerned, folder), error) from error
+
+    def _write_beside(self, change: FileChange) -> None:
+        if change.in_place:
+            return
+        before, mode, owner, data = change.before, change.mode, change.owner, change.new or b""
+        if before is not None and before.is_file:
+            mode = before.permissions if mode is None else mode
+            owner = (before.user, before.group)
+        folder = self._directories.handle(change.folder)
+        try:
+            if change.is_link:
+                os.symlink(data, change.temporary, dir_fd=folder)
+            else:
+                write_new(change.temporary, data, mode, owner, dir_fd=folder)
+        except OSError as error:
+            self._fall_back(change, error)
+
+    def _put_in_place(self, change: FileChange) -> None:
+        check_unchanged(change, self._directories)
+        try:
+            if not change.in_place:
+                self._make_way(change)
+                self._directories.rename(change.beside, change.location)
+        except OSError as error:
+            self._fall_back(change, error)
+        if change.in_place and (before := change.before) is not None:
+            mode = before.permissions if change.mode is None else change.mode
+            folder = self._directories.handle(change.folder)
+            try:
+                rewrite(change.name, change.new or b"", mode, before, dir_fd=folder)
+            except OSError as error:
+                raise file_error("write file", change.path, error) from error
+
+    def _fall_back(self, change: FileChange, error: OSError) -> None:
+        """Go over to writing in place, if a file cannot be replaced."""
+        is_file = change.before is not None and change.before.is_file and not change.is_link
+        if error.errno not in NOT_REPLACEABLE or not is_file or not change.kept:
+            raise file_error("write file", change.path, error) from error
+        self._directories.unlink(change.beside)
+        change.in_place = True
+        if change.in_journal:
+            self._keep_copies()
+
+    def _set_aside(self, change: FileChange) -> None:
+        check_unchanged(change, self._directories)
+        try:
+            self._make_way(change)
+        except OSError as error:
+            raise file_error("delete file", change.path, error) from error
+
+    def _make_way(self, change: FileChange) -> None:
+        """Rename what is to be set aside."""
+        try:
+            if change.aside is not None:
+                self._directories.rename(change.location, change.aside)
+        except OSError as error:
+            # Mounts can differ though the device does not.
+            if not change.in_journal or error.errno not in NOT_REPLACEABLE:
+                raise
+            self._keep_copies()
+            if change.aside is not None:
+                self._directories.rename(change.location, change.aside)
+
+    def _keep_copies(self) -> None:
+        """Have the journal copy what has not been renamed into it yet."""
+        left = [
+            change
+            for change in self._entry.changes
+            if change.in_journal and self._directories.found(change.aside or "") is None
+        ]
+        keep_copies(self._entry, left)
+        if self._journal is not None:
+            self._journal.write(self._entry)
