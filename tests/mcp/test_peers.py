@@ -6,29 +6,20 @@ with `venv` (mcp-server-git, mcp-server-time, mcp-server-fetch).
 
 import asyncio
 import os
-import shutil
 import subprocess
 from pathlib import Path
-
-import pytest
 
 from codex_py.mcp.settings import ServerSettings, StdioTransport
 from codex_py.protocol.elicitation import ElicitationAnswer
 from codex_py.tools.mcp.catalogue import McpCatalogue
-from tests.support.mcp import ScriptedElicitor, started
-
-PEERS = Path(os.environ.get("MCP_PEERS", ""))
+from tests.support.mcp import ScriptedElicitor, peer_program, started
 
 
 def peer(name: str, program: str, *args: str, cwd: Path) -> ServerSettings:
-    folders = (PEERS / "node_modules" / ".bin", PEERS / "venv" / "bin")
-    path = shutil.which(program, path=os.pathsep.join(map(str, folders)))
-    if path is None:
-        pytest.skip(f"{program} is not installed below MCP_PEERS")
     environment = {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"]}
     return ServerSettings(
         name=name,
-        transport=StdioTransport((path, *args), cwd, environment),
+        transport=StdioTransport((peer_program(program), *args), cwd, environment),
         startup_timeout_s=30,
     )
 

@@ -2,12 +2,15 @@
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from codex_py.mcp.request import OnProgress
 from codex_py.mcp.server import McpServer
@@ -59,6 +62,16 @@ class Started:
 def odd_command(behaviour: str, log: Path) -> tuple[str, ...]:
     # Without site-packages it is up in 20 ms.
     return (sys.executable, "-ES", str(ODD_SERVER), behaviour, str(log))
+
+
+def peer_program(name: str) -> str:
+    """The path of a server that others have written; the test is skipped where it is not installed."""
+    peers = Path(os.environ.get("MCP_PEERS", ""))
+    folders = (peers / "node_modules" / ".bin", peers / "venv" / "bin")
+    path = shutil.which(name, path=os.pathsep.join(map(str, folders)))
+    if path is None:
+        pytest.skip(f"{name} is not installed below MCP_PEERS")
+    return path
 
 
 @asynccontextmanager
