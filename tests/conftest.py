@@ -1,7 +1,9 @@
 """What every test starts from: an empty home, an empty working directory, and nothing of the user's settings."""
 
 import os
+import shutil
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,7 @@ _SETTINGS = ("ANTHROPIC_", "CODEX_", "GIT_", "OPENAI_", "XDG_")
 @pytest.fixture(autouse=True)
 def isolated(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+) -> Iterator[None]:
     """The home is beside `tmp_path`, which is empty; `CODEX_HOME` is in the home, and not made yet."""
     for name in os.environ:
         if name.startswith(_SETTINGS) or name.lower().endswith("_proxy"):
@@ -26,3 +28,6 @@ def isolated(
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("CODEX_HOME", str(home / ".codex"))
     monkeypatch.chdir(tmp_path)
+    yield
+    # Every further folder is numbered after a look at all those that are there.
+    shutil.rmtree(home, ignore_errors=True)
