@@ -16,6 +16,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 _SETTINGS = ("ANTHROPIC_", "CODEX_", "GIT_", "OPENAI_", "XDG_")
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """More than there are processors, because many tests wait for a process or for a time to pass."""
+    return max(2, (os.cpu_count() or 1) * 3 // 2)
+
+
 @pytest.fixture(autouse=True)
 def isolated(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
