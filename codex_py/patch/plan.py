@@ -1,7 +1,8 @@
 """A patch that has been checked, ready to be written."""
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Literal, Self
@@ -50,6 +51,18 @@ class PatchPlan:
     def changes(self) -> list[PatchedFile]:
         """In the order of the patch."""
         return patched_files(self._files)
+
+    def changes_by_place(self, outside: Collection[Path]) -> list[PatchedFile]:
+        """The `changes`; those of these `locations` named by them, and not by links that lead there."""
+        real = {Path(f.path): place for f in self._files if (place := Path(f.location)) in outside}
+        return [
+            replace(
+                change,
+                path=real.get(change.path, change.path),
+                move_to=change.move_to and real.get(change.move_to, change.move_to),
+            )
+            for change in self.changes
+        ]
 
     def refused(self, writable: Callable[[str], bool]) -> list[Path]:
         """Those of `locations` that may not be touched, sorted. What a patch copies counts as well."""

@@ -79,7 +79,7 @@ class PatchCalls:
             return ToolOutput(text, success=False, error_code=_NO_FIT)
         changes = [Change(path=str(change.path), kind=change.kind) for change in plan.changes]
         try:
-            await self._admit(plan, diff, context)
+            await self._admit(plan, cwd, context)
         except ToolError as error:
             _declined(changes, diff, error, context)
             raise
@@ -100,8 +100,8 @@ class PatchCalls:
         plan = plan_patch(patch, cwd, None, readable=reach.readable, unambiguous=unambiguous)
         return recovered, plan, git_diff(plan.changes, cwd)
 
-    async def _admit(self, plan: PatchPlan, diff: str, context: ToolContext) -> None:
-        """Come back if the plan may be carried out.
+    async def _admit(self, plan: PatchPlan, cwd: Path, context: ToolContext) -> None:
+        """Come back if the plan may be carried out. The question names each file outside by its place.
 
         Raises:
             ToolError: it may not, by the policy or because the user said no.
@@ -116,7 +116,9 @@ class PatchCalls:
             raise _refusal(context)
         if plan.locations <= self._approved:
             return
-        paths = tuple([path for c in plan.changes for path in (c.path, c.move_to) if path])
+        changes = plan.changes_by_place(outside)
+        diff = git_diff(changes, cwd)
+        paths = tuple([path for c in changes for path in (c.path, c.move_to) if path])
         request = ApprovalRequest("patch", diff, context.cwd, _reason(outside), paths=paths)
         answer = await approved(request, context.approver, rejected="patch rejected by user")
         if answer is ReviewDecision.APPROVED_FOR_SESSION:

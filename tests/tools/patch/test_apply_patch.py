@@ -359,6 +359,22 @@ def test_a_miss_outside_of_the_sandbox_tells_nothing_of_the_file(root: Path):
     assert approver.asked == []
 
 
+def test_the_question_names_every_file_outside_by_its_place(root: Path):
+    """The reason names three of them, and a link in the project can have a harmless name."""
+    (root / "notes.txt").symlink_to("../secret")
+    approver = ScriptedApprover(ReviewDecision.DENIED)
+    turn = tool_context(
+        root, ignored, policy=ApprovalPolicy.ON_REQUEST, sandbox=workspace(root), approver=approver
+    )
+    decoys = [line for name in "abc" for line in (f"*** Add File: ../{name}", "+x")]
+    update = ("*** Update File: notes.txt", "@@", "+x")
+    assert refusal(ApplyPatch(), enveloped(*decoys, *update), turn)[0] == "ApprovalDenied"
+    (request,) = approver.asked
+    assert set(request.paths) == {root.parent / name for name in ("a", "b", "c", "secret")}
+    assert "notes.txt" not in request.summary
+    assert f"{root.parent}/secret".removeprefix("/") in request.summary
+
+
 def test_what_a_moved_link_leads_to_is_asked_about(root: Path):
     (root / "link").symlink_to("../secret")
     approver = ScriptedApprover(ReviewDecision.DENIED)
