@@ -96,6 +96,8 @@ class _Planner:
         if isinstance(section, UpdateFile) and section.move_to:
             refuse_long(section.move_to)
         path = self.overlay.absolute(section.path)
+        # The working directory can be what is too long.
+        refuse_long(path)
         if path in self._failed:
             return
         try:

@@ -556,6 +556,14 @@ def test_a_path_that_no_file_can_have_is_refused_at_once(tmp_path: Path, lines: 
     assert len(str(events)) < 10_000
 
 
+@pytest.mark.timeout(10)
+def test_a_working_directory_that_no_folder_can_be_is_refused_at_once(tmp_path: Path):
+    cwd = tmp_path / ("a/" * 500_000)
+    turn = tool_context(tmp_path, ignored)
+    output = asyncio.run(ApplyPatch().apply(enveloped("*** Add File: x", "+x"), cwd, turn))
+    assert "characters; 4096 are the most" in output.text
+
+
 def test_in_the_home_itself_its_settings_and_logins_are_out_of_reach(tmp_path: Path):
     home = tmp_path / "home"
     (home / "worktrees").mkdir(parents=True)

@@ -8,7 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from codex_py.errors import CodexError
+from codex_py.filesystem.ordinary import read_whole
 from codex_py.programs import find_program
+
+_MAX_BYTES = 16 * 1024 * 1024
 
 
 def editor_command(environment: Mapping[str, str], cwd: Path) -> list[str]:
@@ -50,7 +53,9 @@ def edited(command: Sequence[str], text: str, environment: Mapping[str, str]) ->
                     f"{name} ended with exit code {done.returncode}; the text is as it was",
                     code="editor",
                 )
-            return path.read_text(encoding="utf-8", errors="replace").rstrip("\n")
+            # A command of the model can write there too, and could have us read a file of the kernel's.
+            written = read_whole(path, _MAX_BYTES, root=Path(folder)).decode(errors="replace")
+            return written.replace("\r\n", "\n").rstrip("\n")
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise CodexError(f"{name} could not be run: {reason}", code="editor") from error
