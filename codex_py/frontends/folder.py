@@ -3,14 +3,14 @@
 import os
 from pathlib import Path
 
-from codex_py.frontends.arguments import UsageError
+from codex_py.frontends.command_parser import UsageError
 
 
 def working_folder(name: str) -> Path:
     """A folder by the name that was given for it: absolute, and without links.
 
     Raises:
-        UsageError: it is none, or can not be found.
+        UsageError: it is not a folder, or cannot be found.
     """
     try:
         # `Path.resolve` raises something else for links in a circle.

@@ -92,6 +92,11 @@ def test_nothing_is_imported_from_the_working_directory(
         (["exce", "hi"], 2, "Error: unknown command 'exce'. Did you mean exec?\n"),
         (["login"], 2, "Error: `login` is not supported by codex-py\n"),
         (["exec", "--jsn"], 2, "Error: unknown option --jsn. Did you mean --json?\n"),
+        (
+            ["-m", "x", "apply", "a.patch"],
+            2,
+            "Error: `apply` takes its own options, behind its name: codex-py help apply\n",
+        ),
         (["config"], 2, "Error: say which setting: codex-py config explain KEY\n"),
     ],
 )

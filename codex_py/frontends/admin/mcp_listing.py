@@ -1,7 +1,7 @@
-"""What `mcp list` and `mcp get` print: the tables and the JSON of Codex 0.169."""
+"""`codex-py mcp list` and `get`: the tables and the JSON of Codex 0.169."""
 
 import asyncio
-import json as json_module
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -9,6 +9,8 @@ from codex_py.app.features.mcp import server_headers
 from codex_py.app.mcp_login import AuthStatus, auth_statuses
 from codex_py.config.config import Config
 from codex_py.config.mcp import McpServerConfig
+from codex_py.frontends.admin.mcp_options import json_parser, mcp_config, parse_name
+from codex_py.frontends.streams import print_out
 from codex_py.frontends.terminal import on_one_line
 
 _NONE: Final = "Try `codex-py mcp add my-tool -- my-command`."
@@ -22,26 +24,30 @@ _AUTH: Final[Mapping[AuthStatus, str]] = {
 _MASK: Final = "*****"
 
 
-def listing(config: Config, environment: Mapping[str, str], *, json: bool) -> str:
-    """All servers, by name. Those at an address may be asked whether they want a login, for up to 5 s.
+def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Print all servers, by name; the exit code.
+
+    Those at an address may be asked whether they want a login, for up to 5 s.
 
     Raises:
-        CodexError: a login can not be looked at.
+        CodexError: the command line or the configuration is wrong, or a stored login cannot be read.
     """
+    options = json_parser().parse_args(list(argv))
+    config = mcp_config(options, environment)
     servers = dict(sorted(config.mcp_servers.items()))
-    if not servers and not json:
-        return f"No MCP servers configured yet. {_NONE}\n"
+    if not servers and not options.json:
+        return print_out(f"No MCP servers configured yet. {_NONE}\n")
 
     def headers(name: str) -> Mapping[str, str]:
         return server_headers(name, servers[name], environment, lambda _: None)
 
     statuses = asyncio.run(auth_statuses(config, headers))
-    if json:
+    if options.json:
         found = [
             {**_common(config, name), **_timeouts(config, name), "auth_status": statuses[name]}
             for name in servers
         ]
-        return _dumped(found)
+        return _print_json(found)
     tables: list[list[Sequence[str]]] = [
         [("Name", "Command", "Args", "Env", "Cwd", "Status", "Auth")],
         [("Name", "Url", "Bearer Token Env Var", "Status", "Auth")],
@@ -54,17 +60,24 @@ def listing(config: Config, environment: Mapping[str, str], *, json: bool) -> st
         else:
             row = (server.url or "", server.bearer_token_env_var or "-")
             tables[1].append((name, *row, *end))
-    return "\n".join(_table(rows) for rows in tables if len(rows) > 1)
+    return print_out("\n".join(_table(rows) for rows in tables if len(rows) > 1))
 
 
-def details(config: Config, name: str, *, json: bool) -> str:
-    """One server."""
+def run_get(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Print the settings of one server; the exit code.
+
+    Raises:
+        CodexError: the command line or the configuration is wrong, or there is no such server.
+    """
+    options = parse_name(json_parser(), argv, "get")
+    name: str = options.name
+    config = mcp_config(options, environment)
     server, raw = config.mcp_servers[name], config.values["mcp_servers"][name]
-    if json:
+    if options.json:
         tools = {key: raw.get(key) for key in ("enabled_tools", "disabled_tools")}
-        return _dumped({**_common(config, name), **tools, **_timeouts(config, name)})
+        return _print_json({**_common(config, name), **tools, **_timeouts(config, name)})
     if not server.enabled:
-        return f"{name} (disabled)\n"
+        return print_out(f"{name} (disabled)\n")
     facts = {"enabled": "true"}
     for key in ("enabled_tools", "disabled_tools"):
         if key in raw:
@@ -88,7 +101,8 @@ def details(config: Config, name: str, *, json: bool) -> str:
     if (mode := raw.get("default_tools_approval_mode")) is not None:
         facts["default_tools_approval_mode"] = mode
     facts["remove"] = f"codex-py mcp remove {name}"
-    return f"{name}\n" + "".join(f"  {k}: {on_one_line(v)}\n" for k, v in facts.items())
+    lines = "".join(f"  {key}: {on_one_line(value)}\n" for key, value in facts.items())
+    return print_out(f"{name}\n{lines}")
 
 
 def _common(config: Config, name: str) -> dict[str, Any]:
@@ -134,8 +148,8 @@ def _sorted(table: Mapping[str, str] | None) -> dict[str, str] | None:
     return None if table is None else dict(sorted(table.items()))
 
 
-def _dumped(value: Any) -> str:
-    return json_module.dumps(value, indent=2, ensure_ascii=False) + "\n"
+def _print_json(value: Any) -> int:
+    return print_out(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
 def _words(args: Sequence[str]) -> str:
@@ -143,7 +157,7 @@ def _words(args: Sequence[str]) -> str:
 
 
 def _environment(server: McpServerConfig) -> str:
-    """The names; what they are set to may be secret."""
+    """The names. The values may be secret."""
     names = (*sorted(server.env), *server.env_vars)
     return ", ".join(f"{name}={_MASK}" for name in names) or "-"
 

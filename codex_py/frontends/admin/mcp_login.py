@@ -1,4 +1,4 @@
-"""`codex-py mcp login`: send the user to a page, and wait for where it sends them back."""
+"""`codex-py mcp login` and `logout`. A login sends the user to a page, and waits for the page's answer."""
 
 import asyncio
 import os
@@ -8,33 +8,32 @@ import webbrowser
 from collections.abc import Mapping, Sequence
 
 from codex_py.app.features.mcp import server_headers
-from codex_py.app.mcp_login import log_in
-from codex_py.config.config import Config
-from codex_py.errors import ExitCode
+from codex_py.app.mcp_login import log_in, log_out
+from codex_py.frontends.admin.mcp_options import mcp_config, mcp_parser, parse_name
 from codex_py.frontends.streams import OutputStream, print_out
 
 _STDIN = 0
 
 
-def login(
-    config: Config,
-    name: str,
-    environment: Mapping[str, str],
-    scopes: Sequence[str],
-    *,
-    no_browser: bool,
-) -> int:
-    """Have the user log in.
+def run_login(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Have the user log in to a server; the exit code.
 
     Raises:
         CodexError: there is no login.
     """
+    parser = mcp_parser()
+    parser.add_argument("--scopes")
+    parser.add_argument("--no-browser", action="store_true")
+    options = parse_name(parser, argv, "login")
+    name: str = options.name
+    config = mcp_config(options, environment)
+    scopes = [scope.strip() for scope in (options.scopes or "").split(",") if scope.strip()]
 
     async def run() -> None:
-        screen = _Screen(name, opens_browser=not no_browser and _has_browser(environment))
-        # What it warns of is a token, with which there is no login.
-        server = config.mcp_servers[name]
-        headers = server_headers(name, server, environment, lambda _: None)
+        opens_browser = not options.no_browser and _has_browser(environment)
+        screen = _Screen(name, opens_browser=opens_browser)
+        # Its warnings are about a token, and a server with a token needs no login.
+        headers = server_headers(name, config.mcp_servers[name], environment, lambda _: None)
         screen.listen()
         try:
             await log_in(config, name, screen, headers=headers, scopes=scopes)
@@ -42,18 +41,30 @@ def login(
             screen.close()
 
     asyncio.run(run())
-    return print_out(f"Successfully logged in to MCP server '{name}'.\n") or ExitCode.DONE
+    return print_out(f"Successfully logged in to MCP server '{name}'.\n")
+
+
+def run_logout(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Forget the login to a server; the exit code.
+
+    Raises:
+        CodexError: it cannot be removed.
+    """
+    options = parse_name(mcp_parser(), argv, "logout")
+    if log_out(mcp_config(options, environment), options.name):
+        return print_out(f"Removed OAuth credentials for '{options.name}'.\n")
+    return print_out(f"No OAuth credentials stored for '{options.name}'.\n")
 
 
 def _has_browser(environment: Mapping[str, str]) -> bool:
-    """Whether a page can be shown where the user sees it. A browser in the terminal would take ours over."""
+    """Whether a page can be shown outside of this terminal, which a browser in it would take over."""
     if environment.get("BROWSER") or sys.platform == "darwin":
         return True
     return bool(environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY"))
 
 
 class _Screen:
-    """The terminal: addresses go out, and lines come in, where there is somebody to write them."""
+    """The terminal: prints addresses, and reads lines if somebody can write them."""
 
     def __init__(self, name: str, *, opens_browser: bool) -> None:
         self._name = name
@@ -64,7 +75,7 @@ class _Screen:
         self._listens = False
 
     def visit(self, address: str) -> None:
-        # The words are Codex's: programs look for the address behind them.
+        # The words are Codex's: programs look for the address after them.
         text = f"Authorize `{self._name}` by opening this URL in your browser:\n{address}\n\n"
         OutputStream(1).write_text(text)
         if self._opens_browser:
@@ -85,7 +96,7 @@ class _Screen:
         try:
             self._loop.add_reader(_STDIN, self._read)
         except OSError:
-            # A file, or nothing: nobody will write.
+            # It is a file or closed, so nobody will write.
             return
         self._listens = True
 

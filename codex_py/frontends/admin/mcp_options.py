@@ -1,40 +1,51 @@
-"""What the commands of `codex-py mcp` have in common: how they read their words and the configuration."""
+"""What the commands of `codex-py mcp` share: their options, the configuration, and the server that is named."""
 
 import argparse
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Final
 
-from codex_py.config.config import Config, load_config
-from codex_py.frontends.arguments import CommandParser, add_overrides
-from codex_py.frontends.streams import OutputStream
-from codex_py.frontends.terminal import printable
-
-WITH_VALUE: Final = {
-    *("-c", "--config", "--enable", "--disable", "--env", "--url", "--bearer-token-env-var"),
-    *("--oauth-client-id", "--oauth-resource"),
-}
-"""Options that take the next word."""
+from codex_py.config.config import Config
+from codex_py.errors import CodexError
+from codex_py.frontends.arguments import Arguments
+from codex_py.frontends.command_parser import CommandParser, UsageError, add_overrides
+from codex_py.frontends.configuration import read_config, warn_of_config
 
 
-def options_parser() -> CommandParser:
+def mcp_parser() -> CommandParser:
     parser = CommandParser()
-    parser.add_argument("-h", "--help", action="store_true")
     add_overrides(parser)
     return parser
 
 
-def read_config(
-    options: argparse.Namespace, overrides: Sequence[str], environment: Mapping[str, str]
-) -> Config:
-    """The configuration of this folder; its warnings go to stderr.
+def json_parser() -> CommandParser:
+    parser = mcp_parser()
+    parser.add_argument("--json", action="store_true")
+    return parser
+
+
+def parse_name(parser: CommandParser, argv: Sequence[str], command: str) -> argparse.Namespace:
+    """The options, with a `name`.
 
     Raises:
-        ConfigError: it can not be used.
+        UsageError: there is no name, or an option is wrong.
     """
-    config = load_config(
-        cwd=Path.cwd(), environment=environment, overrides=[*overrides, *(options.overrides or ())]
-    )
-    for warning in config.warnings:
-        OutputStream(2).write_text(f"Warning: {printable(warning)}\n")
+    parser.add_argument("name", nargs="?")
+    options = parser.parse_args(list(argv))
+    if options.name is None:
+        raise UsageError(f"say which server: codex-py mcp {command} NAME")
+    return options
+
+
+def mcp_config(options: argparse.Namespace, environment: Mapping[str, str]) -> Config:
+    """The configuration of this folder, after its warnings are printed; with the named server, if any is named.
+
+    Raises:
+        ConfigError: it cannot be used.
+        CodexError: there is no such server.
+    """
+    config = read_config(Arguments(overrides=options.overrides or ()), environment)
+    warn_of_config(config)
+    name = getattr(options, "name", None)
+    if name is not None and name not in config.mcp_servers:
+        # The words are Codex's.
+        raise CodexError(f"No MCP server named '{name}' found.", code="mcp")
     return config

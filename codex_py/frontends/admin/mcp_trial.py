@@ -1,7 +1,7 @@
 """`codex-py mcp test`: start one server as a session would, and say what it offers or what is wrong."""
 
 import asyncio
-import json as json_module
+import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -11,6 +11,7 @@ from codex_py.app.features.mcp import SessionServers
 from codex_py.config.config import Config
 from codex_py.config.mcp import McpServerConfig
 from codex_py.errors import ExitCode
+from codex_py.frontends.admin.mcp_options import json_parser, mcp_config, parse_name
 from codex_py.frontends.streams import OutputStream, print_out
 from codex_py.frontends.terminal import on_one_line, printable
 from codex_py.protocol.elicitation import NobodyToAsk
@@ -19,14 +20,21 @@ from codex_py.protocol.mcp import McpServerStatus
 _DESCRIPTION_CHARS = 100
 
 
-def trial(config: Config, name: str, environment: Mapping[str, str], *, json: bool) -> int:
-    """Try a server, be it one that is switched off; 0 if it is ready, else 1."""
+def run_test(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Try a server, even one that is switched off; 0 if it is ready, else 1.
+
+    Raises:
+        CodexError: the command line or the configuration is wrong, or there is no such server.
+    """
+    options = parse_name(json_parser(), argv, "test")
+    name: str = options.name
+    config = mcp_config(options, environment)
     status, warnings = asyncio.run(_tried(config, name, environment))
-    # What it failed with is said by itself.
+    # The error is printed by itself.
     warnings = [warning for warning in warnings if warning != status.error]
     advice = _advice(config.mcp_servers[name], status, has_noise=bool(warnings))
     code = ExitCode.DONE if status.state == "ready" else ExitCode.TURN_FAILED
-    if json:
+    if options.json:
         return print_out(_json(status, warnings, advice)) or code
     for warning in warnings:
         OutputStream(2).write_text(f"Warning: {printable(warning)}\n")
@@ -83,11 +91,11 @@ def _json(status: McpServerStatus, warnings: Sequence[str], advice: str | None) 
         "error": status.error,
         "advice": advice,
     }
-    return json_module.dumps(report, indent=2) + "\n"
+    return json.dumps(report, indent=2) + "\n"
 
 
 def _advice(server: McpServerConfig, status: McpServerStatus, *, has_noise: bool) -> str | None:
-    """What to do about a failure; None where there is none, or where it says so itself."""
+    """What to do about a failure; None if there is none, or if the error says so itself."""
     command = shlex.join((server.command or "", *server.args))
     match status.failure:
         case "not_started":

@@ -7,34 +7,22 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from codex_py.app.model import secret_names
-from codex_py.config.config import Config, load_config
+from codex_py.config.config import Config
 from codex_py.config.environment import allowed_environment, hidden_names
 from codex_py.config.login_shell import without_variables
 from codex_py.errors import CodexError, ExitCode, ToolError
-from codex_py.frontends.arguments import (
-    Arguments,
-    CommandParser,
-    UsageError,
-    add_overrides,
-    first_word,
-    protection,
-)
-from codex_py.frontends.help import SANDBOX
-from codex_py.frontends.session_config import working_directory
+from codex_py.frontends.arguments import Arguments
+from codex_py.frontends.command_parser import CommandParser, UsageError, add_overrides, protection
+from codex_py.frontends.configuration import read_config, warn_of_config
 from codex_py.frontends.streams import OutputStream
-from codex_py.frontends.terminal import printable
 from codex_py.protocol.approval import SandboxPolicy
 from codex_py.sandbox.backends.backend import Rung, platform_rungs, problem
 from codex_py.sandbox.choice import LadderSandbox
 from codex_py.sandbox.escapes import ESCAPES, KNOWN_OPEN, try_escape
 
-_WITH_VALUE = {
-    *("-C", "--cd", "--add-dir", "-P", "--permission-profile", "-p", "--profile"),
-    *("-c", "--config", "--enable", "--disable", "--allow-unenforced"),
-}
-"""Options that take the next word."""
 _MODES = ("read-only", "workspace-write", "danger-full-access")
 _SIGNAL_EXIT_BASE = 128
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
@@ -42,46 +30,12 @@ _ENDING = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
 
 
 def run_sandbox(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Do what the words after `sandbox` ask for; the exit code, which is the command's own.
+    """Run a command, or test the sandbox; the exit code, which is the command's own.
 
     Raises:
-        CodexError: nothing on this machine can hold a command, or the configuration is not good.
+        CodexError: nothing on this machine can hold a command, or the configuration is wrong.
     """
-    options, command = _parse(argv)
-    if options.help:
-        OutputStream(1).write_text(SANDBOX)
-        return ExitCode.DONE
-    if options.test:
-        return _test(environment)
-    if not command:
-        raise UsageError("say what to run: codex-py sandbox [MODE] [--] COMMAND")
-    cwd = working_directory(Arguments(cd=options.cd))
-    config = load_config(
-        cwd=cwd,
-        environment=environment,
-        overrides=options.overrides or (),
-        flags={
-            key: value
-            for key, value in (
-                ("sandbox_mode", options.mode),
-                ("default_permissions", options.permission_profile),
-                ("allow_unenforced", options.allow_unenforced),
-            )
-            if value is not None
-        },
-        profile=options.profile,
-    )
-    for warning in config.warnings:
-        OutputStream(2).write_text(f"Warning: {printable(warning)}\n")
-    config.require_enforced()
-    policy = config.sandbox_policy([Path(folder) for folder in options.add_dir or ()])
-    return _run(command, policy, cwd, config, environment)
-
-
-def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
-    """The options, and the command: what follows `--`, or else the first word that is neither option nor MODE."""
-    parser = CommandParser()
-    parser.add_argument("-h", "--help", action="store_true")
+    parser = CommandParser(argument_default=argparse.SUPPRESS)
     parser.add_argument("--test", action="store_true")
     parser.add_argument("-C", "--cd")
     parser.add_argument("--add-dir", action="append")
@@ -89,21 +43,31 @@ def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     parser.add_argument("-p", "--profile")
     parser.add_argument("--allow-unenforced", type=protection, action="append")
     add_overrides(parser)
-    at = first_word(argv, _WITH_VALUE)
-    before, rest = list(argv[:at]), list(argv[at:])
-    mode = rest.pop(0) if rest and rest[0] in _MODES else None
-    if mode is not None:
-        at = first_word(rest, _WITH_VALUE)
-        before, rest = before + rest[:at], rest[at:]
-    options = parser.parse_args(before)
-    options.mode = mode
-    return options, rest[1:] if rest[:1] == ["--"] else rest
+    # MODE may stand among the options; what follows them is the command.
+    at = parser.first_word(argv)
+    flags: dict[str, Any] = {}
+    if argv[at : at + 1] and argv[at] in _MODES:
+        flags["sandbox_mode"] = argv[at]
+        argv = [*argv[:at], *argv[at + 1 :]]
+    found, command = parser.parse_before_command(argv)
+    options = vars(found)
+    if options.pop("test", False):
+        return _test(environment)
+    if not command:
+        raise UsageError("say what to run: codex-py sandbox [MODE] [--] COMMAND")
+    if (profile := options.pop("permission_profile", None)) is not None:
+        flags["default_permissions"] = profile
+    arguments = Arguments(**options)
+    config = read_config(arguments, environment, flags)
+    warn_of_config(config)
+    config.require_enforced()
+    policy = config.sandbox_policy([Path(folder) for folder in arguments.add_dir])
+    return _run(command, policy, config, environment)
 
 
 def _run(
     command: Sequence[str],
     policy: SandboxPolicy,
-    cwd: Path,
     config: Config,
     environment: Mapping[str, str],
 ) -> int:
@@ -114,10 +78,10 @@ def _run(
         variables["CODEX_SANDBOX_NETWORK_DISABLED"] = "1"
     sandbox = LadderSandbox(variables, home=config.home, limits=config.sandbox_limits)
     try:
-        confined = sandbox.command(without_variables(command, hidden), policy, cwd)
+        confined = sandbox.command(without_variables(command, hidden), policy, config.cwd)
         for number in (*_ENDING, signal.SIGCHLD):
             signal.signal(number, lambda _number, _frame: None)
-        code = _exit_code(subprocess.Popen(confined, cwd=cwd, env=variables))
+        code = _exit_code(subprocess.Popen(confined, cwd=config.cwd, env=variables))
     except ToolError as error:
         raise CodexError(str(error), code="sandbox", exit_code=ExitCode.SANDBOX) from error
     except OSError as error:

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 
 from codex_py.errors import ExitCode, PatchError
-from codex_py.frontends.arguments import CommandParser, UsageError
+from codex_py.frontends.command_parser import CommandParser, UsageError
 
 _MAX_STRIP = 99
 
@@ -23,7 +23,6 @@ class ApplyOptions(argparse.Namespace):
     convert: str | None = None
     """`envelope` or `unified`."""
     cd: str = "."
-    help: bool = False
 
     def refuse_for_envelope(self) -> None:
         """
@@ -72,7 +71,7 @@ def exit_code(error: PatchError, *, written: bool) -> ExitCode:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = CommandParser(argument_default=argparse.SUPPRESS)
+    parser = CommandParser()
     add = parser.add_argument
     add("file", nargs="?")
     add("--check", action="store_true")
@@ -85,7 +84,6 @@ def _parser() -> argparse.ArgumentParser:
     add("--json", action="store_true")
     add("--convert", type=_format)
     add("-C", "--cd")
-    add("-h", "--help", action="store_true")
     return parser
 
 

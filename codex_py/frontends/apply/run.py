@@ -31,10 +31,6 @@ def run_apply(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         CodexError: nothing was applied; not yet printed.
     """
     options = apply_options(argv)
-    if options.help:
-        from codex_py.frontends.help import APPLY  # noqa: PLC0415
-
-        return print_out(APPLY)
     raise_when_stopped()
     report = Report(environment, as_json=options.json)
     try:

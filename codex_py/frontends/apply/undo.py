@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from codex_py.config.paths import codex_home
-from codex_py.frontends.arguments import CommandParser, UsageError
+from codex_py.frontends.command_parser import CommandParser, UsageError
 from codex_py.frontends.folder import working_folder
-from codex_py.frontends.help import UNDO
 from codex_py.frontends.stopping import Stopped, raise_when_stopped
 from codex_py.frontends.streams import OutputStream, print_out
 from codex_py.frontends.terminal import printable
@@ -38,8 +37,6 @@ def run_undo(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         CodexError: there is nothing to undo, or it could not be undone.
     """
     options = _parser().parse_args(argv)
-    if options.help:
-        return print_out(UNDO)
     if options.list and (options.show or options.force or options.id is not None):
         raise UsageError("--list stands alone")
     if options.show and options.force:
@@ -81,7 +78,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--force", action="store_true")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("-C", "--cd", default=".")
-    parser.add_argument("-h", "--help", action="store_true")
     return parser
 
 

@@ -8,12 +8,12 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from codex_py.errors import CodexError
-from codex_py.frontends.arguments import Arguments, UsageError, parse_arguments
-from codex_py.frontends.exec.command import run_exec
+from codex_py.frontends.arguments import Arguments
+from codex_py.frontends.command_parser import UsageError
 from codex_py.frontends.streams import OutputStream
 from codex_py.frontends.terminal import printable
 from codex_py.patch.git import find_git
@@ -24,11 +24,18 @@ _REPOSITORY = Path(__file__).with_name("repository")
 TAPE = Path(__file__).with_name("tape.jsonl")
 
 
-def run_demo(arguments: Arguments, environment: Mapping[str, str]) -> int:
+def play_demo(
+    arguments: Arguments,
+    environment: Mapping[str, str],
+    run: Callable[[Sequence[str], Mapping[str, str]], int],
+) -> int:
     """Play the demo in a folder that is left for the user to look at; the exit code.
 
+    Args:
+        run: runs a command line of this program with these variables.
+
     Raises:
-        CodexError: the folder can not be made.
+        CodexError: the folder cannot be made.
     """
     if len(arguments.words) > 1:
         raise UsageError("`codex-py demo` takes no prompt: it replays one")
@@ -44,10 +51,10 @@ def run_demo(arguments: Arguments, environment: Mapping[str, str]) -> int:
         "A recorded session, replayed without a key or a network. The commands and the patch are run\n"
         f"for real, in {printable(str(repository))}\n\n"
     )
-    # What waits on standard input is no part of the recorded prompt.
+    # The recorded prompt contains nothing from standard input.
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    replay = parse_arguments(demo_command(repository, ["--replay", str(TAPE)]))
-    code = run_exec(replay.words[1:], replay, demo_environment(home, environment))
+    command = demo_command(repository, ["--replay", str(TAPE)])
+    code = run(command, demo_environment(home, environment))
     shutil.rmtree(home, ignore_errors=True)
     stderr.write_text(f"\nWhat it changed: git -C {printable(str(repository))} diff\n")
     return code
@@ -60,13 +67,13 @@ def demo_command(repository: Path, tape: list[str]) -> list[str]:
 
 
 def demo_environment(home: Path, environment: Mapping[str, str]) -> dict[str, str]:
-    """Nothing of the user's own configuration, and the `python3` that runs this program."""
+    """Variables without the user's own configuration, and with the `python3` that runs this program."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{environment.get('PATH', os.defpath)}"
     return {**environment, "CODEX_HOME": str(home), "PATH": path}
 
 
 def make_repository(folder: Path, environment: Mapping[str, str]) -> Path:
-    """A copy of the demo's files; committed, where there is a git, so that the change can be seen."""
+    """Copy the demo's files, and commit them if git is installed, so that the change can be seen."""
     shutil.copytree(_REPOSITORY, folder, ignore=shutil.ignore_patterns("__pycache__"))
     # The user's own settings may ask for signatures, or for a template with hooks.
     isolated = {**environment, "HOME": str(folder), "XDG_CONFIG_HOME": str(folder)}

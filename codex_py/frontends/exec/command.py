@@ -1,6 +1,6 @@
-"""`codex-py exec`: one prompt, no questions, an exit code. This module starts it; `exec_run` does it."""
+"""`codex-py exec`: one prompt, no questions, an exit code. This module begins to read the prompt; `run` does the work."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from codex_py.frontends.arguments import Arguments, exec_target
 from codex_py.frontends.exec.prompt_input import start_reading
@@ -10,13 +10,13 @@ _STDERR_PATIENCE_S = 2.0
 """A caller that reads standard output alone must not stop us when the other pipe is full."""
 
 
-def run_exec(words: Sequence[str], arguments: Arguments, environment: Mapping[str, str]) -> int:
-    """Do what was asked; the exit code. `words` are those after `exec`.
+def run_exec(arguments: Arguments, environment: Mapping[str, str]) -> int:
+    """Work on the prompt; the exit code.
 
     Raises:
         CodexError: there was no turn to fail, or its answer breaks the schema; not yet printed.
     """
-    target = exec_target(words, arguments)
+    target = exec_target(arguments.words[1:], arguments)
     stderr = OutputStream(2, patience_s=_STDERR_PATIENCE_S)
     prompt = start_reading(
         target.prompt,
@@ -24,7 +24,7 @@ def run_exec(words: Sequence[str], arguments: Arguments, environment: Mapping[st
         # As in Codex, which leaves standard input alone where a thread goes on.
         piped=target.resume is None and not target.resume_last,
     )
-    # Imported only now, because an open pipe has as long as this takes (some 80 ms) to say something.
+    # This takes some 80 ms, in which an open pipe may already say something.
     from codex_py.frontends.exec.run import run  # noqa: PLC0415
 
     return run(arguments, target, environment, prompt=prompt, stderr=stderr)

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 
 from codex_py.errors import CodexError, ExitCode
-from codex_py.frontends.arguments import UsageError
+from codex_py.frontends.command_parser import UsageError
 
 GRACE_S = 0.5
 """How long an open pipe has for its first byte if there is a prompt besides: a program such as `git log`

@@ -21,11 +21,11 @@ from codex_py.config.config import Config
 from codex_py.core.turn_state import TurnResult
 from codex_py.errors import CodexError, ExitCode
 from codex_py.frontends.arguments import Arguments, ExecTarget
+from codex_py.frontends.configuration import load_exec_config
 from codex_py.frontends.exec.human import HumanText
 from codex_py.frontends.exec.jsonl import JsonLines, for_sdk
 from codex_py.frontends.exec.last_message import LastMessageFile
 from codex_py.frontends.interruption import Interruption
-from codex_py.frontends.session_config import load_exec_config
 from codex_py.frontends.streams import READER_LEFT, OutputStream
 from codex_py.frontends.terminal import Style, printable, wants_color
 from codex_py.patch.diff.turn_diff import TurnDiff

@@ -21,6 +21,7 @@ from codex_py.app.session import SessionOptions
 from codex_py.config.paths import codex_home
 from codex_py.errors import CodexError, ExitCode
 from codex_py.frontends.arguments import Arguments
+from codex_py.frontends.command_parser import UsageError
 from codex_py.frontends.interruption import Interruption
 from codex_py.frontends.mcp_server.client import Call, Client
 from codex_py.frontends.mcp_server.streams import standard_streams
@@ -41,8 +42,12 @@ def run_mcp_server(arguments: Arguments, environment: Mapping[str, str]) -> int:
     """Serve one client until it leaves; the exit code.
 
     Raises:
-        CodexError: the configuration can not be used, before anything is served.
+        CodexError: the command line or the configuration is wrong, before anything is served.
     """
+    if arguments.words[1:]:
+        raise UsageError(
+            f"unexpected argument {arguments.words[1]!r}: the prompts come with the calls"
+        )
     server_config(arguments, environment, cwd=None, has_user=True).require_enforced()
     gc.freeze()
     gc.enable()

@@ -12,10 +12,10 @@ import mcp_types as types
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.alias_generators import to_camel
 
-from codex_py.config.config import Config, load_config
+from codex_py.config.config import Config
 from codex_py.errors import CodexError
 from codex_py.frontends.arguments import Arguments
-from codex_py.frontends.session_config import flags, working_directory
+from codex_py.frontends.configuration import read_config, working_directory
 from codex_py.protocol.approval import ApprovalPolicy, SandboxMode
 
 _POLICIES: Final = ("untrusted", "on-failure", "on-request", "never")
@@ -191,16 +191,8 @@ def server_config(
     Raises:
         CodexError: it can not be used, or there is no such folder.
     """
-    where = working_directory(server)
-    config = load_config(
-        cwd=working_directory(replace(server, cd=str(where / (cwd or ".")))),
-        environment=environment,
-        overrides=server.overrides,
-        flags={**flags(server), **(table or {})},
-        profile=server.profile,
-        ignore_user_config=server.ignore_user_config,
-        strict=server.strict_config,
-    )
+    folder = str(working_directory(server) / (cwd or "."))
+    config = read_config(replace(server, cd=folder), environment, table)
     if config.approval_policy is None and not has_user:
         # What the model would ask for could only be refused.
         return replace(config, approval_policy=ApprovalPolicy.NEVER)

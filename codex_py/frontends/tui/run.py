@@ -7,8 +7,8 @@ from pathlib import Path
 from prompt_toolkit.input import create_input
 
 from codex_py.config.config import Config
-from codex_py.frontends.arguments import Arguments, TerminalTarget
-from codex_py.frontends.session_config import load_terminal_config, working_directory
+from codex_py.frontends.arguments import Arguments, TerminalTarget, terminal_target
+from codex_py.frontends.configuration import load_terminal_config, working_directory
 from codex_py.frontends.streams import OutputStream
 from codex_py.frontends.tui.program import Terminal
 from codex_py.frontends.tui.theme import terminal_theme
@@ -17,9 +17,7 @@ from codex_py.frontends.tui.writer import TerminalWriter
 _DRAIN_S = 1.0
 
 
-def run_terminal(
-    target: TerminalTarget, arguments: Arguments, environment: Mapping[str, str]
-) -> int:
+def run_terminal(arguments: Arguments, environment: Mapping[str, str]) -> int:
     """Run the terminal to its end; the exit code.
 
     Raises:
@@ -29,6 +27,7 @@ def run_terminal(
     def load() -> Config:
         return load_terminal_config(arguments, environment)
 
+    target = terminal_target(arguments)
     config = load()
     config.require_enforced()
     add_dirs = tuple(working_directory(arguments) / name for name in arguments.add_dir)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from codex_py.frontends.help import APPLY
+from codex_py.cli.help import help_text
 from tests.support.patching import enveloped
 from tests.support.program import environment, run_codex_py
 from tests.support.repository import make_repository
@@ -435,7 +435,7 @@ def on_terminal(place: Place, *argv: str) -> tuple[int, str]:
 
 
 def test_help_is_printed(place: Place) -> None:
-    assert place.apply("--help") == (0, APPLY, "")
+    assert place.apply("--help") == (0, help_text("apply"), "")
 
 
 @pytest.mark.parametrize("argv", [[], ["--check"], ["--convert", "unified"]])

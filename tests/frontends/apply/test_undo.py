@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.frontends.help import UNDO
+from codex_py.cli.help import help_text
 from codex_py.patch.files.journal import Journal
 from tests.support.patching import killed_at, patch
 from tests.support.program import run_codex_py
@@ -184,4 +184,4 @@ def test_mistakes_are_told(journal: Journal, argv: list[str], message: str):
 
 
 def test_help_is_printed(journal: Journal):
-    assert outcome(undo(journal, "--help")) == (0, UNDO, "")
+    assert outcome(undo(journal, "--help")) == (0, help_text("undo"), "")

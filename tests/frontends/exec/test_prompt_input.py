@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from codex_py.errors import CodexError
-from codex_py.frontends.arguments import UsageError
+from codex_py.frontends.command_parser import UsageError
 from codex_py.frontends.exec import prompt_input
 from codex_py.frontends.exec.prompt_input import decode_prompt, start_reading
 

@@ -1,48 +1,46 @@
-"""`codex-py mcp add`: a server for every session, from the words of a command line."""
+"""`codex-py mcp add` and `remove`: the servers of the user's `config.toml`."""
 
 import argparse
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from codex_py.config.mcp import SERVER_NAME, url_problem
-from codex_py.config.mcp_edit import put_server
+from codex_py.config.mcp_edit import put_server, remove_server
 from codex_py.config.paths import codex_home
 from codex_py.errors import CodexError
-from codex_py.frontends.admin.mcp_options import WITH_VALUE, options_parser, read_config
-from codex_py.frontends.arguments import UsageError, first_word
+from codex_py.frontends.admin.mcp_options import mcp_config, mcp_parser, parse_name
+from codex_py.frontends.command_parser import UsageError
 from codex_py.frontends.streams import print_out
+from codex_py.frontends.terminal import printable
 
 _USAGE: Final = "codex-py mcp add NAME (--url URL | -- COMMAND [ARGS])"
 
 
-def run_add(argv: Sequence[str], overrides: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Write a server into the user's `config.toml`.
+def run_add(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Write a server into the file; the exit code.
 
     Raises:
-        CodexError: it can not be written as asked.
+        CodexError: it cannot be written as asked.
     """
-    parser = options_parser()
+    parser = mcp_parser()
     parser.add_argument("--env", action="append", type=_variable)
     parser.add_argument("--url")
     parser.add_argument("--bearer-token-env-var")
     parser.add_argument("--oauth-client-id")
     parser.add_argument("--oauth-resource")
-    name_at = first_word(argv, WITH_VALUE)
-    if name_at == len(argv) or argv[name_at] == "--":
+    # The name may stand before or behind options; what follows the next word or `--` is the command.
+    at = parser.first_word(argv)
+    name = None if argv[at : at + 1] in ([], ["--"]) else argv[at]
+    options, command = parser.parse_before_command([*argv[:at], *argv[at + 1 :]])
+    if name is None:
         raise UsageError(f"say what to call it: {_USAGE}")
-    name, rest = argv[name_at], argv[name_at + 1 :]
-    command_at = first_word(rest, WITH_VALUE)
-    options = parser.parse_args([*argv[:name_at], *rest[:command_at]])
-    command = rest[command_at:]
-    if command[:1] == ["--"]:
-        command = command[1:]
     table = _table(options, command)
     if not SERVER_NAME.fullmatch(name):
         # The words are Codex's.
         allowed = "use letters, numbers, '-', '_', ':', '@', '/', '.'"
         raise CodexError(f"invalid server name '{name}' ({allowed})", code="mcp")
-    # Nothing is written where it would not be read.
-    read_config(options, overrides, environment)
+    # Write nothing to a file that cannot be read back.
+    mcp_config(options, environment)
     replaced = put_server(codex_home(environment), name, table)
     earlier = ", in place of the earlier one" if replaced else ""
     text = f"Added global MCP server '{name}'{earlier}.\n"
@@ -53,8 +51,20 @@ def run_add(argv: Sequence[str], overrides: Sequence[str], environment: Mapping[
     return print_out(text)
 
 
+def run_remove(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Remove a server from the file; the exit code.
+
+    Raises:
+        CodexError: the file cannot be changed.
+    """
+    name = parse_name(mcp_parser(), argv, "remove").name
+    if remove_server(codex_home(environment), name):
+        return print_out(f"Removed global MCP server '{name}'.\n")
+    return print_out(f"No MCP server named '{printable(name)}' found.\n")
+
+
 def _table(options: argparse.Namespace, command: Sequence[str]) -> dict[str, Any]:
-    """The server of the options, as `config.toml` has it."""
+    """The server that the options describe, as in `config.toml`."""
     if options.url is not None:
         return _table_of_address(options, command)
     for option in ("bearer_token_env_var", "oauth_client_id", "oauth_resource"):

@@ -1,0 +1,112 @@
+"""Parsing a command line with `argparse`: its mistakes become errors, and its help is our own text."""
+
+import argparse
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any, NoReturn
+
+from codex_py.config.features import FEATURES
+from codex_py.errors import CodexError, ConfigError, ExitCode
+from codex_py.frontends.loading import load
+
+
+class UsageError(CodexError):
+    """The command line cannot be understood."""
+
+    code = "usage"
+    exit_code = ExitCode.USAGE
+
+
+class HelpRequested(Exception):
+    """`--help` was among the options."""
+
+
+class CommandParser(argparse.ArgumentParser):
+    """A parser without abbreviations and without generated help. It has the option `--help`.
+
+    `parse_args` raises `UsageError` for a mistake and `HelpRequested` for `--help`; it never leaves the program.
+    """
+
+    def __init__(self, *, argument_default: str | None = None) -> None:
+        super().__init__(
+            add_help=False,
+            allow_abbrev=False,
+            argument_default=argument_default,
+            # argparse asks the formatter about each option. Without a width it imports `shutil`: 2 ms.
+            formatter_class=partial(argparse.HelpFormatter, width=80),
+        )
+        self._with_value: set[str] = set()
+        self.add_argument("-h", "--help", action=_RequestHelp, nargs=0, default=argparse.SUPPRESS)
+
+    def add_argument(self, *names: str, **settings: Any) -> argparse.Action:  # pyright: ignore[reportIncompatibleMethodOverride] -- typeshed lists the settings
+        action = super().add_argument(*names, **settings)
+        if action.nargs != 0:
+            self._with_value.update(action.option_strings)
+        return action
+
+    def parse_before_command(self, argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
+        """Parse the options up to `--` or the first word; the rest is a command with options of its own."""
+        at = self.first_word(argv)
+        rest = list(argv[at:])
+        return self.parse_args(list(argv[:at])), rest[1:] if rest[:1] == ["--"] else rest
+
+    def first_word(self, argv: Sequence[str]) -> int:
+        """The index of the first word that is neither an option nor its value; `--` counts as a word."""
+        index = 0
+        while index < len(argv) and argv[index].startswith("-") and argv[index] != "--":
+            index += 2 if argv[index] in self._with_value else 1
+        return min(index, len(argv))
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message.removeprefix("argument "))
+
+
+class _RequestHelp(argparse.Action):
+    def __call__(self, *_: object) -> NoReturn:
+        raise HelpRequested
+
+
+def add_overrides(parser: argparse.ArgumentParser) -> None:
+    """The options that every command of Codex takes, as `overrides`: `key=value`, weakest first."""
+    add = parser.add_argument
+    add("-c", "--config", dest="overrides", action="append")
+    add("--enable", dest="overrides", action="append", type=_feature("true"))
+    add("--disable", dest="overrides", action="append", type=_feature("false"))
+
+
+def one_of(*allowed: str) -> Callable[[str], str]:
+    """A `type` for `add_argument`."""
+
+    def check(value: str) -> str:
+        if value not in allowed:
+            names = ", ".join(allowed)
+            raise argparse.ArgumentTypeError(f"{value!r} is not a possible value: {names}")
+        return value
+
+    return check
+
+
+def protection(name: str) -> str:
+    """A `type` for `--allow-unenforced`. A misspelled name would accept nothing, and say nothing.
+
+    The names are loaded if the option is given: with their module, that takes 35 ms.
+    """
+    return one_of(*load("codex_py.config.unenforced:PROTECTION_NAMES"))(name)
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """` Did you mean …?` for the nearest known word, or an empty string."""
+    # Only a mistake needs it, and the quickest commands would feel its 2 ms.
+    from difflib import get_close_matches  # noqa: PLC0415
+
+    near = get_close_matches(word, known, n=1, cutoff=0.6)
+    return f" Did you mean {near[0]}?" if near else ""
+
+
+def _feature(value: str) -> Callable[[str], str]:
+    def setting(name: str) -> str:
+        if name not in FEATURES:
+            raise ConfigError(f"unknown feature {name!r}.{suggestion(name, sorted(FEATURES))}")
+        return f"features.{name}={value}"
+
+    return setting

@@ -1,0 +1,139 @@
+"""From the options of a command line to the configuration: files, with the options on top."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from codex_py.config.config import Config, load_config
+from codex_py.config.paths import folders_between
+from codex_py.config.project_trust import trust_project
+from codex_py.errors import CodexError
+from codex_py.frontends.arguments import Arguments
+from codex_py.frontends.folder import working_folder
+from codex_py.frontends.streams import OutputStream
+from codex_py.frontends.terminal import printable
+
+_OSS_MODELS = {"ollama": "gpt-oss:20b", "lmstudio": "openai/gpt-oss-20b"}
+
+
+def load_exec_config(arguments: Arguments, environment: Mapping[str, str]) -> Config:
+    """The configuration of a run that may work in its folder. `--trust` is written down first.
+
+    Raises:
+        CodexError: the folder to work in is not there; or it is neither in a git repository nor
+            trusted, and no option allows that.
+        ConfigError: see `load_config`.
+    """
+    # Nobody can be asked, whatever the files or the options say.
+    config = _trusted(arguments, environment, {"approval_policy": "never"})
+    allowed = arguments.skip_git_repo_check or arguments.bypass
+    if not (allowed or config.inside_git or config.trust == "trusted"):
+        raise CodexError(
+            "Not inside a trusted directory and --skip-git-repo-check was not specified.",
+            code="untrusted_directory",
+        )
+    return config
+
+
+def load_terminal_config(arguments: Arguments, environment: Mapping[str, str]) -> Config:
+    """The configuration of a session whose user can be asked. `--trust` answers the first question.
+
+    Raises:
+        CodexError: the folder to work in is not there.
+        ConfigError: see `load_config`.
+    """
+    return _trusted(arguments, environment, {})
+
+
+def read_config(
+    arguments: Arguments,
+    environment: Mapping[str, str],
+    flags: Mapping[str, Any] | None = None,
+) -> Config:
+    """The configuration of the folder to work in.
+
+    Args:
+        flags: settings that win over all others, as in `config.toml`.
+
+    Raises:
+        CodexError: the folder is not there.
+        ConfigError: see `load_config`.
+    """
+    sources = config_sources(arguments, environment)
+    sources["flags"] |= flags or {}
+    return load_config(**sources, strict=arguments.strict_config)
+
+
+def warn_of_config(config: Config) -> None:
+    """Print the warnings of a configuration."""
+    for warning in config.warnings:
+        OutputStream(2).write_text(f"Warning: {printable(warning)}\n")
+
+
+def config_sources(arguments: Arguments, environment: Mapping[str, str]) -> dict[str, Any]:
+    """What `load_config` and `explain` read, as their keyword arguments.
+
+    Raises:
+        CodexError: the folder to work in is not there.
+    """
+    mode = arguments.sandbox or ("workspace-write" if arguments.full_auto else None)
+    flags = {
+        "model": arguments.model,
+        "approval_policy": arguments.approval,
+        "sandbox_mode": "danger-full-access" if arguments.bypass else mode,
+        "allow_unenforced": list(arguments.allow_unenforced) or None,
+    }
+    return {
+        "cwd": working_directory(arguments),
+        "environment": environment,
+        "overrides": arguments.overrides,
+        "flags": {key: value for key, value in flags.items() if value is not None},
+        "profile": arguments.profile,
+        "ignore_user_config": arguments.ignore_user_config,
+    }
+
+
+def working_directory(arguments: Arguments) -> Path:
+    """Where to work: absolute, and without links.
+
+    Raises:
+        CodexError: it is not a folder.
+    """
+    return working_folder(arguments.cd or ".")
+
+
+def _trusted(
+    arguments: Arguments, environment: Mapping[str, str], flags: Mapping[str, str]
+) -> Config:
+    """The configuration of a session, after `--trust` is written down."""
+    config = _session_config(arguments, environment, flags)
+    if arguments.trust and config.trust != "untrusted":
+        trust_project(config.home, folders_between(config.project_root, config.cwd))
+        # Trust lets the project's own files and another default sandbox in.
+        config = _session_config(arguments, environment, flags)
+    return config
+
+
+def _session_config(
+    arguments: Arguments, environment: Mapping[str, str], flags: Mapping[str, str]
+) -> Config:
+    config = read_config(arguments, environment, flags)
+    if arguments.oss:
+        provider = arguments.local_provider or config.oss_provider
+        if provider not in _OSS_MODELS:
+            raise CodexError(
+                "--oss needs --local-provider, or `oss_provider` in config.toml: "
+                + ", ".join(_OSS_MODELS),
+                code="config",
+            )
+        local = {"model_provider": provider, "model": arguments.model or _OSS_MODELS[provider]}
+        config = read_config(arguments, environment, {**flags, **local})
+    warnings = [
+        f"--add-dir {name}: there is no such folder, so nothing can be written there."
+        for name in arguments.add_dir
+        if not (config.cwd / name).is_dir()
+    ]
+    if arguments.local_provider is not None and not arguments.oss:
+        warnings.append("--local-provider has no effect without --oss.")
+    return replace(config, warnings=(*config.warnings, *warnings))

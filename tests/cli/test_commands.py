@@ -1,0 +1,18 @@
+import pytest
+
+from codex_py.cli.commands import COMMANDS, WITHOUT_NAME
+from codex_py.frontends.loading import load
+
+TARGETS = sorted(
+    {
+        target
+        for command in (WITHOUT_NAME, *COMMANDS)
+        for target in (command.target, *command.members.values())
+        if target
+    }
+)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_every_row_of_the_table_names_a_function(target: str) -> None:
+    assert callable(load(target))
