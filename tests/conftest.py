@@ -22,6 +22,14 @@ def pytest_xdist_auto_num_workers() -> int:
     return max(2, (os.cpu_count() or 1) * 3 // 2)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def hangups_end_programs() -> None:
+    """Under `nohup` a hangup does not end the tests, but does end the programs that they start."""
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        # Unlike what is ignored, a handler is not inherited.
+        signal.signal(signal.SIGHUP, lambda _number, _frame: None)
+
+
 @pytest.fixture(autouse=True)
 def isolated(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
