@@ -1,4 +1,4 @@
-"""Diffs as they are shown: by file, each line with its number. Reads git's form, and the envelope of `apply_patch`.
+"""Diffs as they are shown: by file, each line with its number; of git's form, or an envelope of `apply_patch`.
 
 What is shown is not what is applied: text that is no diff is shown as it is instead of being refused.
 """
@@ -8,12 +8,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from codex_py.errors import PatchError
+from codex_py.patch.names import stripped
+from codex_py.patch.unified import reader
+from codex_py.patch.unified.hunks import DiffHunk, FileDiff, Operation
+
 Sign: TypeAlias = Literal["+", "-", " ", "@", "\\"]
 
-_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _ENVELOPE = re.compile(r"\*\*\* (Add|Delete|Update) File: (.*)")
 _MOVE = "*** Move to: "
 _VERBS = {"Add": "Added", "Delete": "Deleted", "Update": "Edited"}
+_OPERATIONS: dict[Operation, str] = {"add": "Added", "delete": "Deleted", "rename": "Renamed"}
+_SIGNS: dict[bytes, Sign] = {b"+": "+", b"-": "-"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,63 +49,38 @@ class ShownFile:
 
 
 def read_diff(diff: str) -> list[ShownFile]:
-    """The files of a diff in its order; none where it is empty or no diff."""
-    lines = diff.split("\n")
-    if lines and not lines[-1]:
-        lines.pop()
-    return list(_git(lines) if not diff.startswith("*** Begin Patch") else _envelope(lines))
+    """The files of a diff in its order, which may be cut short; none if it is empty or no diff."""
+    if diff.startswith("*** Begin Patch"):
+        return list(_envelope(diff.removesuffix("\n").split("\n")))
+    try:
+        files = reader.read_diff(diff.encode(errors="surrogateescape"), cut_short=True)
+    except (PatchError, UnicodeEncodeError):
+        return []
+    return [_shown(file) for file in files]
 
 
-def _git(lines: list[str]) -> Iterator[ShownFile]:
-    file: ShownFile | None = None
-    old = new = old_left = new_left = 0
-    for line in lines:
-        if file is not None and (old_left > 0 or new_left > 0) and line[:1] in {"+", "-", " ", ""}:
-            sign = line[:1] or " "
-            number = old if sign == "-" else new
-            file.lines.append(DiffLine(_sign(sign), line[1:], number))
-            old, old_left = (old + 1, old_left - 1) if sign != "+" else (old, old_left)
-            new, new_left = (new + 1, new_left - 1) if sign != "-" else (new, new_left)
-        elif line.startswith("\\") and file is not None:
-            file.lines.append(DiffLine("\\", line[2:]))
-        elif hunk := _HUNK.match(line):
-            if file is None:
-                return
-            if file.lines:
-                file.lines.append(DiffLine("@", ""))
-            old, new = int(hunk[1]), int(hunk[3])
-            old_left, new_left = int(hunk[2] or 1), int(hunk[4] or 1)
-        elif line.startswith("diff --git "):
-            if file is not None:
-                yield file
-            file = ShownFile(_named(line.removeprefix("diff --git ")))
-            old_left = new_left = 0
-        elif file is not None:
-            _header(line, file)
-    if file is not None:
-        yield file
+def _shown(file: FileDiff) -> ShownFile:
+    count = int(file.has_prefix and file.is_git)
+    old, new = (stripped(name, count) or name for name in (file.old_name, file.new_name))
+    shown = ShownFile(old, _OPERATIONS.get(file.operation, "Edited"), new if old != new else "")
+    for hunk in file.hunks:
+        if shown.lines:
+            shown.lines.append(DiffLine("@", ""))
+        shown.lines += _lines(hunk)
+    if file.is_binary:
+        shown.lines.append(DiffLine("\\", "binary contents"))
+    return shown
 
 
-def _header(line: str, file: ShownFile) -> None:
-    """A line between `diff --git` and the first hunk."""
-    key, _, rest = line.partition(" ")
-    match key:
-        case "---" if rest != "/dev/null":
-            file.path = _path(rest)
-        case "+++" if rest != "/dev/null" and file.verb == "Added":
-            file.path = _path(rest)
-        case "new":
-            file.verb = "Added" if rest.startswith("file mode") else file.verb
-        case "deleted":
-            file.verb = "Deleted"
-        case "rename" if rest.startswith("from "):
-            file.verb, file.path = "Renamed", _unquoted(rest.removeprefix("from "))
-        case "rename" if rest.startswith("to "):
-            file.moved_to = _unquoted(rest.removeprefix("to "))
-        case "Binary" | "GIT":
-            file.lines.append(DiffLine("\\", "binary contents"))
-        case _:
-            pass
+def _lines(hunk: DiffHunk) -> Iterator[DiffLine]:
+    old, new = hunk.old_start, hunk.new_start
+    for line in hunk.body:
+        sign = _SIGNS.get(line[:1], " ")
+        text = line[1:].decode(errors="replace")
+        yield DiffLine(sign, text.removesuffix("\n"), old if sign == "-" else new)
+        if not text.endswith("\n"):
+            yield DiffLine("\\", "No newline at end of file")
+        old, new = old + (sign != "+"), new + (sign != "-")
 
 
 def _envelope(lines: list[str]) -> Iterator[ShownFile]:
@@ -118,50 +99,7 @@ def _envelope(lines: list[str]) -> Iterator[ShownFile]:
                 file.lines.append(DiffLine("@", ""))
         else:
             number = len(file.lines) + 1 if file.verb == "Added" else None
-            sign = line[:1] if line[:1] in {"+", "-"} else " "
-            file.lines.append(DiffLine(_sign(sign), line[1:], number))
+            sign = _SIGNS.get(line[:1].encode(errors="replace"), " ")
+            file.lines.append(DiffLine(sign, line[1:], number))
     if file is not None:
         yield file
-
-
-def _sign(char: str) -> Sign:
-    match char:
-        case "+" | "-":
-            return char
-        case _:
-            return " "
-
-
-def _named(names: str) -> str:
-    """The file of `a/x b/x`, where the names are the same: lines behind it say so where they are not."""
-    if names.startswith('"'):
-        return _path(names[: names.find('"', 1) + 1])
-    return _path(names[: len(names) // 2])
-
-
-def _path(name: str) -> str:
-    name = _unquoted(name.partition("\t")[0])
-    return name[2:] if name.startswith(("a/", "b/")) else name
-
-
-def _unquoted(name: str) -> str:
-    """A name as git writes it. Between quotes bytes are written in octal."""
-    if len(name) < 2 or name[0] != '"' or name[-1] != '"':
-        return name
-    raw = re.sub(
-        rb"\\([0-7]{3}|.)",
-        lambda m: bytes([int(m[1], 8) & 0xFF]) if len(m[1]) == 3 else _ESCAPES.get(m[1], m[1]),
-        name[1:-1].encode(),
-    )
-    return raw.decode(errors="replace")
-
-
-_ESCAPES = {
-    b"n": b"\n",
-    b"t": b"\t",
-    b"r": b"\r",
-    b"a": b"\a",
-    b"b": b"\b",
-    b"f": b"\f",
-    b"v": b"\v",
-}

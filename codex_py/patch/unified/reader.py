@@ -15,13 +15,16 @@ from codex_py.patch.unified.header import FileHeader
 from codex_py.patch.unified.hunks import DiffHunk, FileDiff
 
 _RANGE = re.compile(rb"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@")
-_BINARY = re.compile(rb"(?:GIT binary patch|Binary files .* differ)\s*$")
+_BINARY = re.compile(rb"(?:GIT binary patch|Binary files (?:.* )?differ)\s*$")
 _NO_BODY = re.compile(rb"[^-+ ]")
 _MARKS = b" +-\\\r\n"
 
 
-def read_diff(data: bytes) -> tuple[FileDiff, ...]:
+def read_diff(data: bytes, *, cut_short: bool = False) -> tuple[FileDiff, ...]:
     """The files of a diff, in its order; text around them is passed over.
+
+    Args:
+        cut_short: the diff may end anywhere, and what there is of it is wanted.
 
     Raises:
         PatchError: of kind `parse`, with the line: the diff is cut short, a hunk is not as long as it
@@ -29,13 +32,15 @@ def read_diff(data: bytes) -> tuple[FileDiff, ...]:
     """
     lines = list(BytesIO(data))
     if lines and not lines[-1].endswith(b"\n"):
-        lines[-1] += b"\n"
-    return _Reader(lines).files()
+        # The rest of a line that is cut may be anything.
+        lines[-1:] = [] if cut_short else [lines[-1] + b"\n"]
+    return _Reader(lines, cut_short=cut_short).files()
 
 
 class _Reader:
-    def __init__(self, lines: list[bytes]) -> None:
+    def __init__(self, lines: list[bytes], *, cut_short: bool) -> None:
         self._lines = lines
+        self._cut_short = cut_short
         # One byte for each line: counting the lines of a hunk is counting bytes, which C does.
         self._marks = b"".join([line[:1] for line in lines])
         self._files: list[FileDiff] = []
@@ -87,7 +92,7 @@ class _Reader:
     def _finish(self) -> None:
         header = self._header
         if header is not None:
-            if header.old_name is not None and not self._hunks:
+            if header.old_name is not None and not self._hunks and not self._cut_short:
                 _refuse("the diff ends before the first hunk of this file", header.line)
             self._files.append(header.file(self._hunks))
         self._header, self._hunks = None, []
@@ -139,6 +144,8 @@ class _Reader:
             kept = part.count(b" ") + part.count(b"\n") + part.count(b"\r")
             if removed + added + kept + backslashes != missing:
                 bad = next((i for i, mark in enumerate(part, end) if mark not in _MARKS), None)
+                if bad is None and self._cut_short:
+                    return len(marks)
                 if bad is None:
                     _refuse(
                         f"the diff is cut short: the hunk should have {old_count} old and {new_count} "

@@ -48,3 +48,16 @@ def test_an_envelope_is_read_as_well() -> None:
 def test_what_is_no_diff_has_no_files() -> None:
     assert read_diff("") == []
     assert read_diff("hello\n@@ -1 +1 @@\n") == []
+
+
+def test_a_diff_that_is_cut_short_is_shown_as_far_as_it_goes() -> None:
+    diff = (
+        "diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n@@ -9,2 +9,2 @@\n x\n-y\n+z\n"
+    )
+    shown = [DiffLine("-", "a", 1), DiffLine("+", "b", 1)]
+    for end in range(diff.index("@@ -9"), len(diff)):
+        (file,) = read_diff(diff[:end])
+        assert file.lines[:2] == shown
+    assert read_diff(diff[:-1])[0].lines[2:] == [
+        *(DiffLine("@", ""), DiffLine(" ", "x", 9), DiffLine("-", "y", 10))
+    ]
