@@ -24,7 +24,7 @@ _LONG: Final = (
     *("--access-hook", "--cc-cmd", "--config", "--exec", "--extcmd", "--ext-diff", "--git-dir"),
     *("--header-cmd", "--open-files-in-pager", "--output", "--receive-pack", "--sendmail-cmd"),
     *("--smtp-server", "--template", "--textconv", "--to-cmd", "--tool", "--upload-pack"),
-    *("--work-tree", "--recurse-submodules", "--remote", "--repo"),
+    *("--work-tree", "--recurse-submodules", "--remote", "--repo", "--submodule"),
 )
 """Options that name a program, a file to write, or a repository, or let git enter those of submodules."""
 _SHORT: Final = {
@@ -78,13 +78,15 @@ def _has_submodules(repository: Path) -> bool:
     Also true for an index that cannot be read. https://git-scm.com/docs/index-format
     """
     try:
-        index = _read(_folder_of(repository) / "index")
+        folder = _folder_of(repository)
+        # A split index has most of its entries in another file, which may be one of several.
+        indexes = [_read(path) for path in (folder / "index", *folder.glob("sharedindex.*"))]
     except FileNotFoundError:
         return False
     except (OSError, ValueError):
         return True
     # The mode of an entry. Other fields may look like it by chance; then a question too many is asked.
-    return (0o160000).to_bytes(4) in index
+    return any((0o160000).to_bytes(4) in index for index in indexes)
 
 
 def _names_program(option: str, subcommand: str) -> bool:

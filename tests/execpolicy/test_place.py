@@ -249,6 +249,7 @@ def test_a_pipe_in_place_of_the_index_is_not_waited_for(disk: Disk) -> None:
         *("git log --output=/etc/x", "git bisect run x", "git submodule foreach x", "git difftool -x ls"),
         *("git fetch ext::ls", "git fetch file:///x", "git fetch nested", "git push ./nested/ main"),
         *("git push --repo=nested", "git fetch bare", "git config core.pager x", "git remote add x y", "git archive --remote=new HEAD", "git fetch --recurse-submodules"),
+        *("git log -p --submodule=diff", "git diff --subm=diff a b"),
     ],
 )  # fmt: skip
 def test_git_is_not_allowed_to_run_what_its_arguments_say(command: str, disk: Disk) -> None:
@@ -293,6 +294,9 @@ def test_git_is_not_allowed_where_it_enters_submodules(disk: Disk) -> None:
     assert disk.allows("git status")
     link = "160000,f2d3ce0bd0000000000000000000000000000001,sub"
     subprocess.run([*git, "update-index", "--add", "--cacheinfo", link], check=True)
+    assert not disk.allows("git status")
+    # The index itself then has no entries of its own.
+    subprocess.run([*git, "update-index", "--split-index"], check=True)
     assert not disk.allows("git status")
 
 
