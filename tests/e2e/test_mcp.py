@@ -161,7 +161,7 @@ def interrupt(place: Workplace, number: signal.Signals, lifeline: Lifeline) -> l
         command = " ".join(odd_command("silent", place.home / "messages"))
         script = json.dumps(f"{lifeline.hold} exec {command}")
         with (place.home / "config.toml").open("a", encoding="utf-8") as config:
-            config.write(f"[mcp_servers.silent]\ncommand = 'bash'\nargs = ['-c', {script}]\n")
+            config.write(f"[mcp_servers.silent]\ncommand = 'sh'\nargs = ['-c', {script}]\n")
         with place.start() as program:
             assert program.stdout is not None
             events: list[Any] = []

@@ -99,7 +99,7 @@ def test_a_command_is_answered_with_its_code_and_output(
 
 
 def test_the_forms_of_the_classic_shells(place: Workplace) -> None:
-    argv = {"command": ["bash", "-c", "echo hi; exit 3"]}
+    argv = {"command": ["sh", "-c", "echo hi; exit 3"]}
     pattern = r"Exit code: 3\nWall time: \d+(\.\d)? seconds\nOutput:\nhi\n"
     assert re.fullmatch(pattern, run(place, "shell", argv)[1])
     line = {"command": "echo hi; exit 3"}
@@ -108,12 +108,12 @@ def test_the_forms_of_the_classic_shells(place: Workplace) -> None:
     started = [e["item"]["command"] for e in outcome.events if e["type"] == "item.started"]
     assert started == ["/bin/bash -lc 'echo hi; exit 3'"]
     assert re.fullmatch(pattern, run(place, "shell", line)[1])
-    local = ev_local_shell_call("call_1", ["bash", "-c", "echo hi; exit 3"])
+    local = ev_local_shell_call("call_1", ["sh", "-c", "echo hi; exit 3"])
     assert re.fullmatch(pattern, answered(place, local)[1])
 
 
 def test_a_model_without_freeform_patches_is_answered_with_json(place: Workplace) -> None:
-    argv = {"command": ["bash", "-c", "echo hi; exit 3"]}
+    argv = {"command": ["sh", "-c", "echo hi; exit 3"]}
     _, output = run(place, "shell", argv, model="some-unknown-model")
     result = json.loads(output)
     assert result == {
