@@ -3,7 +3,6 @@
 Part of the composition root, for frontends that have no session.
 """
 
-import json
 import os
 import tempfile
 from collections.abc import Mapping
@@ -18,10 +17,10 @@ from codex_py.patch.git import find_git
 from codex_py.patch.unified.three_way import ThreeWay
 from codex_py.patch.work_tree import work_tree_diff
 from codex_py.protocol.messages import decode_json
+from codex_py.protocol.past_calls import json_object
+from codex_py.protocol.tools import called_tool
 from codex_py.rollout.index import latest_session
 from codex_py.rollout.reader import read_session
-
-_SHELL_TOOLS = {"exec_command", "shell", "shell_command", "container.exec"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +67,7 @@ def _patch_of(item: Mapping[str, Any]) -> tuple[str, str] | None:
         case {"type": "custom_tool_call", "name": "apply_patch", "input": str(text)}:
             return text, ""
         case {"type": "function_call", "name": str(name), "arguments": str(arguments)}:
-            return _patch_of_function(name.removeprefix("functions."), arguments)
+            return _patch_of_function(name, arguments)
         case {"type": "local_shell_call", "action": {"command": list(), **action}}:
             return _patch_of_command(item["action"]["command"], action.get("working_directory"))
         case _:
@@ -76,18 +75,11 @@ def _patch_of(item: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def _patch_of_function(name: str, arguments: str) -> tuple[str, str] | None:
-    try:
-        values = json.loads(arguments)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(values, dict):
-        return None
-    fields = cast("dict[str, Any]", values)
-    if name == "apply_patch":
+    fields = json_object(arguments)
+    if called_tool(None, name) == "apply_patch":
         text = fields.get("input", fields.get("patch"))
         return (text, "") if isinstance(text, str) else None
-    if name not in _SHELL_TOOLS:
-        return None
+    # Any tool that takes a command.
     command = fields.get("cmd", fields.get("command"))
     if isinstance(command, str):
         command = ["bash", "-lc", command]

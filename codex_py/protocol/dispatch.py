@@ -1,9 +1,9 @@
 """Running a call: the tool, what the call may know, and the seam around the run. LIGHT."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from codex_py.protocol.approval import Approver, AskForApproval, SandboxPolicy
 from codex_py.protocol.events import EventSink
@@ -35,7 +35,7 @@ ParamsT_contra = TypeVar("ParamsT_contra", contravariant=True)
 class Tool(Protocol[ParamsT_contra]):
     """One thing that the model can do.
 
-    `run` honours cancellation by leaving nothing behind it running or half-written, and emits the
+    A tool may be a `KnowsChanges` and a `ShownAgain` as well. `run` honours cancellation by leaving nothing behind it running or half-written, and emits the
     thread items of the call itself (started, then completed on every path).
 
     Raises:
@@ -49,6 +49,21 @@ class Tool(Protocol[ParamsT_contra]):
     """False: runs alone, after all earlier calls and before all later ones."""
 
     async def run(self, params: ParamsT_contra, context: ToolContext) -> ToolOutput: ...
+
+
+@runtime_checkable
+class KnowsChanges(Protocol):
+    """A tool that can tell which files a call will change."""
+
+    def changes(self, params: Any, cwd: Path) -> Sequence[Path] | None:
+        """The files, absolute; None if that cannot be told for this call. `params` are the tool's own."""
+        ...
+
+
+def changed_paths(use: "ToolUse") -> Sequence[Path] | None:
+    """The files that a call will change, absolute. Empty: it changes none. None: that cannot be told."""
+    tool = use.tool
+    return tool.changes(use.params, use.context.cwd) if isinstance(tool, KnowsChanges) else None
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -8,6 +8,9 @@ from typing import Any, TypeAlias
 from codex_py.errors import CallRefused
 from codex_py.protocol.prompts import Note
 
+MCP_PREFIX = "mcp__"
+_ALIASES = {"applypatch": "apply_patch", "container.exec": "shell"}
+"""Names that models learned for tools of ours."""
 _CODED = re.compile(r"\[ERROR:(\w+)\] ")
 
 
@@ -100,6 +103,18 @@ class ToolOutput:
     """Why a policy did not let the call run, for the user."""
     notes: tuple[Note, ...] = ()
     """Recorded between the call and its output."""
+
+
+def called_tool(namespace: str | None, name: str) -> str:
+    """The tool that a model means, in whatever spelling: `mcp__server__tool` for that of a server."""
+    for prefix in ("functions.", "functions__"):
+        name = name.removeprefix(prefix)
+    if not namespace or namespace == "functions":
+        return _ALIASES.get(name, name)
+    # Codex gives the namespace with or without the closing underscores.
+    if namespace.startswith(MCP_PREFIX):
+        return f"{namespace.rstrip('_')}__{name}"
+    return f"{namespace}{name}"
 
 
 def coded_text(code: str, text: str) -> str:

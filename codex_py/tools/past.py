@@ -1,12 +1,17 @@
 """Our own tools without a session: to describe them, and to show the calls of an earlier session."""
 
+from collections.abc import Callable
 from typing import Any
 
 from codex_py.mcp.servers import McpServers
 from codex_py.process.sessions import ProcessSessions
 from codex_py.protocol.dispatch import Tool
+from codex_py.protocol.events import ThreadItem
+from codex_py.protocol.past_calls import PastCall, PastItems, ShownAgain
+from codex_py.protocol.tools import MCP_PREFIX
 from codex_py.tools.builtin import builtin_tools
 from codex_py.tools.mcp.catalogue import McpCatalogue
+from codex_py.tools.mcp.item import replay_server_call
 from codex_py.tools.mcp.resources import resource_tools
 from codex_py.tools.mcp.search import ToolSearch
 from codex_py.tools.plan import UpdatePlan
@@ -27,3 +32,17 @@ def own_tools() -> list[Tool[Any]]:
         max_poll_ms=0,
     )
     return [*builtin, *resource_tools(servers), ToolSearch(McpCatalogue(servers))]
+
+
+def past_tool_finder() -> Callable[[str], ShownAgain | None]:
+    """Finds the tool of a call that is read back, by the name that `called_tool` gave."""
+    tools = {tool.name: tool for tool in own_tools() if isinstance(tool, ShownAgain)}
+    return lambda name: _ServerTool() if name.startswith(MCP_PREFIX) else tools.get(name)
+
+
+class _ServerTool:
+    """Any tool of an MCP server, which need not be there any more."""
+
+    def replay(self, call: PastCall, past: PastItems) -> ThreadItem:
+        server, _, tool = call.tool_name.removeprefix(MCP_PREFIX).partition("__")
+        return replay_server_call(server, tool, call, past)

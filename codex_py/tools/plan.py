@@ -1,6 +1,6 @@
 """`update_plan`: the model's list of steps, for the user to follow."""
 
-from typing import Literal
+from typing import Any, Literal, cast
 
 from pydantic import Field
 
@@ -10,11 +10,13 @@ from codex_py.protocol.events import (
     ItemCompleted,
     ItemStarted,
     ItemUpdated,
+    ThreadItem,
     TodoEntry,
     TodoList,
 )
+from codex_py.protocol.past_calls import PastCall, PastItems
 from codex_py.protocol.tools import ToolOutput
-from codex_py.tools.base import ToolParams
+from codex_py.tools.base import ChangesNothing, ToolParams
 
 
 class PlanStep(ToolParams):
@@ -28,7 +30,7 @@ class UpdatePlanParams(ToolParams):
     """Any number of steps may be in progress."""
 
 
-class UpdatePlan:
+class UpdatePlan(ChangesNothing):
     """One instance serves a session. All plans of a turn are versions of one thread item."""
 
     name = "update_plan"
@@ -43,21 +45,27 @@ class UpdatePlan:
         previous = self._current
         self._current = TodoList(
             id=context.next_item_id() if previous is None else previous.id,
-            items=tuple(
-                [
-                    TodoEntry(
-                        text=step.step,
-                        completed=step.status == "completed",
-                        in_progress=step.status == "in_progress",
-                    )
-                    for step in params.plan
-                ]
-            ),
+            items=tuple([_entry(step.step, step.status) for step in params.plan]),
             explanation=params.explanation,
         )
         event = ItemStarted if previous is None else ItemUpdated
         context.emit(event(self._current))
         return ToolOutput("Plan updated")
+
+    def replay(self, call: PastCall, past: PastItems) -> ThreadItem | None:
+        if call.error_code is not None:
+            return None
+        plan: Any = call.arguments.get("plan")
+        explanation = call.arguments.get("explanation")
+        return TodoList(
+            id=past.next_id(),
+            items=[
+                _entry(str(step.get("step", "")), step.get("status"))
+                for step in (cast("list[dict[str, Any]]", plan) if isinstance(plan, list) else [])
+                if isinstance(step, dict)  # pyright: ignore[reportUnnecessaryIsInstance]
+            ],
+            explanation=explanation if isinstance(explanation, str) else None,
+        )
 
     def end_turn(self, emit: EventSink) -> None:
         """Complete the item of this turn, if there is one, with its last state.
@@ -67,3 +75,9 @@ class UpdatePlan:
         if self._current is not None:
             emit(ItemCompleted(self._current))
             self._current = None
+
+
+def _entry(text: str, status: Any) -> TodoEntry:
+    return TodoEntry(
+        text=text, completed=status == "completed", in_progress=status == "in_progress"
+    )

@@ -34,6 +34,7 @@ from codex_py.protocol.items import (
 )
 from codex_py.protocol.prompts import Note
 from codex_py.protocol.tools import (
+    MCP_PREFIX,
     CustomPayload,
     FunctionPayload,
     LocalShellPayload,
@@ -41,14 +42,12 @@ from codex_py.protocol.tools import (
     ToolCall,
     ToolOutput,
     ToolPayload,
+    called_tool,
     coded_text,
 )
 from codex_py.tools.queue import CallQueue
 from codex_py.tools.truncate import truncate_output
 
-_MCP_PREFIX = "mcp__"
-_ALIASES = {"applypatch": "apply_patch", "container.exec": "shell"}
-_FUNCTION_NAMESPACES = ("functions.", "functions__")
 _LOCAL_SHELL = "local_shell"
 _DENIALS = {"ApprovalDenied", "SandboxDenied"}
 """Error codes of calls that were not let run."""
@@ -134,24 +133,24 @@ class ToolRouter:
         return output_item(call, output, limit_tokens=context.output_token_limit)
 
     def _named_call(self, item: FunctionCall | CustomToolCall, payload: ToolPayload) -> ToolCall:
-        name = _flat_name(item.namespace, item.name)
+        name = called_tool(item.namespace, item.name)
         if (mcp := self._mcp_payload(item.namespace, name, payload)) is not None:
             return ToolCall(name, item.call_id, mcp)
-        return ToolCall(_ALIASES.get(name, name), item.call_id, payload)
+        return ToolCall(name, item.call_id, payload)
 
     def _mcp_payload(
         self, namespace: str | None, name: str, payload: ToolPayload
     ) -> McpPayload | None:
-        if not name.startswith(_MCP_PREFIX):
+        if not name.startswith(MCP_PREFIX):
             return None
         match payload:
             case FunctionPayload(arguments) | CustomPayload(arguments):
                 raw = arguments
             case _:
                 return None
-        qualified = name.removeprefix(_MCP_PREFIX)
-        if namespace is not None and namespace.startswith(_MCP_PREFIX):
-            server = namespace.removeprefix(_MCP_PREFIX).rstrip("_")
+        qualified = name.removeprefix(MCP_PREFIX)
+        if namespace is not None and namespace.startswith(MCP_PREFIX):
+            server = namespace.removeprefix(MCP_PREFIX).rstrip("_")
         else:
             known = (s for s in self._mcp_servers if qualified.startswith(f"{s}__"))
             server = next(known, qualified.partition("__")[0])
@@ -227,17 +226,6 @@ def output_item(
             return CustomToolCallOutput(call_id=call.call_id, output=value)
         case _:
             return FunctionCallOutput(call_id=call.call_id, output=value)
-
-
-def _flat_name(namespace: str | None, name: str) -> str:
-    for prefix in _FUNCTION_NAMESPACES:
-        name = name.removeprefix(prefix)
-    if namespace is None or namespace in {"", "functions"}:
-        return name
-    # Codex gives the namespace with or without the closing underscores.
-    if namespace.startswith(_MCP_PREFIX):
-        return f"{namespace.rstrip('_')}__{name}"
-    return f"{namespace}{name}"
 
 
 def _parse_arguments(tool: Tool[Any], arguments: str) -> BaseModel:

@@ -133,7 +133,7 @@ class Opening:
         await self._open(options)
 
     async def _open(self, options: "SessionOptions") -> None:
-        from codex_py.core.transcript import thread_items  # noqa: PLC0415
+        from codex_py.app.past_items import thread_items  # noqa: PLC0415
         from codex_py.frontends.tui.approval import TerminalApprover  # noqa: PLC0415
         from codex_py.frontends.tui.elicitation import TerminalElicitor  # noqa: PLC0415
 

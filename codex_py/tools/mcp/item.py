@@ -15,6 +15,7 @@ from codex_py.protocol.events import (
     McpToolCall,
     McpToolCallProgress,
 )
+from codex_py.protocol.past_calls import PastCall, PastItems
 
 _INTERRUPTED = "the call was interrupted"
 _INTERVAL_S = 0.1
@@ -68,3 +69,12 @@ class RunningItem:
     def _show(self) -> None:
         self._timer = None
         self._emit(McpToolCallProgress(self._item.id, self._latest))
+
+
+def replay_server_call(server: str, tool: str, call: PastCall, past: PastItems) -> McpToolCall:
+    """Show a call to a server again; of its result, what the model was given."""
+    item = McpToolCall(id=past.next_id(), server=server, tool=tool, arguments=call.arguments)
+    if call.error_code is not None:
+        return replace(item, error={"message": call.output}, status="failed")
+    result = {"content": [{"type": "text", "text": call.output}]}
+    return replace(item, result=result, status="completed")

@@ -15,10 +15,12 @@ from codex_py.mcp.request import RequestFailed
 from codex_py.mcp.server import McpServer
 from codex_py.mcp.servers import McpServers
 from codex_py.protocol.dispatch import ToolContext
+from codex_py.protocol.events import ThreadItem
 from codex_py.protocol.messages import replace_surrogates
+from codex_py.protocol.past_calls import PastCall, PastItems
 from codex_py.protocol.tools import ToolOutput
-from codex_py.tools.base import ToolParams
-from codex_py.tools.mcp.item import mcp_item
+from codex_py.tools.base import ChangesNothing, ToolParams
+from codex_py.tools.mcp.item import mcp_item, replay_server_call
 from codex_py.tools.mcp.output import item_result
 from codex_py.tools.truncate import truncate_output
 
@@ -43,7 +45,7 @@ class ReadParams(ToolParams):
     uri: str = Field(description="Address of the resource.")
 
 
-class ListMcpResources:
+class ListMcpResources(ChangesNothing):
     name = "list_mcp_resources"
     params = ListParams
     parallel = True
@@ -70,6 +72,9 @@ class ListMcpResources:
             else:
                 listing = await self._everything()
             return _answer(item.end, listing, context)
+
+    def replay(self, call: PastCall, past: PastItems) -> ThreadItem:
+        return _replay(call, past)
 
     async def _page(self, server: McpServer, cursor: str | None) -> dict[str, Any]:
         page = await _request(server, self._method, {} if cursor is None else {"cursor": cursor})
@@ -124,7 +129,7 @@ class ListMcpResourceTemplates(ListMcpResources):
     _field = "resourceTemplates"
 
 
-class ReadMcpResource:
+class ReadMcpResource(ChangesNothing):
     name = "read_mcp_resource"
     params = ReadParams
     parallel = True
@@ -143,6 +148,14 @@ class ReadMcpResource:
             contents = result.get("contents", [])
             read = {"server": params.server, "uri": params.uri, "contents": contents}
             return _answer(item.end, read, context)
+
+    def replay(self, call: PastCall, past: PastItems) -> ThreadItem:
+        return _replay(call, past)
+
+
+def _replay(call: PastCall, past: PastItems) -> ThreadItem:
+    server = str(call.arguments.get("server") or _NO_SERVER)
+    return replay_server_call(server, call.tool_name, call, past)
 
 
 def resource_tools(servers: McpServers) -> Sequence[ListMcpResources | ReadMcpResource]:

@@ -8,7 +8,7 @@ from pydantic import Field
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.messages import encode_json
 from codex_py.protocol.tools import ToolOutput
-from codex_py.tools.base import ToolParams
+from codex_py.tools.base import ChangesNothing, ToolParams
 from codex_py.tools.mcp.catalogue import McpCatalogue
 from codex_py.tools.mcp.specs import described
 from codex_py.tools.truncate import BYTES_PER_TOKEN, truncate_output
@@ -21,7 +21,7 @@ class ToolSearchParams(ToolParams):
     limit: int = Field(default=8, ge=1, description="How many to return. Default: 8.")
 
 
-class ToolSearch:
+class ToolSearch(ChangesNothing):
     name = "tool_search"
     params = ToolSearchParams
     parallel = True

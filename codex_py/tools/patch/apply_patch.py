@@ -1,16 +1,17 @@
 """`apply_patch` as the model calls it. The engine behind it is loaded by the first patch."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pydantic import AliasChoices, Field
 
+from codex_py.protocol.calls import named_changes, shortened
 from codex_py.protocol.dispatch import ToolContext
+from codex_py.protocol.events import FileChange, ThreadItem
+from codex_py.protocol.past_calls import PastCall, PastItems, read_report
 from codex_py.protocol.tools import ToolOutput
-from codex_py.tools.base import ToolParams
-
-if TYPE_CHECKING:
-    from codex_py.tools.patch.patch_calls import PatchCalls
+from codex_py.tools.base import PatchApplier, ToolParams
 
 
 class ApplyPatchParams(ToolParams):
@@ -32,10 +33,25 @@ class ApplyPatch:
     def __init__(self, home: Path | None = None, *, unambiguous: bool = False) -> None:
         self._home = home
         self._unambiguous = unambiguous
-        self._calls: PatchCalls | None = None
+        self._calls: PatchApplier | None = None
 
     async def run(self, params: ApplyPatchParams, context: ToolContext) -> ToolOutput:
         return await self.apply(params.input, context.cwd, context)
+
+    def changes(self, params: ApplyPatchParams, cwd: Path) -> Sequence[Path]:
+        return [cwd / change.path for change in named_changes(params.input)]
+
+    def replay(self, call: PastCall, past: PastItems) -> ThreadItem | None:
+        if not call.has_run:
+            return None
+        patch = str(call.arguments.get("input", call.arguments.get("patch", "")))
+        item = FileChange(id=past.next_id(), changes=named_changes(patch), diff=patch)
+        report = read_report(call.output)
+        if report.exit_code == 0:
+            return replace(item, status="completed")
+        status = "declined" if call.error_code in {"ApprovalDenied", "SandboxDenied"} else "failed"
+        code, text = call.error_code or "PatchFailed", shortened(report.text.rstrip("\n"))
+        return replace(item, status=status, error={"code": code, "message": text} if text else None)
 
     async def apply(self, patch: str, cwd: Path, context: ToolContext) -> ToolOutput:
         """See `PatchCalls.apply`."""

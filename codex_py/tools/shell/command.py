@@ -3,17 +3,17 @@
 import asyncio
 import codecs
 import errno
+import shlex
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, Final, Protocol, TypeAlias, cast
+from typing import Annotated, Any, Final, TypeAlias, cast
 
 from pydantic import (
     Field,
     ValidationError,
     ValidatorFunctionWrapHandler,
     field_validator,
-    model_validator,
 )
 
 from codex_py.errors import ToolError
@@ -29,8 +29,9 @@ from codex_py.protocol.events import (
     ItemStarted,
     Status,
 )
+from codex_py.protocol.past_calls import PastCall, PastItems, past_command, read_report
 from codex_py.protocol.tools import ToolOutput
-from codex_py.tools.base import ToolParams
+from codex_py.tools.base import LenientParams, PatchApplier
 from codex_py.tools.shell.orchestrator import Orchestrator
 from codex_py.tools.shell.quoting import quote_argv
 from codex_py.tools.shell.verdict import CommandCall
@@ -47,23 +48,6 @@ _BARE_PATCH = (
     "apply_patch verification failed: patch detected without explicit call to apply_patch."
     ' Rerun as ["apply_patch", "<patch>"]'
 )
-
-
-class PatchApplier(Protocol):
-    async def apply(self, patch: str, cwd: Path, context: ToolContext) -> ToolOutput:
-        """Apply the text of a patch whose relative paths start at `cwd`."""
-        ...
-
-
-class LenientParams(ToolParams):
-    @model_validator(mode="before")
-    @classmethod
-    def _without_nulls(cls, data: Any) -> Any:
-        """Models write null for what they leave out."""
-        if not isinstance(data, dict):
-            return data
-        fields = cast("dict[str, Any]", data)
-        return {name: value for name, value in fields.items() if value is not None}
 
 
 # Relative to the directory of the turn; a name with a NUL is none.
@@ -135,6 +119,40 @@ def shell_command(shell: str, script: str, *, login: bool | None, allowed: bool)
             code="InvalidArgs",
         )
     return [shell, "-lc" if allowed and login is not False else "-c", script]
+
+
+def replay_command(command: Any, call: PastCall, past: PastItems) -> CommandExecution | None:
+    """Show the call of a command again. `command`: an argv, or a line of text, as the model wrote it."""
+    if not call.has_run:
+        return None
+    # Which shell it was is not kept; it was one of the system or the user's.
+    line = ["/bin/bash", "-lc", command]
+    words: list[Any] = cast("list[Any]", command) if isinstance(command, list) else line
+    report = read_report(call.output)
+    item = past_command(
+        past.next_id(),
+        shlex.join(map(str, words)),
+        str(call.arguments.get("workdir") or ""),
+        report,
+        declined=call.error_code == "ApprovalDenied",
+    )
+    if report.process_id is not None:
+        past.noted[f"process {report.process_id}"] = item.id
+    return item
+
+
+def replay_progress(process_id: Any, call: PastCall, past: PastItems) -> CommandExecution | None:
+    """Show what a command in the background has printed since, and its exit code if it has ended."""
+    item = past.items.get(past.noted.get(f"process {process_id}", ""))
+    report = read_report(call.output)
+    if not isinstance(item, CommandExecution) or not report.has_header:
+        return None
+    return replace(
+        item,
+        aggregated_output=item.aggregated_output + report.text,
+        exit_code=report.exit_code,
+        status="failed" if report.exit_code else "completed",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,8 @@ from codex_py.execpolicy.place import SYSTEM_FOLDERS
 from codex_py.process.process import Process
 from codex_py.process.sessions import ProcessSessions
 from codex_py.protocol.dispatch import ToolContext
+from codex_py.protocol.events import ThreadItem
+from codex_py.protocol.past_calls import PastCall, PastItems
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.shell.command import (
     CommandParams,
@@ -22,6 +24,8 @@ from codex_py.tools.shell.command import (
     LenientParams,
     Login,
     Workdir,
+    replay_command,
+    replay_progress,
     shell_command,
 )
 from codex_py.tools.truncate import token_count, truncate_output
@@ -97,6 +101,9 @@ class ExecCommand:
         session_id = None if is_over else self._runner.sessions.keep(process)
         return _report(process, session_id, started, params.max_output_tokens, context)
 
+    def replay(self, call: PastCall, past: PastItems) -> ThreadItem | None:
+        return replay_command(call.arguments.get("cmd"), call, past)
+
 
 class WriteStdinParams(LenientParams):
     session_id: int = Field(description="The session that `exec_command` named.")
@@ -139,6 +146,9 @@ class WriteStdin:
             self._sessions.forget(params.session_id)
             session_id = None
         return _report(process, session_id, started, params.max_output_tokens, context)
+
+    def replay(self, call: PastCall, past: PastItems) -> ThreadItem | None:
+        return replay_progress(call.arguments.get("session_id"), call, past)
 
     def _yield_ms(self, params: WriteStdinParams) -> int:
         wanted = params.yield_time_ms or _MIN_YIELD_MS

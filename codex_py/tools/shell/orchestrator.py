@@ -8,22 +8,23 @@ import asyncio
 import signal
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from codex_py.config.login_shell import without_variables
 from codex_py.errors import CallRefused, ToolError
+from codex_py.execpolicy.decision import Rules
+from codex_py.execpolicy.place import Place
 from codex_py.process.process import Process
 from codex_py.protocol.approval import ApprovalPolicy, ApprovalRequest, ReviewDecision
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.sandbox.base import NO_SANDBOX, Sandbox
 from codex_py.tools.approvals import approved
+from codex_py.tools.shell.permission import decide, is_approved, reasons_outside
+from codex_py.tools.shell.place import command_place
+from codex_py.tools.shell.prefix_rule import allowing
 from codex_py.tools.shell.quoting import quote_argv
 from codex_py.tools.shell.verdict import Approval, Ask, CommandCall, Refuse, Run, Verdict
 from codex_py.tools.truncate import truncate_output
-
-if TYPE_CHECKING:
-    from codex_py.execpolicy.decision import Rules
-    from codex_py.execpolicy.place import Place
 
 _REJECTED = "exec command rejected by user"
 _NOT_AGAIN = "the user did not let it run again outside of the sandbox"
@@ -58,13 +59,13 @@ class Orchestrator:
         *,
         hidden: Collection[str] = (),
         shell: str = "",
-        rules: "Rules | None" = None,
+        rules: Rules | None = None,
         write_rule: Callable[[Sequence[str]], None] = lambda _: None,
     ) -> None:
         self._sandbox = sandbox
         self._hidden = hidden
         self._shell = shell
-        self._rules = rules
+        self._rules = rules or Rules()
         self._write_rule = write_rule
         self._approved: set[Approval] = set()
         self._asking = asyncio.Lock()
@@ -129,8 +130,6 @@ class Orchestrator:
         return verdict
 
     async def _admit_again(self, call: CommandCall, process: Process, context: ToolContext) -> None:
-        from codex_py.tools.shell.permission import is_approved, reasons_outside  # noqa: PLC0415 (as below)
-
         outside = replace(call, escalated=True).approval
         place = self._place(call, context)
         if is_approved(outside, self._approved, place):
@@ -157,12 +156,6 @@ class Orchestrator:
             self._add_rule(request.prefix)
 
     def _decide(self, call: CommandCall, context: ToolContext) -> Verdict:
-        # 10 ms, which a turn without commands does not have to spend.
-        from codex_py.execpolicy.decision import Rules  # noqa: PLC0415
-        from codex_py.tools.shell.permission import decide  # noqa: PLC0415
-
-        if self._rules is None:
-            self._rules = Rules()
         return decide(
             call,
             context.approval_policy,
@@ -172,16 +165,11 @@ class Orchestrator:
             self._place(call, context),
         )
 
-    def _place(self, call: CommandCall, context: ToolContext) -> "Place":
-        from codex_py.tools.shell.place import command_place  # noqa: PLC0415 (as above)
-
+    def _place(self, call: CommandCall, context: ToolContext) -> Place:
         return command_place(call.cwd, context, self._shell)
 
     def _add_rule(self, prefix: Sequence[str]) -> None:
-        from codex_py.tools.shell.prefix_rule import allowing  # noqa: PLC0415 (as above)
-
-        if self._rules is not None:
-            self._rules = allowing(self._rules, prefix)
+        self._rules = allowing(self._rules, prefix)
         self._write_rule(prefix)
 
 

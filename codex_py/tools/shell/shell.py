@@ -10,13 +10,16 @@ from pydantic.json_schema import SkipJsonSchema
 from codex_py.errors import ToolError
 from codex_py.process.process import Process
 from codex_py.protocol.dispatch import ToolContext
+from codex_py.protocol.events import ThreadItem
 from codex_py.protocol.messages import encode_json
+from codex_py.protocol.past_calls import PastCall, PastItems
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.shell.command import (
     CommandParams,
     CommandRunner,
     Login,
     Workdir,
+    replay_command,
     shell_command,
 )
 from codex_py.tools.truncate import truncate_middle, truncate_output
@@ -105,6 +108,9 @@ class _TimedCommand:
         self._shell = shell
         self._structured = structured
         self._allow_login = allow_login
+
+    def replay(self, call: PastCall, past: PastItems) -> ThreadItem | None:
+        return replay_command(call.arguments.get("command"), call, past)
 
     def _in_shell(self, script: str, login: bool | None = None) -> list[str]:
         return shell_command(self._shell, script, login=login, allowed=self._allow_login)
