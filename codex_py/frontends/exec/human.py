@@ -1,12 +1,11 @@
 """`exec` for people: a session as text on standard error, laid out as Codex does."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codex_py import __version__
+from codex_py.frontends.sandbox_summary import sandbox_summary
 from codex_py.frontends.streams import OutputStream
 from codex_py.frontends.terminal import Style, printable
-from codex_py.protocol.approval import SandboxPolicy
 from codex_py.protocol.denied import Denied
 from codex_py.protocol.events import (
     AgentMessage,
@@ -214,20 +213,6 @@ def denied_line(denied: Denied) -> str:
     why = f": {'; '.join(denied.causes)}" if denied.causes else ""
     remedy = f". To allow {them}: {' and '.join(denied.allow)}" if denied.allow else ""
     return f"{calls} refused{why}{remedy}"
-
-
-def sandbox_summary(policy: SandboxPolicy, cwd: Path) -> str:
-    """`read-only`, or `workspace-write [workdir, /tmp, $TMPDIR, …] (network access enabled)`."""
-    if policy.mode != "workspace-write":
-        return policy.mode
-    places = ["workdir"]
-    if not policy.exclude_slash_tmp:
-        places.append("/tmp")
-    if not policy.exclude_tmpdir_env_var:
-        places.append("$TMPDIR")
-    places += [str(root) for root in policy.writable_roots if root != cwd]
-    network = " (network access enabled)" if policy.network_access else ""
-    return f"workspace-write [{', '.join(places)}]{network}"
 
 
 def duration(milliseconds: int) -> str:
