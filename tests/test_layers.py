@@ -152,6 +152,5 @@ def circles() -> list[list[str]]:
     return found
 
 
-@pytest.mark.xfail(strict=True, reason="being mended")
 def test_no_modules_import_each_other_in_a_circle() -> None:
     assert circles() == []

@@ -1,8 +1,8 @@
-"""Asking the user whether a call may run."""
+"""Asks the user whether a call may run."""
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -10,17 +10,15 @@ from rich.text import Text
 from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.cells.command import elsewhere, script_of
 from codex_py.frontends.tui.cells.patch import diff_cell
-from codex_py.frontends.tui.fitting import LOW, both_ends, ends_of, joined
-from codex_py.frontends.tui.fragments import Fragments
+from codex_py.frontends.tui.fitting import LOW, Fragments, both_ends, ends_of, fit, joined
 from codex_py.frontends.tui.panel import Choice, Entry, Option
-from codex_py.frontends.tui.picker import cut
+from codex_py.frontends.tui.panels import Panels
 from codex_py.frontends.tui.plain import plain
+from codex_py.frontends.tui.screen import Screen
 from codex_py.frontends.tui.theme import Theme
+from codex_py.frontends.tui.transcript import Transcript
 from codex_py.protocol.approval import ApprovalRequest, Review, ReviewDecision
 from codex_py.protocol.events import Change
-
-if TYPE_CHECKING:
-    from codex_py.frontends.tui.program import Terminal
 
 _QUESTIONS: Final = {
     "command": "Would you like to run the following command?",
@@ -43,49 +41,47 @@ _Answer: TypeAlias = ReviewDecision | None
 class TerminalApprover:
     """An `Approver` that puts the question in the composer's place. Enter alone says no."""
 
-    def __init__(self, terminal: "Terminal") -> None:
-        self._terminal = terminal
+    def __init__(self, panels: Panels, transcript: Transcript, screen: Screen) -> None:
+        self._panels = panels
+        self._transcript = transcript
+        self._screen = screen
 
     async def review(self, request: ApprovalRequest) -> Review:
-        terminal = self._terminal
+        shell = self._screen.theme.shell
         while True:
-            answer = await terminal.ask(
-                lambda: self._choice(request), about=_summary(request, terminal.theme.shell)
+            answer = await self._panels.ask(
+                lambda: self._choice(request), about=_summary(request, shell)
             )
             if answer is not None:
                 if answer not in {ReviewDecision.DENIED, ReviewDecision.ABORT}:
-                    terminal.transcript.notice(_said_yes(request, answer, terminal.theme.shell))
+                    self._transcript.notice(_said_yes(request, answer, shell))
                 return Review(answer)
-            said = await terminal.ask(
+            said = await self._panels.ask(
                 lambda: Entry([("bold", "What should be done instead?")]), about=""
             )
             if said is not None:
                 return Review(ReviewDecision.DENIED, said or None)
 
     def _choice(self, request: ApprovalRequest) -> Choice[_Answer]:
-        options = _options(request)
+        theme, options = self._screen.theme, _options(request)
         return Choice(
             lambda room: self._question(request, room),
             options,
             cancelled=ReviewDecision.ABORT,
             default=len(options) - 1,
-            put_off=self._terminal.panels.put_off,
-            look=lambda: self._terminal.transcript.print(
-                _body(request, self._terminal, fold=False)
-            ),
+            look=lambda: self._transcript.print(_body(request, theme, fold=False)),
         )
 
     def _question(self, request: ApprovalRequest, room: int) -> Fragments:
-        """Both ends of what is asked about, and as much of the reason as fits beside it, in so many rows."""
-        terminal = self._terminal
-        width = terminal.screen.width
-        is_low = terminal.screen.height < LOW or room < _ROOMY
-        title: list[Fragments] = [[("bold", cut(_QUESTIONS[request.kind], width))]]
-        what = _body(request, terminal, fold=True)
-        body = _rows(what, terminal, width)
+        """Both ends of the call, and as much of the reason as fits beside it, in so many rows."""
+        width = self._screen.width
+        is_low = self._screen.height < LOW or room < _ROOMY
+        title: list[Fragments] = [[("bold", fit(_QUESTIONS[request.kind], width))]]
+        what = _body(request, self._screen.theme, fold=True)
+        body = self._rows(what)
         # The model's own words, in which a line of its own could pass for the command.
         said = " ".join(plain(request.reason or "").split())
-        reason = _rows(Text(f"Reason: {said}"), terminal, width) if said else []
+        reason = self._rows(Text(f"Reason: {said}")) if said else []
         if is_low:
             above = title if room > 1 else []
             left = room - len(above)
@@ -101,23 +97,24 @@ class TerminalApprover:
     def _both_ends(
         self, what: RenderableType, body: list[Fragments], room: int
     ) -> Sequence[Fragments]:
-        theme, width = self._terminal.theme, self._terminal.screen.width
+        theme = self._screen.theme
         if room < _LEAST_BODY_ROWS and room < len(body):
             # A row of the screen is no line of the text.
-            lines = what.plain.split("\n") if isinstance(what, Text) else _texts(body)
-            return [[("", both_ends(_on_one_line(lines, theme), width))]]
+            lines = what.plain.split("\n") if isinstance(what, Text) else map(_text_of, body)
+            newline = f" {theme.glyph('newline')} "
+            line = newline.join(text for line in lines if (text := line.strip()))
+            return [[("", both_ends(line, self._screen.width))]]
         more = theme.glyph("more")
         return ends_of(
             body, room, lambda rows: [("class:quiet", f"{more} +{rows} lines (v shows all)")]
         )
 
+    def _rows(self, cell: RenderableType) -> list[Fragments]:
+        return self._transcript.renderer.fragments(cell, self._screen.width)[:_MANY_ROWS]
 
-def _on_one_line(lines: Sequence[str], theme: Theme) -> str:
-    return f" {theme.glyph('newline')} ".join(text for line in lines if (text := line.strip()))
 
-
-def _texts(rows: list[Fragments]) -> list[str]:
-    return ["".join(part[1] for part in row) for row in rows]
+def _text_of(row: Fragments) -> str:
+    return "".join(part[1] for part in row)
 
 
 def _beginning_of(rows: list[Fragments], room: int, width: int) -> list[Fragments]:
@@ -126,23 +123,18 @@ def _beginning_of(rows: list[Fragments], room: int, width: int) -> list[Fragment
         return rows
     if room < 1:
         return []
-    last = "".join(part[1] for part in rows[room - 1])
-    return [*rows[: room - 1], [("", f"{cut(last, width - 2).rstrip(' …')} …")]]
+    last = fit(_text_of(rows[room - 1]), width - 2).rstrip(" …")
+    return [*rows[: room - 1], [("", f"{last} …")]]
 
 
-def _rows(cell: RenderableType, terminal: "Terminal", width: int) -> list[Fragments]:
-    return terminal.renderer.fragments(cell, width)[:_MANY_ROWS]
-
-
-def _body(request: ApprovalRequest, terminal: "Terminal", *, fold: bool) -> RenderableType:
+def _body(request: ApprovalRequest, theme: Theme, *, fold: bool) -> RenderableType:
     match request.kind:
         case "patch":
             changes = [Change(path=str(path), kind="update") for path in request.paths]
-            return diff_cell(request.summary, terminal.theme, changes=changes, fold=fold)
+            return diff_cell(request.summary, theme, changes=changes, fold=fold)
         case "mcp":
             return Text(plain(_pretty(request.summary)[:_LONGEST_SHOWN]))
         case "command":
-            theme = terminal.theme
             script = plain(script_of(request.summary, theme.shell)[:_LONGEST_SHOWN])
             # First, because the end of a long script may not be on the screen.
             where = elsewhere(str(request.cwd), theme, before="In the folder ")

@@ -1,152 +1,235 @@
 """The session behind the screen: opened, spoken to, interrupted, exchanged for another."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Any
+from typing import Any, Final
 
-from codex_py.config.config import Config
-from codex_py.frontends.tui.composer import Submission
-from codex_py.frontends.tui.patience import Patience
+from codex_py.app.session import SessionOptions, open_session
+from codex_py.core.session import Session
+from codex_py.core.turn_state import TurnResult
+from codex_py.errors import CodexError
+from codex_py.frontends.tui.cells.message import rehearse
+from codex_py.frontends.tui.compose.submission import Submission
+from codex_py.frontends.tui.mcp_wait import McpStartupWait
+from codex_py.frontends.tui.progress import Progress
+from codex_py.frontends.tui.surface import Launch, Surface
+from codex_py.frontends.tui.transcript import Transcript
 from codex_py.protocol.approval import Approver
 from codex_py.protocol.elicitation import Elicitor
-from codex_py.protocol.events import EventSink
+from codex_py.protocol.settings import Choices
+from codex_py.rollout.git_info import git_info
 
-if TYPE_CHECKING:
-    # The first frame does not need them.
-    from codex_py.app.session import SessionOptions
-    from codex_py.core.session import Session
-    from codex_py.core.turn_state import TurnResult
+_STREAM_RETRIES: Final = 10
+"""These take more than two minutes: the user can interrupt them, and networks come back."""
+_NONE: Final = "there is no conversation; /new begins one, /resume goes on with one"
 
 
 class Conversation:
     """One session at a time, and one turn of it.
 
-    Args:
-        ended: called after each turn, and told whether it came to its own end.
+    Attributes:
+        config: what the next session is opened with.
     """
 
     def __init__(
         self,
-        environment: Mapping[str, str],
-        sink: EventSink,
+        surface: Surface,
+        transcript: Transcript,
+        launch: Launch,
         *,
-        ended: Callable[[bool], None],
+        approver: Approver,
+        elicitor: Elicitor,
     ) -> None:
-        self._environment = environment
-        self._sink = sink
-        self._ended = ended
-        self._open = AsyncExitStack()
+        self._surface = surface
+        self._transcript = transcript
+        self._environment = launch.environment
+        self._approver = approver
+        self._elicitor = elicitor
+        self._open_one = AsyncExitStack()
+        self._settled = asyncio.Event()
+        """Not set: a session is about to be open, and what is sent meanwhile is for that one."""
         self._turn: asyncio.Task[None] | None = None
         self.session: Session | None = None
-        self.steered: list[Submission] = []
-        """Said into the running turn, and not yet told to the model."""
-        self.queue: list[Submission] = []
-        """To be sent when the running turn is over."""
+        self.config = launch.config
+        self.add_dirs = launch.add_dirs
+        self.progress = Progress(surface, transcript, lambda: self.session)
+        self.mcp_wait = McpStartupWait(surface.status, surface.screen.changed)
 
     @property
     def is_working(self) -> bool:
         return self._turn is not None
 
-    async def open(
-        self,
-        config: Config,
-        options: "SessionOptions",
-        *,
-        approver: Approver,
-        elicitor: Elicitor,
-        patience: Patience,
-    ) -> "Session":
-        """Begin with another session; the one before is closed when that is open.
+    async def opened(self) -> Session:
+        """The session that is open, or is about to be.
 
         Raises:
-            CodexError: it cannot be opened. The session before, if there is one, stays.
+            CodexError: there is none.
         """
-        from codex_py.app.session import open_session  # noqa: PLC0415
+        await self._settled.wait()
+        if self.session is None:
+            raise CodexError(_NONE, code="no_session")
+        return self.session
 
-        async with AsyncExitStack() as stack:
-            session = await stack.enter_async_context(
-                open_session(
-                    config,
-                    options,
-                    self._sink,
-                    environment=self._environment,
-                    approver=approver,
-                    elicitor=elicitor,
-                    patience=patience.wait,
+    def new_session(self) -> SessionOptions:
+        """Options for a new session, with what the user has chosen for the one before."""
+        return SessionOptions(
+            source="cli",
+            originator="codex-tui",
+            choices=None if self.session is None else self.session.settings.choices,
+            add_dirs=self.add_dirs,
+            stream_retries=_STREAM_RETRIES,
+        )
+
+    async def open(self, options: SessionOptions) -> None:
+        """Change to another session. If it cannot be opened, show why, and keep this one."""
+        await self._settled.wait()
+        self._settled.clear()
+        await self.open_first(options)
+
+    async def open_first(self, options: SessionOptions | None) -> None:
+        """As `open`; without options no session is opened, and the composer gets back what was sent."""
+        waiting = self._surface.outbox.waiting
+        try:
+            is_open = options is not None and await self._replace(options)
+        finally:
+            self._settled.set()
+        if not is_open or self.session is None:
+            self._surface.composer.restore(waiting)
+            return
+        self.progress.begin(self.session)
+        self._surface.tasks.start(self._look_around())
+        submissions = list(waiting)
+        waiting.clear()
+        for submission in submissions:
+            self.send(submission)
+
+    async def _replace(self, options: SessionOptions) -> bool:
+        try:
+            async with AsyncExitStack() as stack:
+                session = await stack.enter_async_context(
+                    open_session(
+                        self.config,
+                        options,
+                        self.progress,
+                        environment=self._environment,
+                        approver=self._approver,
+                        elicitor=self._elicitor,
+                        patience=self.mcp_wait.wait,
+                    )
                 )
-            )
-            await self.close()
-            self._open, self.session = stack.pop_all(), session
-        return session
-
-    async def close(self) -> None:
-        """Interrupt the turn, and close the session."""
-        await self.interrupt()
-        self.session = None
-        await self._open.aclose()
-
-    def submit(self, submission: Submission, tasks: asyncio.TaskGroup) -> None:
-        """Send it: as a turn of its own, into the running one, or after that if it says so."""
-        session = self.session
-        assert session is not None
-        if self._turn is None:
-            self._start(lambda: session.run_turn(submission.text, images=submission.images), tasks)
-        elif not submission.queued and session.steer(submission.text, images=submission.images):
-            self.steered.append(submission)
-        else:
-            self.queue.append(submission)
-
-    def compact(self, tasks: asyncio.TaskGroup) -> None:
-        """Make room, as a turn that can be interrupted. None may be running."""
-        assert self.session is not None
-        self._start(self.session.compact, tasks)
-
-    def retry(self, tasks: asyncio.TaskGroup) -> None:
-        """Go on with the turn that did not come to its end. None may be running."""
-        assert self.session is not None
-        self._start(self.session.retry, tasks)
-
-    def was_told(self) -> None:
-        """The model has been told what was steered first."""
-        if self.steered:
-            del self.steered[0]
-
-    def take_unsent(self) -> list[Submission]:
-        """What was to be told and was not, when a turn ended too early; forgotten here."""
-        unsent, self.queue = self.queue, []
-        return unsent
-
-    async def interrupt(self) -> bool:
-        """End the running turn; whether there was one."""
-        turn = self._turn
-        if turn is None:
+                await self._close_session()
+                self._open_one, self.session = stack.pop_all(), session
+        except CodexError as error:
+            self._transcript.error(str(error))
             return False
-        turn.cancel()
-        await asyncio.wait([turn])
         return True
 
-    def _start(
-        self, work: "Callable[[], Coroutine[Any, Any, TurnResult]]", tasks: asyncio.TaskGroup
-    ) -> None:
-        self._turn = tasks.create_task(self._run(work, tasks))
+    async def close(self) -> None:
+        """Interrupt the turn, and close the session. Nothing waits for one any longer."""
+        self.progress.close()
+        self._settled.set()
+        await self._close_session()
 
-    async def _run(
-        self, work: "Callable[[], Coroutine[Any, Any, TurnResult]]", tasks: asyncio.TaskGroup
-    ) -> None:
+    async def _close_session(self) -> None:
+        await self._interrupt()
+        self.session = None
+        await self._open_one.aclose()
+
+    def send(self, submission: Submission) -> None:
+        """Send it: as a turn of its own, into the running one, or after that if it says so."""
+        session, outbox = self.session, self._surface.outbox
+        if not self._settled.is_set():
+            outbox.waiting.append(submission)
+        elif session is None:
+            self._surface.composer.restore([submission])
+            self._surface.hints.show(f"not sent: {_NONE}")
+        elif self._turn is None:
+            self.progress.prompt(submission)
+            self._start(lambda: session.run_turn(submission.text, images=submission.images))
+        elif not submission.queued and session.steer(submission.text, images=submission.images):
+            outbox.steered.append(submission)
+        else:
+            outbox.queue.append(submission)
+        self._surface.screen.changed()
+
+    def compact(self) -> None:
+        """Put a summary in place of what was said, as a turn that can be interrupted. None may be running."""
+        if self.session is not None:
+            self.progress.work_begins()
+            self._start(self.session.compact)
+
+    def retry(self) -> None:
+        """Continue the turn that was cut off. None may be running."""
+        if self.session is not None:
+            self.progress.work_begins()
+            self._start(self.session.retry)
+
+    def change(self, choices: Choices) -> None:
+        """Run the next turns with other settings. There must be a session.
+
+        Raises:
+            ConfigError: there can be no such settings.
+        """
+        assert self.session is not None
+        self.session.change(choices)
+        self.progress.refresh()
+
+    def interrupt(self) -> bool:
+        """End the running turn, or stop waiting for MCP servers; True if there was something."""
+        if self.mcp_wait.give_up():
+            return True
+        if self._turn is None:
+            return False
+        self._surface.tasks.create_task(self._interrupt())
+        return True
+
+    async def _look_around(self) -> None:
+        """Read the files of the user and of the project, in threads."""
+        await self._find_branch()
+        await asyncio.to_thread(self._surface.skills.load, self.config, self._environment)
+        await self._surface.composer.history.load()
+        # The first answer would have to wait for it, and what is typed meanwhile as well.
+        await asyncio.to_thread(rehearse, self._surface.screen.theme)
+
+    async def _find_branch(self) -> None:
+        info = await asyncio.to_thread(git_info, self.config.cwd)
+        self._surface.status.branch = info.get("branch", "")
+        self._surface.screen.changed()
+
+    async def _interrupt(self) -> None:
+        if (turn := self._turn) is not None:
+            turn.cancel()
+            await asyncio.wait([turn])
+
+    def _start(self, work: Callable[[], Coroutine[Any, Any, TurnResult]]) -> None:
+        self._turn = self._surface.tasks.create_task(self._run(work))
+
+    async def _run(self, work: Callable[[], Coroutine[Any, Any, TurnResult]]) -> None:
         is_whole = False
         try:
             result = await work()
             is_whole = result.error is None
         except asyncio.CancelledError:
-            # The user's wish, which ends here: the program goes on.
+            # The user has interrupted it; the program goes on.
             pass
         finally:
             self._turn = None
             if self.session is not None:
                 self.session.take_unsent()
-            self.queue[:0] = self.steered
-            self.steered = []
-            self._ended(is_whole)
-        if is_whole and self.queue:
-            self.submit(self.queue.pop(0), tasks)
+            self._ended(is_whole=is_whole)
+
+    def _ended(self, *, is_whole: bool) -> None:
+        """Send what is queued, or give it back if the turn was cut off."""
+        outbox = self._surface.outbox
+        unsent = [*outbox.steered, *outbox.queue]
+        outbox.steered.clear()
+        outbox.queue.clear()
+        if is_whole and unsent:
+            first, *outbox.queue = unsent
+            self.send(first)
+            return
+        self._surface.composer.restore(unsent)
+        self.progress.work_ended()
+        if not self._surface.leaving.is_under_way:
+            self._surface.tasks.start(self._find_branch())

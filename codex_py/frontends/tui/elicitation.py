@@ -1,17 +1,15 @@
-"""Questions of MCP servers: a form, field by field, or an address to visit."""
+"""Asks what MCP servers want to know: a form, field by field, or an address to visit."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 from codex_py.frontends.terminal import printable
-from codex_py.frontends.tui.fragments import Fragments
+from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.panel import Choice, Entry, Option, Panel
+from codex_py.frontends.tui.panels import Panels
 from codex_py.protocol.elicitation import Elicitation, ElicitationAnswer
-
-if TYPE_CHECKING:
-    from codex_py.frontends.tui.program import Terminal
 
 T = TypeVar("T")
 
@@ -31,8 +29,8 @@ _DONE: Final = object()
 class TerminalElicitor:
     """An `Elicitor` that asks for each field in the composer's place. Esc declines."""
 
-    def __init__(self, terminal: "Terminal") -> None:
-        self._terminal = terminal
+    def __init__(self, panels: Panels) -> None:
+        self._panels = panels
 
     async def elicit(self, elicitation: Elicitation) -> ElicitationAnswer:
         head: Fragments = [
@@ -81,13 +79,7 @@ class TerminalElicitor:
             options = [*options, Option[object]("Leave it open", None)]
         default = next((n for n, o in enumerate(options) if o.value == field.get("default")), 0)
         return await self._ask(
-            lambda: Choice[object](
-                question,
-                options,
-                cancelled=_DECLINED,
-                default=default,
-                put_off=self._terminal.panels.put_off,
-            )
+            lambda: Choice[object](question, options, cancelled=_DECLINED, default=default)
         )
 
     async def _several(self, question: Fragments, options: Sequence[Option[object]]) -> object:
@@ -100,11 +92,7 @@ class TerminalElicitor:
             done = Option[object]("Done", _DONE)
             picked = await self._ask(
                 lambda rows=rows, done=done: Choice[object](
-                    question,
-                    [*rows, done],
-                    cancelled=_DECLINED,
-                    default=len(rows),
-                    put_off=self._terminal.panels.put_off,
+                    question, [*rows, done], cancelled=_DECLINED, default=len(rows)
                 )
             )
             if picked is _DONE:
@@ -127,12 +115,11 @@ class TerminalElicitor:
                 [Option(yes, True, "y"), Option("No, decline", False, "n")],
                 cancelled=False,
                 default=1,
-                put_off=self._terminal.panels.put_off,
             )
         )
 
     async def _ask(self, panel: Callable[[], Panel[T]]) -> T:
-        return await self._terminal.ask(panel, about="An MCP server asks")
+        return await self._panels.ask(panel, about="An MCP server asks")
 
 
 def _fields(schema: Mapping[str, Any] | None) -> list[tuple[str, Mapping[str, Any]]]:

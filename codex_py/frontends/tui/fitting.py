@@ -1,15 +1,17 @@
-"""Fits what a question shows onto the screen: its answers first, and both ends of what is too long."""
+"""Fits styled text into the rows and columns of the screen."""
 
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
-from prompt_toolkit.formatted_text import split_lines
+from prompt_toolkit.formatted_text import StyleAndTextTuples, split_lines
 from prompt_toolkit.layout.utils import explode_text_fragments
 from prompt_toolkit.utils import get_cwidth
 
-from codex_py.frontends.tui.fragments import Fragments
+Fragments: TypeAlias = StyleAndTextTuples
+"""Text as prompt-toolkit draws it: `(style, text)`, one after the other."""
 
 LOW = 12
-"""Rows. Where there are fewer, nothing is spent on empty lines."""
+"""Rows. A lower screen shows no empty lines."""
 _STATUS_ROWS = 1
 _WORKING_ROWS = 2
 
@@ -18,6 +20,18 @@ def panel_rows(screen_rows: int) -> int:
     """The rows of the screen that a panel may take."""
     others = _STATUS_ROWS if screen_rows < LOW else _STATUS_ROWS + _WORKING_ROWS
     return max(1, screen_rows - others)
+
+
+def window(selected: int, count: int, most: int) -> range:
+    """The indexes of the rows of a list to show: at most `most`, the selected one among them."""
+    first = max(0, min(selected - most // 2, count - most))
+    return range(first, min(count, first + most))
+
+
+def fit(text: str, columns: int) -> str:
+    """The text on one line in so many columns, with an ellipsis if it is longer."""
+    line = " ".join(text.split())
+    return line if get_cwidth(line) <= columns else f"{_head(line, columns - 1)}…"
 
 
 def both_ends(text: str, columns: int) -> str:
@@ -32,10 +46,10 @@ def both_ends(text: str, columns: int) -> str:
 def ends_of(
     rows: Sequence[Fragments], room: int, mark: Callable[[int], Fragments]
 ) -> Sequence[Fragments]:
-    """As many rows as there is room for, of the beginning and the end.
+    """The first and the last rows, as many as there is room for.
 
     Args:
-        mark: the row between them, given how many rows are left out.
+        mark: makes the row between them, given how many rows are left out.
     """
     if len(rows) <= room:
         return rows
@@ -51,7 +65,7 @@ def wrapped(text: Fragments, columns: int) -> list[Fragments]:
     for line in split_lines(text):
         left = explode_text_fragments(line)
         while left:
-            end = _fitting(left, columns)
+            end = max(1, len(_head("".join(part[1] for part in left), columns)))
             if end < len(left):
                 blank = max((n for n in range(end) if left[n][1] == " "), default=-1)
                 end = blank + 1 if blank > 0 else end
@@ -68,16 +82,6 @@ def joined(rows: Sequence[Fragments]) -> Fragments:
     for n, row in enumerate(rows):
         text += [("", "\n"), *row] if n else row
     return text
-
-
-def _fitting(characters: Fragments, columns: int) -> int:
-    """How many of them fit, one at least."""
-    taken = 0
-    for n, part in enumerate(characters):
-        taken += get_cwidth(part[1])
-        if taken > columns and n:
-            return n
-    return len(characters)
 
 
 def _head(text: str, columns: int) -> str:

@@ -1,17 +1,18 @@
 """Programs in an answer, coloured with pygments in the colours of the terminal."""
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
+from pygments.lexer import Lexer
+from pygments.lexers import (
+    get_lexer_by_name,  # pyright: ignore[reportUnknownVariableType]  # its options have no types
+)
+from pygments.token import _TokenType  # pyright: ignore[reportPrivateUsage]  # its only name
+from pygments.util import ClassNotFound
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from codex_py.frontends.tui.theme import Theme
-
-if TYPE_CHECKING:
-    from pygments.lexer import Lexer
-    from pygments.token import _TokenType  # pyright: ignore[reportPrivateUsage]  # its only name
 
 _MOST = 20_000
 """Characters. Lexers take their time, and some of them far more than others."""
@@ -86,13 +87,7 @@ def _highlighted(code: str, language: str, theme: Theme) -> Text:
 
 
 @lru_cache(maxsize=20)
-def _lexer(language: str) -> "Lexer | None":
-    # Some 30 ms for the first language, which most conversations do not need.
-    from pygments.lexers import (  # noqa: PLC0415
-        get_lexer_by_name,  # pyright: ignore[reportUnknownVariableType]  # its options have no types
-    )
-    from pygments.util import ClassNotFound  # noqa: PLC0415
-
+def _lexer(language: str) -> Lexer | None:
     try:
         return get_lexer_by_name(language, stripnl=False, ensurenl=False)
     except ClassNotFound:
@@ -100,7 +95,7 @@ def _lexer(language: str) -> "Lexer | None":
 
 
 @lru_cache(maxsize=500)
-def _style(kind: "_TokenType", theme: Theme) -> str:
+def _style(kind: _TokenType, theme: Theme) -> str:
     names = str(kind).removeprefix("Token.").split(".")
     for count in range(len(names), 0, -1):
         if name := _STYLES.get(".".join(names[:count])):

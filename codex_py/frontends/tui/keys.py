@@ -1,21 +1,16 @@
 """The keys of the program, beside those that write: interrupting, going back, leaving, looking."""
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
 from prompt_toolkit.filters import Condition, emacs_mode, vi_navigation_mode
-from prompt_toolkit.key_binding import (
-    KeyBindings,
-    KeyBindingsBase,
-    KeyPressEvent,
-    merge_key_bindings,
-)
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
 
 from codex_py.frontends.tui.key_codes import ESCAPE
-
-if TYPE_CHECKING:
-    from codex_py.frontends.tui.program import Terminal
+from codex_py.frontends.tui.key_table import KeyTable, bind
+from codex_py.frontends.tui.surface import LoadedHalf, Surface
 
 _AGAIN_TO_LEAVE: Final = "Press Ctrl-C again to leave"
 _AGAIN_TO_LEAVE_WORK: Final = "The agent works: press Ctrl-D again to leave"
@@ -48,103 +43,70 @@ SHORTCUTS: Final = (
 )
 
 
-def program_keys(terminal: "Terminal") -> KeyBindingsBase:
-    keys = KeyBindings()
-    composing = Condition(lambda: terminal.is_composing)
-    is_empty = Condition(lambda: not terminal.composer.buffer.text)
-    held = Condition(lambda: terminal.composer.holds_escape)
+def add_program_keys(surface: Surface, half: Callable[[], LoadedHalf], keys: KeyBindings) -> None:
+    """
+    Args:
+        half: loads it, when it is first asked for.
+    """
+    composer = surface.composer
+    composing = Condition(lambda: surface.panels.top is None)
+    is_empty = Condition(lambda: not composer.buffer.text)
+    announced = Condition(lambda: bool(surface.status.announced))
+    completing = Condition(lambda: composer.completion.is_open)
+    _add_ending_keys(surface, half, composing, keys)
+    looking: KeyTable = {("c-t",): lambda _: half().run_command("transcript")}
+    listing: KeyTable = {("?",): lambda _: half().run_command("keymap")}
+    screen_keys: KeyTable = {
+        ("c-z",): lambda _: surface.tasks.start(surface.screen.suspend()),
+        ("c-l",): lambda _: surface.screen.scroll_away(),
+    }
+    bind(looking, filter=composing, to=keys)
+    bind(listing, filter=composing & is_empty & ~vi_navigation_mode, to=keys)
+    bind(screen_keys, to=keys)
+    # Before the composer's own: a question waits until the user has stopped writing.
+    answering: KeyTable = {("tab",): lambda _: surface.panels.call()}
+    bind(answering, filter=composing & announced & ~completing, eager=True, to=keys)
+    # Keys with Alt that nothing else takes: neither Esc nor the other key was meant. For vi they are
+    # both, in the composer, as ever.
+    bind({(("escape", "<any>"),): lambda _: None}, filter=emacs_mode | ~composing, to=keys)
+    # Emacs accepts the line with these, which drops it where nothing accepts it.
+    bind({(("escape", "#"), "c-o"): lambda _: None}, filter=emacs_mode, to=keys)
 
-    @keys.add(ESCAPE, filter=composing & held)
-    def _(event: KeyPressEvent) -> None:
+
+def _add_ending_keys(
+    surface: Surface, half: Callable[[], LoadedHalf], composing: Condition, keys: KeyBindings
+) -> None:
+    """Keys that interrupt, go back or leave; some when they are pressed twice."""
+    composer, hints, leaving = surface.composer, surface.hints, surface.leaving
+    held = Condition(lambda: composer.holds_escape)
+    is_empty = Condition(lambda: not composer.buffer.text)
+
+    def twice(hint: str, action: Callable[[], None]) -> None:
+        if hints.answered == hint:
+            action()
+        else:
+            hints.show(hint, for_s=_TWICE_WITHIN_S)
+
+    def escape(_event: KeyPressEvent) -> None:
+        if not (half().interrupt() or composer.text):
+            twice(_AGAIN_TO_GO_BACK, lambda: half().run_command("back"))
+
+    def escape_of_vi(event: KeyPressEvent) -> None:
         event.key_processor.feed(KeyPress(Keys.Escape), first=True)
 
-    @keys.add(ESCAPE, filter=composing & ~held)
-    def _(_event: KeyPressEvent) -> None:
-        if terminal.interrupt() or terminal.composer.text:
-            return
-        if terminal.answered_hint == _AGAIN_TO_GO_BACK:
-            _run(terminal, "back")
+    def control_c(_event: KeyPressEvent) -> None:
+        if composer.text:
+            composer.put_by()
+        elif not half().interrupt():
+            twice(_AGAIN_TO_LEAVE, leaving.leave)
+
+    def control_d(_event: KeyPressEvent) -> None:
+        if half().is_working:
+            twice(_AGAIN_TO_LEAVE_WORK, leaving.leave)
         else:
-            terminal.hint(_AGAIN_TO_GO_BACK, for_s=_TWICE_WITHIN_S)
+            leaving.leave()
 
-    @keys.add("c-c", filter=composing)
-    def _(_event: KeyPressEvent) -> None:
-        if terminal.composer.text:
-            terminal.composer.put_by()
-        elif terminal.interrupt():
-            return
-        elif terminal.answered_hint == _AGAIN_TO_LEAVE:
-            terminal.leave()
-        else:
-            terminal.hint(_AGAIN_TO_LEAVE, for_s=_TWICE_WITHIN_S)
-
-    @keys.add("c-d", filter=composing & is_empty)
-    def _(_event: KeyPressEvent) -> None:
-        if not terminal.is_working or terminal.answered_hint == _AGAIN_TO_LEAVE_WORK:
-            terminal.leave()
-        else:
-            terminal.hint(_AGAIN_TO_LEAVE_WORK, for_s=_TWICE_WITHIN_S)
-
-    @keys.add("c-z")
-    def _(_event: KeyPressEvent) -> None:
-        terminal.start(terminal.screen.suspend())
-
-    others = (_question_keys(terminal), _looking_keys(terminal), _keys_without_meaning(terminal))
-    return merge_key_bindings([keys, *others])
-
-
-def _question_keys(terminal: "Terminal") -> KeyBindings:
-    """Keys for a question that waits until the user has stopped writing."""
-    keys = KeyBindings()
-    announced = Condition(lambda: terminal.is_composing and bool(terminal.status.announced))
-    completing = Condition(lambda: terminal.composer.completion.is_open)
-
-    # Before the composer's own.
-    @keys.add("tab", filter=announced & ~completing, eager=True)
-    def _(_event: KeyPressEvent) -> None:
-        terminal.panels.call()
-
-    return keys
-
-
-def _keys_without_meaning(terminal: "Terminal") -> KeyBindings:
-    """Take keys with Alt that nothing else takes: neither Esc nor the other key was meant.
-
-    For vi, they are Esc and the other key in the composer, as ever.
-    """
-    keys = KeyBindings()
-    composing = Condition(lambda: terminal.is_composing)
-
-    @keys.add("escape", "<any>", filter=emacs_mode | ~composing)
-    # Emacs accepts the line with these, which drops it where nothing accepts it.
-    @keys.add("escape", "#", filter=emacs_mode)
-    @keys.add("c-o", filter=emacs_mode)
-    def _(_event: KeyPressEvent) -> None: ...
-
-    return keys
-
-
-def _looking_keys(terminal: "Terminal") -> KeyBindings:
-    keys = KeyBindings()
-    composing = Condition(lambda: terminal.is_composing)
-    is_empty = Condition(lambda: not terminal.composer.buffer.text)
-
-    @keys.add("c-l")
-    def _(_event: KeyPressEvent) -> None:
-        terminal.screen.scroll_away()
-
-    @keys.add("c-t", filter=composing)
-    def _(_event: KeyPressEvent) -> None:
-        _run(terminal, "transcript")
-
-    @keys.add("?", filter=composing & is_empty & ~vi_navigation_mode)
-    def _(_event: KeyPressEvent) -> None:
-        _run(terminal, "keymap")
-
-    return keys
-
-
-def _run(terminal: "Terminal", name: str) -> None:
-    found = terminal.commands.find(f"/{name}")
-    assert found is not None
-    terminal.run_command(*found)
+    bind({(ESCAPE,): escape_of_vi}, filter=composing & held, to=keys)
+    bind({(ESCAPE,): escape}, filter=composing & ~held, to=keys)
+    bind({("c-c",): control_c}, filter=composing, to=keys)
+    bind({("c-d",): control_d}, filter=composing & is_empty, to=keys)

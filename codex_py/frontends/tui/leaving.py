@@ -1,19 +1,16 @@
-"""How the program ends: with which exit code, for what reason, and with which last words."""
+"""Ends the program in order: for which reason, and with which exit code."""
 
 import asyncio
 import os
 import signal
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from codex_py.core.session import Session
+from typing import Any
 
 
 class Leaving:
     """
     Args:
-        end: has the screen drawn no more.
+        end: stops the drawing.
     """
 
     def __init__(self, end: Callable[[], None]) -> None:
@@ -33,11 +30,11 @@ class Leaving:
         self._end()
 
     def lost_terminal(self) -> None:
-        """It was closed under us."""
+        """End because the terminal was closed."""
         self._code = self._code or 128 + signal.SIGHUP
 
     def listen(self) -> None:
-        """End when the system says so, and on a mistake of ours that no task has made."""
+        """End on a signal, and on a bug outside of all tasks."""
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._went_wrong)
         for number in (signal.SIGTERM, signal.SIGHUP):
@@ -49,7 +46,7 @@ class Leaving:
         """The exit code.
 
         Raises:
-            BaseException: the mistake that has ended the program.
+            BaseException: the bug that has ended the program.
         """
         if self._failure is not None:
             raise self._failure
@@ -57,28 +54,14 @@ class Leaving:
 
     def _told_to_end(self, code: int) -> None:
         if self._code is not None:
-            # For the second time: what we have started dies with us.
+            # The second signal: our child processes die with us.
             os._exit(code)
         self.leave(code)
 
     def _went_wrong(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """A mistake of ours, outside of every task: out, and with a traceback, as from inside of one."""
+        """End with the traceback of a bug outside of all tasks, as with one inside of a task."""
         error = context.get("exception")
         if error is None:
             return
         self._failure = self._failure or error
         self._end()
-
-
-def how_to_resume(session: "Session", *, with_usage: bool) -> str:
-    """Last words; empty for a session in which nothing was said."""
-    if not session.has_begun:
-        return ""
-    used = session.token_usage.total
-    tokens = (
-        f"Token usage: total={used.total_tokens:,} input={used.input_tokens:,}"
-        f" (+ {used.cached_input_tokens:,} cached) output={used.output_tokens:,}\n"
-        if with_usage and used.total_tokens
-        else ""
-    )
-    return f"{tokens}To continue this session, run: codex-py resume {session.thread_id}\n"

@@ -6,9 +6,9 @@ strikethrough.
 """
 
 from collections.abc import Iterator
-from functools import lru_cache
-from typing import TYPE_CHECKING
 
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
 from rich import box
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table
@@ -19,10 +19,7 @@ from codex_py.frontends.tui.highlight import Code
 from codex_py.frontends.tui.plain import plain
 from codex_py.frontends.tui.theme import Theme
 
-if TYPE_CHECKING:
-    from markdown_it import MarkdownIt
-    from markdown_it.token import Token
-
+_PARSER = MarkdownIt().enable(["strikethrough", "table"])
 _COLUMN = 7
 """Where a table has less room for each of its columns, its rows are shown as lists."""
 _INLINE_STYLES = {"em_open": "emphasis", "strong_open": "strong", "s_open": "struck"}
@@ -30,28 +27,20 @@ _INLINE_STYLES = {"em_open": "emphasis", "strong_open": "strong", "s_open": "str
 
 def markdown(source: str, theme: Theme) -> RenderableType:
     """One or several blocks, with an empty line between two of them."""
-    return _Reader(_parser().parse(plain(source, tab=4)), theme).blocks()
-
-
-@lru_cache(maxsize=1)
-def _parser() -> "MarkdownIt":
-    # 40 ms, which are due when the first answer comes.
-    from markdown_it import MarkdownIt  # noqa: PLC0415
-
-    return MarkdownIt().enable(["strikethrough", "table"])
+    return _Reader(_PARSER.parse(plain(source, tab=4)), theme).blocks()
 
 
 class _Reader:
     """Goes through the tokens once. A method that is given the opening token reads up to the closing one."""
 
-    def __init__(self, tokens: "list[Token]", theme: Theme) -> None:
+    def __init__(self, tokens: list[Token], theme: Theme) -> None:
         self._tokens = iter(tokens)
         self._theme = theme
 
     def blocks(self, closing: str = "") -> RenderableType:
         return _together(list(self._until(closing)))
 
-    def _until(self, closing: str) -> "Iterator[tuple[RenderableType, bool]]":
+    def _until(self, closing: str) -> Iterator[tuple[RenderableType, bool]]:
         """Blocks, and whether each wants an empty line between it and the next."""
         for token in self._tokens:
             if token.type == closing:
@@ -59,7 +48,7 @@ class _Reader:
             # Paragraphs of a list without empty lines are hidden ones.
             yield self._block(token), not token.hidden
 
-    def _block(self, token: "Token") -> RenderableType:
+    def _block(self, token: Token) -> RenderableType:
         match token.type:
             case "paragraph_open":
                 return self._text("paragraph_close")
@@ -84,7 +73,7 @@ class _Reader:
                 # HTML, above all. It stays as it is.
                 return Text(token.content.rstrip("\n"))
 
-    def _heading(self, token: "Token") -> Text:
+    def _heading(self, token: Token) -> Text:
         text = self._text("heading_close")
         if self._theme.dumb:
             return Text(f"{'#' * int(token.tag[1:])} ").append_text(text)
@@ -130,7 +119,7 @@ class _Reader:
             self._inline(token.children or [], text)
         return text
 
-    def _inline(self, tokens: "list[Token]", text: Text) -> None:
+    def _inline(self, tokens: list[Token], text: Text) -> None:
         styles: list[str] = []
         links: list[tuple[str, int]] = []
         """Where each open one leads, and where its text begins."""

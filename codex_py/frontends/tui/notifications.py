@@ -1,9 +1,10 @@
-"""Telling a user who looks elsewhere that a turn is over, or that there is a question."""
+"""Tells a user who looks elsewhere that a turn is over, or that there is a question."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 from codex_py.frontends.terminal import printable
+from codex_py.frontends.tui.screen import Screen
 
 Kind: TypeAlias = Literal["agent-turn-complete", "approval-requested"]
 """As `tui.notifications` names them."""
@@ -17,39 +18,31 @@ class Notifications:
     """
     Args:
         settings: the table `tui` of the configuration.
-        send: gives the terminal a sequence.
-        is_focused: whether the user looks at it.
     """
 
     def __init__(
-        self,
-        settings: Mapping[str, Any],
-        environment: Mapping[str, str],
-        *,
-        send: Callable[[str], None],
-        is_focused: Callable[[], bool],
+        self, settings: Mapping[str, Any], environment: Mapping[str, str], screen: Screen
     ) -> None:
         self._wanted: bool | list[str] = settings.get("notifications", True)
         self._always = settings.get("notification_condition") == "always"
         method = settings.get("notification_method", "auto")
         self._method = _best_method(environment) if method == "auto" else str(method)
-        self._send = send
-        self._is_focused = is_focused
+        self._screen = screen
 
     def __call__(self, kind: Kind, text: str) -> None:
-        """Say it, if the user wants to know of this kind and is not here."""
+        """Send it, if the user wants this kind of notification and looks elsewhere."""
         wanted = self._wanted if isinstance(self._wanted, bool) else kind in self._wanted
-        if not wanted or (self._is_focused() and not self._always):
+        if not wanted or (self._screen.is_focused and not self._always):
             return
         line = printable(" ".join(text.split()))[:_LONGEST]
         match self._method:
             case "osc9":
-                self._send(f"\x1b]9;{line}\x07")
+                self._screen.send(f"\x1b]9;{line}\x07")
             case "osc777":
                 # Its parts are told apart by semicolons.
-                self._send(f"\x1b]777;notify;codex-py;{line.replace(';', ',')}\x07")
+                self._screen.send(f"\x1b]777;notify;codex-py;{line.replace(';', ',')}\x07")
             case _:
-                self._send("\x07")
+                self._screen.send("\x07")
 
 
 def _best_method(environment: Mapping[str, str]) -> Literal["osc9", "bel"]:

@@ -1,22 +1,31 @@
-"""What takes the composer's place for a while: a question, a line to fill in."""
+"""Panels take the composer's place for a while: a question, a line to fill in."""
 
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from prompt_toolkit.application import get_app
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.formatted_text import split_lines
-from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.key_binding import KeyPressEvent
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout import AnyContainer, BufferControl, Dimension, HSplit, VSplit, Window
 from prompt_toolkit.layout.controls import FormattedTextControl
 
-from codex_py.frontends.tui.fitting import LOW, both_ends, ends_of, joined, panel_rows, wrapped
-from codex_py.frontends.tui.fragments import Fragments
+from codex_py.frontends.tui.fitting import (
+    LOW,
+    Fragments,
+    both_ends,
+    ends_of,
+    joined,
+    panel_rows,
+    window,
+    wrapped,
+)
 from codex_py.frontends.tui.key_codes import ESCAPE
+from codex_py.frontends.tui.key_table import bind
 
 T = TypeVar("T")
 
@@ -26,17 +35,24 @@ _FIELD_ROWS = 6
 _MARGIN = len("> 1. ")
 
 
-class Panel(Protocol[T]):
-    """Shown until its result is there. It has the focus, and its own keys come first."""
+class Panel(Generic[T]):
+    """Shown until its result is there. It has the focus, and its own keys come first.
 
-    hint: str
-    """What its keys are, for the line below; empty if it says so itself."""
+    Attributes:
+        hint: its keys, for the line below; empty if it shows them itself.
+        put_off: is given text that answers nothing, when the panel is a question of the agent.
+    """
 
-    @property
-    def container(self) -> AnyContainer: ...
+    hint = ""
+    container: AnyContainer
+    put_off: Callable[[str], None] | None = None
 
-    @property
-    def result(self) -> "asyncio.Future[T]": ...
+    def __init__(self) -> None:
+        self.result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+
+    def give(self, value: T) -> None:
+        if not self.result.done():
+            self.result.set_result(value)
 
 
 # No slots: in Python 3.11, `Option[X](…)` fails on a class with both these and a parent that is generic.
@@ -49,20 +65,19 @@ class Option(Generic[T]):
 
 
 class Postponed(Exception):
-    """The user writes on, and the question waits: it is the result of a `Choice` that was put off."""
+    """The result of a `Choice` that was put off: the user writes on, and the question waits."""
 
 
-class Choice(Generic[T]):
+class Choice(Panel[T]):
     """A question with a few answers: arrows and Enter, a number, or an answer's own key.
 
-    A key answers after a moment in which nothing more is typed, for it could begin a word.
+    A key answers after a moment in which nothing more is typed, for it could begin a word. Text that
+    answers nothing goes to `put_off` and closes the question; without `put_off` it does nothing.
 
     Args:
-        question: or what gives it for so many rows, each time it is drawn.
+        question: or a function that makes it for so many rows, each time it is drawn.
         default: index of the answer that Enter gives if nothing is moved.
         cancelled: the answer of Esc and Ctrl-C.
-        put_off: is given text that answers nothing; the question is closed then, its result `Postponed`.
-            Without it, such text does nothing.
         look: what `v` and Ctrl-T do.
     """
 
@@ -75,33 +90,35 @@ class Choice(Generic[T]):
         *,
         cancelled: T,
         default: int = 0,
-        put_off: Callable[[str], None] | None = None,
         look: Callable[[], None] | None = None,
     ) -> None:
+        super().__init__()
         self._question = question
         self._options = options
-        self._cancelled = cancelled
         self._default = self._selected = default
-        self._put_off = put_off
         self._look = look
         self._typed = ""
         """The key that answers in a moment."""
         self._timer: asyncio.TimerHandle | None = None
-        self._answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        control = FormattedTextControl(
-            self._text, focusable=True, key_bindings=self._keys(), show_cursor=False
+        keys = bind(
+            {
+                ("up", "c-p"): lambda _: self._select(self._selected - 1),
+                ("down", "c-n"): lambda _: self._select(self._selected + 1),
+                ("enter",): lambda _: self.give(self._options[self._selected].value),
+                (ESCAPE, "c-c"): lambda _: self.give(cancelled),
+                ("c-t",): lambda _: self._show_all(),
+                ("<any>",): self._take,
+                (Keys.BracketedPaste,): lambda event: self._write(self._typed + event.data),
+            }
         )
-        self._container = HSplit([Window(control, wrap_lines=True, dont_extend_height=True)])
-        if put_off is None:
-            self.hint = ""
+        control = FormattedTextControl(
+            self._text, focusable=True, key_bindings=keys, show_cursor=False
+        )
+        self.container = HSplit([Window(control, wrap_lines=True, dont_extend_height=True)])
 
-    @property
-    def container(self) -> AnyContainer:
-        return self._container
-
-    @property
-    def result(self) -> "asyncio.Future[T]":
-        return self._answer
+    def give(self, value: T) -> None:
+        self._settle(self._selected, "")
+        super().give(value)
 
     def _text(self) -> Fragments:
         """The answers, and as much of the question as there is room for beside them."""
@@ -124,69 +141,33 @@ class Choice(Generic[T]):
             text = [[both_ends(o.label, width - len(_key(o))) + _key(o)] for o in self._options]
         shown = range(len(text))
         if len(text) > (most := max(1, room - 2)):
-            first = max(0, min(self._selected - most // 2, len(text) - most))
-            shown = range(first, first + most)
-        return [
-            self._row(n, line, is_first=not at) for n in shown for at, line in enumerate(text[n])
-        ]
-
-    def _row(self, n: int, line: str, *, is_first: bool) -> Fragments:
-        is_selected = n == self._selected
-        margin = f"{'>' if is_selected else ' '} {n + 1}. " if is_first else " " * _MARGIN
-        return [("bold" if is_selected else "", margin + line)]
-
-    def _keys(self) -> KeyBindings:
-        keys = KeyBindings()
-
-        @keys.add("up")
-        @keys.add("c-p")
-        def _(_event: KeyPressEvent) -> None:
-            self._select(self._selected - 1)
-
-        @keys.add("down")
-        @keys.add("c-n")
-        def _(_event: KeyPressEvent) -> None:
-            self._select(self._selected + 1)
-
-        @keys.add("enter")
-        def _(_event: KeyPressEvent) -> None:
-            self._give(self._options[self._selected].value)
-
-        @keys.add(ESCAPE)
-        @keys.add("c-c")
-        def _(_event: KeyPressEvent) -> None:
-            self._give(self._cancelled)
-
-        @keys.add("c-t")
-        def _(_event: KeyPressEvent) -> None:
-            self._show_all()
-
-        @keys.add("<any>")
-        def _(event: KeyPressEvent) -> None:
-            if event.data.isprintable():
-                self._take(event.data)
-
-        @keys.add(Keys.BracketedPaste)
-        def _(event: KeyPressEvent) -> None:
-            self._write(self._typed + event.data)
-
-        return keys
+            shown = window(self._selected, len(text), most)
+        rows: list[Fragments] = []
+        for n in shown:
+            is_selected = n == self._selected
+            sign = f"{'>' if is_selected else ' '} {n + 1}. "
+            for at, line in enumerate(text[n]):
+                margin = " " * _MARGIN if at else sign
+                rows.append([("bold" if is_selected else "", margin + line)])
+        return rows
 
     def _select(self, n: int) -> None:
         self._settle(n % len(self._options), "")
 
-    def _take(self, typed: str) -> None:
+    def _take(self, event: KeyPressEvent) -> None:
+        typed = event.data
+        if not typed.isprintable():
+            return
         found = [n for n, o in enumerate(self._options) if typed in {str(n + 1), o.key}]
         if self._typed or not (found or (typed == "v" and self._look)):
             self._write(self._typed + typed)
-        elif found:
-            self._settle(found[0], typed)
-            self._timer = asyncio.get_running_loop().call_later(
-                _WORD_S, self._give, self._options[found[0]].value
-            )
+            return
+        self._settle(found[0] if found else self._selected, typed)
+        later = asyncio.get_running_loop().call_later
+        if found:
+            self._timer = later(_WORD_S, self.give, self._options[found[0]].value)
         else:
-            self._settle(self._selected, typed)
-            self._timer = asyncio.get_running_loop().call_later(_WORD_S, self._show_all)
+            self._timer = later(_WORD_S, self._show_all)
 
     def _settle(self, selected: int, typed: str) -> None:
         """Select an answer; no key that was typed before answers any more."""
@@ -196,19 +177,14 @@ class Choice(Generic[T]):
 
     def _write(self, text: str) -> None:
         self._settle(self._default, "")
-        if self._put_off is not None and text and not self._answer.done():
-            self._put_off(text)
-            self._answer.set_exception(Postponed())
+        if self.put_off is not None and text and not self.result.done():
+            self.put_off(text)
+            self.result.set_exception(Postponed())
 
     def _show_all(self) -> None:
         self._typed = ""
         if self._look is not None:
             self._look()
-
-    def _give(self, value: T) -> None:
-        self._settle(self._selected, "")
-        if not self._answer.done():
-            self._answer.set_result(value)
 
 
 def _key(option: Option[Any]) -> str:
@@ -219,11 +195,11 @@ def _left_out(rows: int) -> Fragments:
     return [("class:quiet", f"… +{rows} lines")]
 
 
-class Entry:
-    """A `Panel` with a text to be written. Its result is the text, stripped; None if there is to be none.
+class Entry(Panel[str | None]):
+    """A text to be written. Its result is the text, stripped; None if the user writes none.
 
     Args:
-        check: says what is wrong with a text, or nothing.
+        check: what is wrong with a text, or nothing.
     """
 
     hint = "Enter sends, Ctrl-J begins a new line, Esc goes back"
@@ -235,39 +211,42 @@ class Entry:
         check: Callable[[str], str] = lambda _: "",
         text: str = "",
     ) -> None:
+        super().__init__()
         self._question = question
         self._check = check
         self._problem = ""
-        self._result: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
-        self._buffer = Buffer(multiline=True)
-        self._buffer.text = text
-        self._buffer.cursor_position = len(text)
-        field = BufferControl(self._buffer, key_bindings=self._keys())
-        self._container = HSplit(
+        self._buffer = buffer = Buffer(multiline=True)
+        buffer.text = text
+        buffer.cursor_position = len(text)
+        keys = bind(
+            {
+                ("enter",): lambda _: self._enter(),
+                ("c-j",): lambda _: buffer.insert_text("\n"),
+                (Keys.BracketedPaste,): lambda event: buffer.insert_text(
+                    event.data.replace("\r\n", "\n").replace("\r", "\n")
+                ),
+                (ESCAPE, "c-c"): lambda _: self.give(None),
+            }
+        )
+        field = Window(
+            BufferControl(buffer, key_bindings=keys),
+            height=self._field_rows,
+            wrap_lines=True,
+            dont_extend_height=True,
+        )
+        self.container = HSplit(
             [
                 Window(FormattedTextControl(self._text), wrap_lines=True, dont_extend_height=True),
-                VSplit(
-                    [
-                        Window(FormattedTextControl("> "), width=2),
-                        Window(
-                            field,
-                            height=self._field_rows,
-                            wrap_lines=True,
-                            dont_extend_height=True,
-                        ),
-                    ]
-                ),
+                VSplit([Window(FormattedTextControl("> "), width=2), field]),
                 Window(FormattedTextControl(lambda: [("class:warning", self._problem)]), height=1),
             ]
         )
 
-    @property
-    def container(self) -> AnyContainer:
-        return self._container
-
-    @property
-    def result(self) -> "asyncio.Future[str | None]":
-        return self._result
+    def _enter(self) -> None:
+        text = self._buffer.text.strip()
+        self._problem = self._check(text)
+        if not self._problem:
+            self.give(text)
 
     def _text(self) -> Fragments:
         size = get_app().output.get_size()
@@ -277,32 +256,3 @@ class Entry:
     def _field_rows(self) -> Dimension:
         is_low = get_app().output.get_size().rows < LOW
         return Dimension(min=1, max=2 if is_low else _FIELD_ROWS)
-
-    def _keys(self) -> KeyBindings:
-        keys = KeyBindings()
-
-        @keys.add("enter")
-        def _(_event: KeyPressEvent) -> None:
-            text = self._buffer.text.strip()
-            self._problem = self._check(text)
-            if not self._problem:
-                self._give(text)
-
-        @keys.add("c-j")
-        def _(_event: KeyPressEvent) -> None:
-            self._buffer.insert_text("\n")
-
-        @keys.add(Keys.BracketedPaste)
-        def _(event: KeyPressEvent) -> None:
-            self._buffer.insert_text(event.data.replace("\r\n", "\n").replace("\r", "\n"))
-
-        @keys.add(ESCAPE)
-        @keys.add("c-c")
-        def _(_event: KeyPressEvent) -> None:
-            self._give(None)
-
-        return keys
-
-    def _give(self, text: str | None) -> None:
-        if not self._result.done():
-            self._result.set_result(text)

@@ -1,12 +1,15 @@
-"""Following the conversation: what was said, what the status tells of it, and the clock of what is under way."""
+"""Follows the conversation: what was said, what the status shows of it, and the clock of what is under way."""
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from codex_py.frontends.tui.composer import Submission
+from codex_py.app.past_items import thread_items
+from codex_py.core.session import Session
+from codex_py.frontends.tui.compose.submission import Submission
+from codex_py.frontends.tui.surface import Surface
+from codex_py.frontends.tui.transcript import Transcript
 from codex_py.protocol.events import (
     AgentMessage,
     CommandExecution,
@@ -24,20 +27,24 @@ from codex_py.protocol.events import (
     UserMessage,
 )
 
-if TYPE_CHECKING:
-    from codex_py.core.session import Session
-    from codex_py.frontends.tui.program import Terminal
-
 
 class Progress:
-    """An `EventSink`; it hands what it is told on to the transcript.
+    """An `EventSink` that passes the events on to the transcript.
+
+    Args:
+        session: gives the one that is open.
 
     Attributes:
-        said: the conversation as it was shown, and what was gone back from no more.
+        said: the conversation as it was shown, without what the user has gone back from.
     """
 
-    def __init__(self, terminal: "Terminal") -> None:
-        self._terminal = terminal
+    def __init__(
+        self, surface: Surface, transcript: Transcript, session: Callable[[], Session | None]
+    ) -> None:
+        self._surface = surface
+        self._status = surface.status
+        self._transcript = transcript
+        self._session = session
         self.said: list[ThreadItem] = []
         self._has_failed = False
         """The last turn failed in a way that may pass."""
@@ -45,17 +52,17 @@ class Progress:
         self._clock: asyncio.TimerHandle | None = None
 
     def __call__(self, event: Event) -> None:
-        status = self._terminal.status
+        status = self._status
         if not isinstance(event, CommandOutputDelta):
-            # Commands in the background go on while the model is not to be had.
+            # Commands in the background go on while the provider cannot be reached.
             status.reconnecting = None
         match event:
             case Reconnecting(wait_s=wait_s):
                 status.reconnecting = event, time.monotonic() + wait_s
-            case ThreadStarted() if (left := self._terminal.conversation.session) is not None:
+            case ThreadStarted() if (left := self._session()) is not None:
                 # On a line of its own the command is not broken in a narrow terminal.
                 back = f" To go back:\n/resume {left.thread_id}" if left.has_begun else ""
-                self._terminal.transcript.separate(f"Another conversation from here on.{back}")
+                self._transcript.separate(f"Another conversation from here on.{back}")
             case TurnStarted():
                 self._has_failed = False
             case TurnFailed(error):
@@ -69,61 +76,53 @@ class Progress:
                 self._completed(item)
             case _:
                 pass
-        self._terminal.transcript(event)
+        self._transcript(event)
 
     @property
     def offers_retry(self) -> bool:
-        """Whether Enter on an empty composer goes on with the turn that failed."""
-        session, is_working = (
-            self._terminal.conversation.session,
-            self._terminal.status.working_since,
-        )
-        return (
-            self._has_failed
-            and is_working is None
-            and session is not None
-            and session.is_unfinished
-        )
+        """Whether Enter on an empty composer continues the turn that failed."""
+        return self._has_failed and self._status.working_since is None and self._is_unfinished
 
-    def begin(self, session: "Session", earlier: Sequence[ThreadItem]) -> None:
-        """Another session is open now: show it, and what was said in it."""
-        status = self._terminal.status
-        status.usage = session.token_usage if session.earlier else None
-        status.commands.clear()
+    @property
+    def _is_unfinished(self) -> bool:
+        session = self._session()
+        return session is not None and session.is_unfinished
+
+    def begin(self, session: Session) -> None:
+        """Show another session, and what was said in it."""
+        self._status.usage = session.token_usage if session.earlier else None
+        self._status.commands.clear()
         self._has_failed = False
-        self._terminal.refresh()
-        self.said = list(earlier)
-        self._terminal.transcript.replay(self.said)
+        self.refresh()
+        self.said = list(thread_items(session.earlier))
+        self._transcript.replay(self.said)
+
+    def refresh(self) -> None:
+        """Show the settings and the name of the session."""
+        if (session := self._session()) is not None:
+            self._status.settings = session.settings
+            self._status.thread = session.thread_id
+            self._status.name = session.name or ""
+        self._surface.screen.changed()
 
     def prompt(self, submission: Submission) -> None:
-        """A turn begins with it."""
+        """A turn begins with this prompt."""
         self.said.append(UserMessage(id="", text=submission.text))
-        self._terminal.transcript.user(submission.text)
+        self._transcript.user(submission.text)
         self.work_begins()
 
     def work_begins(self) -> None:
-        self._terminal.status.working_since = time.monotonic()
-        self._terminal.show_title()
+        self._last_answer = ""
+        self._status.working_since = time.monotonic()
         if self._clock is None:
             self._tick()
 
-    def turn_ended(self, is_whole: bool) -> None:
-        """
-        Args:
-            is_whole: it came to its own end.
-        """
-        terminal, conversation = self._terminal, self._terminal.conversation
-        terminal.status.working_since = None
-        if not is_whole:
-            terminal.composer.restore(conversation.take_unsent())
-        if is_whole and conversation.queue:
-            self.prompt(conversation.queue[0])
-        elif not terminal.is_leaving:
-            terminal.notify("agent-turn-complete", self._last_answer or "The turn is over")
-            terminal.start(terminal.opening.find_branch())
-        self._last_answer = ""
-        terminal.show_title()
-        terminal.screen.changed()
+    def work_ended(self) -> None:
+        """Nothing is under way, and nothing follows."""
+        self._status.working_since = None
+        if not self._surface.leaving.is_under_way:
+            self._surface.notify("agent-turn-complete", self._last_answer or "The turn is over")
+        self._surface.screen.changed()
 
     def close(self) -> None:
         if self._clock is not None:
@@ -131,28 +130,28 @@ class Progress:
 
     def _advised(self, error: ErrorInfo) -> str:
         """Why the turn failed, and what can be done about it here."""
-        session = self._terminal.conversation.session
         if error.code == "context_length_exceeded":
             advice = "/compact puts a summary in place of the conversation, /retry goes on with it;"
             return f"{error.message}\n{advice} /new begins another one."
-        if error.retryable and session is not None and session.is_unfinished:
+        if error.retryable and self._is_unfinished:
             return f"{error.message}\nEnter on an empty prompt, or /retry, tries again."
         return error.message
 
     def _completed(self, item: ThreadItem) -> None:
         match item:
             case UserMessage():
-                self._terminal.conversation.was_told()
+                # The model has been told what was steered first.
+                del self._surface.outbox.steered[:1]
             case AgentMessage(text=text):
                 self._last_answer = text
             case _:
                 pass
-        self._terminal.status.commands.pop(item.id, None)
+        self._status.commands.pop(item.id, None)
         self.said.append(item)
 
     def _tick(self) -> None:
-        """Keep the clock of what is under way going; there is none else."""
+        """Draw the age of what is under way, each second."""
         self._clock = None
-        if self._terminal.status.working_since is not None:
+        if self._status.working_since is not None:
             self._clock = asyncio.get_running_loop().call_later(1, self._tick)
-            self._terminal.screen.changed()
+            self._surface.screen.changed()

@@ -13,7 +13,7 @@ from rich.segment import Segment
 from rich.style import Style
 
 from codex_py.frontends.terminal import printable
-from codex_py.frontends.tui.fragments import Fragments
+from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.theme import Theme
 
 _Row: TypeAlias = list[Segment]

@@ -1,16 +1,16 @@
 """`codex-py [PROMPT]`: from the command line to the terminal, and back to the shell."""
 
 import asyncio
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 
 from prompt_toolkit.input import create_input
 
 from codex_py.config.config import Config
-from codex_py.frontends.arguments import Arguments, TerminalTarget, terminal_target
+from codex_py.frontends.arguments import Arguments, terminal_target
 from codex_py.frontends.configuration import load_terminal_config, working_directory
 from codex_py.frontends.streams import OutputStream
 from codex_py.frontends.tui.program import Terminal
+from codex_py.frontends.tui.surface import Launch
 from codex_py.frontends.tui.theme import terminal_theme
 from codex_py.frontends.tui.writer import TerminalWriter
 
@@ -31,29 +31,15 @@ def run_terminal(arguments: Arguments, environment: Mapping[str, str]) -> int:
     config = load()
     config.require_enforced()
     add_dirs = tuple(working_directory(arguments) / name for name in arguments.add_dir)
-    return asyncio.run(_run(config, load, target, environment, add_dirs))
+    return asyncio.run(_run(Launch(config, load, target, add_dirs, environment)))
 
 
-async def _run(
-    config: Config,
-    load: Callable[[], Config],
-    target: TerminalTarget,
-    environment: Mapping[str, str],
-    add_dirs: tuple[Path, ...],
-) -> int:
+async def _run(launch: Launch) -> int:
     writer = TerminalWriter(1)
-    terminal = Terminal(
-        config,
-        target,
-        environment,
-        add_dirs=add_dirs,
-        reload=load,
-        theme=terminal_theme(
-            environment, config.values.get("tui", {}).get("theme"), cwd=str(config.cwd)
-        ),
-        writer=writer,
-        keyboard=create_input(),
-    )
+    config = launch.config
+    wanted = config.values.get("tui", {}).get("theme")
+    theme = terminal_theme(launch.environment, wanted, cwd=str(config.cwd))
+    terminal = Terminal(launch, theme, writer, create_input())
     try:
         code = await terminal.run()
     finally:

@@ -6,7 +6,7 @@ import signal
 import termios
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from prompt_toolkit.application import Application, in_terminal
 from prompt_toolkit.data_structures import Size
@@ -14,13 +14,12 @@ from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.input import Input
 from prompt_toolkit.key_binding import KeyBindingsBase
 from prompt_toolkit.layout import AnyContainer, Layout
-from prompt_toolkit.output import ColorDepth
-from prompt_toolkit.output.vt100 import Vt100_Output
-from prompt_toolkit.styles import BaseStyle
+from prompt_toolkit.styles import Style
 
 from codex_py.frontends.tui.finished import Finished
 from codex_py.frontends.tui.key_codes import KITTY_OFF, KITTY_ON
 from codex_py.frontends.tui.keyboard import read_whole_sequences
+from codex_py.frontends.tui.output import terminal_output
 from codex_py.frontends.tui.reflow import Frame, frame_of
 from codex_py.frontends.tui.theme import Theme, terminal_size
 from codex_py.frontends.tui.writer import TerminalWriter
@@ -48,48 +47,48 @@ _LEAVE = f"{KITTY_OFF}\x1b[?2026l\x1b[?1004l\x1b[23;0t"
 _BEGIN_FRAME = "\x1b[?2026h"
 _END_FRAME = "\x1b[?2026l"
 
+_STYLES = ("quiet", "accent", "error", "warning", "ok", "user")
+"""Names of the theme that fragments use: `class:quiet`."""
+
 
 class Screen:
     """Draws with prompt-toolkit, outside of its full-screen mode.
 
-    The height is never more than the terminal's, and no question is sent to the terminal: what it
-    would answer could be taken for something typed.
+    The height is never more than the terminal's, and no question is sent to the terminal: its answer
+    could be taken for something typed.
+
+    Args:
+        reflows: the terminal lays long rows out anew when its width changes.
+
+    Attributes:
+        theme: how text looks from now on; what has been printed stays as it is.
+        is_focused: as the terminal reports it; one that does not counts as focused.
     """
 
     def __init__(
         self,
-        body: AnyContainer,
-        *,
-        keys: KeyBindingsBase,
-        style: BaseStyle,
         theme: Theme,
         writer: TerminalWriter,
-        terminal: Input,
+        keyboard: Input,
+        *,
         reflows: bool,
         vi: bool = False,
     ) -> None:
+        self.theme = theme
         self.is_focused = True
-        """As the terminal has it; one that does not say counts as focused."""
         self._writer = writer
-        self._keyboard = terminal
-        read_whole_sequences(terminal, self._focus_changed)
+        self._keyboard = keyboard
+        read_whole_sequences(keyboard, self._focus_changed)
         self._dumb = theme.dumb
         self._reflows = reflows
+        self._title: Callable[[Theme], str] = lambda _: ""
+        self._shown_title = ""
         self._drawn: Frame | None = None
         self._finished = Finished()
         self._timer: asyncio.TimerHandle | None = None
         self._is_paused = False
-        self._output = (_DumbOutput if theme.dumb else _Output)(
-            writer,  # pyright: ignore[reportArgumentType]  # all of TextIO that is used
-            self._size,
-            enable_cpr=False,
-            default_color_depth=_depth(theme),
-        )
-        self.app: Application[None] = _Application(
-            self._find_first_row,
-            layout=Layout(body),
-            key_bindings=keys,
-            style=style,
+        self._output = terminal_output(theme, writer, self._size, self._find_first_row)
+        self.app: Application[None] = Application(
             include_default_pygments_style=False,
             full_screen=False,
             erase_when_done=True,
@@ -98,10 +97,11 @@ class Screen:
             after_render=self._after_frame,
             # A signal tells of a new size; looking for it would be work while there is none.
             terminal_size_polling_interval=None,
-            input=terminal,
+            input=keyboard,
             output=self._output,
         )
         self.app.ttimeoutlen = _ESCAPE_S
+        self.use_theme(theme)
 
     @property
     def width(self) -> int:
@@ -111,18 +111,34 @@ class Screen:
     def height(self) -> int:
         return self._size().rows
 
+    def show(
+        self, body: AnyContainer, keys: KeyBindingsBase, title: Callable[[Theme], str]
+    ) -> None:
+        """Draw this, from the first frame on.
+
+        Args:
+            title: names the terminal's window, asked with each frame; nothing in it steers the terminal.
+        """
+        self.app.layout = Layout(body)
+        self.app.key_bindings = keys
+        self._title = title
+
+    def use_theme(self, theme: Theme) -> None:
+        self.theme = theme
+        self.app.style = Style.from_dict({name: _ptk_style(theme.style(name)) for name in _STYLES})
+        self.changed()
+
     async def run(self) -> None:
         """Draw until `exit`, and leave the terminal as it was found.
 
         Raises:
             EOFError: the terminal is gone.
-            Exception: what `fail` was given.
         """
         self._write_finished()
         asyncio.get_running_loop().add_signal_handler(signal.SIGTSTP, self._asked_to_stop)
         # Around all that the terminal is asked to report, or it would print the reports.
         with self._keyboard.raw_mode():
-            self._send_modes(_ENTER)
+            self.send(_ENTER)
             try:
                 await self.app.run_async(handle_sigint=False, set_exception_handler=False)
             finally:
@@ -132,11 +148,6 @@ class Screen:
                 self._write_finished()
                 await self._end_reports()
                 self._drop_reports()
-
-    def fail(self, error: BaseException) -> None:
-        """Have `run` raise this, when the terminal is as it was."""
-        if self.app.is_running and not self.app.is_done:
-            self.app.exit(exception=error)
 
     def exit(self) -> None:
         if self.app.is_running and not self.app.is_done:
@@ -152,14 +163,10 @@ class Screen:
         if self._timer is None and self.app.is_running:
             self._timer = asyncio.get_running_loop().call_later(_FRAME_S, self._frame)
 
-    def title(self, text: str) -> None:
-        """Name the terminal's window, until the end; nothing in the text steers the terminal."""
-        self._output.set_title(text)
-        self._output.flush()
-
     def send(self, sequence: str) -> None:
-        """Give the terminal a control sequence of ours that moves nothing."""
-        self._send_modes(sequence)
+        """Give the terminal a control sequence of our own that moves nothing."""
+        self._write_control(sequence)
+        self._output.flush()
 
     def clear(self) -> None:
         """Empty the screen and what was scrolled off it."""
@@ -208,7 +215,7 @@ class Screen:
                 await asyncio.to_thread(self._writer.drain, _DRAIN_S)
                 yield
         finally:
-            self._send_modes(_ENTER)
+            self.send(_ENTER)
             self._is_paused = False
             self.changed()
 
@@ -217,7 +224,7 @@ class Screen:
 
         Before the terminal leaves its raw mode, for it would print them.
         """
-        self._send_modes(_LEAVE)
+        self.send(_LEAVE)
         await asyncio.to_thread(self._writer.drain, _DRAIN_S)
         await asyncio.sleep(_REPORTS_S)
 
@@ -229,10 +236,6 @@ class Screen:
     def _asked_to_stop(self) -> None:
         if self.app.is_running and not self._is_paused:
             self.app.create_background_task(self.suspend())
-
-    def _send_modes(self, sequence: str) -> None:
-        self._write_control(sequence)
-        self._output.flush()
 
     def _write_control(self, sequence: str) -> None:
         """A sequence that moves nothing, if the terminal knows any."""
@@ -260,6 +263,10 @@ class Screen:
             self._shrink()
 
     def _after_frame(self, _app: object) -> None:
+        title = self._title(self.theme)
+        if title != self._shown_title:
+            self._shown_title = title
+            self._output.set_title(title)
         self._write_control(_END_FRAME)
         self._output.flush()
         screen = self.app.renderer.last_rendered_screen
@@ -282,17 +289,16 @@ class Screen:
             self.app.renderer.erase()
 
     def _find_first_row(self) -> None:
-        """The terminal has a new size: go up the rows that prompt-toolkit does not know of.
+        """Go up the rows that prompt-toolkit does not know of, before it erases the frame.
 
-        It goes up as many as it has drawn; where long ones were laid out anew, there are more.
+        It has gone up as many as it has drawn; where a new width has laid long ones out anew, there are more.
         """
         drawn, self._drawn = self._drawn, None
-        if drawn is None or not self._reflows:
-            return
-        more = drawn.rows_above(self.width) - (len(drawn.widths) - 1)
-        if more > 0:
-            self._output.write_raw("\r")
-            self._output.cursor_up(more)
+        if drawn is not None and self._reflows:
+            more = drawn.rows_above(self.width) - (len(drawn.widths) - 1)
+            if more > 0:
+                self._output.write_raw("\r")
+                self._output.cursor_up(more)
 
     def _focus_changed(self, is_focused: bool) -> None:
         self.is_focused = is_focused
@@ -302,47 +308,12 @@ class Screen:
         return Size(rows=rows, columns=columns)
 
 
-class _Application(Application[None]):
-    """Lets someone see to the cursor before all is drawn anew in another size."""
-
-    def __init__(self, before_resize: Callable[[], None], **options: Any) -> None:
-        self._before_resize = before_resize
-        super().__init__(**options)
-
-    def _on_resize(self) -> None:
-        self._before_resize()
-        super()._on_resize()
-
-
-class _Output(Vt100_Output):
-    def erase_down(self) -> None:
-        # From the first place of the screen, tmux would put what is erased into the scrollback.
-        self.write_raw("\x1b[K\x1b[C\x1b[J\x1b[D")
-
-
-class _DumbOutput(_Output):
-    """For a terminal that moves its cursor, and shows whatever else it is sent."""
-
-    def enable_bracketed_paste(self) -> None: ...
-    def disable_bracketed_paste(self) -> None: ...
-    def set_title(self, title: str) -> None: ...
-    def clear_title(self) -> None: ...
-    def enable_autowrap(self) -> None: ...
-    def disable_autowrap(self) -> None: ...
-    def reset_cursor_key_mode(self) -> None: ...
-    def hide_cursor(self) -> None: ...
-    def show_cursor(self) -> None: ...
-
-
 def _ignore(_number: int, _frame: object) -> None:
     """As a handler, which the other program does not inherit."""
 
 
-def _depth(theme: Theme) -> ColorDepth:
-    if not theme.color:
-        return ColorDepth.DEPTH_1_BIT
-    return {
-        "standard": ColorDepth.DEPTH_4_BIT,
-        "256": ColorDepth.DEPTH_8_BIT,
-        "truecolor": ColorDepth.DEPTH_24_BIT,
-    }[theme.color_system]
+def _ptk_style(style: str) -> str:
+    """A style of the theme in prompt-toolkit's words."""
+    return " ".join(
+        word if word in {"bold", "dim", "underline"} else f"ansi{word}" for word in style.split()
+    )

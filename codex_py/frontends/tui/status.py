@@ -5,17 +5,15 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from prompt_toolkit.utils import get_cwidth
 
 from codex_py.frontends.terminal import printable
-from codex_py.frontends.tui.fragments import Fragments
+from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.theme import Theme
-
-if TYPE_CHECKING:
-    from codex_py.protocol.events import Reconnecting, UsageReported
-    from codex_py.protocol.settings import TurnSettings
+from codex_py.protocol.events import Reconnecting, UsageReported
+from codex_py.protocol.settings import TurnSettings
 
 ITEMS: Final = (
     "model-with-reasoning",
@@ -43,8 +41,8 @@ class Status:
     items: Sequence[str] = ITEMS
     """Of the line, by name; unknown ones are left out."""
     title_items: Sequence[str] = TITLE_ITEMS
-    settings: "TurnSettings | None" = None
-    usage: "UsageReported | None" = None
+    settings: TurnSettings | None = None
+    usage: UsageReported | None = None
     thread: str = ""
     """Its id."""
     name: str = ""
@@ -56,7 +54,7 @@ class Status:
     """The agent waits for an answer."""
     announced: str = ""
     """The question that waits until the user has stopped writing."""
-    reconnecting: "tuple[Reconnecting, float] | None" = None
+    reconnecting: tuple[Reconnecting, float] | None = None
     """The request that failed last, while it is not answered, and when it is sent again, `time.monotonic()`."""
     waiting_for: Callable[[], Sequence[str]] | None = None
     """Gives the MCP servers without which the request is not sent yet."""
@@ -161,31 +159,31 @@ def _rank(name: str) -> int:
     return _MOST_FIRST.index(name) if name in _MOST_FIRST else len(_MOST_FIRST)
 
 
-def _permissions(_: Status, settings: "TurnSettings") -> str:
+def _permissions(_: Status, settings: TurnSettings) -> str:
     mode, policy = settings.sandbox_policy.mode, str(settings.approval_policy)
     return mode if policy == "on-request" else f"{mode}, {policy}"
 
 
-def _directory(status: Status, settings: "TurnSettings") -> str:
+def _directory(status: Status, settings: TurnSettings) -> str:
     cwd = str(settings.cwd)
     inside = settings.cwd.is_relative_to(status.home)
     return "~" + cwd[len(str(status.home)) :] if inside else cwd
 
 
-def _model(_: Status, settings: "TurnSettings") -> str:
+def _model(_: Status, settings: TurnSettings) -> str:
     return " ".join(word for word in (settings.model, settings.reasoning_effort) if word)
 
 
-def _left(status: Status, _: "TurnSettings") -> str:
+def _left(status: Status, _: TurnSettings) -> str:
     return "" if status.usage is None else f"{status.usage.context_left_percent}% left"
 
 
-def _used(status: Status, _: "TurnSettings") -> str:
+def _used(status: Status, _: TurnSettings) -> str:
     return "" if status.usage is None else f"{100 - status.usage.context_left_percent}% used"
 
 
-def _tokens(count: "Callable[[UsageReported], int]", what: str) -> "_Find":
-    def find(status: Status, _: "TurnSettings") -> str:
+def _tokens(count: Callable[[UsageReported], int], what: str) -> "_Find":
+    def find(status: Status, _: TurnSettings) -> str:
         return "" if status.usage is None else f"{short_count(count(status.usage))} {what}"
 
     return find

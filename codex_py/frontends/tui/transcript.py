@@ -22,7 +22,8 @@ from codex_py.frontends.tui.cells.notice import (
     worked_cell,
 )
 from codex_py.frontends.tui.cells.patch import diff_cell
-from codex_py.frontends.tui.render import Fragments, Renderer
+from codex_py.frontends.tui.fitting import Fragments
+from codex_py.frontends.tui.render import Renderer
 from codex_py.frontends.tui.theme import Theme
 from codex_py.protocol.events import (
     AgentMessage,
@@ -81,7 +82,7 @@ class Transcript:
         show_reasoning: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._renderer = renderer
+        self.renderer = renderer
         self._print_lines = print_lines
         self._changed = changed
         self._width = width
@@ -136,7 +137,7 @@ class Transcript:
 
     @property
     def _theme(self) -> Theme:
-        return self._renderer.theme
+        return self.renderer.theme
 
     def user(self, text: str, images: Sequence[str] = ()) -> None:
         self.print(user_cell(text, self._theme, images=images))
@@ -182,7 +183,7 @@ class Transcript:
     def print(self, cell: RenderableType, *, space: bool = True) -> None:
         """Show something for good, with an empty line before it if `space`."""
         self._last = "other"
-        text = self._renderer.text(cell, self._width())
+        text = self.renderer.text(cell, self._width())
         self._print_lines(f"\n{text}" if space else text)
 
     def live(self, width: int, max_rows: int) -> list[Fragments]:
@@ -198,16 +199,16 @@ class Transcript:
         room = max_rows - len(running)
         rows: list[Fragments] = []
         if self._show_reasoning and self._reasoning.strip():
-            thought = self._renderer.fragments(reasoning_cell(self._reasoning, self._theme), width)
+            thought = self.renderer.fragments(reasoning_cell(self._reasoning, self._theme), width)
             rows += [[], *thought[-_THOUGHT_ROWS:]]
         if (rest := self._blocks.rest) is not None:
             cell = block_cell(rest, self._theme, is_start=not self._has_begun)
             # The line before it is what will stand between it and what is above.
             rows += [[]] if rest.is_first else []
-            rows += self._renderer.fragments(cell, width)
+            rows += self.renderer.fragments(cell, width)
         if self._reconnecting is not None:
             notice = warning_cell(self._reconnecting, self._theme)
-            rows += [[], *self._renderer.fragments(notice, width)]
+            rows += [[], *self.renderer.fragments(notice, width)]
         return [*(rows[-room:] if room > 0 else []), *running]
 
     def _running_rows(self, width: int, max_rows: int) -> list[Fragments]:
@@ -219,7 +220,7 @@ class Transcript:
             age = self._clock() - began
             cell = live_cell(item, output, age, self._theme, tail=tail)
             if cell is not None:
-                cell_rows = self._renderer.fragments(cell, width)
+                cell_rows = self.renderer.fragments(cell, width)
                 rows += [[], *cell_rows]
                 heads.append(cell_rows[0])
         if len(rows) <= max_rows:

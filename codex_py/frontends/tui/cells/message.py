@@ -1,4 +1,4 @@
-"""What is said: prompts, answers and what the model says of its thoughts."""
+"""Cells of what is said: prompts, answers, and what the model says of its thoughts."""
 
 from collections.abc import Sequence
 
@@ -9,14 +9,29 @@ from rich.segment import Segment
 from codex_py.frontends.tui import blocks
 from codex_py.frontends.tui.blocks import Block, Prose, Verbatim
 from codex_py.frontends.tui.cells.layout import Hanging, folded, marked
-from codex_py.frontends.tui.highlight import Code
-from codex_py.frontends.tui.markdown import markdown
 from codex_py.frontends.tui.plain import cut, plain
+from codex_py.frontends.tui.render import Renderer
 from codex_py.frontends.tui.theme import Theme
 
 _PROMPT_HEAD, _PROMPT_TAIL = 30, 10
 """Lines. Of a prompt that holds a whole log, its ends are enough to know it by."""
 _MOST_THOUGHT = 8_000
+
+
+_REHEARSED = "A `word`:\n\n```python\nx = 1\n```\n\n| a | b |\n|---|---|\n| c | d |\n"
+"""To render it loads what most answers need: the parser, a lexer, tables."""
+
+
+def rehearse(theme: Theme) -> None:
+    """Render a short answer for nobody. It blocks, for as long as the first answer would have to wait."""
+    Renderer(theme).text(_markdown().markdown(_REHEARSED, theme), 80)
+
+
+def _markdown():
+    # 70 ms for the parser and the lexers, which are due when the first answer comes.
+    from codex_py.frontends.tui import markdown  # noqa: PLC0415
+
+    return markdown
 
 
 def user_cell(text: str, theme: Theme, *, images: Sequence[str] = ()) -> RenderableType:
@@ -32,9 +47,9 @@ def block_cell(block: Block, theme: Theme, *, is_start: bool) -> RenderableType:
     body: RenderableType
     match block:
         case blocks.Code():
-            body = Code(plain(block.text, tab=4), block.language, theme)
+            body = _markdown().Code(plain(block.text, tab=4), block.language, theme)
         case Prose():
-            body = markdown(block.markdown, theme)
+            body = _markdown().markdown(block.markdown, theme)
         case Verbatim():
             body = _Verbatim(plain(block.text))
     sign = f"{theme.glyph('bullet')} " if is_start else "  "
@@ -43,7 +58,7 @@ def block_cell(block: Block, theme: Theme, *, is_start: bool) -> RenderableType:
 
 def reasoning_cell(text: str, theme: Theme) -> RenderableType:
     source = cut(text.strip(), _MOST_THOUGHT, theme.glyph("more"))
-    return marked(_Dressed(markdown(source, theme), theme.style("thought")), theme)
+    return marked(_Dressed(_markdown().markdown(source, theme), theme.style("thought")), theme)
 
 
 class _Dressed:

@@ -2,51 +2,46 @@
 
 import asyncio
 import os
-from typing import TYPE_CHECKING
 
 from codex_py.app.patching import changes_since_commit
-from codex_py.frontends.tui.commands.registry import Command
+from codex_py.frontends.tui.commands.registry import Command, CommandContext
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.undo import newest_undo, plan_undo
 
-if TYPE_CHECKING:
-    from codex_py.frontends.tui.program import Terminal
 
-
-async def _diff(terminal: "Terminal", _: str) -> None:
-    cwd, environment = terminal.config.cwd, terminal.safe_environment
+async def _diff(context: CommandContext, _: str) -> None:
+    cwd, environment = context.config.cwd, context.safe_environment
     diff = await asyncio.to_thread(changes_since_commit, cwd, environment)
     if not diff:
-        terminal.transcript.notice("Nothing has been changed since the last commit.")
+        context.transcript.notice("Nothing has been changed since the last commit.")
     else:
-        terminal.transcript.diff(diff)
+        context.transcript.diff(diff)
 
 
-async def _undo(terminal: "Terminal", _: str) -> None:
-    await _take_back(terminal, None, "Undid")
+async def _undo(context: CommandContext, _: str) -> None:
+    await _take_back(context, None, "Undid")
 
 
-async def _redo(terminal: "Terminal", _: str) -> None:
-    number = await asyncio.to_thread(newest_undo, _journal(terminal))
-    await _take_back(terminal, number, "Made again")
+async def _redo(context: CommandContext, _: str) -> None:
+    number = await asyncio.to_thread(newest_undo, _journal(context))
+    await _take_back(context, number, "Made again")
 
 
-async def _take_back(terminal: "Terminal", number: int | None, done: str) -> None:
+async def _take_back(context: CommandContext, number: int | None, done: str) -> None:
     def work() -> str:
-        journal = _journal(terminal)
+        journal = _journal(context)
         journal.recover()
         plan = plan_undo(journal, number)
         plan.commit()
-        return ", ".join(
-            os.path.relpath(change.path, terminal.config.cwd) for change in plan.changes
-        )
+        cwd = context.config.cwd
+        return ", ".join(os.path.relpath(change.path, cwd) for change in plan.changes)
 
     paths = await asyncio.to_thread(work)
-    terminal.transcript.notice(f"{done} the patch of {paths}")
+    context.transcript.notice(f"{done} the patch of {paths}")
 
 
-def _journal(terminal: "Terminal") -> Journal:
-    return Journal(terminal.config.home, terminal.config.cwd)
+def _journal(context: CommandContext) -> Journal:
+    return Journal(context.config.home, context.config.cwd)
 
 
 CHANGES = [

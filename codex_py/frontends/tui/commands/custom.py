@@ -9,16 +9,13 @@ import shlex
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from codex_py.config.front_matter import front_matter
 from codex_py.errors import CodexError
 from codex_py.filesystem.ordinary import read_whole
-from codex_py.frontends.tui.commands.registry import Command, Work
-from codex_py.frontends.tui.composer import Submission
-
-if TYPE_CHECKING:
-    from codex_py.frontends.tui.program import Terminal
+from codex_py.frontends.tui.commands.registry import Command, CommandContext, Work
+from codex_py.frontends.tui.compose.submission import Submission
 
 _MAX_BYTES: Final = 256 * 1024
 _PLACE: Final = re.compile(r"\$(?:(\$)|([1-9])(?!\d)|([A-Z][A-Z0-9_]*)\b)")
@@ -26,7 +23,7 @@ _NAMED: Final = re.compile(r"([A-Z][A-Z0-9_]*)=(.*)", re.DOTALL)
 
 
 def custom_commands(home: Path) -> list[Command]:
-    """One for each file, by name. What can not be read is left out."""
+    """One for each file, by name. What cannot be read is left out."""
     found: list[Command] = []
     try:
         paths = sorted((home / "prompts").glob("*.md"))
@@ -58,7 +55,7 @@ def expanded(template: str, arguments: str) -> str:
     try:
         words = shlex.split(arguments)
     except ValueError as error:
-        raise CodexError(f"the arguments can not be read: {error}", code="usage") from error
+        raise CodexError(f"the arguments cannot be read: {error}", code="usage") from error
     wanted = {match[3] for match in _PLACE.finditer(template) if match[3]} - {"ARGUMENTS"}
     named: dict[str, str] = {}
     plain: list[str] = []
@@ -83,13 +80,13 @@ def expanded(template: str, arguments: str) -> str:
 
 
 def _sends(path: Path) -> Work:
-    async def send(terminal: "Terminal", argument: str) -> None:
+    async def send(context: CommandContext, argument: str) -> None:
         try:
             _, text = front_matter(_read(path))
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else error
-            raise CodexError(f"{path} can not be used: {reason}", code="prompt") from error
-        terminal.send(Submission(expanded(text, argument).strip()))
+            raise CodexError(f"{path} cannot be used: {reason}", code="prompt") from error
+        context.conversation.send(Submission(expanded(text, argument).strip()))
 
     return send
 

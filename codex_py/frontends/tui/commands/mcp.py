@@ -1,27 +1,23 @@
 """The command for the MCP servers of the session."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from codex_py.errors import CodexError
-from codex_py.frontends.tui.commands.registry import Command
+from codex_py.frontends.tui.commands.registry import Command, CommandContext
 from codex_py.protocol.mcp import McpServerStatus
 
-if TYPE_CHECKING:
-    from codex_py.frontends.tui.program import Terminal
 
-
-async def _mcp(terminal: "Terminal", argument: str) -> None:
+async def _mcp(context: CommandContext, argument: str) -> None:
     if argument not in {"", "verbose"}:
         raise CodexError("write /mcp or /mcp verbose", code="usage")
-    session = await terminal.opening.session()
+    session = await context.conversation.opened()
     lines: list[str] = []
     for status in session.mcp_servers():
         lines += _lines(status, verbose=argument == "verbose")
-    lines += [f"{name}: off" for name, c in terminal.config.mcp_servers.items() if not c.enabled]
+    lines += [f"{name}: off" for name, c in context.config.mcp_servers.items() if not c.enabled]
     if not lines:
         lines = ["No MCP servers are configured. Leave, and try codex-py mcp add NAME -- COMMAND."]
-    terminal.transcript.notice("\n".join(lines))
+    context.transcript.notice("\n".join(lines))
 
 
 def _lines(status: McpServerStatus, *, verbose: bool) -> Iterator[str]:

@@ -6,12 +6,11 @@ import re
 import subprocess
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from codex_py.errors import CodexError
 from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.cells.command import script_of
-from codex_py.frontends.tui.commands.registry import Command
+from codex_py.frontends.tui.commands.registry import Command, CommandContext
 from codex_py.frontends.tui.keys import SHORTCUTS
 from codex_py.programs import find_program
 from codex_py.protocol.events import (
@@ -23,44 +22,43 @@ from codex_py.protocol.events import (
     UserMessage,
 )
 
-if TYPE_CHECKING:
-    from codex_py.frontends.tui.program import Terminal
-
 _MAX_CLIPBOARD = 100_000
 """Bytes; terminals take no more, or less."""
 
 
-async def _copy(terminal: "Terminal", _: str) -> None:
-    answers = [item.text for item in terminal.said if isinstance(item, AgentMessage)]
+async def _copy(context: CommandContext, _: str) -> None:
+    answers = [
+        item.text for item in context.conversation.progress.said if isinstance(item, AgentMessage)
+    ]
     if not answers:
         raise CodexError("there is no answer to copy yet", code="nothing_to_copy")
     data = answers[-1].encode(errors="replace")
     if len(data) > _MAX_CLIPBOARD:
         raise CodexError("the answer is too long for the clipboard; /export it", code="too_long")
     # OSC 52 reaches the clipboard of the machine that the user sits at, over ssh and tmux too.
-    terminal.screen.send(f"\x1b]52;c;{base64.b64encode(data).decode()}\x07")
-    terminal.hint("the last answer was handed to the terminal's clipboard")
+    context.screen.send(f"\x1b]52;c;{base64.b64encode(data).decode()}\x07")
+    context.hint("the last answer was handed to the terminal's clipboard")
 
 
-async def _export(terminal: "Terminal", argument: str) -> None:
-    await terminal.opening.session()
+async def _export(context: CommandContext, argument: str) -> None:
+    await context.conversation.opened()
     name = argument or f"codex-{datetime.now().astimezone():%Y-%m-%d-%H%M%S}.md"
-    path = terminal.config.cwd / name
+    path = context.config.cwd / name
     try:
         with path.open("x", encoding="utf-8") as file:
-            file.write(_markdown(terminal.said))
+            file.write(_markdown(context.conversation.progress.said))
     except OSError as error:
-        raise CodexError(f"can not write {str(path)!r}: {error.strerror}", code="export") from error
-    terminal.transcript.notice(f"The conversation was written to {path}")
+        raise CodexError(f"cannot write {str(path)!r}: {error.strerror}", code="export") from error
+    context.transcript.notice(f"The conversation was written to {path}")
 
 
-async def _help(terminal: "Terminal", _: str) -> None:
-    width = max(len(command.name) + len(command.argument) for command in terminal.commands.all) + 2
+async def _help(context: CommandContext, _: str) -> None:
+    width = max(len(command.name) + len(command.argument) for command in context.commands.all) + 2
     lines = [
         f"/{f'{command.name} {command.argument}':{width}} {command.help}"
-        for command in terminal.commands.all
+        for command in context.commands.all
     ]
-    terminal.transcript.notice("\n".join(lines))
+    context.transcript.notice("\n".join(lines))
 
 
 def _markdown(items: Sequence[ThreadItem]) -> str:
@@ -91,30 +89,30 @@ def _fenced(language: str, text: str) -> str:
     return f"{fence}{language}\n{text}\n{fence}"
 
 
-async def _transcript(terminal: "Terminal", _: str) -> None:
-    if not terminal.said:
+async def _transcript(context: CommandContext, _: str) -> None:
+    if not context.conversation.progress.said:
         raise CodexError("nothing has been said yet", code="nothing_said")
-    cwd, environment = terminal.config.cwd, terminal.safe_environment
+    cwd, environment = context.config.cwd, context.safe_environment
     pager = find_program("less", environment.get("PATH", os.defpath), [cwd])
     if pager is None:
         raise CodexError("there is no `less` to show it with; /export it", code="pager")
-    text = printable(_markdown(terminal.said)).encode(errors="replace")
+    text = printable(_markdown(context.conversation.progress.said)).encode(errors="replace")
 
     def look() -> None:
         # Neither its history file nor its other commands are wanted here.
         secure = {**environment, "LESSSECURE": "1", "LESSHISTFILE": "-"}
         subprocess.run([pager, "-R", "+G"], input=text, env=secure, check=False)
 
-    await terminal.screen.pause(look)
+    await context.screen.pause(look)
 
 
-async def _keymap(terminal: "Terminal", _: str) -> None:
+async def _keymap(context: CommandContext, _: str) -> None:
     width = max(len(keys) for keys, _ in SHORTCUTS) + 2
-    terminal.transcript.notice("\n".join(f"{keys:{width}}{what}" for keys, what in SHORTCUTS))
+    context.transcript.notice("\n".join(f"{keys:{width}}{what}" for keys, what in SHORTCUTS))
 
 
-async def _quit(terminal: "Terminal", _: str) -> None:
-    terminal.leave()
+async def _quit(context: CommandContext, _: str) -> None:
+    context.leave()
 
 
 PROGRAM = [

@@ -1,27 +1,22 @@
 """Commands that are prompts: ready-made ones, and those that the user keeps in `$CODEX_HOME/prompts`."""
 
-from typing import TYPE_CHECKING
-
 from codex_py.errors import CodexError
-from codex_py.frontends.tui.commands.registry import Command
-from codex_py.frontends.tui.composer import Submission
+from codex_py.frontends.tui.commands.registry import Command, CommandContext
+from codex_py.frontends.tui.compose.submission import Submission
 from codex_py.frontends.tui.panel import Choice, Option
 from codex_py.instructions import instruction_text
-
-if TYPE_CHECKING:
-    from codex_py.frontends.tui.program import Terminal
 
 _UNCOMMITTED = (
     "all that is not committed: what is staged, what is not, and files that are not tracked"
 )
 
 
-async def _init(terminal: "Terminal", _: str) -> None:
-    terminal.send(Submission(instruction_text("commands/init.md").strip()))
+async def _init(context: CommandContext, _: str) -> None:
+    context.conversation.send(Submission(instruction_text("commands/init.md").strip()))
 
 
-async def _review(terminal: "Terminal", argument: str) -> None:
-    what = argument or await terminal.show(
+async def _review(context: CommandContext, argument: str) -> None:
+    what = argument or await context.panels.show(
         Choice(
             [("bold", "What is to be reviewed?")],
             [
@@ -38,14 +33,14 @@ async def _review(terminal: "Terminal", argument: str) -> None:
     )
     if what:
         text = instruction_text("commands/review.md").strip().replace("{what}", what)
-        terminal.send(Submission(text))
+        context.conversation.send(Submission(text))
 
 
-async def _plan(terminal: "Terminal", argument: str) -> None:
+async def _plan(context: CommandContext, argument: str) -> None:
     if not argument:
         raise CodexError("say what is to be planned: /plan AIM", code="usage")
     text = instruction_text("commands/plan.md").strip().replace("{aim}", argument)
-    terminal.send(Submission(text))
+    context.conversation.send(Submission(text))
 
 
 PROMPTS = [

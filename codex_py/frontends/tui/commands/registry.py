@@ -1,48 +1,66 @@
-"""What begins with a slash: commands of the terminal, found by name."""
+"""Commands of the terminal: what begins with a slash, found by name."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from difflib import get_close_matches
+from typing import TypeAlias
 
-if TYPE_CHECKING:
-    from codex_py.frontends.tui.program import Terminal
+from codex_py.config.config import Config
+from codex_py.frontends.tui.compose.sources import CommandName, SkillSource
+from codex_py.frontends.tui.composer import Composer
+from codex_py.frontends.tui.conversation import Conversation
+from codex_py.frontends.tui.panels import Panels
+from codex_py.frontends.tui.screen import Screen
+from codex_py.frontends.tui.shell import UserShell
+from codex_py.frontends.tui.status import Status
+from codex_py.frontends.tui.transcript import Transcript
 
-Work: TypeAlias = "Callable[[Terminal, str], Awaitable[None]]"
-"""Does what a command is for. It is given what stands behind the name, stripped."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandContext:
+    """What commands work with."""
+
+    commands: "Commands"
+    conversation: Conversation
+    transcript: Transcript
+    shell: UserShell
+    safe_environment: Mapping[str, str]
+    """See `Surface`."""
+    screen: Screen
+    status: Status
+    composer: Composer
+    skills: SkillSource
+    panels: Panels
+    hint: Callable[[str], None]
+    """Show a remark below the composer, until the next key."""
+    leave: Callable[[], None]
+
+    @property
+    def config(self) -> Config:
+        """What the next session is opened with."""
+        return self.conversation.config
+
+
+Work: TypeAlias = Callable[[CommandContext, str], Awaitable[None]]
+"""Runs a command with its argument: what stands behind the name, stripped."""
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
-    name: str
-    """Without the slash."""
-    help: str
-    """A short phrase without a full stop."""
+class Command(CommandName):
     run: Work
     while_working: bool = True
     """May run beside a turn."""
-    aliases: tuple[str, ...] = ()
-    argument: str = ""
-    """What may stand behind it, for people: `[NAME]`."""
 
 
 class Commands:
-    """All there are, in the order in which they are listed.
-
+    """
     Args:
-        load: gives them, when they are first asked for: the first frame needs none.
+        all: in the order in which they are listed.
     """
 
-    def __init__(self, load: Callable[[], Sequence[Command]]) -> None:
-        self._load = load
-
-    @cached_property
-    def all(self) -> Sequence[Command]:
-        return tuple(self._load())
-
-    @cached_property
-    def _by_name(self) -> Mapping[str, Command]:
-        return {name: command for command in self.all for name in (command.name, *command.aliases)}
+    def __init__(self, all: Sequence[Command]) -> None:
+        self.all = all
+        self._by_name = {name: each for each in all for name in (each.name, *each.aliases)}
 
     def find(self, line: str) -> tuple[Command, str] | None:
         """The command of a line that begins with a slash, and its argument; None if it is none.
@@ -54,12 +72,9 @@ class Commands:
         return None if command is None else (command, argument.strip())
 
     def unknown(self, line: str) -> str | None:
-        """What to say of a line that looks like a command and is none; None if it is a prompt."""
+        """What is wrong with a line that looks like a command and is none; None if it is a prompt."""
         name = line[1:].split(maxsplit=1)[0] if line[1:].strip() else ""
         if "/" in name or "\n" in line:
             return None
-        # Loaded on the way to an error alone.
-        from difflib import get_close_matches  # noqa: PLC0415
-
         near = get_close_matches(name, self._by_name, n=1, cutoff=0.6)
         return f"no command /{name}." + (f" Did you mean /{near[0]}?" if near else "")

@@ -4,23 +4,20 @@ import asyncio
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from codex_py.app.settings import known_models
 from codex_py.config.edit import edit_config, edited_values, first_that_fits
 from codex_py.config.files import parse_toml
 from codex_py.errors import CodexError, ConfigError
-from codex_py.frontends.exec.human import sandbox_summary
+from codex_py.frontends.sandbox_summary import sandbox_summary
 from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.cells.command import script_of
-from codex_py.frontends.tui.commands.registry import Command
-from codex_py.frontends.tui.picker import Picker, Row, rows_with
+from codex_py.frontends.tui.commands.registry import Command, CommandContext
+from codex_py.frontends.tui.picker import Row
 from codex_py.frontends.tui.status import duration
 from codex_py.frontends.tui.theme import terminal_theme
 from codex_py.protocol.approval import ApprovalPolicy, SandboxMode
-
-if TYPE_CHECKING:
-    from codex_py.frontends.tui.program import Terminal
 
 _THEMES = ("auto", "dark", "light")
 _EFFORTS = ("minimal", "low", "medium", "high", "xhigh")
@@ -34,7 +31,7 @@ _PERMISSIONS: list[tuple[str, str, ApprovalPolicy, SandboxMode]] = [
     ),
     (
         "Never ask",
-        "works in this folder and can not leave it",
+        "works in this folder and cannot leave it",
         ApprovalPolicy.NEVER,
         "workspace-write",
     ),
@@ -43,68 +40,50 @@ _PERMISSIONS: list[tuple[str, str, ApprovalPolicy, SandboxMode]] = [
 ]
 
 
-async def _model(terminal: "Terminal", argument: str) -> None:
-    session = await terminal.opening.session()
+async def _model(context: CommandContext, argument: str) -> None:
+    settings = (await context.conversation.opened()).settings
     model, _, effort = argument.partition(" ")
     if not model:
-        names = known_models(terminal.config)
-        current = session.settings.model
+        names, current = known_models(context.config), settings.model
         rows = [Row(name, name, "current" if name == current else "") for name in names]
-        picked = await terminal.show(
-            Picker(
-                "Model",
-                rows_with(rows),
-                changed=terminal.screen.changed,
-                selected=names.index(current) if current in names else 0,
-            )
-        )
+        selected = names.index(current) if current in names else 0
+        picked = await context.panels.pick("Model", rows, selected=selected)
         if picked is None:
             return
         model = picked
     if not effort:
         efforts = [Row("the model's own", ""), *(Row(name, name) for name in _EFFORTS)]
-        chosen = await terminal.show(
-            Picker("Reasoning effort", rows_with(efforts), changed=terminal.screen.changed)
-        )
+        chosen = await context.panels.pick("Reasoning effort", efforts)
         if chosen is None:
             return
         effort = chosen
-    choices = replace(
-        session.settings.choices, model=model, reasoning_effort=effort.strip() or None
+    reasoning_effort = effort.strip() or None
+    context.conversation.change(
+        replace(settings.choices, model=model, reasoning_effort=reasoning_effort)
     )
-    terminal.change(choices)
-    terminal.transcript.notice(f"Model: {printable(model)} {effort}".rstrip())
+    context.transcript.notice(f"Model: {printable(model)} {effort}".rstrip())
 
 
-async def _permissions(terminal: "Terminal", _: str) -> None:
-    session = await terminal.opening.session()
-    now = session.settings
+async def _permissions(context: CommandContext, _: str) -> None:
+    conversation = context.conversation
+    now = (await conversation.opened()).settings
     current = (now.approval_policy, now.sandbox_policy.mode)
     rows = [
-        Row(label, (policy, mode), f"(now) {note}" if (policy, mode) == current else note)
-        for label, note, policy, mode in _PERMISSIONS
+        Row(each[0], each, f"(now) {each[1]}" if each[2:] == current else each[1])
+        for each in _PERMISSIONS
     ]
-    selected = next((n for n, row in enumerate(rows) if row.value == current), 0)
-    picked = await terminal.show(
-        Picker("Permissions", rows_with(rows), changed=terminal.screen.changed, selected=selected)
-    )
+    selected = next((n for n, row in enumerate(rows) if row.value[2:] == current), 0)
+    picked = await context.panels.pick("Permissions", rows, selected=selected)
     if picked is None:
         return
-    policy, mode = picked
-    config = replace(terminal.config, sandbox_mode=mode)
-    terminal.change(
-        replace(
-            now.choices,
-            approval_policy=policy,
-            sandbox_policy=config.sandbox_policy(terminal.opening.add_dirs),
-        )
-    )
-    label = next(row.label for row in rows if row.value == picked)
-    terminal.transcript.notice(f"Permissions: {label}")
+    label, _, policy, mode = picked
+    sandbox = replace(context.config, sandbox_mode=mode).sandbox_policy(conversation.add_dirs)
+    conversation.change(replace(now.choices, approval_policy=policy, sandbox_policy=sandbox))
+    context.transcript.notice(f"Permissions: {label}")
 
 
-async def _status(terminal: "Terminal", _: str) -> None:
-    session = await terminal.opening.session()
+async def _status(context: CommandContext, _: str) -> None:
+    session = await context.conversation.opened()
     settings, usage = session.settings, session.token_usage
     total = usage.total
     facts = {
@@ -119,60 +98,58 @@ async def _status(terminal: "Terminal", _: str) -> None:
         "context": f"{usage.context_left_percent}% left of {settings.context_window:,}",
     }
     width = max(map(len, facts))
-    terminal.transcript.notice("\n".join(f"{k:{width}}  {v}" for k, v in facts.items()))
+    context.transcript.notice("\n".join(f"{k:{width}}  {v}" for k, v in facts.items()))
 
 
-async def _cost(terminal: "Terminal", _: str) -> None:
-    session = await terminal.opening.session()
+async def _cost(context: CommandContext, _: str) -> None:
+    session = await context.conversation.opened()
     total = session.token_usage.total
-    terminal.transcript.notice(
+    context.transcript.notice(
         f"{total.total_tokens:,} tokens so far: {total.input_tokens:,} in, of which"
         f" {total.cached_input_tokens:,} from the cache, and {total.output_tokens:,} out.\n"
         f"What they cost is not known here: {printable(session.settings.provider)} does not tell its prices."
     )
 
 
-async def _skills(terminal: "Terminal", _: str) -> None:
-    found = terminal.composer.skills.found
+async def _skills(context: CommandContext, _: str) -> None:
+    found = context.skills.skills.found
     if not found:
-        terminal.transcript.notice("There are no skills. Each is a folder with a SKILL.md.")
+        context.transcript.notice("There are no skills. Each is a folder with a SKILL.md.")
         return
-    terminal.transcript.notice(
+    context.transcript.notice(
         "\n".join(f"${skill.name}  {' '.join(skill.description.split())}" for skill in found)
     )
 
 
-async def _ps(terminal: "Terminal", _: str) -> None:
+async def _ps(context: CommandContext, _: str) -> None:
     now = time.monotonic()
     lines = [
-        f"{duration(int(now - since)):>8}  {' '.join(script_of(command, terminal.theme.shell).split())[:500]}"
-        for command, since in terminal.status.commands.values()
+        f"{duration(int(now - since)):>8}  {' '.join(script_of(command, context.screen.theme.shell).split())[:500]}"
+        for command, since in context.status.commands.values()
     ]
-    terminal.transcript.notice("\n".join(lines) or "No command is running.")
+    context.transcript.notice("\n".join(lines) or "No command is running.")
 
 
-async def _stop(terminal: "Terminal", _: str) -> None:
-    session = terminal.conversation.session
-    count = int(terminal.shell.stop()) + (0 if session is None else session.stop_commands())
+async def _stop(context: CommandContext, _: str) -> None:
+    session = context.conversation.session
+    count = int(context.shell.stop()) + (0 if session is None else session.stop_commands())
     done = f"Stopped {count} command{'' if count == 1 else 's'}."
-    terminal.transcript.notice(done if count else "No command is running.")
+    context.transcript.notice(done if count else "No command is running.")
 
 
-async def _theme(terminal: "Terminal", argument: str) -> None:
-    name = argument or await terminal.show(
-        Picker(
-            "Background",
-            rows_with([Row(each, each) for each in _THEMES]),
-            changed=terminal.screen.changed,
-        )
+async def _theme(context: CommandContext, argument: str) -> None:
+    name = argument or await context.panels.pick(
+        "Background", [Row(each, each) for each in _THEMES]
     )
     if name is None:
         return
     if name not in _THEMES:
         raise CodexError(f"write /theme {' or /theme '.join(_THEMES)}", code="usage")
-    await asyncio.to_thread(_save_theme, terminal.config.home, name)
-    terminal.use_theme(terminal_theme(terminal.environment, name, cwd=terminal.theme.cwd))
-    terminal.transcript.notice(f"Colours for a {terminal.theme.background} background.")
+    await asyncio.to_thread(_save_theme, context.config.home, name)
+    theme = terminal_theme(context.safe_environment, name, cwd=context.screen.theme.cwd)
+    context.screen.use_theme(theme)
+    context.transcript.renderer.theme = theme
+    context.transcript.notice(f"Colours for a {theme.background} background.")
 
 
 def _save_theme(home: Path, name: str) -> None:
@@ -190,9 +167,9 @@ def _save_theme(home: Path, name: str) -> None:
     edit_config(home, change)
 
 
-async def _vim(terminal: "Terminal", _: str) -> None:
-    on = terminal.composer.toggle_vi()
-    terminal.hint(f"vi keys are {'on' if on else 'off'}")
+async def _vim(context: CommandContext, _: str) -> None:
+    on = context.composer.toggle_vi()
+    context.hint(f"vi keys are {'on' if on else 'off'}")
 
 
 SETTINGS = [

@@ -21,7 +21,7 @@ _MAX_WRITTEN = 20_000
 
 
 def is_long(text: str) -> bool:
-    """Whether a paste is too much to be looked at."""
+    """True if a paste is folded, because it is too long to look at."""
     return len(text) > _FOLDED_CHARACTERS or text.count("\n") > _FOLDED_LINES
 
 
@@ -29,13 +29,12 @@ class Attachments:
     def __init__(self) -> None:
         self._kept: list[str | Path] = []
 
-    def paste(self, text: str) -> str:
-        """The character for a text."""
-        return self._mark(text)
-
-    def image(self, path: Path) -> str:
-        """The character for an image; `path` is absolute."""
-        return self._mark(path)
+    def mark(self, kept: str | Path) -> str:
+        """The character for a text, or for the image at an absolute path."""
+        if len(self._kept) > _LAST - _FIRST:
+            self._kept.clear()
+        self._kept.append(kept)
+        return chr(_FIRST + len(self._kept) - 1)
 
     def clean(self, text: str) -> str:
         """A text from outside, which holds no such characters; `\\r\\n` and `\\r` are newlines."""
@@ -75,15 +74,15 @@ class Attachments:
         """
         text = self.clean(text)
         if len(text) > _MAX_WRITTEN:
-            return "".join(f"{self.image(path)} " for path in images) + self.paste(text)
+            return "".join(f"{self.mark(path)} " for path in images) + self.mark(text)
         left = {str(number): path for number, path in enumerate(images, 1)}
 
-        def mark(match: re.Match[str]) -> str:
+        def replaced(match: re.Match[str]) -> str:
             path = left.pop(match[1], None)
-            return match[0] if path is None else self.image(path)
+            return match[0] if path is None else self.mark(path)
 
-        folded = _LABEL.sub(mark, text) if images else text
-        return "".join(f"{self.image(path)} " for path in left.values()) + folded
+        folded = _LABEL.sub(replaced, text) if images else text
+        return "".join(f"{self.mark(path)} " for path in left.values()) + folded
 
     def _images(self, text: str) -> list[Path]:
         found = (self._find(match[0]) for match in _MARK.finditer(text))
@@ -92,9 +91,3 @@ class Attachments:
     def _find(self, character: str) -> str | Path | None:
         place = ord(character) - _FIRST
         return self._kept[place] if 0 <= place < len(self._kept) else None
-
-    def _mark(self, kept: str | Path) -> str:
-        if len(self._kept) > _LAST - _FIRST:
-            self._kept.clear()
-        self._kept.append(kept)
-        return chr(_FIRST + len(self._kept) - 1)

@@ -11,8 +11,7 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.utils import get_cwidth
 
 from codex_py.frontends.terminal import printable
-from codex_py.frontends.tui.fragments import Fragments
-from codex_py.frontends.tui.picker import cut
+from codex_py.frontends.tui.fitting import Fragments, fit, joined, window
 
 ROWS = 8
 _SLOW_S = 0.2
@@ -138,27 +137,20 @@ class Completion:
         """What is drawn."""
         if not self._found:
             return [("class:quiet", "  looking for files")]
-        first = max(0, min(self._selected - ROWS // 2, len(self._found) - ROWS))
-        shown = self._found[first : first + ROWS]
-        names = [
-            cut(printable(each.name), int((width - 4) * (_MAX_NAME if each.note else 1)))
-            for each in shown
-        ]
+        shown = window(self._selected, len(self._found), ROWS)
+        names: list[str] = []
+        for each in (self._found[n] for n in shown):
+            most = int((width - 4) * (_MAX_NAME if each.note else 1))
+            names.append(fit(printable(each.name), most))
         room = max(map(get_cwidth, names), default=0) + 2
-        text: Fragments = []
-        for index, (name, each) in enumerate(zip(names, shown, strict=True), first):
-            is_selected = index == self._selected
-            note = cut(printable(each.note), width - room - 3) if each.note else ""
-            padding = " " * (room - get_cwidth(name)) if note else ""
-            text += [
-                ("", "" if index == first else "\n"),
-                (
-                    "class:accent bold" if is_selected else "",
-                    ("> " if is_selected else "  ") + name,
-                ),
-                ("class:quiet", padding + note),
-            ]
-        return text
+        rows: list[Fragments] = []
+        for n, name in zip(shown, names, strict=True):
+            note = self._found[n].note
+            if note:
+                note = " " * (room - get_cwidth(name)) + fit(printable(note), width - room - 3)
+            style, sign = ("class:accent bold", "> ") if n == self._selected else ("", "  ")
+            rows.append([(style, sign + name), ("class:quiet", note)])
+        return joined(rows)
 
     async def _wait(self, find: Callable[[], Awaitable[Sequence[Suggestion]]]) -> None:
         slow = asyncio.get_running_loop().call_later(_SLOW_S, self._say_slow)

@@ -2,15 +2,13 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable
 
 from prompt_toolkit.layout.processors import Processor, Transformation, TransformationInput
 from prompt_toolkit.layout.utils import explode_text_fragments
 
 from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.compose.attachments import Attachments
-from codex_py.frontends.tui.fragments import Fragments
-from codex_py.frontends.tui.picker import cut
+from codex_py.frontends.tui.fitting import Fragments, fit
 
 # prompt-toolkit shows the other control characters itself, as `^[`.
 _SPECIAL = re.compile(
@@ -24,14 +22,14 @@ class Display(Processor):
         placeholder: shown where there is no text.
     """
 
-    def __init__(self, attachments: Attachments, placeholder: Callable[[], str]) -> None:
+    def __init__(self, attachments: Attachments, placeholder: str) -> None:
         self._attachments = attachments
         self._placeholder = placeholder
 
     def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
         document, fragments = transformation_input.document, transformation_input.fragments
         if not document.text:
-            hint = cut(self._placeholder(), max(1, transformation_input.width - 1))
+            hint = fit(self._placeholder, max(1, transformation_input.width - 1))
             return Transformation([*fragments, ("class:quiet", hint)])
         line = document.lines[transformation_input.lineno]
         if _SPECIAL.search(line) is None:

@@ -1,14 +1,15 @@
-"""Where suggestions come from."""
+"""Where suggestions come from: the names of commands, skills and files."""
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 
 from prompt_toolkit.document import Document
 
-from codex_py.config.skills import Skills
-from codex_py.frontends.tui.commands.registry import Commands
+from codex_py.config.config import Config
+from codex_py.config.skills import Skills, find_skills
 from codex_py.frontends.tui.compose.completion import Suggestion, Word, word_after
 from codex_py.frontends.tui.compose.files import FileIndex
 
@@ -16,10 +17,25 @@ _MAX_FILES = 50
 _PLAIN_PATH = re.compile(r"[\w./@%+=:,~-]+")
 
 
-class CommandSource:
-    """`/` at the very beginning."""
+@dataclass(frozen=True, slots=True)
+class CommandName:
+    name: str
+    """Without the slash."""
+    help: str
+    """A short phrase without a full stop."""
+    aliases: tuple[str, ...] = field(default=(), kw_only=True)
+    argument: str = field(default="", kw_only=True)
+    """What may stand behind it, for people: `[NAME]`."""
 
-    def __init__(self, commands: Commands) -> None:
+
+class CommandSource:
+    """`/` at the very beginning.
+
+    Args:
+        commands: gives all there are, in the order in which they are listed.
+    """
+
+    def __init__(self, commands: Callable[[], Sequence[CommandName]]) -> None:
         self._commands = commands
 
     def word(self, document: Document) -> Word | None:
@@ -30,7 +46,7 @@ class CommandSource:
 
     def suggestions(self, word: str) -> Sequence[Suggestion]:
         found: list[tuple[int, Suggestion]] = []
-        for command in self._commands.all:
+        for command in self._commands():
             names = (command.name, *command.aliases)
             ranks = [rank for name in names if (rank := _rank(word, name)) is not None]
             if ranks:
@@ -39,14 +55,18 @@ class CommandSource:
                 name = f"/{command.name} {command.argument}".rstrip()
                 suggestion = Suggestion(name, f"/{command.name}", command.help, sends=is_whole)
                 found.append((min(ranks), suggestion))
-        return [suggestion for _, suggestion in sorted(found, key=lambda pair: pair[0])]
+        return _best_first(found)
 
 
 class SkillSource:
     """`$` before a word."""
 
-    def __init__(self, skills: Callable[[], Skills]) -> None:
-        self._skills = skills
+    def __init__(self) -> None:
+        self.skills = Skills()
+
+    def load(self, config: Config, environment: Mapping[str, str]) -> None:
+        """Read the skills from their folders. It blocks."""
+        self.skills = find_skills(config, environment)
 
     def word(self, document: Document) -> Word | None:
         return word_after("$", document)
@@ -54,10 +74,10 @@ class SkillSource:
     def suggestions(self, word: str) -> Sequence[Suggestion]:
         found = [
             (rank, Suggestion(f"${skill.name}", f"${skill.name}", skill.description))
-            for skill in self._skills().found
+            for skill in self.skills.found
             if (rank := _rank(word, skill.name)) is not None
         ]
-        return [suggestion for _, suggestion in sorted(found, key=lambda pair: pair[0])]
+        return _best_first(found)
 
 
 class FileSource:
@@ -80,6 +100,10 @@ class FileSource:
 def quoted(path: str) -> str:
     """A path as it stands in a prompt: in quotes, with escapes, where it would not be told apart."""
     return path if _PLAIN_PATH.fullmatch(path) else json.dumps(path, ensure_ascii=False)
+
+
+def _best_first(ranked: list[tuple[int, Suggestion]]) -> Sequence[Suggestion]:
+    return [suggestion for _, suggestion in sorted(ranked, key=lambda pair: pair[0])]
 
 
 def _rank(typed: str, name: str) -> int | None:

@@ -19,7 +19,7 @@ def test_arguments_are_put_in_their_places(template: str, arguments: str, text: 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"), [("", "give it FILE=…"), ("'open", "can not be read")]
+    ("arguments", "said"), [("", "give it FILE=…"), ("'open", "cannot be read")]
 )
 def test_what_is_missing_is_told(arguments: str, said: str) -> None:
     with pytest.raises(CodexError, match=said):

@@ -1,0 +1,86 @@
+"""The half of the terminal that the first frame needs, as the other half sees it, and the other way round."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from codex_py.config.config import Config
+from codex_py.frontends.arguments import TerminalTarget
+from codex_py.frontends.tui.compose.sources import CommandName, SkillSource
+from codex_py.frontends.tui.compose.submission import Outbox, Submission
+from codex_py.frontends.tui.composer import Composer
+from codex_py.frontends.tui.fitting import Fragments
+from codex_py.frontends.tui.hints import Hints, Tasks
+from codex_py.frontends.tui.leaving import Leaving
+from codex_py.frontends.tui.notifications import Notifications
+from codex_py.frontends.tui.panels import Panels
+from codex_py.frontends.tui.screen import Screen
+from codex_py.frontends.tui.status import Status
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What the program is started with."""
+
+    config: Config
+    reload: Callable[[], Config]
+    """Reads the configuration again."""
+    target: TerminalTarget
+    add_dirs: tuple[Path, ...]
+    """Writable roots beside those of the configuration; absolute."""
+    environment: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Surface:
+    environment: Mapping[str, str]
+    safe_environment: Mapping[str, str]
+    """For programs such as git: its `PATH` leads to none that the project or the model can have made."""
+    cwd: Path
+    screen: Screen
+    status: Status
+    hints: Hints
+    tasks: Tasks
+    outbox: Outbox
+    composer: Composer
+    skills: SkillSource
+    panels: Panels
+    notify: Notifications
+    leaving: Leaving
+
+
+class LoadedHalf(Protocol):
+    """What the keys and the frame need of `loaded.py`."""
+
+    @property
+    def commands(self) -> Sequence[CommandName]: ...
+
+    @property
+    def is_working(self) -> bool:
+        """A turn or a command of the user is under way."""
+        ...
+
+    def live(self, width: int, max_rows: int) -> list[Fragments]:
+        """The rows of what may still change."""
+        ...
+
+    def submitted(self, submission: Submission) -> None:
+        """The user has sent this off."""
+        ...
+
+    def run_command(self, name: str) -> None:
+        """Run a command of the terminal, by its name without the slash."""
+        ...
+
+    def interrupt(self) -> bool:
+        """End what is under way, or stop waiting for it; True if there was something."""
+        ...
+
+    async def begin(self) -> None:
+        """Open the first session."""
+        ...
+
+    async def close(self) -> str:
+        """Close the session. Returns what to print when the terminal is the shell's again."""
+        ...
