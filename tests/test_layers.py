@@ -4,8 +4,6 @@ import ast
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import pytest
-
 import codex_py
 
 PACKAGE = Path(codex_py.__file__).parent
@@ -113,7 +111,6 @@ def frontend(module: str) -> str | None:
     return parts[1] if parts[0] == "frontends" and len(parts) > 2 else None
 
 
-@pytest.mark.xfail(strict=True, reason="being mended")
 def test_no_frontend_imports_another() -> None:
     wrong = [
         f"{module} imports {other}"

@@ -255,6 +255,10 @@ class Screen:
 
     def _before_frame(self, _app: object) -> None:
         """Make room for lines that have been added: they come before what is drawn next."""
+        title = self._title(self.theme)
+        if title != self._shown_title:
+            self._shown_title = title
+            self._output.set_title(title)
         self._write_control(_BEGIN_FRAME)
         if self._finished and not self._is_behind:
             self.app.renderer.erase()
@@ -263,10 +267,6 @@ class Screen:
             self._shrink()
 
     def _after_frame(self, _app: object) -> None:
-        title = self._title(self.theme)
-        if title != self._shown_title:
-            self._shown_title = title
-            self._output.set_title(title)
         self._write_control(_END_FRAME)
         self._output.flush()
         screen = self.app.renderer.last_rendered_screen
