@@ -23,6 +23,8 @@ class Roots:
     workspace: tuple[Path, ...] = ()
     temporary: tuple[Path, ...] = ()
     """Shared with other programs, which would see what is put there to keep a name from being used."""
+    home: Path | None = None
+    """`$CODEX_HOME`, which need not be there yet; only the last name may be a link."""
 
     @property
     def all(self) -> tuple[Path, ...]:
@@ -38,7 +40,8 @@ class Roots:
         roots = self.all
         above = dict.fromkeys(folder for root in self.workspace for folder in (root, *root.parents))
         folders = [folder for folder in above if _is_in(folder, roots)]
-        return [folder / name for folder in folders for name in PROTECTED_NAMES]
+        names = [folder / name for folder in folders for name in PROTECTED_NAMES]
+        return [*names, *(home for home in [self.home] if home and _is_in(home, self.all))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,11 @@ def resolve_roots(policy: SandboxPolicy, tmpdir: str, home: Path | None = None) 
     if tmpdir.startswith("/") and not policy.exclude_tmpdir_env_var:
         temporary.append(Path(tmpdir))
     workspace = _real(policy.writable_roots, home)
-    return Roots(workspace, tuple(p for p in _real(temporary, home) if p not in workspace))
+    return Roots(
+        workspace,
+        tuple(p for p in _real(temporary, home) if p not in workspace),
+        home and Path(os.path.realpath(home.parent), home.name),
+    )
 
 
 def absent_names(roots: Roots) -> list[Path]:
@@ -82,8 +89,9 @@ def absent_names(roots: Roots) -> list[Path]:
     folder for temporary files itself.
     """
     names = [path for path in roots.protected_names if path.parent not in roots.temporary]
-    places, folders = {path.parent for path in names}, roots.all
-    first = dict.fromkeys(_first_missing(os.path.realpath(path), folders) for path in names)
+    places = {path.parent for path in names}
+    stay = (*roots.all, *places)
+    first = dict.fromkeys(_first_missing(os.path.realpath(path), stay) for path in names)
     return [path for path in first if path is not None and not places.isdisjoint(path.parents)]
 
 
@@ -152,12 +160,12 @@ def _real(paths: Iterable[Path], home: Path | None) -> tuple[Path, ...]:
     return tuple(dict.fromkeys(path for path in real if path.is_dir()))
 
 
-def _first_missing(path: str, roots: Sequence[Path]) -> Path | None:
-    """The outermost part of a path that is not there, or an empty folder and no root; None if there is none."""
+def _first_missing(path: str, stay: Sequence[Path]) -> Path | None:
+    """The outermost part of a path that is not there, or an empty folder, save those that `stay`; None if there is none."""
     missing, found = None, Path(path)
     while not os.path.lexists(found):
         missing, found = found, found.parent
-    return found if found not in roots and _is_empty(found) else missing
+    return found if found not in stay and _is_empty(found) else missing
 
 
 def _is_empty(folder: Path) -> bool:

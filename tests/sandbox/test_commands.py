@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -487,6 +488,22 @@ def test_logins_and_the_lock_of_the_home_are_hidden(rung: Rung, tmp_path: Path) 
     done = subprocess.run(argv, cwd=work, capture_output=True, check=False)
     sandbox.release()
     assert (done.returncode != 0, done.stdout.removesuffix(b"server\n")) == (True, b"text")
+
+
+def test_no_command_makes_a_home_that_is_not_there_yet(rung: Rung, tmp_path: Path) -> None:
+    if rung.name == "landlock":
+        pytest.skip("it holds what exists")
+    home, work = tmp_path / "user/settings", tmp_path / "work"
+    for folder in (home.parent, work):
+        folder.mkdir()
+    policy = replace(workspace(work), exclude_tmpdir_env_var=False)
+    sandbox = LadderSandbox({**os.environ, "TMPDIR": str(tmp_path)}, home=home, rungs=[rung])
+    script = f"echo >{home.parent}/beside; mkdir -p {home}; echo evil >{home}/config.toml"
+    argv = sandbox.command(["/bin/sh", "-c", script], policy, work)
+    done = subprocess.run(argv, cwd=work, capture_output=True, check=False)
+    sandbox.release()
+    assert done.returncode != 0
+    assert [path.name for path in home.parent.iterdir()] == ["beside"]
 
 
 def test_a_stream_can_be_opened_anew_by_its_name(rung: Rung, tmp_path: Path) -> None:

@@ -138,4 +138,4 @@ def test_the_home_and_its_settings_are_no_workspace(tmp_path: Path, root: str) -
     for name in ("rules", "codex-py/journal", "skills"):
         (tmp_path / name).mkdir(parents=True)
     policy = workspace(tmp_path / root, tmp_path / "skills")
-    assert resolve_roots(policy, str(tmp_path), tmp_path) == Roots((tmp_path / "skills",))
+    assert resolve_roots(policy, str(tmp_path), tmp_path).all == (tmp_path / "skills",)
