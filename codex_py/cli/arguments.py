@@ -4,7 +4,6 @@ Codex takes some options before the command word, some after it and some on both
 here each may stand anywhere, which accepts all of that. The commands themselves are the first words.
 """
 
-import argparse
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,9 +14,7 @@ from codex_py.frontends.arguments import Arguments
 from codex_py.frontends.command_parser import (
     CommandParser,
     UsageError,
-    add_overrides,
-    one_of,
-    protection,
+    given,
     suggestion,
 )
 from codex_py.protocol.ids import is_thread_id
@@ -37,7 +34,7 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
     """
     # Split here, because argparse forgets where the `--` was, and a prompt after it may be "resume".
     end = argv.index("--") if "--" in argv else len(argv)
-    found, words = session_parser().parse_known_args(list(argv[:end]))
+    found, words = CommandParser(Arguments).parse_known_args(list(argv[:end]))
     for word in words:
         # argparse gives unknown options back among the words.
         if (
@@ -46,11 +43,12 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
             and " " not in word.partition("=")[0]
         ):
             raise UsageError(_unknown_option(flag[0]))
-    images: list[str] = vars(found).get("image", [])
+    options = given(found)
+    images: list[str] = options.get("image", [])
     if (at := _resumed_among(images)) is not None:
         words += images[at : at + 2]
         del images[at : at + 2]
-    arguments = Arguments(words=tuple(words), literal_words=tuple(argv[end + 1 :]), **vars(found))
+    arguments = Arguments(words=tuple(words), literal_words=tuple(argv[end + 1 :]), **options)
     if arguments.experimental_json:
         arguments = replace(arguments, json=True)
     if arguments.record is not None and arguments.replay is not None:
@@ -62,60 +60,6 @@ def _resumed_among(images: Sequence[str]) -> int | None:
     """The index of `resume ID` among the words of `--image`: client libraries put it behind them."""
     pairs = enumerate(pairwise(images))
     return next((at for at, pair in pairs if pair[0] == "resume" and is_thread_id(pair[1])), None)
-
-
-def session_parser() -> CommandParser:
-    """A parser with every option. The defaults are in `Arguments`, the help texts in `cli/help_texts`."""
-    parser = CommandParser(argument_default=argparse.SUPPRESS)
-    add = parser.add_argument
-    add("-V", "--version", action="store_true")
-
-    add_overrides(parser)
-    add("--search", dest="overrides", action="append_const", const='web_search="live"')
-    add("-m", "--model")
-    add("-p", "--profile")
-    add("-s", "--sandbox", type=one_of("read-only", "workspace-write", "danger-full-access"))
-    add("--dangerously-bypass-approvals-and-sandbox", "--yolo", dest="bypass", action="store_true")
-    add("--full-auto", action="store_true")
-    add(
-        "-a",
-        "--ask-for-approval",
-        dest="approval",
-        type=one_of("untrusted", "on-failure", "on-request", "never"),
-    )
-    add("--oss", action="store_true")
-    add("--local-provider", type=one_of("lmstudio", "ollama"))
-    add("--strict-config", action="store_true")
-    add("--ignore-user-config", action="store_true")
-    add("--ignore-rules", action="store_true")
-    add("--dangerously-bypass-hook-trust", dest="bypass_hook_trust", action="store_true")
-    add("--allow-unenforced", type=protection, action="append")
-
-    add("-C", "--cd")
-    add("--add-dir", action="append")
-    add("--skip-git-repo-check", action="store_true")
-    add("--trust", action="store_true")
-
-    # Takes every word up to the next option, a prompt too, because Codex does.
-    add("-i", "--image", nargs="+", action="extend")
-    add("--output-schema")
-    add("-o", "--output-last-message")
-    add("--json", action="store_true")
-    add("--experimental-json", action="store_true")
-    add("--color", type=one_of("always", "never", "auto"))
-    add("--fail-on", type=one_of("denied"))
-
-    add("--no-alt-screen", action="store_true")
-    add("--no-daemon", action="store_true")
-
-    add("--ephemeral", action="store_true")
-    add("--last", action="store_true")
-    add("--all", action="store_true")
-    add("--record")
-    add("--replay")
-    add("--thread-source")
-    add("--cyber-access-program", type=one_of("standard", "daybreak_blue", "daybreak_red"))
-    return parser
 
 
 def _unknown_option(flag: str) -> str:

@@ -1,10 +1,18 @@
-"""What the command line of a session asks for, as values. `cli/arguments.py` reads them."""
+"""The options and words of a session's command line, and what they ask for. `cli/arguments.py` reads them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from codex_py.frontends.command_parser import UsageError
+from codex_py.frontends.command_parser import (
+    UsageError,
+    flag,
+    one_of,
+    option,
+    overrides,
+    protection,
+    repeated,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,120 +23,120 @@ class Arguments:
     """The command and its arguments: all that is neither an option nor a value of one."""
     literal_words: tuple[str, ...] = ()
     """The words after `--`, none of which is a command or an option."""
-    version: bool = False
+    version: bool = flag("-V", "--version")
 
-    overrides: Sequence[str] = ()
-    """`key=value`, weakest first; `--enable`, `--disable` and `--search` are among them."""
-    model: str | None = None
-    profile: str | None = None
-    sandbox: Literal["read-only", "workspace-write", "danger-full-access"] | None = None
-    bypass: bool = False
-    """Neither sandbox nor approvals."""
-    full_auto: bool = False
-    approval: str | None = None
-    oss: bool = False
-    local_provider: str | None = None
-    strict_config: bool = False
-    ignore_user_config: bool = False
-    ignore_rules: bool = False
-    allow_unenforced: Sequence[str] = ()
+    overrides: Sequence[str] = overrides(search='web_search="live"')
+    model: str | None = option("-m", "--model")
+    profile: str | None = option("-p", "--profile")
+    sandbox: Literal["read-only", "workspace-write", "danger-full-access"] | None = option(
+        "-s", "--sandbox", type=one_of("read-only", "workspace-write", "danger-full-access")
+    )
+    bypass: bool = flag("--dangerously-bypass-approvals-and-sandbox", "--yolo")
+    full_auto: bool = flag("--full-auto")
+    approval: str | None = option(
+        *("-a", "--ask-for-approval"),
+        type=one_of("untrusted", "on-failure", "on-request", "never"),
+    )
+    oss: bool = flag("--oss")
+    local_provider: str | None = option("--local-provider", type=one_of("lmstudio", "ollama"))
+    strict_config: bool = flag("--strict-config")
+    ignore_user_config: bool = flag("--ignore-user-config")
+    ignore_rules: bool = flag("--ignore-rules")
+    allow_unenforced: Sequence[str] = repeated("--allow-unenforced", type=protection)
     """Names of protections to start without."""
 
-    cd: str | None = None
-    add_dir: Sequence[str] = ()
-    skip_git_repo_check: bool = False
-    trust: bool = False
+    cd: str | None = option("-C", "--cd")
+    add_dir: Sequence[str] = repeated("--add-dir")
+    skip_git_repo_check: bool = flag("--skip-git-repo-check")
+    trust: bool = flag("--trust")
 
-    image: Sequence[str] = ()
-    output_schema: str | None = None
-    output_last_message: str | None = None
-    json: bool = False
-    experimental_json: bool = False
+    # Takes every word up to the next option, a prompt too, because Codex does.
+    image: Sequence[str] = option("-i", "--image", default=(), nargs="+", action="extend")
+    output_schema: str | None = option("--output-schema")
+    output_last_message: str | None = option("-o", "--output-last-message")
+    json: bool = flag("--json")
+    experimental_json: bool = flag("--experimental-json")
     """The spelling of the SDKs of Codex; `json` is set too."""
-    color: Literal["always", "never", "auto"] = "auto"
-    fail_on: Literal["denied"] | None = None
+    color: Literal["always", "never", "auto"] = option(
+        "--color", default="auto", type=one_of("always", "never", "auto")
+    )
+    fail_on: Literal["denied"] | None = option("--fail-on", type=one_of("denied"))
 
-    ephemeral: bool = False
-    last: bool = False
-    all: bool = False
-    record: str | None = None
-    replay: str | None = None
+    ephemeral: bool = flag("--ephemeral")
+    last: bool = flag("--last")
+    all: bool = flag("--all")
+    record: str | None = option("--record")
+    replay: str | None = option("--replay")
 
-    bypass_hook_trust: bool = False
-    """This option of Codex has no effect, as the ones below."""
-    no_alt_screen: bool = False
-    no_daemon: bool = False
-    thread_source: str | None = None
-    cyber_access_program: str | None = None
+    # These options of Codex have no effect.
+    bypass_hook_trust: bool = flag("--dangerously-bypass-hook-trust")
+    no_alt_screen: bool = flag("--no-alt-screen")
+    no_daemon: bool = flag("--no-daemon")
+    thread_source: str | None = option("--thread-source")
+    cyber_access_program: str | None = option(
+        "--cyber-access-program", type=one_of("standard", "daybreak_blue", "daybreak_red")
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class ExecTarget:
-    """The prompt of `exec`, and the session that it continues."""
+class SessionTarget:
+    """What a session begins with: a prompt, an earlier thread, or both."""
 
-    prompt: str | None
+    prompt: str | None = None
     """None, or `-` if the user asked for standard input."""
     resume: str | None = None
     """Id or name of a thread."""
     resume_last: bool = False
     resume_all: bool = False
-    """With `resume_last`: sessions of any folder count."""
-
-
-def exec_target(words: Sequence[str], arguments: Arguments) -> ExecTarget:
-    """Read the words after `exec`: `[PROMPT]`, or `resume [SESSION] [PROMPT]`.
-
-    Raises:
-        UsageError: there are too many words or too few, or a command that is not supported.
-    """
-    command, *rest = words or ("",)
-    if command in {"fork", "review"}:
-        raise UsageError(f"`exec {command}` is not supported yet")
-    if command != "resume":
-        if arguments.last or arguments.all:
-            raise UsageError("--last and --all belong to `exec resume`")
-        return ExecTarget(_only([*words, *arguments.literal_words]))
-    rest += arguments.literal_words
-    if arguments.last:
-        return ExecTarget(_only(rest), resume_last=True, resume_all=arguments.all)
-    if not rest:
-        raise UsageError("say which session to resume: its id, its name, or --last")
-    return ExecTarget(_only(rest[1:]), resume=rest[0])
-
-
-@dataclass(frozen=True, slots=True)
-class TerminalTarget:
-    """What the interactive terminal begins with."""
-
-    prompt: str | None = None
-    resume: str | None = None
-    """Id or name of a thread."""
-    resume_last: bool = False
-    resume_all: bool = False
+    """With `resume_last` and `pick`: sessions of any folder count."""
     pick: bool = False
     """Let the user choose a thread."""
     fork: bool = False
     """Continue a copy of the thread."""
 
 
-def terminal_target(arguments: Arguments) -> TerminalTarget:
+def exec_target(arguments: Arguments) -> SessionTarget:
+    """Read the words after `exec`: `[PROMPT]`, or `resume [SESSION] [PROMPT]`.
+
+    Raises:
+        UsageError: there are too many words or too few, or a command that is not supported.
+    """
+    words = [*arguments.words[1:], *arguments.literal_words]
+    command = next(iter(arguments.words[1:]), None)
+    if command in {"fork", "review"}:
+        raise UsageError(f"`exec {command}` is not supported yet")
+    if command != "resume":
+        return _new_session(words, arguments, "`exec resume`")
+    target = _resumed_session(words[1:], arguments)
+    if target.pick:
+        raise UsageError("say which session to resume: its id, its name, or --last")
+    return target
+
+
+def terminal_target(arguments: Arguments) -> SessionTarget:
     """Read `[PROMPT]`, `resume [SESSION] [PROMPT]` or `fork [SESSION] [PROMPT]`.
 
     Raises:
         UsageError: there are too many words.
     """
-    words = arguments.words
-    if not words or words[0] not in {"resume", "fork"}:
-        if arguments.last or arguments.all:
-            raise UsageError("--last and --all belong to `resume` and `fork`")
-        return TerminalTarget(_only([*words, *arguments.literal_words]))
-    rest = [*words[1:], *arguments.literal_words]
-    fork = words[0] == "fork"
+    words = [*arguments.words, *arguments.literal_words]
+    if arguments.words[:1] in {("resume",), ("fork",)}:
+        return replace(_resumed_session(words[1:], arguments), fork=words[0] == "fork")
+    return _new_session(words, arguments, "`resume` and `fork`")
+
+
+def _new_session(words: Sequence[str], arguments: Arguments, resume: str) -> SessionTarget:
+    if arguments.last or arguments.all:
+        raise UsageError(f"--last and --all belong to {resume}")
+    return SessionTarget(_only(words))
+
+
+def _resumed_session(words: Sequence[str], arguments: Arguments) -> SessionTarget:
     if arguments.last:
-        return TerminalTarget(_only(rest), resume_last=True, resume_all=arguments.all, fork=fork)
-    if not rest:
-        return TerminalTarget(pick=True, resume_all=arguments.all, fork=fork)
-    return TerminalTarget(_only(rest[1:]), resume=rest[0], fork=fork)
+        return SessionTarget(_only(words), resume_last=True, resume_all=arguments.all)
+    if not words:
+        return SessionTarget(pick=True, resume_all=arguments.all)
+    return SessionTarget(_only(words[1:]), resume=words[0])
 
 
 def _only(words: Sequence[str]) -> str | None:

@@ -1,7 +1,11 @@
-"""Parsing a command line with `argparse`: its mistakes become errors, and its help is our own text."""
+"""Parsing a command line with `argparse`: its mistakes become errors, and its help is our own text.
+
+Options that become a value are declared as the fields of its dataclass.
+"""
 
 import argparse
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
+from dataclasses import field, fields
 from functools import partial
 from typing import Any, NoReturn
 
@@ -21,22 +25,68 @@ class HelpRequested(Exception):
     """`--help` was among the options."""
 
 
+def option(*names: str, default: Any = None, **settings: Any) -> Any:
+    """A field of a dataclass that is an option, or a word if it has no names.
+
+    Args:
+        settings: those of `add_argument`.
+    """
+    return field(default=default, metadata={"options": {names: settings}})
+
+
+def flag(*names: str) -> Any:
+    """A field that is true if the option is given."""
+    return option(*names, default=False, action="store_true")
+
+
+def repeated(*names: str, **settings: Any) -> Any:
+    """A field that lists the values of an option."""
+    return option(*names, default=(), action="append", **settings)
+
+
+def overrides(**constants: str) -> Any:
+    """A field for the options that every command of Codex takes: `key=value`, weakest first.
+
+    Args:
+        constants: further options that stand for one setting, without their dashes.
+    """
+    options: dict[tuple[str, ...], Any] = {
+        ("-c", "--config"): {"action": "append"},
+        ("--enable",): {"action": "append", "type": _feature("true")},
+        ("--disable",): {"action": "append", "type": _feature("false")},
+    }
+    for name, setting in constants.items():
+        options[f"--{name}",] = {"action": "append_const", "const": setting}
+    return field(default=(), metadata={"options": options})
+
+
 class CommandParser(argparse.ArgumentParser):
     """A parser without abbreviations and without generated help. It has the option `--help`.
 
     `parse_args` raises `UsageError` for a mistake and `HelpRequested` for `--help`; it never leaves the program.
+
+    Args:
+        declared: a dataclass with options for fields.
+        only: the names of the fields to take; all of them by default.
     """
 
-    def __init__(self, *, argument_default: str | None = None) -> None:
+    def __init__(self, declared: Any = None, only: Container[str] | None = None) -> None:
         super().__init__(
             add_help=False,
             allow_abbrev=False,
-            argument_default=argument_default,
             # argparse asks the formatter about each option. Without a width it imports `shutil`: 2 ms.
             formatter_class=partial(argparse.HelpFormatter, width=80),
         )
         self._with_value: set[str] = set()
         self.add_argument("-h", "--help", action=_RequestHelp, nargs=0, default=argparse.SUPPRESS)
+        for each in () if declared is None else fields(declared):
+            if only is not None and each.name not in only:
+                continue
+            for names, settings in each.metadata.get("options", {}).items():
+                if names:
+                    self.add_argument(*names, dest=each.name, **settings)
+                else:
+                    self.add_argument(each.name, nargs="?", **settings)
 
     def add_argument(self, *names: str, **settings: Any) -> argparse.Action:  # pyright: ignore[reportIncompatibleMethodOverride] -- typeshed lists the settings
         action = super().add_argument(*names, **settings)
@@ -66,12 +116,9 @@ class _RequestHelp(argparse.Action):
         raise HelpRequested
 
 
-def add_overrides(parser: argparse.ArgumentParser) -> None:
-    """The options that every command of Codex takes, as `overrides`: `key=value`, weakest first."""
-    add = parser.add_argument
-    add("-c", "--config", dest="overrides", action="append")
-    add("--enable", dest="overrides", action="append", type=_feature("true"))
-    add("--disable", dest="overrides", action="append", type=_feature("false"))
+def given(options: argparse.Namespace) -> dict[str, Any]:
+    """The options that were given, by the names of their fields."""
+    return {name: value for name, value in vars(options).items() if value is not None}
 
 
 def one_of(*allowed: str) -> Callable[[str], str]:

@@ -2,19 +2,19 @@ import re
 
 import pytest
 
-from codex_py.cli.arguments import parse_arguments, session_parser
+from codex_py.cli.arguments import parse_arguments
 from codex_py.cli.commands import COMMANDS
 from codex_py.cli.help import help_text
 from codex_py.errors import ConfigError
-from codex_py.frontends.arguments import Arguments, ExecTarget, exec_target
-from codex_py.frontends.command_parser import UsageError
+from codex_py.frontends.arguments import Arguments, SessionTarget, exec_target
+from codex_py.frontends.command_parser import CommandParser, UsageError
 
 THREAD = "0199a213-81c0-7800-8aa1-bbab2a035a53"
 
 
-def parse_exec(*argv: str) -> tuple[Arguments, ExecTarget]:
+def parse_exec(*argv: str) -> tuple[Arguments, SessionTarget]:
     arguments = parse_arguments(["exec", *argv])
-    return arguments, exec_target(arguments.words[1:], arguments)
+    return arguments, exec_target(arguments)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_the_typescript_sdk_is_understood() -> None:
         *("--config", 'web_search="live"', "--config", 'approval_policy="never"'),
         *("resume", THREAD, "--image", "/1.png", "--image", "/2"),
     )
-    assert target == ExecTarget(None, resume=THREAD)
+    assert target == SessionTarget(None, resume=THREAD)
     assert arguments == Arguments(
         words=(
             "exec",
@@ -170,20 +170,20 @@ def test_the_typescript_sdk_is_understood() -> None:
 @pytest.mark.parametrize(
     ("argv", "expected"),
     [
-        ([], ExecTarget(None)),
-        (["hi"], ExecTarget("hi")),
-        (["-"], ExecTarget("-")),
-        (["--", "resume"], ExecTarget("resume")),
-        (["resume", "ID"], ExecTarget(None, resume="ID")),
-        (["resume", "ID", "--json", "hi"], ExecTarget("hi", resume="ID")),
-        (["resume", "ID", "--", "--hi"], ExecTarget("--hi", resume="ID")),
-        (["resume", "--last"], ExecTarget(None, resume_last=True)),
-        (["resume", "--last", "--all"], ExecTarget(None, resume_last=True, resume_all=True)),
-        (["resume", "--last", "-m", "x", "hi"], ExecTarget("hi", resume_last=True)),
-        (["-s", "read-only", "resume", "hi", "--last"], ExecTarget("hi", resume_last=True)),
+        ([], SessionTarget(None)),
+        (["hi"], SessionTarget("hi")),
+        (["-"], SessionTarget("-")),
+        (["--", "resume"], SessionTarget("resume")),
+        (["resume", "ID"], SessionTarget(None, resume="ID")),
+        (["resume", "ID", "--json", "hi"], SessionTarget("hi", resume="ID")),
+        (["resume", "ID", "--", "--hi"], SessionTarget("--hi", resume="ID")),
+        (["resume", "--last"], SessionTarget(None, resume_last=True)),
+        (["resume", "--last", "--all"], SessionTarget(None, resume_last=True, resume_all=True)),
+        (["resume", "--last", "-m", "x", "hi"], SessionTarget("hi", resume_last=True)),
+        (["-s", "read-only", "resume", "hi", "--last"], SessionTarget("hi", resume_last=True)),
     ],
 )
-def test_words_after_exec_say_what_to_work_on(argv: list[str], expected: ExecTarget) -> None:
+def test_words_after_exec_say_what_to_work_on(argv: list[str], expected: SessionTarget) -> None:
     assert parse_exec(*argv)[1] == expected
 
 
@@ -221,7 +221,7 @@ def test_help_names_every_option_and_no_other() -> None:
     named = set(re.findall(r"(?<![\w-])--?[A-Za-z][a-z-]*", help_text("exec"))) - {"-py"}
     accepted = {
         flag
-        for line in session_parser().format_help().splitlines()
+        for line in CommandParser(Arguments).format_help().splitlines()
         for flag in re.findall(r"(?<![\w-])--?[A-Za-z][a-z-]*", line)
     }
     assert named == accepted - hidden

@@ -7,7 +7,8 @@ from typing import Any
 
 from codex_py.execpolicy.decision import RuleMatch
 from codex_py.execpolicy.rules import read_rules
-from codex_py.frontends.command_parser import CommandParser, UsageError, add_overrides
+from codex_py.frontends.arguments import Arguments
+from codex_py.frontends.command_parser import CommandParser, UsageError
 from codex_py.frontends.streams import OutputStream, print_out
 from codex_py.frontends.terminal import printable
 
@@ -18,12 +19,11 @@ def run_check(argv: Sequence[str], environment: Mapping[str, str]) -> int:  # no
     Raises:
         CodexError: the command line, or a file of rules, is wrong.
     """
-    parser = CommandParser()
+    # The overrides have no effect, but Codex takes them for every command.
+    parser = CommandParser(Arguments, only={"overrides"})
     parser.add_argument("-r", "--rules", action="append")
     parser.add_argument("--pretty", action="store_true")
     parser.add_argument("--resolve-host-executables", action="store_true")
-    # They have no effect, but Codex takes them for every command.
-    add_overrides(parser)
     options, command = parser.parse_before_command(argv)
     for missing, what in ((not options.rules, "rules"), (not command, "command")):
         if missing:

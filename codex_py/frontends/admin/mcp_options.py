@@ -6,14 +6,12 @@ from collections.abc import Mapping, Sequence
 from codex_py.config.config import Config
 from codex_py.errors import CodexError
 from codex_py.frontends.arguments import Arguments
-from codex_py.frontends.command_parser import CommandParser, UsageError, add_overrides
+from codex_py.frontends.command_parser import CommandParser, UsageError
 from codex_py.frontends.configuration import read_config, warn_of_config
 
 
 def mcp_parser() -> CommandParser:
-    parser = CommandParser()
-    add_overrides(parser)
-    return parser
+    return CommandParser(Arguments, only={"overrides"})
 
 
 def json_parser() -> CommandParser:

@@ -1,6 +1,5 @@
 """`codex-py sandbox`: run a command as the model's commands are run, or try how well that holds."""
 
-import argparse
 import os
 import signal
 import subprocess
@@ -15,7 +14,7 @@ from codex_py.config.environment import allowed_environment, hidden_names
 from codex_py.config.login_shell import without_variables
 from codex_py.errors import CodexError, ExitCode, ToolError
 from codex_py.frontends.arguments import Arguments
-from codex_py.frontends.command_parser import CommandParser, UsageError, add_overrides, protection
+from codex_py.frontends.command_parser import CommandParser, UsageError, given
 from codex_py.frontends.configuration import read_config, warn_of_config
 from codex_py.frontends.streams import OutputStream
 from codex_py.protocol.approval import SandboxPolicy
@@ -23,6 +22,7 @@ from codex_py.sandbox.backends.backend import Rung, platform_rungs, problem
 from codex_py.sandbox.choice import LadderSandbox
 from codex_py.sandbox.escapes import ESCAPES, KNOWN_OPEN, try_escape
 
+_OPTIONS = {"cd", "add_dir", "profile", "allow_unenforced", "overrides"}
 _MODES = ("read-only", "workspace-write", "danger-full-access")
 _SIGNAL_EXIT_BASE = 128
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
@@ -35,14 +35,9 @@ def run_sandbox(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     Raises:
         CodexError: nothing on this machine can hold a command, or the configuration is wrong.
     """
-    parser = CommandParser(argument_default=argparse.SUPPRESS)
+    parser = CommandParser(Arguments, only=_OPTIONS)
     parser.add_argument("--test", action="store_true")
-    parser.add_argument("-C", "--cd")
-    parser.add_argument("--add-dir", action="append")
     parser.add_argument("-P", "--permission-profile")
-    parser.add_argument("-p", "--profile")
-    parser.add_argument("--allow-unenforced", type=protection, action="append")
-    add_overrides(parser)
     # MODE may stand among the options; what follows them is the command.
     at = parser.first_word(argv)
     flags: dict[str, Any] = {}
@@ -50,8 +45,8 @@ def run_sandbox(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         flags["sandbox_mode"] = argv[at]
         argv = [*argv[:at], *argv[at + 1 :]]
     found, command = parser.parse_before_command(argv)
-    options = vars(found)
-    if options.pop("test", False):
+    options = given(found)
+    if options.pop("test"):
         return _test(environment)
     if not command:
         raise UsageError("say what to run: codex-py sandbox [MODE] [--] COMMAND")

@@ -2,27 +2,44 @@
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 from codex_py.errors import ExitCode, PatchError
-from codex_py.frontends.command_parser import CommandParser, UsageError
+from codex_py.frontends.command_parser import (
+    CommandParser,
+    UsageError,
+    flag,
+    given,
+    one_of,
+    option,
+)
 
 _MAX_STRIP = 99
 
 
-class ApplyOptions(argparse.Namespace):
-    file: str | None = None
+def _count(word: str) -> int:
+    if not (word.isascii() and word.isdecimal() and int(word) <= _MAX_STRIP):
+        raise argparse.ArgumentTypeError(f"{word!r} is no number of directories")
+    return int(word)
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyOptions:
+    file: str | None = option()
     """None takes standard input, or on a terminal the session held last; `-` standard input."""
-    check: bool = False
-    reverse: bool = False
-    directory: str | None = None
-    strip: int | None = None
-    strict: bool = False
-    three_way: bool = False
-    partial: bool = False
-    json: bool = False
-    convert: str | None = None
-    """`envelope` or `unified`."""
-    cd: str = "."
+    check: bool = flag("--check")
+    reverse: bool = flag("-R", "--reverse")
+    directory: str | None = option("--directory")
+    strip: int | None = option("-p", "--strip", type=_count)
+    strict: bool = flag("--strict")
+    three_way: bool = flag("-3", "--3way")
+    partial: bool = flag("--partial")
+    json: bool = flag("--json")
+    convert: Literal["envelope", "unified"] | None = option(
+        "--convert", type=one_of("envelope", "unified")
+    )
+    cd: str = option("-C", "--cd", default=".")
 
     def refuse_for_envelope(self) -> None:
         """
@@ -33,12 +50,12 @@ class ApplyOptions(argparse.Namespace):
             raise UsageError(
                 "an envelope cannot be reversed; `codex-py undo` takes back one that was applied"
             )
-        for name, given in (
+        for name, is_given in (
             ("--strip", self.strip is not None),
             ("--3way", self.three_way),
             ("--partial", self.partial),
         ):
-            if given:
+            if is_given:
                 raise UsageError(f"{name} is for unified diffs, and this is an envelope")
 
 
@@ -48,7 +65,7 @@ def apply_options(argv: Sequence[str]) -> ApplyOptions:
     Raises:
         UsageError: an option is unknown, lacks a good value, or does not go with another.
     """
-    options = _parser().parse_args(argv, namespace=ApplyOptions())
+    options = ApplyOptions(**given(CommandParser(ApplyOptions).parse_args(list(argv))))
     if options.convert:
         for name in ("check", "directory", "strip", "strict", "three_way", "partial", "json"):
             if getattr(options, name) not in {None, False}:
@@ -68,32 +85,3 @@ def exit_code(error: PatchError, *, written: bool) -> ExitCode:
     if error.kind in {"parse", "empty"}:
         return ExitCode.INPUT
     return ExitCode.TURN_FAILED if written else ExitCode.PATCH
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = CommandParser()
-    add = parser.add_argument
-    add("file", nargs="?")
-    add("--check", action="store_true")
-    add("-R", "--reverse", action="store_true")
-    add("--directory")
-    add("-p", "--strip", type=_count)
-    add("--strict", action="store_true")
-    add("-3", "--3way", dest="three_way", action="store_true")
-    add("--partial", action="store_true")
-    add("--json", action="store_true")
-    add("--convert", type=_format)
-    add("-C", "--cd")
-    return parser
-
-
-def _count(word: str) -> int:
-    if not (word.isascii() and word.isdecimal() and int(word) <= _MAX_STRIP):
-        raise argparse.ArgumentTypeError(f"{word!r} is no number of directories")
-    return int(word)
-
-
-def _format(word: str) -> str:
-    if word not in {"envelope", "unified"}:
-        raise argparse.ArgumentTypeError(f"{word!r} is not a possible value: envelope, unified")
-    return word

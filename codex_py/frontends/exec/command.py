@@ -16,7 +16,7 @@ def run_exec(arguments: Arguments, environment: Mapping[str, str]) -> int:
     Raises:
         CodexError: there was no turn to fail, or its answer breaks the schema; not yet printed.
     """
-    target = exec_target(arguments.words[1:], arguments)
+    target = exec_target(arguments)
     stderr = OutputStream(2, patience_s=_STDERR_PATIENCE_S)
     prompt = start_reading(
         target.prompt,

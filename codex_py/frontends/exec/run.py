@@ -20,7 +20,7 @@ from codex_py.app.session import SessionOptions, open_session
 from codex_py.config.config import Config
 from codex_py.core.turn_state import TurnResult
 from codex_py.errors import CodexError, ExitCode
-from codex_py.frontends.arguments import Arguments, ExecTarget
+from codex_py.frontends.arguments import Arguments, SessionTarget
 from codex_py.frontends.configuration import load_exec_config
 from codex_py.frontends.exec.human import HumanText
 from codex_py.frontends.exec.jsonl import JsonLines, for_sdk
@@ -37,7 +37,7 @@ _COLLECT_AFTER_S = 0.3
 
 def run(
     arguments: Arguments,
-    target: ExecTarget,
+    target: SessionTarget,
     environment: Mapping[str, str],
     *,
     prompt: "Future[str]",
@@ -64,7 +64,7 @@ def run(
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Run:
     arguments: Arguments
-    target: ExecTarget
+    target: SessionTarget
     config: Config
     environment: Mapping[str, str]
     schema: Any

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from codex_py.config.config import Config
-from codex_py.frontends.arguments import TerminalTarget
+from codex_py.frontends.arguments import SessionTarget
 from codex_py.frontends.tui.compose.sources import CommandName, SkillSource
 from codex_py.frontends.tui.compose.submission import Outbox, Submission
 from codex_py.frontends.tui.composer import Composer
@@ -26,7 +26,7 @@ class Launch:
     config: Config
     reload: Callable[[], Config]
     """Reads the configuration again."""
-    target: TerminalTarget
+    target: SessionTarget
     add_dirs: tuple[Path, ...]
     """Writable roots beside those of the configuration; absolute."""
     environment: Mapping[str, str]
