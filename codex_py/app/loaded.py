@@ -131,7 +131,7 @@ class Toolbox:
     def _load_tools(self, session: Session) -> "_LoadedTools":
         from codex_py.process.sessions import ProcessSessions  # noqa: PLC0415
         from codex_py.protocol.dispatch import ToolContext  # noqa: PLC0415
-        from codex_py.sandbox.choice import LadderSandbox  # noqa: PLC0415
+        from codex_py.sandbox.choice import PlatformSandbox  # noqa: PLC0415
         from codex_py.tools.builtin import builtin_tools  # noqa: PLC0415
         from codex_py.tools.plan import UpdatePlan  # noqa: PLC0415
         from codex_py.tools.router import ToolRouter  # noqa: PLC0415
@@ -148,7 +148,7 @@ class Toolbox:
             secret_names=self._secret_names,
         )
         # Read-only for commands: the configuration says what they may do.
-        sandbox = LadderSandbox(
+        sandbox = PlatformSandbox(
             environment, home=self._config.home, limits=self._config.sandbox_limits
         )
         self._sandbox = sandbox

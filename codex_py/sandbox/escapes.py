@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codex_py.errors import ToolError
-from codex_py.sandbox.backends.backend import Rung
-from codex_py.sandbox.choice import LadderSandbox
+from codex_py.sandbox.backends.backend import Backend
+from codex_py.sandbox.choice import PlatformSandbox
 from codex_py.sandbox.target import Target
 
 _TIMEOUT_S = 20.0
@@ -44,21 +44,21 @@ KNOWN_OPEN = {
         *(_READ_PIPE, _CHANGE_DEVICE),
     },
 }
-"""What a rung can not hold, by its nature."""
+"""What a backend can not hold, by its nature."""
 
 
-def try_escape(escape: Escape, rung: Rung) -> bool:
-    """Whether the rung holds it.
+def try_escape(escape: Escape, backend: Backend) -> bool:
+    """Whether the backend holds it.
 
     Raises:
-        ToolError: the rung does not work here, or the script did not come to try it. That is neither
+        ToolError: the backend does not work here, or the script did not come to try it. That is neither
             of the two answers: a machine that is short of memory would seem to hold everything.
         OSError: the target can not be made, as where no socket can be.
     """
     folder = Path(tempfile.mkdtemp(prefix="codex-py-escape-")).resolve()
     try:
         with Target(folder) as target:
-            sandbox = LadderSandbox(target.environment, home=target.home, rungs=[rung])
+            sandbox = PlatformSandbox(target.environment, home=target.home, backends=[backend])
             try:
                 done = subprocess.run(
                     sandbox.command(["/bin/sh", "-c", escape.script], target.policy, target.work),

@@ -51,8 +51,10 @@ FIGURES = {
         Figure(name="terminal start", what="start to first prompt", unit="ms", at_most=250),
         Figure(name="version", what="--version", unit="ms", at_most=40),
         *(
-            Figure(name=f"sandbox, {rung}", what="`true`, more than without", unit="ms", at_most=15)
-            for rung in ("namespaces", "bwrap", "views", "supervised", "landlock", "seatbelt")
+            Figure(
+                name=f"sandbox, {backend}", what="`true`, more than without", unit="ms", at_most=15
+            )
+            for backend in ("namespaces", "bwrap", "views", "supervised", "landlock", "seatbelt")
         ),
         # Of these, git is the peer.
         Figure(name="patch, diff", what="880 files, 3,600 hunks", unit="ms", of_peer=1.5),

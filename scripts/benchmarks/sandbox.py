@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 
 from codex_py.protocol.approval import SandboxPolicy
-from codex_py.sandbox.backends.backend import Rung, platform_rungs, problem
-from codex_py.sandbox.choice import LadderSandbox
+from codex_py.sandbox.backends.backend import Backend, platform_backends, problem
+from codex_py.sandbox.choice import PlatformSandbox
 from scripts.benchmarks.agent import Agent, fresh_place
 from scripts.benchmarks.samples import Sample
 from scripts.benchmarks.server import BenchmarkServer
@@ -21,16 +21,18 @@ def sandbox(server: BenchmarkServer, agent: Agent) -> Sample:  # noqa: ARG001
     """Of the checkout, without an agent around it. They take turns within a sample."""
     with fresh_place("") as place:
         plain = _wall_ms(["true"], place.repository)
-        return {f"sandbox, {r.name}": _held_ms(r, place.repository) - plain for r in _rungs()}
+        return {f"sandbox, {r.name}": _held_ms(r, place.repository) - plain for r in _backends()}
 
 
 @cache
-def _rungs() -> list[Rung]:
-    return [rung for rung in platform_rungs(os.environ["PATH"]) if problem(rung) is None]
+def _backends() -> list[Backend]:
+    return [
+        backend for backend in platform_backends(os.environ["PATH"]) if problem(backend) is None
+    ]
 
 
-def _held_ms(rung: Rung, folder: Path) -> float:
-    confined = LadderSandbox(dict(os.environ), rungs=[rung])
+def _held_ms(backend: Backend, folder: Path) -> float:
+    confined = PlatformSandbox(dict(os.environ), backends=[backend])
     # Whatever else lies in the machine's temporary folder is no part of it.
     policy = SandboxPolicy(
         "workspace-write", (folder,), exclude_slash_tmp=True, exclude_tmpdir_env_var=True

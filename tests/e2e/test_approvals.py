@@ -13,7 +13,7 @@ from codex_py.errors import TurnAborted
 from codex_py.protocol.approval import Approver, ReviewDecision
 from codex_py.protocol.events import CallDenied, ErrorItem, Event, ItemCompleted
 from codex_py.testing import ScriptedServer, ev_completed, ev_function_call, ev_message
-from tests.sandbox.rungs import RUNGS
+from tests.sandbox.local_backends import BACKENDS
 from tests.support.program import Outcome, Workplace
 from tests.support.repository import make_repository
 from tests.support.talk import talk
@@ -26,7 +26,7 @@ prefix_rule(pattern=["touch", "asked"], decision="prompt")
 prefix_rule(pattern=["touch", "forbidden"], decision="forbidden", justification="not that one")
 """
 
-needs_sandbox = pytest.mark.skipif(not RUNGS, reason="needs a way to hold commands")
+needs_sandbox = pytest.mark.skipif(not BACKENDS, reason="needs a way to hold commands")
 
 
 def calls(*scripts: str, **arguments: Any) -> list[Any]:

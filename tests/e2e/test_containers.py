@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from codex_py.testing import ScriptedServer, ev_completed, ev_function_call, ev_message
-from tests.sandbox.rungs import RUNGS
+from tests.sandbox.local_backends import BACKENDS
 from tests.support.containers import NOBODY, can_become, in_container
 from tests.support.program import Outcome, Workplace, environment, jsonl
 
@@ -27,8 +27,8 @@ _HAS_SETPRIV = shutil.which("setpriv") is not None and os.geteuid() == 0
 
 
 def container(*needs: bool, **kinds: Any) -> Any:
-    rung = "landlock" if kinds.get("asking") is False else "supervised"
-    there = rung in {r.name for r in RUNGS} and all(needs)
+    backend = "landlock" if kinds.get("asking") is False else "supervised"
+    there = backend in {r.name for r in BACKENDS} and all(needs)
     skip = pytest.mark.skipif(not there, reason="can not be had on this machine")
     return pytest.param(kinds, marks=skip, id=", ".join(kinds) or "docker")
 

@@ -10,11 +10,11 @@ import pytest
 
 from codex_py.process.sessions import ProcessSessions
 from codex_py.testing import ScriptedServer, ev_completed, ev_function_call, ev_message
-from tests.sandbox.rungs import RUNGS
+from tests.sandbox.local_backends import BACKENDS
 from tests.support.lifeline import Lifeline
 from tests.support.program import Workplace, environment, run_codex_py
 
-pytestmark = pytest.mark.skipif(not RUNGS, reason="needs a way to hold commands")
+pytestmark = pytest.mark.skipif(not BACKENDS, reason="needs a way to hold commands")
 
 
 def calls(script: str) -> ScriptedServer:
@@ -74,7 +74,7 @@ def test_names_that_were_held_away_are_gone_after_a_run(place: Workplace) -> Non
     code, output = run(place, "ls -a", "-s", "workspace-write", *_no_temporary_folders())
     assert code == 0
     assert list(place.cwd.iterdir()) == []
-    assert ".codex" in output or RUNGS[0].name not in {"namespaces", "views", "bwrap"}
+    assert ".codex" in output or BACKENDS[0].name not in {"namespaces", "views", "bwrap"}
 
 
 @pytest.mark.parametrize("args", [["read-only"], ["workspace-write", "--add-dir", "/nowhere"], []])
@@ -145,7 +145,7 @@ def test_words_that_mean_nothing_are_an_error(place: Workplace) -> None:
     assert (done.returncode, done.stdout) == (2, b"")
 
 
-def test_what_every_rung_holds_is_printed(place: Workplace) -> None:
+def test_what_every_backend_holds_is_printed(place: Workplace) -> None:
     # As a process of its own, so that it may take its time: some 10 s.
     done = subprocess.run(
         [sys.executable, "-m", "codex_py", "sandbox", "--test"],
@@ -157,8 +157,8 @@ def test_what_every_rung_holds_is_printed(place: Workplace) -> None:
     )
     text = done.stdout.decode()
     assert done.returncode == 0, text
-    for rung in RUNGS:
-        assert f"{rung.name}: works here" in text
+    for backend in BACKENDS:
+        assert f"{backend.name}: works here" in text
 
 
 def test_where_nothing_can_be_tried_that_is_said(place: Workplace) -> None:

@@ -11,13 +11,13 @@ from codex_py.errors import ToolError
 from codex_py.protocol.approval import SandboxPolicy
 from codex_py.sandbox.backends.backend import own_paths
 from codex_py.sandbox.child.seccomp import filter_program
-from codex_py.sandbox.choice import LadderSandbox
+from codex_py.sandbox.choice import PlatformSandbox
 from codex_py.sandbox.layout import Layout, Roots
-from tests.sandbox.rungs import RUNGS, run_in
+from tests.sandbox.local_backends import BACKENDS, run_in
 
 
 @dataclass
-class FakeRung:
+class FakeBackend:
     """Runs `start` instead of the command, and counts how often it was asked."""
 
     name: str
@@ -32,20 +32,20 @@ class FakeRung:
 
 
 def test_the_first_that_works_is_found_once(tmp_path: Path) -> None:
-    broken = FakeRung("broken", ["sh", "-c", "echo 'x: not here' >&2; exit 1"])
-    missing = FakeRung("missing", None)
-    good, last = FakeRung("good", ["true"]), FakeRung("last", ["true"])
-    sandbox = LadderSandbox({}, rungs=[broken, missing, good, last])
+    broken = FakeBackend("broken", ["sh", "-c", "echo 'x: not here' >&2; exit 1"])
+    missing = FakeBackend("missing", None)
+    good, last = FakeBackend("good", ["true"]), FakeBackend("last", ["true"])
+    sandbox = PlatformSandbox({}, backends=[broken, missing, good, last])
     assert broken.asked == []
     for _ in range(2):
         assert sandbox.command(["ls"], SandboxPolicy(), tmp_path) == ["true"]
-    assert [len(rung.asked) for rung in (broken, missing, good, last)] == [1, 1, 3, 0]
+    assert [len(backend.asked) for backend in (broken, missing, good, last)] == [1, 1, 3, 0]
     assert sandbox.unavailable is None
 
 
 def test_without_any_that_works_nothing_runs(tmp_path: Path) -> None:
-    broken = FakeRung("broken", ["sh", "-c", "echo 'x: not here' >&2; exit 1"])
-    sandbox = LadderSandbox({}, rungs=[broken, FakeRung("missing", None)])
+    broken = FakeBackend("broken", ["sh", "-c", "echo 'x: not here' >&2; exit 1"])
+    sandbox = PlatformSandbox({}, backends=[broken, FakeBackend("missing", None)])
     with pytest.raises(ToolError):
         sandbox.command(["ls"], SandboxPolicy(), tmp_path)
     with pytest.raises(ToolError) as caught:
@@ -60,11 +60,11 @@ def test_without_any_that_works_nothing_runs(tmp_path: Path) -> None:
 
 
 def test_full_access_asks_nothing(tmp_path: Path) -> None:
-    rung = FakeRung("good", ["true"])
-    sandbox = LadderSandbox({}, rungs=[rung])
+    backend = FakeBackend("good", ["true"])
+    sandbox = PlatformSandbox({}, backends=[backend])
     policy = SandboxPolicy("danger-full-access")
     assert sandbox.command(["ls"], policy, tmp_path) == ["ls"]
-    assert rung.asked == []
+    assert backend.asked == []
 
 
 def test_what_we_import_is_ours(tmp_path: Path) -> None:
@@ -89,10 +89,12 @@ def test_a_filter_is_whole_and_short_enough(machine: str) -> None:
     assert max(ends) < len(program) // 8
 
 
-@pytest.mark.parametrize("rung", [r for r in RUNGS if r.name == "namespaces"], ids=["namespaces"])
-def test_the_whole_disk_can_be_the_workspace(rung: FakeRung, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "backend", [r for r in BACKENDS if r.name == "namespaces"], ids=["namespaces"]
+)
+def test_the_whole_disk_can_be_the_workspace(backend: FakeBackend, tmp_path: Path) -> None:
     policy = SandboxPolicy("workspace-write", (Path("/"),))
-    done = run_in(rung, ["/bin/sh", "-c", "echo x >new; ls -d /.codex"], policy, tmp_path)
+    done = run_in(backend, ["/bin/sh", "-c", "echo x >new; ls -d /.codex"], policy, tmp_path)
     if os.access("/", os.W_OK):
         assert (done.returncode, done.stdout) == (0, "/.codex\n")
     assert (tmp_path / "new").exists()

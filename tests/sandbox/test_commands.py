@@ -12,17 +12,17 @@ import pytest
 
 from codex_py.process.sessions import ProcessSessions
 from codex_py.protocol.approval import SandboxPolicy
-from codex_py.sandbox.backends.backend import Rung
+from codex_py.sandbox.backends.backend import Backend
 from codex_py.sandbox.child.landlock import version
-from codex_py.sandbox.choice import LadderSandbox
-from tests.sandbox.rungs import RUNGS, run_in, workspace
+from codex_py.sandbox.choice import PlatformSandbox
+from tests.sandbox.local_backends import BACKENDS, run_in, workspace
 from tests.support.lifeline import Lifeline
 
 _SCOPES_SINCE = 6
 PYTHON = os.path.realpath(sys.executable)
 GIT = ["git", "-c", "user.name=t", "-c", "user.email=t@example.invalid"]
 
-pytestmark = pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
+pytestmark = pytest.mark.parametrize("backend", BACKENDS, ids=lambda backend: backend.name)
 
 
 @pytest.fixture
@@ -42,8 +42,8 @@ def repository(tmp_path: Path) -> Path:
     return folder
 
 
-def sh(rung: Rung, script: str, policy: SandboxPolicy, cwd: Path) -> tuple[int, str]:
-    done = run_in(rung, ["/bin/bash", "-c", script], policy, cwd)
+def sh(backend: Backend, script: str, policy: SandboxPolicy, cwd: Path) -> tuple[int, str]:
+    done = run_in(backend, ["/bin/bash", "-c", script], policy, cwd)
     code = done.returncode
     return code if code >= 0 else 128 - code, done.stdout
 
@@ -59,55 +59,55 @@ def sh(rung: Rung, script: str, policy: SandboxPolicy, cwd: Path) -> tuple[int, 
     ],
 )
 def test_the_exit_code_is_the_commands_own(
-    rung: Rung, tmp_path: Path, script: str, code: int
+    backend: Backend, tmp_path: Path, script: str, code: int
 ) -> None:
-    assert sh(rung, script, SandboxPolicy(), tmp_path)[0] == code
+    assert sh(backend, script, SandboxPolicy(), tmp_path)[0] == code
 
 
-def test_a_program_that_is_not_there_is_named(rung: Rung, tmp_path: Path) -> None:
-    done = run_in(rung, ["no-such-program"], SandboxPolicy(), tmp_path)
+def test_a_program_that_is_not_there_is_named(backend: Backend, tmp_path: Path) -> None:
+    done = run_in(backend, ["no-such-program"], SandboxPolicy(), tmp_path)
     assert done.returncode != 0
     assert "no-such-program" in done.stdout
 
 
 def test_in_a_read_only_sandbox_everything_is_read_and_nothing_written(
-    rung: Rung, tmp_path: Path
+    backend: Backend, tmp_path: Path
 ) -> None:
     (tmp_path / "kept").write_text("kept", encoding="ascii")
     script = (
         "cat kept; cat /etc/hostname >/dev/null; echo x >new || echo y >kept || echo z >/tmp/new"
     )
-    code, output = sh(rung, script, SandboxPolicy(), tmp_path)
+    code, output = sh(backend, script, SandboxPolicy(), tmp_path)
     assert code == 1
     assert output.startswith("kept")
     assert (tmp_path / "kept").read_text(encoding="ascii") == "kept"
     assert [path.name for path in tmp_path.iterdir()] == ["kept"]
 
 
-def test_devices_that_keep_nothing_can_be_written(rung: Rung, tmp_path: Path) -> None:
+def test_devices_that_keep_nothing_can_be_written(backend: Backend, tmp_path: Path) -> None:
     script = (
         "echo x >/dev/null && echo x >/dev/zero && head -c 2 /dev/urandom | wc -c"
         " && echo out >/dev/stdout && echo err >/dev/stderr && cat <(echo sub)"
     )
-    assert sh(rung, script, SandboxPolicy(), tmp_path) == (0, "2\nout\nerr\nsub\n")
+    assert sh(backend, script, SandboxPolicy(), tmp_path) == (0, "2\nout\nerr\nsub\n")
 
 
-def test_what_is_in_the_workspace_can_be_changed(rung: Rung, tmp_path: Path) -> None:
+def test_what_is_in_the_workspace_can_be_changed(backend: Backend, tmp_path: Path) -> None:
     script = (
         "mkdir -p a/b && echo x >a/b/c && mv a/b/c a/d && ln a/d a/e && ln -s d a/f && chmod 600 a/d"
         " && cp a/d g && rm a/e && truncate -s 0 g && sed -i s/x/y/ a/d && cat a/f && touch -d @5 a/d"
     )
-    assert sh(rung, script, workspace(tmp_path), tmp_path) == (0, "y\n")
+    assert sh(backend, script, workspace(tmp_path), tmp_path) == (0, "y\n")
 
 
-def test_folders_for_temporary_files_can_be_written(rung: Rung, tmp_path: Path) -> None:
+def test_folders_for_temporary_files_can_be_written(backend: Backend, tmp_path: Path) -> None:
     temporary = tmp_path / "tmp"
     work = tmp_path / "work"
     temporary.mkdir()
     work.mkdir()
     policy = SandboxPolicy("workspace-write", (work,), exclude_slash_tmp=True)
     done = run_in(
-        rung,
+        backend,
         ["/bin/bash", "-c", "cat <<END\nheredoc\nEND\nmktemp >/dev/null && touch ../new"],
         policy,
         work,
@@ -119,29 +119,31 @@ def test_folders_for_temporary_files_can_be_written(rung: Rung, tmp_path: Path) 
     without = SandboxPolicy(
         "workspace-write", (work,), exclude_slash_tmp=True, exclude_tmpdir_env_var=True
     )
-    done = run_in(rung, ["mktemp"], without, work, {"TMPDIR": str(temporary)})
+    done = run_in(backend, ["mktemp"], without, work, {"TMPDIR": str(temporary)})
     assert done.returncode == 1
 
 
-def test_slash_tmp_is_writable_unless_it_is_excluded(rung: Rung, tmp_path: Path) -> None:
+def test_slash_tmp_is_writable_unless_it_is_excluded(backend: Backend, tmp_path: Path) -> None:
     policy = SandboxPolicy("workspace-write", (tmp_path,), exclude_tmpdir_env_var=True)
     script = "file=$(mktemp /tmp/codex-py-XXXXXX) && rm $file"
-    assert sh(rung, script, policy, tmp_path) == (0, "")
-    assert sh(rung, script, workspace(tmp_path), tmp_path)[0] == 1
+    assert sh(backend, script, policy, tmp_path) == (0, "")
+    assert sh(backend, script, workspace(tmp_path), tmp_path)[0] == 1
 
 
-def test_git_reads_and_does_not_write(rung: Rung, repository: Path) -> None:
+def test_git_reads_and_does_not_write(backend: Backend, repository: Path) -> None:
     (repository / "main.c").write_text("int main(void) { return 8; }\n", encoding="ascii")
     script = "git -c safe.directory='*' status --short && git -c safe.directory='*' diff --stat"
-    code, output = sh(rung, script, workspace(repository), repository)
+    code, output = sh(backend, script, workspace(repository), repository)
     assert (code, output.splitlines()[0]) == (0, " M main.c")
-    code, _ = sh(rung, "git -c safe.directory='*' commit -qam x", workspace(repository), repository)
+    code, _ = sh(
+        backend, "git -c safe.directory='*' commit -qam x", workspace(repository), repository
+    )
     assert code != 0
 
 
-def test_git_reads_a_folder_whose_git_is_held_away(rung: Rung, repository: Path) -> None:
+def test_git_reads_a_folder_whose_git_is_held_away(backend: Backend, repository: Path) -> None:
     code, output = sh(
-        rung,
+        backend,
         "git -c safe.directory='*' rev-parse --show-toplevel",
         workspace(repository / "sub"),
         repository / "sub",
@@ -153,7 +155,7 @@ def test_git_reads_a_folder_whose_git_is_held_away(rung: Rung, repository: Path)
     ]
 
 
-def test_python_runs_tests_and_keeps_its_caches(rung: Rung, tmp_path: Path) -> None:
+def test_python_runs_tests_and_keeps_its_caches(backend: Backend, tmp_path: Path) -> None:
     (tmp_path / "code_.py").write_text("TWO = 2\n", encoding="ascii")
     (tmp_path / "test_it.py").write_text(
         "import asyncio, multiprocessing, unittest\nfrom code_ import TWO\n"
@@ -164,30 +166,33 @@ def test_python_runs_tests_and_keeps_its_caches(rung: Rung, tmp_path: Path) -> N
         encoding="ascii",
     )
     code, output = sh(
-        rung, f"env -u PYTHONDONTWRITEBYTECODE {PYTHON} -m unittest", workspace(tmp_path), tmp_path
+        backend,
+        f"env -u PYTHONDONTWRITEBYTECODE {PYTHON} -m unittest",
+        workspace(tmp_path),
+        tmp_path,
     )
     assert code == 0, output
     assert (tmp_path / "__pycache__").is_dir()
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs a compiler")
-def test_a_compiler_works(rung: Rung, tmp_path: Path) -> None:
+def test_a_compiler_works(backend: Backend, tmp_path: Path) -> None:
     (tmp_path / "main.c").write_text("int main(void) { return 7; }\n", encoding="ascii")
     policy = SandboxPolicy("workspace-write", (tmp_path,))
-    code, output = sh(rung, "gcc main.c && ./a.out", policy, tmp_path)
+    code, output = sh(backend, "gcc main.c && ./a.out", policy, tmp_path)
     assert code == 7, output
 
 
-def test_a_command_gets_no_descriptor_but_the_three(rung: Rung, tmp_path: Path) -> None:
+def test_a_command_gets_no_descriptor_but_the_three(backend: Backend, tmp_path: Path) -> None:
     read_end, write_end = os.pipe()
     try:
         os.set_inheritable(write_end, True)
         done = run_in(
-            rung,
+            backend,
             ["/bin/sh", "-c", "ls /proc/self/fd | wc -l"],
             SandboxPolicy(),
             tmp_path,
-            pass_fds=(write_end,) if rung.name != "bwrap" else (),
+            pass_fds=(write_end,) if backend.name != "bwrap" else (),
         )
     finally:
         os.close(read_end)
@@ -197,16 +202,16 @@ def test_a_command_gets_no_descriptor_but_the_three(rung: Rung, tmp_path: Path) 
 
 
 def test_signals_that_python_ignores_are_not_ignored_by_commands(
-    rung: Rung, tmp_path: Path
+    backend: Backend, tmp_path: Path
 ) -> None:
-    code, output = sh(rung, "grep SigIgn /proc/$$/status", SandboxPolicy(), tmp_path)
+    code, output = sh(backend, "grep SigIgn /proc/$$/status", SandboxPolicy(), tmp_path)
     assert (code, int(output.split()[1], 16)) == (0, 0)
 
 
-def test_the_network_is_there_where_it_is_allowed(rung: Rung, tmp_path: Path) -> None:
+def test_the_network_is_there_where_it_is_allowed(backend: Backend, tmp_path: Path) -> None:
     policy = SandboxPolicy("workspace-write", (tmp_path,), network_access=True)
     done = run_in(
-        rung,
+        backend,
         [PYTHON, "-c", "import socket; socket.create_server(('127.0.0.1', 0)); print('up')"],
         policy,
         tmp_path,
@@ -214,16 +219,16 @@ def test_the_network_is_there_where_it_is_allowed(rung: Rung, tmp_path: Path) ->
     assert (done.returncode, done.stdout) == (0, "up\n")
 
 
-def test_names_that_were_not_there_are_gone_afterwards(rung: Rung, tmp_path: Path) -> None:
-    code, _ = sh(rung, "rm -rf .git .codex; touch a", workspace(tmp_path), tmp_path)
+def test_names_that_were_not_there_are_gone_afterwards(backend: Backend, tmp_path: Path) -> None:
+    code, _ = sh(backend, "rm -rf .git .codex; touch a", workspace(tmp_path), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
     assert code in {0, 1}
 
 
-def test_names_stay_held_when_another_agent_is_done(rung: Rung, tmp_path: Path) -> None:
-    if rung.name == "landlock":
+def test_names_stay_held_when_another_agent_is_done(backend: Backend, tmp_path: Path) -> None:
+    if backend.name == "landlock":
         pytest.skip("it holds no names")
-    first, second = (LadderSandbox(dict(os.environ), rungs=[rung]) for _ in range(2))
+    first, second = (PlatformSandbox(dict(os.environ), backends=[backend]) for _ in range(2))
     policy = workspace(tmp_path)
     try:
         first.command(["true"], policy, tmp_path)
@@ -246,30 +251,30 @@ def test_names_stay_held_when_another_agent_is_done(rung: Rung, tmp_path: Path) 
 
 
 def test_what_a_killed_agent_left_is_gone_after_the_next_command(
-    rung: Rung, tmp_path: Path
+    backend: Backend, tmp_path: Path
 ) -> None:
     policy = workspace(tmp_path)
     # As a killed one, it does not come to `release`.
     code = (
         "import os, sys\nfrom pathlib import Path\n"
         "from codex_py.protocol.approval import SandboxPolicy\n"
-        "from codex_py.sandbox.choice import LadderSandbox\n"
-        "from codex_py.sandbox.backends.backend import platform_rungs\n"
-        "[rung] = [r for r in platform_rungs(os.environ['PATH']) if r.name == sys.argv[1]]\n"
+        "from codex_py.sandbox.choice import PlatformSandbox\n"
+        "from codex_py.sandbox.backends.backend import platform_backends\n"
+        "[backend] = [r for r in platform_backends(os.environ['PATH']) if r.name == sys.argv[1]]\n"
         "policy = SandboxPolicy('workspace-write', (Path.cwd(),))\n"
-        "LadderSandbox({}, rungs=[rung]).command(['true'], policy, Path.cwd())\n"
+        "PlatformSandbox({}, backends=[backend]).command(['true'], policy, Path.cwd())\n"
     )
-    subprocess.run([sys.executable, "-c", code, rung.name], cwd=tmp_path, check=True)
-    assert sh(rung, "true", policy, tmp_path)[0] == 0
+    subprocess.run([sys.executable, "-c", code, backend.name], cwd=tmp_path, check=True)
+    assert sh(backend, "true", policy, tmp_path)[0] == 0
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_command_signals_nobody_in_the_group_that_it_was_started_in(
-    rung: Rung, tmp_path: Path
+    backend: Backend, tmp_path: Path
 ) -> None:
-    if rung.name == "bwrap" or version() < _SCOPES_SINCE:
+    if backend.name == "bwrap" or version() < _SCOPES_SINCE:
         pytest.skip("the group is that of the command too")
-    sandbox = LadderSandbox(dict(os.environ), rungs=[rung])
+    sandbox = PlatformSandbox(dict(os.environ), backends=[backend])
     command = sandbox.command(["/bin/sh", "-c", "kill -KILL 0"], SandboxPolicy(), tmp_path)
     done = subprocess.run(
         ["/bin/sh", "-c", '"$@"; echo survived', "sh", *command],
@@ -281,38 +286,38 @@ def test_a_command_signals_nobody_in_the_group_that_it_was_started_in(
     assert done.stdout == b"survived\n"
 
 
-def test_processes_share_locks(rung: Rung, tmp_path: Path) -> None:
+def test_processes_share_locks(backend: Backend, tmp_path: Path) -> None:
     code = "import multiprocessing as m; q = m.Queue(); q.put('shared'); print(q.get())"
     policy = SandboxPolicy("workspace-write", (tmp_path,))
-    assert sh(rung, f'{PYTHON} -c "{code}"', policy, tmp_path) == (0, "shared\n")
+    assert sh(backend, f'{PYTHON} -c "{code}"', policy, tmp_path) == (0, "shared\n")
 
 
-def test_a_program_without_a_name_is_not_there(rung: Rung, tmp_path: Path) -> None:
-    done = run_in(rung, [""], SandboxPolicy(), tmp_path)
+def test_a_program_without_a_name_is_not_there(backend: Backend, tmp_path: Path) -> None:
+    done = run_in(backend, [""], SandboxPolicy(), tmp_path)
     assert done.returncode != 0
     assert "Traceback" not in done.stdout
 
 
 def test_the_pointer_of_a_worktree_and_what_it_leads_to_are_held(
-    rung: Rung, repository: Path
+    backend: Backend, repository: Path
 ) -> None:
-    if rung.name == "landlock":
+    if backend.name == "landlock":
         pytest.skip("the folders around it could not be written either")
     tree = repository / "tree"
     subprocess.run([*GIT, "worktree", "add", "-q", str(tree)], cwd=repository, check=True)
     for script in ("echo x >tree/.git", "rm tree/.git", "echo x >.git/worktrees/tree/HEAD"):
-        code, _ = sh(rung, script, workspace(repository, tree), repository)
+        code, _ = sh(backend, script, workspace(repository, tree), repository)
         assert code == 1
     script = "git -c safe.directory='*' status --short"
-    assert sh(rung, script, workspace(tree), tree) == (0, "")
+    assert sh(backend, script, workspace(tree), tree) == (0, "")
 
 
-def test_a_root_that_became_a_link_is_no_root_any_more(rung: Rung, tmp_path: Path) -> None:
+def test_a_root_that_became_a_link_is_no_root_any_more(backend: Backend, tmp_path: Path) -> None:
     root, inner, outside = tmp_path / "root", tmp_path / "root/inner", tmp_path / "outside"
     inner.mkdir(parents=True)
     outside.mkdir()
     policy = workspace(root, inner)
-    sandbox = LadderSandbox(dict(os.environ), rungs=[rung])
+    sandbox = PlatformSandbox(dict(os.environ), backends=[backend])
     try:
         sandbox.command(["true"], policy, root)
         sandbox.release()
@@ -326,10 +331,10 @@ def test_a_root_that_became_a_link_is_no_root_any_more(rung: Rung, tmp_path: Pat
     assert list(outside.iterdir()) == []
 
 
-def test_a_command_has_a_terminal_where_it_wants_one(rung: Rung, tmp_path: Path) -> None:
+def test_a_command_has_a_terminal_where_it_wants_one(backend: Backend, tmp_path: Path) -> None:
     async def run() -> tuple[int | None, str]:
         sessions = ProcessSessions()
-        sandbox = LadderSandbox(dict(os.environ), rungs=[rung])
+        sandbox = PlatformSandbox(dict(os.environ), backends=[backend])
         script = "trap 'echo caught; exit 5' INT; echo there >/dev/tty; read line; echo no"
         argv = sandbox.command(["/bin/bash", "-c", script], SandboxPolicy(), tmp_path)
         ready = asyncio.Event()
@@ -349,19 +354,19 @@ def test_a_command_has_a_terminal_where_it_wants_one(rung: Rung, tmp_path: Path)
         return process.exit_code, output
 
     code, output = asyncio.run(run())
-    if rung.name == "bwrap":
+    if backend.name == "bwrap":
         # Its monitor is in the same group and dies of the key: why it is not the first choice.
         assert code == 130
     else:
         assert (code, output.split()) == (5, ["there", "^Ccaught"])
 
 
-def test_other_terminals_are_not_read(rung: Rung, tmp_path: Path) -> None:
+def test_other_terminals_are_not_read(backend: Backend, tmp_path: Path) -> None:
     master, slave = os.openpty()
     try:
         os.write(master, b"password\n")
         script = f"cat {os.ttyname(slave)}"
-        code, output = sh(rung, script, workspace(tmp_path), tmp_path)
+        code, output = sh(backend, script, workspace(tmp_path), tmp_path)
     finally:
         os.close(slave)
         os.close(master)
@@ -369,10 +374,10 @@ def test_other_terminals_are_not_read(rung: Rung, tmp_path: Path) -> None:
     assert "password" not in output
 
 
-def test_a_command_opens_its_own_terminal_by_every_name(rung: Rung, tmp_path: Path) -> None:
+def test_a_command_opens_its_own_terminal_by_every_name(backend: Backend, tmp_path: Path) -> None:
     async def run() -> tuple[int | None, str]:
         sessions = ProcessSessions()
-        sandbox = LadderSandbox(dict(os.environ), rungs=[rung])
+        sandbox = PlatformSandbox(dict(os.environ), backends=[backend])
         script = (
             "echo one >/dev/stderr && echo two >/dev/stdout && echo three | tee /dev/stderr >/dev/null"
             " && read line </dev/stdin && echo $line >/dev/tty"
@@ -396,21 +401,21 @@ def test_a_command_opens_its_own_terminal_by_every_name(rung: Rung, tmp_path: Pa
     assert output.split().count("typed") == 2
 
 
-def test_files_and_devices_are_read_as_before(rung: Rung, tmp_path: Path) -> None:
+def test_files_and_devices_are_read_as_before(backend: Backend, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("text\n", encoding="ascii")
     script = (
         "cat file /proc/self/comm && echo in | cat /dev/stdin && head -c 1 /dev/zero | wc -c"
         " && cat /etc/passwd /sys/kernel/mm/transparent_hugepage/enabled >/dev/null && exec 5<file && cat /dev/fd/5"
         " && cat <(echo sub) && ls /dev >/dev/null && python3 --version >/dev/null"
     )
-    code, output = sh(rung, script, workspace(tmp_path), tmp_path)
+    code, output = sh(backend, script, workspace(tmp_path), tmp_path)
     assert (code, output) == (0, "text\ncat\nin\n1\ntext\nsub\n")
 
 
-def test_nothing_is_left_when_the_group_is_killed(rung: Rung, tmp_path: Path) -> None:
+def test_nothing_is_left_when_the_group_is_killed(backend: Backend, tmp_path: Path) -> None:
     async def run(line: Lifeline) -> int | None:
         sessions = ProcessSessions()
-        sandbox = LadderSandbox(dict(os.environ), rungs=[rung])
+        sandbox = PlatformSandbox(dict(os.environ), backends=[backend])
         script = f"{line.hold} (setsid sleep 60 &) ; sleep 60"
         argv = sandbox.command(["/bin/bash", "-c", script], workspace(tmp_path), tmp_path)
         process = sessions.spawn(list(argv), cwd=tmp_path, environment=dict(os.environ))
@@ -425,13 +430,13 @@ def test_nothing_is_left_when_the_group_is_killed(rung: Rung, tmp_path: Path) ->
         line.wait_until_dead()
 
 
-def test_a_command_may_clean_up_when_it_is_asked_to_end(rung: Rung, tmp_path: Path) -> None:
-    if rung.name == "bwrap":
+def test_a_command_may_clean_up_when_it_is_asked_to_end(backend: Backend, tmp_path: Path) -> None:
+    if backend.name == "bwrap":
         pytest.skip("its monitor dies of the signal and takes the command with it")
 
     async def run() -> int | None:
         sessions = ProcessSessions()
-        sandbox = LadderSandbox(dict(os.environ), rungs=[rung])
+        sandbox = PlatformSandbox(dict(os.environ), backends=[backend])
         script = "trap 'echo bye >said; exit 0' TERM; echo up; while :; do sleep 0.05; done"
         argv = sandbox.command(["/bin/bash", "-c", script], workspace(tmp_path), tmp_path)
         ready = asyncio.Event()
@@ -454,9 +459,9 @@ def test_a_command_may_clean_up_when_it_is_asked_to_end(rung: Rung, tmp_path: Pa
     assert (tmp_path / "said").read_text(encoding="ascii") == "bye\n"
 
 
-def test_children_die_with_whoever_started_them(rung: Rung, tmp_path: Path) -> None:
+def test_children_die_with_whoever_started_them(backend: Backend, tmp_path: Path) -> None:
     with Lifeline(tmp_path) as line:
-        sandbox = LadderSandbox(dict(os.environ), rungs=[rung])
+        sandbox = PlatformSandbox(dict(os.environ), backends=[backend])
         argv = sandbox.command(
             ["/bin/bash", "-c", f"{line.hold} sleep 60"], workspace(tmp_path), tmp_path
         )
@@ -472,14 +477,14 @@ def test_children_die_with_whoever_started_them(rung: Rung, tmp_path: Path) -> N
         sandbox.release()
 
 
-def test_logins_and_the_lock_of_the_home_are_hidden(rung: Rung, tmp_path: Path) -> None:
+def test_logins_and_the_lock_of_the_home_are_hidden(backend: Backend, tmp_path: Path) -> None:
     home, work = tmp_path / "home", tmp_path / "work"
     login, lock = "codex-py/mcp-logins/server/login.json", "codex-py/journal/lock"
     for folder in (work, (home / login).parent, (home / lock).parent):
         folder.mkdir(parents=True)
     for name in ("auth.json", "config.toml", login, lock):
         (home / name).write_text("text", encoding="ascii")
-    sandbox = LadderSandbox(dict(os.environ), home=home, rungs=[rung])
+    sandbox = PlatformSandbox(dict(os.environ), home=home, backends=[backend])
     script = (
         f"cd {home}; cat config.toml; cat auth.json; ls codex-py/mcp-logins; (exec 9<{lock}) && echo held;"
         " >codex-py/mcp-logins/x"
@@ -490,14 +495,16 @@ def test_logins_and_the_lock_of_the_home_are_hidden(rung: Rung, tmp_path: Path) 
     assert (done.returncode != 0, done.stdout.removesuffix(b"server\n")) == (True, b"text")
 
 
-def test_no_command_makes_a_home_that_is_not_there_yet(rung: Rung, tmp_path: Path) -> None:
-    if rung.name == "landlock":
+def test_no_command_makes_a_home_that_is_not_there_yet(backend: Backend, tmp_path: Path) -> None:
+    if backend.name == "landlock":
         pytest.skip("it holds what exists")
     home, work = tmp_path / "user/settings", tmp_path / "work"
     for folder in (home.parent, work):
         folder.mkdir()
     policy = replace(workspace(work), exclude_tmpdir_env_var=False)
-    sandbox = LadderSandbox({**os.environ, "TMPDIR": str(tmp_path)}, home=home, rungs=[rung])
+    sandbox = PlatformSandbox(
+        {**os.environ, "TMPDIR": str(tmp_path)}, home=home, backends=[backend]
+    )
     script = f"echo >{home.parent}/beside; mkdir -p {home}; echo evil >{home}/config.toml"
     argv = sandbox.command(["/bin/sh", "-c", script], policy, work)
     done = subprocess.run(argv, cwd=work, capture_output=True, check=False)
@@ -506,8 +513,8 @@ def test_no_command_makes_a_home_that_is_not_there_yet(rung: Rung, tmp_path: Pat
     assert [path.name for path in home.parent.iterdir()] == ["beside"]
 
 
-def test_a_stream_can_be_opened_anew_by_its_name(rung: Rung, tmp_path: Path) -> None:
-    sandbox = LadderSandbox(dict(os.environ), rungs=[rung])
+def test_a_stream_can_be_opened_anew_by_its_name(backend: Backend, tmp_path: Path) -> None:
+    sandbox = PlatformSandbox(dict(os.environ), backends=[backend])
     script = "mkfifo pipe && (echo through >pipe &) && read line <pipe && echo $line >/dev/stdout"
     argv = sandbox.command(["/bin/sh", "-c", script], workspace(tmp_path), tmp_path)
     with (tmp_path / "out").open("wb") as out:
@@ -516,11 +523,13 @@ def test_a_stream_can_be_opened_anew_by_its_name(rung: Rung, tmp_path: Path) -> 
     assert (tmp_path / "out").read_text(encoding="ascii") == "through\n"
 
 
-def test_what_is_open_for_reading_is_not_opened_for_writing(rung: Rung, tmp_path: Path) -> None:
+def test_what_is_open_for_reading_is_not_opened_for_writing(
+    backend: Backend, tmp_path: Path
+) -> None:
     work, given = tmp_path / "work", tmp_path / "given"
     work.mkdir()
     given.write_text("kept\n", encoding="ascii")
-    sandbox = LadderSandbox(dict(os.environ), rungs=[rung])
+    sandbox = PlatformSandbox(dict(os.environ), backends=[backend])
     argv = sandbox.command(
         ["/bin/sh", "-c", "echo lost >/proc/self/fd/0; cat"], workspace(work), work
     )
@@ -535,8 +544,8 @@ _MOUNTER = """
 import os, subprocess, sys
 from pathlib import Path
 from codex_py.protocol.approval import SandboxPolicy
-from codex_py.sandbox.choice import LadderSandbox
-from codex_py.sandbox.backends.backend import platform_rungs
+from codex_py.sandbox.choice import PlatformSandbox
+from codex_py.sandbox.backends.backend import platform_backends
 folder = Path(sys.argv[1])
 def mount(*words):
     subprocess.run(["mount", *words], check=True)
@@ -544,8 +553,8 @@ mount("-t", "tmpfs", "none", str(folder))
 mount("--make-shared", str(folder))
 (folder / "work").mkdir()
 (folder / "later").mkdir()
-[rung] = [r for r in platform_rungs(os.environ["PATH"]) if r.name == sys.argv[2]]
-sandbox = LadderSandbox({}, rungs=[rung])
+[backend] = [r for r in platform_backends(os.environ["PATH"]) if r.name == sys.argv[2]]
+sandbox = PlatformSandbox({}, backends=[backend])
 policy = SandboxPolicy("workspace-write", (folder / "work",), exclude_slash_tmp=True)
 script = "echo; read line; echo x >../later/x"
 argv = sandbox.command(["/bin/sh", "-c", script], policy, folder / "work")
@@ -559,14 +568,14 @@ print(os.listdir(folder / "later"))
 """
 
 
-def test_what_is_mounted_later_cannot_be_written(rung: Rung, tmp_path: Path) -> None:
-    if rung.name == "bwrap":
+def test_what_is_mounted_later_cannot_be_written(backend: Backend, tmp_path: Path) -> None:
+    if backend.name == "bwrap":
         pytest.skip("its mounts follow those outside")
     own = ["unshare", "--mount", "--map-root-user"]
     if subprocess.run([*own, "true"], check=False, capture_output=True).returncode:
         pytest.skip("needs a user namespace")
     done = subprocess.run(
-        [*own, sys.executable, "-c", _MOUNTER, str(tmp_path), rung.name],
+        [*own, sys.executable, "-c", _MOUNTER, str(tmp_path), backend.name],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         timeout=30,

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.sandbox.backends.backend import Rung
+from codex_py.sandbox.backends.backend import Backend
 from codex_py.sandbox.escapes import ESCAPES, KNOWN_OPEN, Escape, try_escape
 from codex_py.sandbox.layout import Layout, Roots
-from tests.sandbox.rungs import RUNGS
+from tests.sandbox.local_backends import BACKENDS
 
 # What a kernel may refuse to everyone, and bare privileges of root.
 _NOT_FOR_EVERYONE = {
@@ -30,11 +30,11 @@ class _Unconfined:
         return list(argv)
 
 
-@pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
+@pytest.mark.parametrize("backend", BACKENDS, ids=lambda backend: backend.name)
 @pytest.mark.parametrize("escape", ESCAPES, ids=lambda escape: escape.name)
-def test_nothing_gets_out_that_can_be_held(escape: Escape, rung: Rung) -> None:
-    held = escape.name not in KNOWN_OPEN.get(rung.name, ())
-    assert try_escape(escape, rung) is held or (escape.name in _DEPENDS and not held)
+def test_nothing_gets_out_that_can_be_held(escape: Escape, backend: Backend) -> None:
+    held = escape.name not in KNOWN_OPEN.get(backend.name, ())
+    assert try_escape(escape, backend) is held or (escape.name in _DEPENDS and not held)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from codex_py.protocol.approval import SandboxPolicy
 from codex_py.sandbox.layout import Layout, Roots, absent_names, layout, resolve_roots
-from tests.sandbox.rungs import workspace
+from tests.sandbox.local_backends import workspace
 
 
 def view(policy: SandboxPolicy, *own: Path, tmpdir: str = "") -> Layout:

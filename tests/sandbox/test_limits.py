@@ -8,18 +8,18 @@ import pytest
 
 from codex_py.protocol.approval import SandboxPolicy
 from codex_py.protocol.limits import SandboxLimits
-from codex_py.sandbox.backends.backend import Rung, platform_rungs
-from tests.sandbox.rungs import RUNGS, run_in
+from codex_py.sandbox.backends.backend import Backend, platform_backends
+from tests.sandbox.local_backends import BACKENDS, run_in
 
 LIMITS = SandboxLimits(max_processes=40, max_open_files=50, max_memory_mb=200)
 LIMITED = [
-    rung
-    for rung in platform_rungs(os.environ["PATH"], LIMITS)
-    if rung.name in {working.name for working in RUNGS}
+    backend
+    for backend in platform_backends(os.environ["PATH"], LIMITS)
+    if backend.name in {working.name for working in BACKENDS}
 ]
 PYTHON = os.path.realpath(sys.executable)
 
-pytestmark = pytest.mark.parametrize("rung", LIMITED, ids=lambda rung: rung.name)
+pytestmark = pytest.mark.parametrize("backend", LIMITED, ids=lambda backend: backend.name)
 
 # Ends of itself at 500, should nothing else bound it. Ids of processes are bounded at 300 and some more.
 # What counts now and then has ten seconds to notice.
@@ -46,27 +46,27 @@ BOUNDED = {(0, "bounded\n"), (137, "")}
 """No more can be started, or the command is killed."""
 
 
-def bounds_processes(rung: Rung) -> bool:
+def bounds_processes(backend: Backend) -> bool:
     if os.geteuid() == 0:
         release = tuple(int(part) for part in os.uname().release.split(".")[:2])
-        return rung.name == "supervised" or (rung.name == "namespaces" and release >= (6, 14))
-    return rung.name in {"namespaces", "bwrap", "views", "supervised"}
+        return backend.name == "supervised" or (backend.name == "namespaces" and release >= (6, 14))
+    return backend.name in {"namespaces", "bwrap", "views", "supervised"}
 
 
-def python(rung: Rung, code: str, cwd: Path) -> tuple[int, str]:
-    done = run_in(rung, [PYTHON, "-I", "-c", code], SandboxPolicy(), cwd)
+def python(backend: Backend, code: str, cwd: Path) -> tuple[int, str]:
+    done = run_in(backend, [PYTHON, "-I", "-c", code], SandboxPolicy(), cwd)
     return done.returncode, done.stdout
 
 
-def test_a_fork_bomb_is_bounded(rung: Rung, tmp_path: Path) -> None:
-    if not bounds_processes(rung):
+def test_a_fork_bomb_is_bounded(backend: Backend, tmp_path: Path) -> None:
+    if not bounds_processes(backend):
         pytest.skip("it does not bound processes")
-    assert python(rung, FORK_BOMB, tmp_path) in BOUNDED
+    assert python(backend, FORK_BOMB, tmp_path) in BOUNDED
 
 
-def test_after_processes_have_ended_there_may_be_others(rung: Rung, tmp_path: Path) -> None:
+def test_after_processes_have_ended_there_may_be_others(backend: Backend, tmp_path: Path) -> None:
     done = run_in(
-        rung,
+        backend,
         ["/bin/bash", "-c", "for i in {1..100}; do /bin/true & wait; done; (exit 7) & wait $!"],
         SandboxPolicy(),
         tmp_path,
@@ -74,8 +74,8 @@ def test_after_processes_have_ended_there_may_be_others(rung: Rung, tmp_path: Pa
     assert (done.returncode, done.stdout) == (7, "")
 
 
-def test_threads_count_as_processes(rung: Rung, tmp_path: Path) -> None:
-    if not bounds_processes(rung):
+def test_threads_count_as_processes(backend: Backend, tmp_path: Path) -> None:
+    if not bounds_processes(backend):
         pytest.skip("it does not bound processes")
     code = """
 import signal, threading
@@ -92,10 +92,10 @@ if count > 400:
 gate.set()
 print("bounded")
 """
-    assert python(rung, code, tmp_path) in BOUNDED
+    assert python(backend, code, tmp_path) in BOUNDED
 
 
-def test_a_process_opens_no_more_files_than_it_may(rung: Rung, tmp_path: Path) -> None:
+def test_a_process_opens_no_more_files_than_it_may(backend: Backend, tmp_path: Path) -> None:
     code = """
 import os
 files = []
@@ -105,10 +105,10 @@ try:
 except OSError as error:
     print(error.strerror, max(files))
 """
-    assert python(rung, code, tmp_path) == (0, "Too many open files 49\n")
+    assert python(backend, code, tmp_path) == (0, "Too many open files 49\n")
 
 
-def test_a_process_takes_no_more_memory_than_it_may(rung: Rung, tmp_path: Path) -> None:
+def test_a_process_takes_no_more_memory_than_it_may(backend: Backend, tmp_path: Path) -> None:
     code = """
 small = bytearray(50 << 20)
 try:
@@ -116,4 +116,4 @@ try:
 except MemoryError:
     print("bounded")
 """
-    assert python(rung, code, tmp_path) == (0, "bounded\n")
+    assert python(backend, code, tmp_path) == (0, "bounded\n")

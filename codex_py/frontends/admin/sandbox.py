@@ -18,8 +18,8 @@ from codex_py.frontends.command_parser import CommandParser, UsageError, given
 from codex_py.frontends.configuration import read_config, warn_of_config
 from codex_py.frontends.streams import OutputStream
 from codex_py.protocol.approval import SandboxPolicy
-from codex_py.sandbox.backends.backend import Rung, platform_rungs, problem
-from codex_py.sandbox.choice import LadderSandbox
+from codex_py.sandbox.backends.backend import Backend, platform_backends, problem
+from codex_py.sandbox.choice import PlatformSandbox
 from codex_py.sandbox.escapes import ESCAPES, KNOWN_OPEN, try_escape
 
 _OPTIONS = {"cd", "add_dir", "profile", "allow_unenforced", "overrides"}
@@ -71,7 +71,7 @@ def _run(
     hidden = hidden_names(config.shell_environment, environment, secrets)
     if not policy.network_access:
         variables["CODEX_SANDBOX_NETWORK_DISABLED"] = "1"
-    sandbox = LadderSandbox(variables, home=config.home, limits=config.sandbox_limits)
+    sandbox = PlatformSandbox(variables, home=config.home, limits=config.sandbox_limits)
     try:
         confined = sandbox.command(without_variables(command, hidden), policy, config.cwd)
         for number in (*_ENDING, signal.SIGCHLD):
@@ -109,33 +109,33 @@ def _exit_code(command: subprocess.Popen[bytes]) -> int:
 
 
 def _test(environment: Mapping[str, str]) -> int:
-    """Try every way out on every rung, and print what happened. 1 if one held less than it should.
+    """Try every way out on every backend, and print what happened. 1 if one held less than it should.
 
     A question mark stands where the attempt could not even be made.
     """
     stdout = OutputStream(1)
-    rungs = platform_rungs(environment.get("PATH", os.defpath))
-    working: list[Rung] = []
-    for rung in rungs:
-        why = problem(rung)
-        stdout.write_text(f"{rung.name}: {why or 'works here'}\n")
+    backends = platform_backends(environment.get("PATH", os.defpath))
+    working: list[Backend] = []
+    for backend in backends:
+        why = problem(backend)
+        stdout.write_text(f"{backend.name}: {why or 'works here'}\n")
         if why is None:
-            working.append(rung)
+            working.append(backend)
     if not working:
         return ExitCode.SANDBOX
     width = max(len(escape.name) for escape in ESCAPES)
-    columns = [max(len(rung.name), len("held")) for rung in working]
-    head = "  ".join(rung.name.ljust(n) for rung, n in zip(working, columns, strict=True))
+    columns = [max(len(backend.name), len("held")) for backend in working]
+    head = "  ".join(backend.name.ljust(n) for backend, n in zip(working, columns, strict=True))
     stdout.write_text(f"\n{'':{width}}  {head.rstrip()}\n")
     unexpected = False
     for escape in ESCAPES:
         cells: list[str] = []
-        for rung, n in zip(working, columns, strict=True):
+        for backend, n in zip(working, columns, strict=True):
             try:
-                found = "held" if try_escape(escape, rung) else "OPEN"
+                found = "held" if try_escape(escape, backend) else "OPEN"
             except (OSError, ToolError):
                 found = "?"
-            known = escape.name in KNOWN_OPEN.get(rung.name, ())
+            known = escape.name in KNOWN_OPEN.get(backend.name, ())
             unexpected |= found == "?" or (found == "OPEN" and not known)
             cells.append(found.ljust(n))
         stdout.write_text(f"{escape.name:{width}}  {'  '.join(cells).rstrip()}\n")

@@ -32,7 +32,7 @@ _PACKAGE = Path(codex_py.__file__).resolve().parent
 _CHILD = str(_PACKAGE / "sandbox" / "child")
 
 
-class Rung(Protocol):
+class Backend(Protocol):
     @property
     def name(self) -> str: ...
 
@@ -41,12 +41,12 @@ class Rung(Protocol):
     ) -> list[str] | None:
         """What runs `argv` in the view; None where what that takes is not on this machine.
 
-        `alive`: see `Survivors.pipe`; empty where nobody is going to ask.
+        `alive`: see `LivenessPipe.pipe`; empty where nobody is going to ask.
         """
         ...
 
 
-class Launched:
+class LauncherBackend:
     """Held by our own launcher."""
 
     def __init__(self, name: str, limits: SandboxLimits) -> None:
@@ -95,7 +95,7 @@ class Launched:
         return [*words, "--", *argv]
 
 
-class Bubblewrap:
+class BubblewrapBackend:
     name = "bwrap"
 
     def __init__(self, search_path: str, limits: SandboxLimits) -> None:
@@ -126,7 +126,7 @@ class Bubblewrap:
         )
 
 
-class Seatbelt:
+class SeatbeltBackend:
     name = "seatbelt"
 
     def __init__(self, limits: SandboxLimits) -> None:
@@ -145,27 +145,27 @@ class Seatbelt:
         return seatbelt.seatbelt_command(limited(argv, self._limits, processes=False), view, roots)
 
 
-def platform_rungs(search_path: str, limits: SandboxLimits = DEFAULT_LIMITS) -> list[Rung]:
+def platform_backends(search_path: str, limits: SandboxLimits = DEFAULT_LIMITS) -> list[Backend]:
     """All there are for this platform, whether they work here or not. `search_path`: a `$PATH`."""
     match sys.platform:
         case "linux":
             return [
-                Launched("namespaces", limits),
-                Bubblewrap(search_path, limits),
-                Launched("views", limits),
-                Launched("supervised", limits),
-                Launched("landlock", limits),
+                LauncherBackend("namespaces", limits),
+                BubblewrapBackend(search_path, limits),
+                LauncherBackend("views", limits),
+                LauncherBackend("supervised", limits),
+                LauncherBackend("landlock", limits),
             ]
         case "darwin":
-            return [Seatbelt(limits)]
+            return [SeatbeltBackend(limits)]
         case _:
             return []
 
 
-def problem(rung: Rung) -> str | None:
-    """Why the rung can not be used here, in a few words; None if it can. Tries it: some 15 ms."""
+def problem(backend: Backend) -> str | None:
+    """Why the backend can not be used here, in a few words; None if it can. Tries it: some 15 ms."""
     root = Path("/")
-    command = rung.command(
+    command = backend.command(
         ["/bin/sh", "-c", ": >/dev/null"], Layout((), (), (), offline=True), Roots(), root
     )
     if command is None:

@@ -179,7 +179,7 @@ def set_filter(instructions: bytes) -> None:
     system_call(number, _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, program.pointer, 0, 0)
 
 
-def set_filter_that_asks(instructions: bytes) -> int:
+def set_notifying_filter(instructions: bytes) -> int:
     """The same; a descriptor for whoever is to be asked about the calls that the program leaves open.
 
     Raises:

@@ -1,10 +1,10 @@
 """Confines itself, and becomes the command. Started for every command that the model runs.
 
-    python -I -S -c '…; from codex_py.sandbox.child.launcher import main; …' RUNG [OPTION]... -- COMMAND...
+    python -I -S -c '…; from codex_py.sandbox.child.launcher import main; …' BACKEND [OPTION]... -- COMMAND...
 
-`RUNG` is `namespaces`, `views` (the same without a namespace of processes), `landlock` or `supervised`, which
+`BACKEND` is `namespaces`, `views` (the same without a namespace of processes), `landlock` or `supervised`, which
 is Landlock with our help; the options are `offline`, `filter=HEX`, `processes=N`, `files=N` (of each process),
-`memory=N` (bytes of data of each process), `alive=PATH` (the pipe of `survivors`), `write=PATH` (outermost
+`memory=N` (bytes of data of each process), `alive=PATH` (the pipe of `liveness`), `write=PATH` (outermost
 first), `protect=PATH`, `hide=PATH`, for the views `link=PATH`, which is to stay the link that it is, and for
 Landlock `whole=PATH`, writable with all that is in it. Anything that fails ends it with a line on standard
 error and `FAILED`: a command never runs with less than it was to be held by.
@@ -20,7 +20,7 @@ import posix
 import sys
 
 from codex_py.sandbox.child import kernel, landlock, namespaces
-from codex_py.sandbox.child.keeper import drop_output, exit_code, run_kept
+from codex_py.sandbox.child.subreaper import drop_output, exit_code, run_under_subreaper
 
 TYPE_CHECKING = False  # as in `typing`, which would cost 5 ms
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ _LIMITS = ("processes", "files", "memory")
 class Confinement:
     def __init__(self, words: list[str]) -> None:
         end = words.index("--")
-        self.rung = words[0]
+        self.backend = words[0]
         self.offline = "offline" in words[1:end]
         self.filter = b""
         self.alive = ""
@@ -70,7 +70,7 @@ class Confinement:
     @property
     def has_own_users(self) -> bool:
         """Whether it is in a user namespace of its own, in which the kernel counts its processes alone."""
-        return self.rung in {"namespaces", "views"} and posix.geteuid() != 0
+        return self.backend in {"namespaces", "views"} and posix.geteuid() != 0
 
 
 def main(words: list[str]) -> "NoReturn":
@@ -78,7 +78,7 @@ def main(words: list[str]) -> "NoReturn":
     try:
         _run(confinement)
     except OSError as error:
-        _say(f"the command could not be confined ({confinement.rung}): {error}")
+        _say(f"the command could not be confined ({confinement.backend}): {error}")
     kernel.leave(FAILED)
 
 
@@ -87,17 +87,17 @@ def _run(confinement: Confinement) -> "NoReturn":
     kernel.prctl(kernel.PR_SET_PDEATHSIG, _SIGKILL)
     kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
     ours = _ignore_signals()
-    if confinement.rung == "supervised":
+    if confinement.backend == "supervised":
         _run_supervised(confinement, ours)
-    if confinement.rung == "namespaces":
+    if confinement.backend == "namespaces":
         _run_in_namespaces(confinement, ours)
-    run_kept(confinement.alive, lambda: _start_beside_others(confinement, ours))
+    run_under_subreaper(confinement.alive, lambda: _start_beside_others(confinement, ours))
 
 
 def _run_in_namespaces(confinement: Confinement, ours: list[int]) -> "NoReturn":
     """Leave with the exit code that the first process of a new namespace of processes reports.
 
-    It needs no keeper: the kernel kills everything in there when that process ends, some 20 ms later.
+    It needs no subreaper: the kernel kills everything in there when that process ends, some 20 ms later.
     """
     read_end, report = posix.pipe()
     alive = posix.open(confinement.alive, posix.O_WRONLY) if confinement.alive else None
@@ -134,7 +134,7 @@ def _start_beside_others(confinement: Confinement, ours: list[int]) -> int:
     command = posix.fork()
     if not command:
         kernel.prctl(kernel.PR_SET_PDEATHSIG, _SIGKILL)
-        if confinement.rung == "views":
+        if confinement.backend == "views":
             _restrict_view(confinement)
             # `kill 0` reaches the group that we were started in.
             landlock.restrict_beyond_view(confinement.writable)
@@ -152,7 +152,7 @@ def _restrict_view(confinement: Confinement) -> None:
         confinement.protected,
         confinement.links,
         confinement.hidden,
-        processes=confinement.rung == "namespaces",
+        processes=confinement.backend == "namespaces",
     )
     # Until now it was the one below the mounts.
     posix.chdir(cwd)
@@ -193,7 +193,7 @@ def _run_supervised(confinement: Confinement, ours: list[int]) -> "NoReturn":
         restrict=restrict,
         max_processes=confinement.limits.get("processes"),
     )
-    run_kept(confinement.alive, supervised.start, supervised.wait)
+    run_under_subreaper(confinement.alive, supervised.start, supervised.wait)
 
 
 def _wait_as_first_process(command: int, report: int) -> "NoReturn":

@@ -15,7 +15,7 @@ from codex_py.sandbox.child.system_calls import NUMBERS
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _AND, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
 
 _ALLOW: Final = 0x7FFF0000
-_ASK: Final = 0x7FC00000
+_NOTIFY: Final = 0x7FC00000
 _KILL: Final = 0x80000000
 _ERRNO: Final = 0x00050000
 
@@ -45,7 +45,7 @@ _NEVER: Final = (
     *("kexec_load", "kexec_file_load", "reboot", "swapon", "swapoff", "acct", "quotactl"),
     *("quotactl_fd", "syslog"),
 )
-ASKED_ABOUT: Final = (
+SUPERVISED_CALLS: Final = (
     *(
         "creat",
         "mkdir",
@@ -140,7 +140,7 @@ _ALLOWED: Final = _Instruction(_RETURN, _ALLOW)
 _REFUSED: Final = _Instruction(_RETURN, _ERRNO | errno.EPERM)
 _MISSING: Final = _Instruction(_RETURN, _ERRNO | errno.ENOSYS)
 _UNSUPPORTED: Final = _Instruction(_RETURN, _ERRNO | errno.EOPNOTSUPP)
-_ASKED: Final = _Instruction(_RETURN, _ASK)
+_NOTIFIED: Final = _Instruction(_RETURN, _NOTIFY)
 
 # A rule is the name of a call, and what judges it: that ends with a return, or with the number loaded
 # again for the rules behind it.
@@ -198,14 +198,14 @@ def _cut_nothing() -> Iterator[_Rule]:
 
 
 def _ask() -> Iterator[_Rule]:
-    for name in ASKED_ABOUT:
-        yield name, _ASKED
+    for name in SUPERVISED_CALLS:
+        yield name, _NOTIFIED
     for name, position in _OPEN:
         yield (
             name,
             _argument(position),
             _Instruction(_ANY_BIT, _O_WRITES, if_false=1),
-            _ASKED,
+            _NOTIFIED,
             _ALLOWED,
         )
     # As for `clone3`; who is told that it is missing uses `openat`.

@@ -1,4 +1,4 @@
-"""A command whose keeper is its supervisor too: it answers the system calls of the command, and of all that it starts."""
+"""A command whose subreaper is its supervisor too: it answers the system calls of the command, and of all that it starts."""
 
 import _socket
 import os
@@ -6,8 +6,8 @@ import select
 import time
 
 from codex_py.sandbox.child import kernel
-from codex_py.sandbox.child.calls import Asked
-from codex_py.sandbox.child.places import Places
+from codex_py.sandbox.child.notifications import NotificationListener
+from codex_py.sandbox.child.path_policy import PathPolicy
 from codex_py.sandbox.child.process_count import descendants, kill_descendants
 from codex_py.sandbox.child.supervisor import Supervisor
 
@@ -24,11 +24,11 @@ _COUNT_PART = 0.1
 
 
 class Supervised:
-    """For `keeper.run_kept`.
+    """For `subreaper.run_under_subreaper`.
 
     Args:
         command: becomes the command. Takes what sets its filter.
-        writable, protected: see `Places`.
+        writable, protected: see `PathPolicy`.
         restrict: holds the supervisor to what the command may have at most.
         max_processes: a command that has more, threads included, is killed with all that it started. None
             for any number.
@@ -67,29 +67,31 @@ class Supervised:
         """
         ends = ended, _ = os.pidfd_open(command), os.pidfd_open(launcher)
         received = self._here.recvmsg(1, _socket.CMSG_SPACE(_DESCRIPTOR_BYTES))[1]
-        if received and self._answer_until(ends, Asked(int.from_bytes(received[0][2], "little"))):
+        if received and self._answer_until(
+            ends, NotificationListener(int.from_bytes(received[0][2], "little"))
+        ):
             return _SIGKILL
         if received and not select.select([ended], [], [], 0)[0]:
             return None
         return os.waitpid(command, 0)[1]
 
     def _set_filter(self, program: bytes) -> None:
-        asked = kernel.set_filter_that_asks(program).to_bytes(_DESCRIPTOR_BYTES, "little")
-        self._there.sendmsg([b"x"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, asked)])
+        listener = kernel.set_notifying_filter(program).to_bytes(_DESCRIPTOR_BYTES, "little")
+        self._there.sendmsg([b"x"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, listener)])
 
-    def _answer_until(self, ends: tuple[int, int], asked: Asked) -> bool:
+    def _answer_until(self, ends: tuple[int, int], listener: NotificationListener) -> bool:
         """True if the command was killed because it had too many processes."""
-        supervisor = Supervisor(asked, Places(asked, self._writable, self._protected))
+        supervisor = Supervisor(listener, PathPolicy(listener, self._writable, self._protected))
         waiting = select.poll()
-        for descriptor in (*ends, asked.descriptor):
+        for descriptor in (*ends, listener.descriptor):
             waiting.register(descriptor, select.POLLIN)
         count_at_s = time.monotonic() + _COUNT_EVERY_S
         while not any(end in (events := dict(waiting.poll(_COUNT_EVERY_S * 1000))) for end in ends):
-            if (event := events.get(asked.descriptor, 0)) & select.POLLIN:
+            if (event := events.get(listener.descriptor, 0)) & select.POLLIN:
                 supervisor.answer_one()
             elif event:
                 # Nobody is left who could ask.
-                waiting.unregister(asked.descriptor)
+                waiting.unregister(listener.descriptor)
             if self._max_processes is not None and (began_s := time.monotonic()) >= count_at_s:
                 if descendants()[1] > self._max_processes:
                     kill_descendants()

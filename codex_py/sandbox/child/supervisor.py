@@ -14,8 +14,8 @@ import os
 import stat
 
 from codex_py.sandbox.child import kernel
-from codex_py.sandbox.child.calls import HERE, Asked, Call
-from codex_py.sandbox.child.places import Entry, Places
+from codex_py.sandbox.child.notifications import HERE, NotificationListener, PendingCall
+from codex_py.sandbox.child.path_policy import Entry, PathPolicy
 from codex_py.sandbox.child.system_calls import NUMBERS
 
 TYPE_CHECKING = False  # as in `typing`, which would cost 5 ms
@@ -34,48 +34,48 @@ _NUMBERS = NUMBERS[os.uname().machine]
 class Supervisor:
     """Answers the calls of a command and of all that it starts."""
 
-    def __init__(self, asked: Asked, places: Places) -> None:
-        self._asked = asked
-        self._places = places
+    def __init__(self, listener: NotificationListener, places: PathPolicy) -> None:
+        self._listener = listener
+        self._paths = places
 
     def answer_one(self) -> None:
         """Wait for the next call, and answer it. Whatever goes wrong with one is an error of that one."""
-        call = self._asked.next()
+        call = self._listener.next()
         if call is None:
             return
         try:
             do, places = CALLS[call.name]
             words = (*call.words, *_CONSTANTS)
             if not do(self, call, *(words[place] for place in places)):
-                self._asked.leave_to_kernel(call)
+                self._listener.leave_to_kernel(call)
             elif not call.is_taken:
-                self._asked.succeed(call)
+                self._listener.succeed(call)
         except OSError as error:
-            self._asked.fail(call, error.errno or errno.EPERM)
+            self._listener.fail(call, error.errno or errno.EPERM)
         except (OverflowError, ValueError):
             # An argument that no such call can have.
-            self._asked.fail(call, errno.EINVAL)
+            self._listener.fail(call, errno.EINVAL)
         except (MemoryError, RuntimeError):
             # RuntimeError: no more threads.
-            self._asked.fail(call, errno.EAGAIN)
+            self._listener.fail(call, errno.EAGAIN)
         except Exception:  # noqa: BLE001
             # A mistake of ours. The other calls, of other processes, still need their answers.
-            self._asked.fail(call, errno.EPERM)
+            self._listener.fail(call, errno.EPERM)
         finally:
-            self._places.let_go()
+            self._paths.let_go()
 
     # Each of these does a call, or leaves it to the kernel and is False. What it raises is how the call
     # fails. Paths and times are addresses. `folder` may be `HERE`; with the path 0 it is a file itself.
 
-    def open(self, call: Call, folder: int, path: int, flags: int, mode: int) -> bool:
+    def open(self, call: PendingCall, folder: int, path: int, flags: int, mode: int) -> bool:
         flags &= _WORD
         # The second is part of what makes a file without a name.
         if flags & (os.O_PATH | os.O_DIRECTORY):
             return False
-        entry = self._places.entry(call, folder, path)
+        entry = self._paths.entry(call, folder, path)
         kind = entry and _kind(entry)
         if entry and kind == stat.S_IFLNK and not flags & (os.O_NOFOLLOW | os.O_EXCL):
-            entry = self._places.linked(entry)
+            entry = self._paths.linked(entry)
             kind = entry and _kind(entry)
         if entry is None or kind not in {None, stat.S_IFREG, stat.S_IFIFO}:
             return False
@@ -92,48 +92,48 @@ class Supervisor:
         if flags & os.O_CREAT:
             os.umask(call.umask())
         file = os.open(entry.name, flags | os.O_NOFOLLOW, mode & _MODE, dir_fd=entry.folder)
-        self._asked.give(call, self._places.hold(file), flags & os.O_CLOEXEC)
+        self._listener.give(call, self._paths.hold(file), flags & os.O_CLOEXEC)
         call.is_taken = True
         return True
 
-    def _open_pipe(self, call: Call, entry: Entry, flags: int) -> None:
+    def _open_pipe(self, call: PendingCall, entry: Entry, flags: int) -> None:
         try:
             file = os.open(entry.name, flags & ~os.O_CREAT | os.O_NOFOLLOW, dir_fd=entry.folder)
             try:
-                self._asked.give(call, file, flags & os.O_CLOEXEC)
+                self._listener.give(call, file, flags & os.O_CLOEXEC)
             finally:
                 os.close(file)
         except OSError as error:
-            self._asked.fail(call, error.errno or errno.EPERM)
+            self._listener.fail(call, error.errno or errno.EPERM)
         finally:
             os.close(entry.folder)
 
-    def make_folder(self, call: Call, folder: int, path: int, mode: int) -> bool:
-        entry = self._places.entry(call, folder, path, is_folder=True)
+    def make_folder(self, call: PendingCall, folder: int, path: int, mode: int) -> bool:
+        entry = self._paths.entry(call, folder, path, is_folder=True)
         if entry is None:
             return False
         os.umask(call.umask())
         os.mkdir(entry.name, mode & _MODE, dir_fd=entry.folder)
         return True
 
-    def make_node(self, call: Call, folder: int, path: int, mode: int) -> bool:
-        entry = self._places.entry(call, folder, path)
+    def make_node(self, call: PendingCall, folder: int, path: int, mode: int) -> bool:
+        entry = self._paths.entry(call, folder, path)
         if entry is None or stat.S_IFMT(mode & _WORD) not in _NODES:
             return False
         os.umask(call.umask())
         os.mknod(entry.name, mode & _KIND_AND_MODE, dir_fd=entry.folder)
         return True
 
-    def make_link(self, call: Call, target: int, folder: int, path: int) -> bool:
-        entry = self._places.entry(call, folder, path)
+    def make_link(self, call: PendingCall, target: int, folder: int, path: int) -> bool:
+        entry = self._paths.entry(call, folder, path)
         if entry is None:
             return False
         os.symlink(call.path(target), entry.name, dir_fd=entry.folder)
         return True
 
-    def remove(self, call: Call, folder: int, path: int, flags: int) -> bool:
+    def remove(self, call: PendingCall, folder: int, path: int, flags: int) -> bool:
         is_folder = bool(flags & _REMOVE_FOLDER)
-        entry = self._places.entry(call, folder, path, is_folder=is_folder)
+        entry = self._paths.entry(call, folder, path, is_folder=is_folder)
         if entry is None:
             return False
         remove = os.rmdir if is_folder else os.unlink
@@ -141,11 +141,11 @@ class Supervisor:
         return True
 
     def rename(
-        self, call: Call, old_folder: int, old: int, new_folder: int, new: int, flags: int
+        self, call: PendingCall, old_folder: int, old: int, new_folder: int, new: int, flags: int
     ) -> bool:
         flags &= _WORD
-        before = self._places.entry(call, old_folder, old, is_folder=True)
-        after = self._places.entry(call, new_folder, new, is_folder=True)
+        before = self._paths.entry(call, old_folder, old, is_folder=True)
+        after = self._paths.entry(call, new_folder, new, is_folder=True)
         if before is None or after is None or flags > _MAX_RENAME_FLAG:
             return False
         old_name, new_name = os.fsencode(before.name), os.fsencode(after.name)
@@ -154,34 +154,34 @@ class Supervisor:
         return True
 
     def link(
-        self, call: Call, old_folder: int, old: int, new_folder: int, new: int, flags: int
+        self, call: PendingCall, old_folder: int, old: int, new_folder: int, new: int, flags: int
     ) -> bool:
         # Only to what could be changed under its other name already.
-        before = self._places.entry(call, old_folder, old)
-        after = self._places.entry(call, new_folder, new)
+        before = self._paths.entry(call, old_folder, old)
+        after = self._paths.entry(call, new_folder, new)
         if before is None or after is None or flags & _WORD:
             return False
         folders = {"src_dir_fd": before.folder, "dst_dir_fd": after.folder}
         os.link(before.name, after.name, **folders, follow_symlinks=False)
         return True
 
-    def change_mode(self, call: Call, folder: int, path: int, mode: int, flags: int) -> bool:
-        file = self._places.file(call, folder, path, flags)
+    def change_mode(self, call: PendingCall, folder: int, path: int, mode: int, flags: int) -> bool:
+        file = self._paths.file(call, folder, path, flags)
         os.chmod(file, mode & _MODE)  # noqa: PTH101 - 5 ms
         return True
 
     def change_owner(
-        self, call: Call, folder: int, path: int, user: int, group: int, flags: int
+        self, call: PendingCall, folder: int, path: int, user: int, group: int, flags: int
     ) -> bool:
-        file = self._places.file(call, folder, path, flags)
+        file = self._paths.file(call, folder, path, flags)
         os.chown(file, _id(user), _id(group))
         return True
 
     def set_times(
-        self, call: Call, folder: int, path: int, times: int, flags: int, unit: int
+        self, call: PendingCall, folder: int, path: int, times: int, flags: int, unit: int
     ) -> bool:
         """`unit`: nanoseconds in what stands behind the seconds; 0 where nothing does."""
-        file = self._places.file(call, folder, path, flags)
+        file = self._paths.file(call, folder, path, flags)
         data = None
         if times:
             size = 16 if unit else 8

@@ -145,7 +145,7 @@ class PatchCalls:
             case "read-only":
                 return lambda _path: False
             case "workspace-write":
-                # As for commands: see `LadderSandbox`.
+                # As for commands: see `PlatformSandbox`.
                 roots = resolve_roots(policy, context.environment.get("TMPDIR", ""), self._home)
                 absent = absent_names(roots)
                 own = (*own_paths(), *([] if self._home is None else [self._home]))

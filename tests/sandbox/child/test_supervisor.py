@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from codex_py.protocol.approval import SandboxPolicy
-from codex_py.sandbox.child.seccomp import ASKED_ABOUT
+from codex_py.sandbox.child.seccomp import SUPERVISED_CALLS
 from codex_py.sandbox.child.supervisor import CALLS
 from codex_py.sandbox.child.system_calls import NUMBERS
-from codex_py.sandbox.choice import LadderSandbox
-from tests.sandbox.rungs import RUNGS, run_in, workspace
+from codex_py.sandbox.choice import PlatformSandbox
+from tests.sandbox.local_backends import BACKENDS, run_in, workspace
 from tests.support.lifeline import Lifeline
 
-SUPERVISED = [rung for rung in RUNGS if rung.name == "supervised"]
+SUPERVISED = [backend for backend in BACKENDS if backend.name == "supervised"]
 PYTHON = os.path.realpath(sys.executable)
 
 pytestmark = pytest.mark.skipif(not SUPERVISED, reason="needs Landlock, and to be asked")
@@ -299,7 +299,7 @@ os._exit(0)
 @pytest.mark.parametrize("victim", ["agent", "group"])
 def test_nothing_survives_a_killed_agent_or_group(repository: Path, victim: str) -> None:
     with Lifeline(repository) as line:
-        sandbox = LadderSandbox(dict(os.environ), rungs=SUPERVISED)
+        sandbox = PlatformSandbox(dict(os.environ), backends=SUPERVISED)
         script = f"{line.hold} env -i setsid sh -c 'echo up >&9; sleep 60 & sleep 60' & sleep 60"
         argv = sandbox.command(["/bin/bash", "-c", script], workspace(repository), repository)
         starting = "import subprocess, sys; subprocess.run(sys.argv[1:], start_new_session=True)"
@@ -364,5 +364,5 @@ def test_a_package_is_built_beside_git(repository: Path) -> None:
 
 
 def test_what_is_asked_about_is_what_is_answered() -> None:
-    assert set(CALLS) == {*ASKED_ABOUT, "open", "openat"}
+    assert set(CALLS) == {*SUPERVISED_CALLS, "open", "openat"}
     assert set(CALLS) <= set(NUMBERS["x86_64"])

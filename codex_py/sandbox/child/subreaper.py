@@ -1,9 +1,9 @@
 """The process that outlives a command until everything that the command started is dead.
 
 A command may leave processes behind that have another session, another group and an empty environment. The
-keeper is their parent once their own has ended. It has a session of its own, so that what kills the group
+subreaper is their parent once their own has ended. It has a session of its own, so that what kills the group
 of the command does not kill it, and it holds the agent's pipe open, so that the agent knows how long the
-empty folders that protect names have to stay. A namespace of processes needs no keeper.
+empty folders that protect names have to stay. A namespace of processes needs no subreaper.
 """
 
 import _signal  # pyright: ignore[reportMissingImports] - `signal`, without the 2 ms of its enumerations
@@ -24,18 +24,18 @@ _ENVIRONMENT_FIELDS = slice(47, 49)
 """Of `/proc/PID/stat`, behind the name: where the environment begins and ends."""
 
 
-def run_kept(
+def run_under_subreaper(
     alive: str,
     start: "Callable[[], int]",
     wait: "Callable[[int, int], int | None] | None" = None,
 ) -> "NoReturn":
-    """Run a command below a keeper, and leave with its exit code as soon as that is known.
+    """Run a command below a subreaper, and leave with its exit code as soon as that is known.
 
     Args:
         alive: a pipe that is held open for writing until nothing of the command lives; empty for none.
-        start: called in the keeper; forks, and returns the child that is the command. The keeper's own
+        start: called in the subreaper; forks, and returns the child that is the command. The subreaper's own
             environment is wiped then, `posix.environ` is not.
-        wait: called in the keeper with that child and the launcher; returns the child's status, or None once
+        wait: called in the subreaper with that child and the launcher; returns the child's status, or None once
             the launcher is dead. None to do nothing else meanwhile.
 
     Raises:
@@ -43,14 +43,14 @@ def run_kept(
     """
     read_end, report = posix.pipe()
     if alive:
-        # Inherited by the keeper; a command closes everything but its three.
+        # Inherited by the subreaper; a command closes everything but its three.
         posix.open(alive, posix.O_WRONLY)
     launcher = posix.getpid()
-    keeper = posix.fork()
-    if keeper:
+    subreaper = posix.fork()
+    if subreaper:
         posix.close(report)
         code = posix.read(read_end, 1)
-        kernel.leave(code[0] if code else exit_code(posix.waitpid(keeper, 0)[1]))
+        kernel.leave(code[0] if code else exit_code(posix.waitpid(subreaper, 0)[1]))
     posix.close(read_end)
     kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
     # The agent kills what has its mark in the environment, and we are needed until the end.

@@ -11,7 +11,7 @@ _CHILD = re.compile(rb'"child-pid": *(\d+)')
 _MOST_BYTES = 1 << 16
 
 
-class Survivors:
+class LivenessPipe:
     """Counts those who have our pipe open, and the namespaces whose first processes are named in it.
 
     `bwrap` and our own launcher name them, as `"child-pid": NUMBER`.

@@ -4,7 +4,7 @@ import errno
 import os
 
 from codex_py.sandbox.child import kernel
-from codex_py.sandbox.child.calls import HERE, Asked, Call
+from codex_py.sandbox.child.notifications import HERE, NotificationListener, PendingCall
 
 _NO_FOLLOW, _EMPTY_PATH = 0x100, 0x1000
 
@@ -20,7 +20,7 @@ class Entry:
         self.name = path.rpartition("/")[2]
 
 
-class Places:
+class PathPolicy:
     """Where may be written, and what of it a call means.
 
     Args:
@@ -28,8 +28,10 @@ class Places:
         protected: with all that is in them. They need not exist, and then do not come to be.
     """
 
-    def __init__(self, asked: Asked, writable: list[str], protected: list[str]) -> None:
-        self._asked = asked
+    def __init__(
+        self, listener: NotificationListener, writable: list[str], protected: list[str]
+    ) -> None:
+        self._listener = listener
         self._writable = frozenset(writable)
         self._protected = frozenset(protected)
         self._held: list[int] = []
@@ -40,7 +42,7 @@ class Places:
             os.close(self._held.pop())
 
     def entry(
-        self, call: Call, folder: int, address: int, *, is_folder: bool = False
+        self, call: PendingCall, folder: int, address: int, *, is_folder: bool = False
     ) -> Entry | None:
         """What the call names, if it may be changed. With `is_folder`, a slash may follow the name.
 
@@ -69,7 +71,7 @@ class Places:
         opened = kernel.open_path(path.rpartition("/")[0] or "/")
         return Entry(self.hold(opened), path)
 
-    def file(self, call: Call, folder: int, address: int, flags: int) -> str:
+    def file(self, call: PendingCall, folder: int, address: int, flags: int) -> str:
         """A path that leads us to what the call names: without an address, the file of a descriptor.
 
         Raises:
@@ -95,11 +97,11 @@ class Places:
         self._held.append(descriptor)
         return descriptor
 
-    def _open(self, call: Call, folder: int, path: str, flags: int = 0) -> int:
+    def _open(self, call: PendingCall, folder: int, path: str, flags: int = 0) -> int:
         name = call.our_path(signed(folder), path)
         opened = self.hold(os.open(name, os.O_PATH | os.O_CLOEXEC | flags))
         # Else the number of its thread could be another's by now.
-        self._asked.require_waiting(call)
+        self._listener.require_waiting(call)
         return opened
 
     def _may_change(self, path: str) -> bool:

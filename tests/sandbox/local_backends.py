@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from codex_py.protocol.approval import SandboxPolicy
-from codex_py.sandbox.backends.backend import Rung, platform_rungs, problem
-from codex_py.sandbox.choice import LadderSandbox
+from codex_py.sandbox.backends.backend import Backend, platform_backends, problem
+from codex_py.sandbox.choice import PlatformSandbox
 
-RUNGS = [rung for rung in platform_rungs(os.environ["PATH"]) if problem(rung) is None]
+BACKENDS = [
+    backend for backend in platform_backends(os.environ["PATH"]) if problem(backend) is None
+]
 _DEADLINE_S = 30.0
 
 
@@ -21,7 +23,7 @@ def workspace(*roots: Path) -> SandboxPolicy:
 
 
 def run_in(
-    rung: Rung,
+    backend: Backend,
     argv: Sequence[str],
     policy: SandboxPolicy,
     cwd: Path,
@@ -30,7 +32,7 @@ def run_in(
 ) -> subprocess.CompletedProcess[str]:
     """Run it to its end; both outputs are one."""
     variables = {**os.environ, **(environment or {})}
-    sandbox = LadderSandbox(variables, rungs=[rung])
+    sandbox = PlatformSandbox(variables, backends=[backend])
     try:
         return subprocess.run(
             sandbox.command(argv, policy, cwd),

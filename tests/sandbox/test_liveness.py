@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from codex_py.process.sessions import ProcessSessions
-from codex_py.sandbox.backends.backend import Rung
-from codex_py.sandbox.choice import LadderSandbox
-from codex_py.sandbox.survivors import Survivors
-from tests.sandbox.rungs import RUNGS, workspace
+from codex_py.sandbox.backends.backend import Backend
+from codex_py.sandbox.choice import PlatformSandbox
+from codex_py.sandbox.liveness import LivenessPipe
+from tests.sandbox.local_backends import BACKENDS, workspace
 from tests.support.lifeline import Lifeline
 
-every_rung = pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
+every_backend = pytest.mark.parametrize("backend", BACKENDS, ids=lambda backend: backend.name)
 
 # Each child moves a folder of its own to a protected name as soon as nothing has that.
 _PLANTERS = """
@@ -38,9 +38,9 @@ if sys.argv[1:]:
 """
 
 
-@every_rung
-def test_what_a_command_leaves_behind_dies_with_it(rung: Rung, tmp_path: Path) -> None:
-    sandbox = LadderSandbox(dict(os.environ), rungs=[rung])
+@every_backend
+def test_what_a_command_leaves_behind_dies_with_it(backend: Backend, tmp_path: Path) -> None:
+    sandbox = PlatformSandbox(dict(os.environ), backends=[backend])
     with Lifeline(tmp_path) as line:
         script = f"{line.hold} (env -i setsid sleep 60 </dev/null >/dev/null 2>&1 &)"
         argv = sandbox.command(["/bin/sh", "-c", script], workspace(tmp_path), tmp_path)
@@ -50,11 +50,11 @@ def test_what_a_command_leaves_behind_dies_with_it(rung: Rung, tmp_path: Path) -
     sandbox.release()
 
 
-@every_rung
-def test_what_a_killed_command_leaves_behind_dies_too(rung: Rung, tmp_path: Path) -> None:
+@every_backend
+def test_what_a_killed_command_leaves_behind_dies_too(backend: Backend, tmp_path: Path) -> None:
     async def run(line: Lifeline) -> None:
         sessions = ProcessSessions()
-        sandbox = LadderSandbox(dict(os.environ), rungs=[rung])
+        sandbox = PlatformSandbox(dict(os.environ), backends=[backend])
         script = f"{line.hold} env -i setsid sh -c 'sleep 60' </dev/null >/dev/null 2>&1 & sleep 60"
         argv = sandbox.command(["/bin/sh", "-c", script], workspace(tmp_path), tmp_path)
         process = sessions.spawn(list(argv), cwd=tmp_path, environment=dict(os.environ))
@@ -69,11 +69,11 @@ def test_what_a_killed_command_leaves_behind_dies_too(rung: Rung, tmp_path: Path
 
 
 @pytest.mark.parametrize("end", ["exits", "is killed"])
-@every_rung
-def test_nothing_is_planted_as_a_command_ends(rung: Rung, tmp_path: Path, end: str) -> None:
-    if rung.name == "landlock":
+@every_backend
+def test_nothing_is_planted_as_a_command_ends(backend: Backend, tmp_path: Path, end: str) -> None:
+    if backend.name == "landlock":
         pytest.skip("it holds no names")
-    sandbox = LadderSandbox(dict(os.environ), rungs=[rung])
+    sandbox = PlatformSandbox(dict(os.environ), backends=[backend])
     code = [os.path.realpath(sys.executable), "-I", "-S", "-c", _PLANTERS]
     words = [] if end == "exits" else ["stay"]
 
@@ -103,34 +103,34 @@ def test_nothing_is_planted_as_a_command_ends(rung: Rung, tmp_path: Path, end: s
 
 
 def test_everything_is_dead_where_nothing_was_started() -> None:
-    survivors = Survivors()
-    assert survivors.wait(0)
-    survivors.pipe()
-    assert survivors.wait(0)
-    assert survivors.wait(0)
+    liveness = LivenessPipe()
+    assert liveness.wait(0)
+    liveness.pipe()
+    assert liveness.wait(0)
+    assert liveness.wait(0)
 
 
 def test_whoever_has_the_pipe_open_lives() -> None:
-    survivors = Survivors()
-    with Path(survivors.pipe()).open("wb"):
-        assert not survivors.wait(0)
+    liveness = LivenessPipe()
+    with Path(liveness.pipe()).open("wb"):
+        assert not liveness.wait(0)
         # The next commands have a pipe of their own.
-        survivors.pipe()
-        assert not survivors.wait(0)
-    assert survivors.wait(0)
+        liveness.pipe()
+        assert not liveness.wait(0)
+    assert liveness.wait(0)
 
 
 def test_the_first_process_of_a_namespace_is_waited_for() -> None:
-    survivors = Survivors()
+    liveness = LivenessPipe()
     # This one is no first process: its number was given away again.
-    Path(survivors.pipe()).write_text(f'{{"child-pid": {os.getpid()}}}', encoding="ascii")
-    assert survivors.wait(0)
+    Path(liveness.pipe()).write_text(f'{{"child-pid": {os.getpid()}}}', encoding="ascii")
+    assert liveness.wait(0)
 
 
 def test_no_number_of_commands_fills_the_pipe() -> None:
-    survivors = Survivors()
+    liveness = LivenessPipe()
     for _ in range(5_000):
-        descriptor = os.open(survivors.pipe(), os.O_WRONLY | os.O_NONBLOCK)
+        descriptor = os.open(liveness.pipe(), os.O_WRONLY | os.O_NONBLOCK)
         os.write(descriptor, b'"child-pid": %d\n' % os.getpid())
         os.close(descriptor)
-    assert survivors.wait(0)
+    assert liveness.wait(0)

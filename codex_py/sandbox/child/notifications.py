@@ -21,7 +21,7 @@ _PAGE_BYTES = 4096
 _STATUS_HEAD_BYTES = 512
 
 
-class Call:
+class PendingCall:
     def __init__(self, data: bytes, name: str) -> None:
         self.id = data[:8]
         self.name = name
@@ -84,11 +84,11 @@ class Call:
         return int(value[0], 8)
 
 
-class Asked:
+class NotificationListener:
     """The end at which the questions of a filter arrive. Answers to who has gone are dropped.
 
     Args:
-        descriptor: from `kernel.set_filter_that_asks`.
+        descriptor: from `kernel.set_notifying_filter`.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -96,7 +96,7 @@ class Asked:
         numbers = NUMBERS[os.uname().machine]
         self._names = {number: name for name, number in numbers.items()}
 
-    def next(self) -> Call | None:
+    def next(self) -> PendingCall | None:
         """Wait for a call; None if its thread was killed meanwhile."""
         memory = kernel.memory(bytes(_CALL_BYTES))
         try:
@@ -104,25 +104,25 @@ class Asked:
         except OSError:
             return None
         data = bytes(memory)
-        return Call(data, self._names.get(int.from_bytes(data[16:20], "little"), ""))
+        return PendingCall(data, self._names.get(int.from_bytes(data[16:20], "little"), ""))
 
-    def require_waiting(self, call: Call) -> None:
+    def require_waiting(self, call: PendingCall) -> None:
         """
         Raises:
             OSError: nobody waits for the answer any more.
         """
         kernel.control(self.descriptor, _IS_WAITING, call.id)
 
-    def leave_to_kernel(self, call: Call) -> None:
+    def leave_to_kernel(self, call: PendingCall) -> None:
         self._answer(call, flags=_CONTINUE)
 
-    def succeed(self, call: Call) -> None:
+    def succeed(self, call: PendingCall) -> None:
         self._answer(call)
 
-    def fail(self, call: Call, number: int) -> None:
+    def fail(self, call: PendingCall, number: int) -> None:
         self._answer(call, error=-number)
 
-    def give(self, call: Call, file: int, flags: int) -> None:
+    def give(self, call: PendingCall, file: int, flags: int) -> None:
         """Answer with a copy of a descriptor. `flags`: 0 or `O_CLOEXEC`.
 
         Raises:
@@ -131,7 +131,7 @@ class Asked:
         words = b"".join(word.to_bytes(4, "little") for word in (_AND_ANSWER, file, 0, flags))
         kernel.control(self.descriptor, _GIVE, call.id + words)
 
-    def _answer(self, call: Call, *, error: int = 0, flags: int = 0) -> None:
+    def _answer(self, call: PendingCall, *, error: int = 0, flags: int = 0) -> None:
         words = bytes(8) + error.to_bytes(4, "little", signed=True) + flags.to_bytes(4, "little")
         try:
             kernel.control(self.descriptor, _ANSWER, call.id + words)
