@@ -22,10 +22,12 @@ from typing import Any, Final, cast
 import httpx
 
 from codex_py.errors import ModelError, NamedFileError
+from codex_py.filesystem.ordinary import read_whole
 from codex_py.filesystem.own import open_emptied
 from codex_py.model.tape.match import first_difference, normalised, working_directory
 
 _VERSION: Final = 1
+_MAX_BYTES: Final = 1 << 30
 _KEPT_HEADERS = ("content-type", "retry-after", "retry-after-ms")
 
 
@@ -225,7 +227,8 @@ async def _request_data(request: httpx.Request) -> dict[str, Any]:
 
 def _read(path: Path) -> list[dict[str, Any]]:
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")
+        # Never from a pipe, which may have no other end.
+        lines = read_whole(path.absolute(), _MAX_BYTES).decode("utf-8").split("\n")
     except OSError as error:
         raise NamedFileError(f"{path}: the tape cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:

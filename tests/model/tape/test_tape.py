@@ -1,5 +1,6 @@
 import asyncio
 import json
+import os
 import stat
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -199,6 +200,12 @@ def test_a_tape_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
         ReplayTransport(tmp_path / "none")
     with pytest.raises(ConfigError, match="the tape cannot be written: No such file"):
         RecordingTransport(httpx.MockTransport(streaming()), tmp_path / "none" / "tape")
+
+
+def test_a_pipe_that_nobody_writes_to_is_no_tape(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ConfigError, match="pipe: the tape cannot be read: it is a named pipe"):
+        ReplayTransport(tmp_path / "pipe")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has a device that is always full")
