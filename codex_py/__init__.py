@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from codex_py.core.session import Session
     from codex_py.core.turn_state import TurnResult
     from codex_py.errors import CodexError
+    from codex_py.tools.python.function import tool
 
 __all__ = [
     "CodexError",
@@ -24,6 +25,7 @@ __all__ = [
     "__version__",
     "load_config",
     "open_session",
+    "tool",
 ]
 
 _HOMES = {
@@ -34,6 +36,7 @@ _HOMES = {
     "TurnResult": "codex_py.core.turn_state",
     "load_config": "codex_py.config.config",
     "open_session": "codex_py.app.session",
+    "tool": "codex_py.tools.python.function",
 }
 
 

@@ -1,10 +1,25 @@
 """Which calls of MCP tools need a yes. Source: Codex 0.169, where it is known."""
 
+import json
+from collections.abc import Mapping
+from typing import Any
+
 from codex_py.config.mcp import ApprovalMode, McpServerConfig
 from codex_py.errors import CallRefused
 from codex_py.mcp.tools import ServerTool
-from codex_py.protocol.approval import ApprovalPolicy, AskForApproval, GranularPolicy, SandboxPolicy
+from codex_py.protocol.approval import (
+    ApprovalPolicy,
+    ApprovalRequest,
+    AskForApproval,
+    GranularPolicy,
+    ReviewDecision,
+    SandboxPolicy,
+)
+from codex_py.protocol.dispatch import ToolContext
+from codex_py.tools.approvals import approved
+from codex_py.tools.truncate import truncate_middle
 
+_SUMMARY_BYTES = 10_000
 _NEVER_ASKS = "MCP tool call requires approval, but approval policy is never"
 
 
@@ -45,3 +60,16 @@ def needs_approval(
             on_request = {ApprovalPolicy.ON_REQUEST, ApprovalPolicy.ON_FAILURE}
             asks = policy in on_request or isinstance(policy, GranularPolicy)
             return not (tool.is_harmless and asks and sandbox.mode == "workspace-write")
+
+
+async def ask_about_call(
+    name: str, arguments: Mapping[str, Any], question: str, context: ToolContext
+) -> ReviewDecision:
+    """Ask the user about a call of `server/tool`, and come back with the kind of yes.
+
+    Raises:
+        ToolError: the answer is no.
+    """
+    shown = truncate_middle(json.dumps(arguments, ensure_ascii=False), _SUMMARY_BYTES, "bytes")
+    request = ApprovalRequest("mcp", f"{name} {shown}", context.cwd, question)
+    return await approved(request, context.approver, rejected="user rejected MCP tool call")

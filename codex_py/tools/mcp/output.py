@@ -33,7 +33,7 @@ def call_output(
     if structured is not None:
         text = truncate_output(_json(structured), limit_tokens)
         return ToolOutput(f"{header}\n{text}", success=success)
-    parts = _parts(_content(result), limit_tokens, image_detail)
+    parts = content_parts(_content(result), limit_tokens, image_detail)
     return ToolOutput("", content=(input_text(header), *parts), success=success)
 
 
@@ -59,7 +59,10 @@ def _content(result: Mapping[str, Any]) -> list[Any]:
     return cast("list[Any]", content) if isinstance(content, list) else []
 
 
-def _parts(content: Sequence[Any], limit_tokens: int, image_detail: str) -> list[dict[str, Any]]:
+def content_parts(
+    content: Sequence[Any], limit_tokens: int, image_detail: str
+) -> list[dict[str, Any]]:
+    """The content of a result as content parts for the model, within the limits of text and of images."""
     parts: list[dict[str, Any]] = []
     tokens_left, image_bytes_left = limit_tokens, MAX_IMAGE_BYTES
     for number, entry in enumerate(content):

@@ -1,6 +1,5 @@
 """Calls of the tools of MCP servers."""
 
-import json
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -14,16 +13,12 @@ from codex_py.mcp.request import RequestFailed
 from codex_py.mcp.server import McpServer
 from codex_py.mcp.servers import McpServers
 from codex_py.mcp.tools import ServerTool
-from codex_py.protocol.approval import ApprovalRequest, ReviewDecision, may_ask
+from codex_py.protocol.approval import ReviewDecision, may_ask
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.tools import ToolOutput
-from codex_py.tools.approvals import approved
-from codex_py.tools.mcp.approval import needs_approval, refusal
+from codex_py.tools.mcp.approval import ask_about_call, needs_approval, refusal
 from codex_py.tools.mcp.item import mcp_item
 from codex_py.tools.mcp.output import call_output, is_error, item_result
-from codex_py.tools.truncate import truncate_middle
-
-_SUMMARY_BYTES = 10_000
 
 
 class McpArguments(RootModel[dict[str, Any]]):
@@ -111,15 +106,9 @@ class McpTool:
             return
         if not may_ask(context.approval_policy, "mcp_elicitations"):
             raise refusal(self._server.name, self._tool.name, self._config)
-        shown = truncate_middle(json.dumps(arguments, ensure_ascii=False), _SUMMARY_BYTES, "bytes")
-        request = ApprovalRequest(
-            "mcp",
-            f"{self._server.name}/{self._tool.name} {shown}",
-            context.cwd,
-            f"Allow the MCP server `{self._server.name}` to run the tool `{self._tool.name}`?",
-        )
-        rejected = "user rejected MCP tool call"
-        answer = await approved(request, context.approver, rejected=rejected)
+        server, tool = tool_id
+        question = f"Allow the MCP server `{server}` to run the tool `{tool}`?"
+        answer = await ask_about_call(f"{server}/{tool}", arguments, question, context)
         if answer is ReviewDecision.APPROVED_FOR_SESSION:
             self._approved.add(tool_id)
 

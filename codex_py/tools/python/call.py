@@ -1,0 +1,164 @@
+"""Calls of Python functions that a program has handed in."""
+
+import asyncio
+import contextvars
+import inspect
+import threading
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final, cast
+
+from pydantic_core import to_json, to_jsonable_python
+
+from codex_py.errors import CallRefused, CodexError, ToolError
+from codex_py.protocol.approval import ReviewDecision, may_ask
+from codex_py.protocol.dispatch import ToolContext
+from codex_py.protocol.events import ThreadItem
+from codex_py.protocol.images import image_url
+from codex_py.protocol.past_calls import PastCall, PastItems
+from codex_py.protocol.tools import ToolOutput
+from codex_py.tools.mcp.approval import ask_about_call
+from codex_py.tools.mcp.item import mcp_item, replay_server_call
+from codex_py.tools.mcp.output import content_parts, item_result
+from codex_py.tools.python.arguments import FunctionArguments, arguments_model, takes_none
+from codex_py.tools.python.function import PythonFunction
+from codex_py.tools.truncate import truncate_output
+
+_SERVER: Final = "python"
+"""Stands in thread items where the name of an MCP server would be."""
+
+
+class PythonTool:
+    """One function in one session: it remembers a yes for the session.
+
+    Args:
+        image_detail: at which images are shown to the model, as the service names it.
+    """
+
+    def __init__(self, function: PythonFunction[..., Any], *, image_detail: str) -> None:
+        self.name = function.spec.name
+        self.parallel = function.parallel
+        self.params: type[Any] = arguments_model(
+            self.name, function.parameters.values(), lenient=True
+        )
+        self._function = function
+        self._image_detail = image_detail
+        self._is_approved = False
+
+    async def run(self, params: FunctionArguments, context: ToolContext) -> ToolOutput:
+        """
+        Raises:
+            ToolError: the call may not run, or the function raised something.
+            CodexError: the function raised it; it ends the turn.
+        """
+        given = params.given()
+        shown = to_jsonable_python(given, fallback=str)
+        with mcp_item(_SERVER, self.name, shown, context) as item:
+            await self._approve(shown, context)
+            parameters = self._function.parameters
+            content = await self._call(
+                {
+                    name: value
+                    for name, value in given.items()
+                    if value is not None or takes_none(parameters[name].annotation)
+                }
+            )
+            item.end(item_result({"content": content}))
+        if all(part["type"] == "text" for part in content):
+            text = "\n".join(part["text"] for part in content)
+            return ToolOutput(truncate_output(text, context.output_token_limit))
+        parts = content_parts(content, context.output_token_limit, self._image_detail)
+        return ToolOutput("", content=tuple(parts))
+
+    def replay(self, call: PastCall, past: PastItems) -> ThreadItem | None:
+        return replay_server_call(_SERVER, self.name, call, past) if call.has_run else None
+
+    async def _approve(self, arguments: Mapping[str, Any], context: ToolContext) -> None:
+        if not self._function.needs_approval or self._is_approved:
+            return
+        if not may_ask(context.approval_policy, "mcp_elicitations"):
+            cause = "a Python tool needs an approval"
+            text = f"the tool {self.name} requires approval, but the approval policy is never"
+            raise CallRefused(text, code="ApprovalDenied", cause=cause)
+        question = f"Allow the Python function `{self.name}` to run?"
+        answer = await ask_about_call(f"{_SERVER}/{self.name}", arguments, question, context)
+        self._is_approved = answer is ReviewDecision.APPROVED_FOR_SESSION
+
+    async def _call(self, arguments: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """The result as the content of an MCP result."""
+        function = self._function.function
+        task = asyncio.current_task()
+        try:
+            if inspect.iscoroutinefunction(function):
+                result: Any = function(**arguments)
+            else:
+                result = await _in_thread(function, arguments)
+            if inspect.isawaitable(result):
+                result = await result
+            return _content(result)
+        except (CodexError, ToolError):
+            raise
+        except asyncio.CancelledError as error:
+            if task is not None and task.cancelling():
+                raise
+            # The function let something of its own be cancelled.
+            raise _failure(error) from error
+        except (Exception, SystemExit) as error:
+            raise _failure(error) from error
+
+
+async def _in_thread(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+    """Call a function in a thread of its own, which neither a full pool nor the end of the program waits for."""
+    loop = asyncio.get_running_loop()
+    # Not the exception itself: a future takes no StopIteration.
+    ended: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
+    variables = contextvars.copy_context()
+
+    def settle(result: Any, error: BaseException | None) -> None:
+        if not ended.done():
+            ended.set_result((result, error))
+
+    def run() -> None:
+        try:
+            outcome = (variables.run(function, **arguments), None)
+        except BaseException as error:  # noqa: BLE001 (it is raised in the task)
+            outcome = (None, error)
+        # A loop that is closed by now needs no answer.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(settle, *outcome)
+
+    threading.Thread(target=run, daemon=True).start()
+    result, error = await ended
+    if error is not None:
+        raise error
+    return result
+
+
+def _failure(error: BaseException) -> ToolError:
+    text = "".join(traceback.format_exception_only(error)).strip()
+    return ToolError(text, code="ToolFailed")
+
+
+def _content(result: Any) -> list[dict[str, Any]]:
+    is_list = isinstance(result, list | tuple)
+    parts = cast("Sequence[Any]", result) if is_list else ()
+    if any(isinstance(part, bytes) for part in parts):
+        return [_part(part) for part in parts]
+    return [_part(result)]
+
+
+def _part(value: Any) -> dict[str, Any]:
+    match value:
+        case str():
+            return {"type": "text", "text": value}
+        case bytes():
+            url = image_url(value)
+            if url is None:
+                raise ToolError(
+                    "it returned bytes that are no PNG, JPEG, GIF or WebP image", code="ToolFailed"
+                )
+            media_type, _, data = url.removeprefix("data:").partition(";base64,")
+            return {"type": "image", "data": data, "mimeType": media_type}
+        case _:
+            return {"type": "text", "text": to_json(value, fallback=str).decode()}

@@ -1,0 +1,147 @@
+"""Python functions as tools: what a model is told of them. LIGHT, as long as the types are plain."""
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, Generic, ParamSpec, TypeAlias, TypeVar, cast, overload
+
+from codex_py.protocol.tools import FunctionSpec
+from codex_py.tools.python.schema import plain_schema
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_ARGUMENTS: Final = re.compile(r"(?:Args|Arguments|Parameters):")
+_ARGUMENT: Final = re.compile(r"\s+\*{0,2}(\w+)(?: *\([^)]*\))?: *(.*)")
+_FIELD: Final = re.compile(r":param (?:[^:]* )?(\w+): *(.*)")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PythonFunction(Generic[P, R]):
+    """A function with what a model is told of it. It can be called as before."""
+
+    function: Callable[P, R]
+    spec: FunctionSpec
+    parameters: Mapping[str, inspect.Parameter]
+    needs_approval: bool
+    parallel: bool
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self.function(*args, **kwargs)
+
+
+AnyFunction: TypeAlias = Callable[..., Any]
+
+
+@overload
+def tool(function: Callable[P, R], /) -> PythonFunction[P, R]: ...
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    needs_approval: bool = False,
+    parallel: bool = False,
+) -> Callable[[Callable[P, R]], PythonFunction[P, R]]: ...
+def tool(
+    function: AnyFunction | None = None,
+    /,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    needs_approval: bool = False,
+    parallel: bool = False,
+) -> Any:
+    """Make a tool of a function, for `open_session(…, tools=[…])`. A bare function there has the default options.
+
+    The parameters are described by their types and by the docstring (a section `Args:`, or `:param name:`). The
+    model's arguments are converted and checked before the call. The model gets a `str` as it is, `bytes` as an image
+    (PNG, JPEG, GIF, WebP), a list with `bytes` in it as its parts, and anything else as JSON. An exception is told
+    to the model by its type and text, and the turn goes on; only a `CodexError` ends it.
+
+    A coroutine function runs in the loop of the session, and is cancelled with the turn. Any other runs in a thread of
+    its own, which cannot be cancelled: the turn ends without it.
+
+    Args:
+        name: letters, digits, `_` and `-`, at most 64; that of the function if None.
+        description: the docstring without the parameters if None.
+        needs_approval: ask the session's approver before each call. Without one, the calls are refused.
+        parallel: a call may run beside other calls; otherwise it runs alone.
+
+    Raises:
+        TypeError: the function has no usable name, or has parameters that cannot be named or described in a call.
+    """
+    make = partial(
+        tool_of,
+        name=name,
+        description=description,
+        needs_approval=needs_approval,
+        parallel=parallel,
+    )
+    return make if function is None else make(function)
+
+
+def tool_of(
+    function: AnyFunction,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    needs_approval: bool = False,
+    parallel: bool = False,
+) -> PythonFunction[..., Any]:
+    """See `tool`; what is a tool already stays as it is."""
+    if isinstance(function, PythonFunction):
+        return cast("PythonFunction[..., Any]", function)
+    name = str(name or getattr(function, "__name__", ""))
+    if not _NAME.fullmatch(name):
+        raise TypeError(
+            f"a tool needs a name of letters, digits, _ and -, at most 64: {name!r};"
+            " give one with tool(name=…)"
+        )
+    text, about = _read_docstring(inspect.getdoc(function) or "")
+    parameters = _parameters(function, name)
+    schema = plain_schema(parameters.values(), about)
+    if schema is None:
+        # 60 ms for pydantic, which reads what is not plain.
+        from codex_py.tools.python.arguments import arguments_schema  # noqa: PLC0415
+
+        schema = arguments_schema(name, parameters.values(), about)
+    spec = FunctionSpec(name, text if description is None else description, schema)
+    return PythonFunction(function, spec, parameters, needs_approval, parallel)
+
+
+def _parameters(function: AnyFunction, name: str) -> Mapping[str, inspect.Parameter]:
+    try:
+        parameters = inspect.signature(function, eval_str=True).parameters
+    except (NameError, ValueError) as error:
+        raise TypeError(f"the parameters of {name} cannot be read: {error}") from error
+    for parameter in parameters.values():
+        if parameter.kind not in {parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY}:
+            raise TypeError(f"a model cannot give the parameter {parameter} of {name} by its name")
+    return parameters
+
+
+def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
+    """What a docstring says of the function, and of its parameters."""
+    said: list[str] = []
+    about: dict[str, str] = {}
+    latest, in_arguments, indent = "", False, 0
+    for line in text.splitlines():
+        depth = len(line) - len(line.lstrip())
+        if in_arguments and line.strip() and not depth:
+            in_arguments = False
+        if _ARGUMENTS.fullmatch(line.rstrip()):
+            in_arguments, latest, indent = True, "", 0
+        elif found := _FIELD.match(line):
+            about[found[1]] = found[2]
+        elif not in_arguments:
+            said.append(line)
+        elif (found := _ARGUMENT.match(line)) and depth <= (indent or depth):
+            latest, indent = found[1], depth
+            about[latest] = found[2]
+        elif latest and line.strip():
+            about[latest] = f"{about[latest]} {line.strip()}".strip()
+    return "\n".join(said).strip(), about
