@@ -1,13 +1,13 @@
 """Every error that this program raises on purpose.
 
     CodexError                 the user is told; it ends the turn, or the program
-    ├── ConfigError            the configuration, or a file it names, can not be used
-    ├── SessionError           a session file is missing or can not be read
+    ├── ConfigError            the configuration, or a file it names, cannot be used
+    ├── SessionError           a session file is missing or cannot be read
     ├── TurnAborted            the user, or a signal, ended the turn
     ├── PromptRefused          an extension does not let a prompt go to the model
     ├── CompactionFailed       the history was not replaced by a summary
-    ├── PatchError             a patch can not be read or does not fit; nothing was changed
-    └── ModelError             the model's service can not answer this request as it is
+    ├── PatchError             a patch cannot be read or does not fit; nothing was changed
+    └── ModelError             the model's service cannot answer this request as it is
         ├── StreamError        this attempt failed; another may succeed
         └── MalformedItem      an item of a known type lacks what its type promises
     ToolError                  the model is told; the turn goes on
@@ -33,7 +33,7 @@ class ExitCode(IntEnum):
     PATCH = 7
     TURN_LIMIT = 53
     INPUT = 65
-    """What was given can not be read as what it should be."""
+    """What was given cannot be read as what it should be."""
     UNAVAILABLE = 69
     TEMPORARY = 75
     AUTHENTICATION = 77
@@ -96,7 +96,7 @@ PatchErrorKind: TypeAlias = Literal["parse", "empty", "match", "file", "refused"
 
 
 class PatchError(CodexError):
-    """A patch can not be read, does not fit, or may not or could not be written. No file was changed.
+    """A patch cannot be read, does not fit, or may not or could not be written. No file was changed.
 
     Attributes:
         kind: what went wrong. `parse` the patch itself, `empty` it has no sections, `match` lines that
@@ -123,7 +123,7 @@ class PatchError(CodexError):
 
 
 class ModelError(CodexError):
-    """The request can not succeed as it is."""
+    """The request cannot succeed as it is."""
 
     code = "model"
 

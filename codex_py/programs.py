@@ -1,4 +1,4 @@
-"""Programs that we start ourselves: found where the model, or whoever wrote the repository, can not put one."""
+"""Programs that we start ourselves: found where the model, or whoever wrote the repository, cannot put one."""
 
 import os
 import shutil

@@ -235,7 +235,7 @@ def command_rules(config: Config) -> "Rules | None":
     Nothing is loaded for those who have none.
 
     Raises:
-        ConfigError: a file of rules can not be read, or is wrong.
+        ConfigError: a file of rules cannot be read, or is wrong.
     """
     folders = [SYSTEM_FOLDER / "rules", config.home / "rules"]
     trust = config.project_trust

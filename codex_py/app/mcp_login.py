@@ -57,7 +57,7 @@ def log_out(config: Config, name: str) -> bool:
     """Forget the login to a server; whether there was one.
 
     Raises:
-        CodexError: it can not be removed, or is none of ours.
+        CodexError: it cannot be removed, or is none of ours.
     """
     if config.mcp_servers[name].url is None:
         raise CodexError("OAuth logout is only supported for streamable_http transports.")
@@ -131,7 +131,7 @@ async def log_in(
         raise CodexError(f"nobody logged in to `{name}` within {timeout_s:g} s") from error
     except OSError as error:
         raise CodexError(
-            f"can not listen on port {config.mcp_oauth_callback_port} of 127.0.0.1"
+            f"cannot listen on port {config.mcp_oauth_callback_port} of 127.0.0.1"
             f" (`mcp_oauth_callback_port`): {error.strerror}"
         ) from error
     with store.locked():
@@ -189,7 +189,7 @@ async def auth_statuses(
         headers: of requests to the server of a name.
 
     Raises:
-        ConfigError: what is kept can not be looked at.
+        ConfigError: what is kept cannot be looked at.
     """
     statuses: dict[str, AuthStatus] = {}
     probes: list[_Probe] = []

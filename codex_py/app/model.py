@@ -42,7 +42,7 @@ def missing_key(config: Config, environment: Mapping[str, str]) -> str | None:
     """Which key the model's service asks for and is not there; None if all is well.
 
     Raises:
-        ConfigError: there is no such provider, or `auth.json` can not be read.
+        ConfigError: there is no such provider, or `auth.json` cannot be read.
     """
     provider = configured_provider(config, environment)
     if provider.auth is not None:
@@ -98,7 +98,7 @@ def model_client(
         replay: answer from this tape instead.
 
     Raises:
-        ConfigError: `auth.json` can not be read.
+        ConfigError: `auth.json` cannot be read.
     """
     try:
         # A tape needs no key, and none should be read for it.

@@ -73,7 +73,7 @@ def _violation(schema: Any, text: str) -> str | None:
         validator: _Validator = _validator_class(schema)(schema, registry=no_others)
         error = cast("ValidationError | None", best_match(validator.iter_errors(answer)))
     except Unresolvable as unresolvable:
-        message = f"the output schema has a reference that can not be resolved: {unresolvable}"
+        message = f"the output schema has a reference that cannot be resolved: {unresolvable}"
         raise ConfigError(message) from unresolvable
     except RecursionError:
         return "the final answer is nested too deeply to be checked, or the output schema refers to itself"

@@ -21,7 +21,7 @@ def known_models(config: Config) -> list[str]:
     """The models that a user may choose from, the configured one first.
 
     Raises:
-        ConfigError: the configured catalogue can not be read.
+        ConfigError: the configured catalogue cannot be read.
     """
     return list(dict.fromkeys([config.model, *listed_models(config.model_catalog_json)]))
 

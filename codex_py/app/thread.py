@@ -72,7 +72,7 @@ class ThreadOrigin:
             continues: whether the thread that it is forked from goes on here.
 
         Raises:
-            SessionError: it can not be written.
+            SessionError: it cannot be written.
         """
         if self.ephemeral:
             return _NoFile()
@@ -154,10 +154,10 @@ def resumed_thread(
     `asked` is the id or name that led to the file; a warning tells if an id led to a continuation of its thread.
 
     A fork goes on in a file and under an id of its own, and so does the thread of a file whose lines
-    Codex has numbered, which can not be appended to.
+    Codex has numbered, which cannot be appended to.
 
     Raises:
-        SessionError: the file can not be read or written, or another process has it open.
+        SessionError: the file cannot be read or written, or another process has it open.
     """
     # 2 ms, which no other start needs to spend.
     from codex_py.rollout.names import thread_name  # noqa: PLC0415

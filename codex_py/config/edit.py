@@ -21,7 +21,7 @@ def edit_config(home: Path, change: Callable[[str, Path], str]) -> None:
     programs that do this at the same time take turns.
 
     Raises:
-        ConfigError: the file can not be read or written, or `change` raises it; it is then unchanged.
+        ConfigError: the file cannot be read or written, or `change` raises it; it is then unchanged.
     """
     try:
         make_private(home)
@@ -34,7 +34,7 @@ def edit_config(home: Path, change: Callable[[str, Path], str]) -> None:
                 replace_text(path, changed)
     except (OSError, UnicodeEncodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "the path is not UTF-8"
-        raise ConfigError(f"{home / 'config.toml'} can not be written: {reason}") from error
+        raise ConfigError(f"{home / 'config.toml'} cannot be written: {reason}") from error
 
 
 def first_that_fits(
@@ -63,7 +63,7 @@ def edited_values(text: str, change: Callable[[Any], None]) -> str:
     """The text after `change` has been done to its document, which works as a dict does.
 
     Raises:
-        ConfigError: it can not be done to this document.
+        ConfigError: it cannot be done to this document.
     """
     # 75 ms, for those edits that are not a matter of whole tables.
     import tomlkit  # noqa: PLC0415

@@ -28,7 +28,7 @@ def explain(
     Credentials are shown as `***`. The other arguments are those of `load_config`.
 
     Raises:
-        ConfigError: the configuration can not be read, or there is no such key.
+        ConfigError: the configuration cannot be read, or there is no such key.
     """
     layers = read_layers(
         cwd=cwd,

@@ -32,7 +32,7 @@ def read_text(path: Path, *, root: Path | None = None) -> str | None:
         root: see `open_ordinary`.
 
     Raises:
-        ConfigError: it is no ordinary file, it can not be read, or it is not UTF-8.
+        ConfigError: it is no ordinary file, it cannot be read, or it is not UTF-8.
     """
     try:
         return read_whole(path, _MAX_BYTES, root=root).decode("utf-8-sig")
@@ -42,7 +42,7 @@ def read_text(path: Path, *, root: Path | None = None) -> str | None:
         raise ConfigError(f"{path} is not UTF-8 text (byte {error.start})") from error
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise ConfigError(f"{path} can not be read: {reason}") from error
+        raise ConfigError(f"{path} cannot be read: {reason}") from error
 
 
 def read_required_text(path: Path, key: str, *, root: Path | None = None) -> str:
@@ -63,7 +63,7 @@ def locked(folder: Path, patience_s: float = _LOCK_PATIENCE_S) -> Generator[None
 
     Raises:
         TimeoutError: another program has had its turn for so long.
-        OSError: it can not be opened.
+        OSError: it cannot be opened.
     """
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

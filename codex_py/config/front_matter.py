@@ -18,7 +18,7 @@ def front_matter(text: str) -> tuple[Mapping[str, str], str]:
     """The fields, and what stands below them; no fields where the text does not open with them.
 
     Raises:
-        ValueError: they have no end, or a line among them can not be read.
+        ValueError: they have no end, or a line among them cannot be read.
     """
     lines = text.removeprefix("\ufeff").splitlines(keepends=True)
     if not lines or lines[0].rstrip() != "---":

@@ -105,7 +105,7 @@ def read_layers(
     """Read every layer and check it.
 
     Raises:
-        ConfigError: a file can not be used, a value is of the wrong type, the profile does not exist,
+        ConfigError: a file cannot be used, a value is of the wrong type, the profile does not exist,
             or, with `strict`, a key is unknown.
     """
     cwd = cwd.absolute()
@@ -215,7 +215,7 @@ def _refuse_old_profiles(home: Path, layers: Sequence[Layer], name: str | None) 
         if name is not None and (old is not None or name in layer.values.get("profiles", {})):
             key = ("profile",) if old is not None else ("profiles", name)
             raise ConfigError(
-                f"`--profile {name}` can not be used while {layer.where(key)} holds"
+                f"`--profile {name}` cannot be used while {layer.where(key)} holds"
                 f" `{dotted(key)}`; move those settings into {home / f'{name}.config.toml'}"
             )
 

@@ -26,7 +26,7 @@ def put_server(home: Path, name: str, table: Mapping[str, Any]) -> bool:
     """Write a server, in the place of one that has its name; whether there was one.
 
     Raises:
-        ConfigError: the table is no server, or the file can not be changed; it is as it was.
+        ConfigError: the table is no server, or the file cannot be changed; it is as it was.
     """
     for problem in problems({"mcp_servers": {name: table}}):
         raise ConfigError(f"`{dotted(problem.key)}` {problem.text}")
@@ -43,10 +43,10 @@ def put_server(home: Path, name: str, table: Mapping[str, Any]) -> bool:
 
 
 def remove_server(home: Path, name: str) -> bool:
-    """Remove a server, be it one that can not be used; False if the file has none of that name.
+    """Remove a server, be it one that cannot be used; False if the file has none of that name.
 
     Raises:
-        ConfigError: the file can not be changed; it is as it was.
+        ConfigError: the file cannot be changed; it is as it was.
     """
     found = False
 
@@ -92,7 +92,7 @@ def _changed(text: str, path: Path, name: str, table: Mapping[str, Any] | None) 
     for one in aims:
         if (changed := first_that_fits(text, path, one, edits)) is not None:
             return changed
-    raise ConfigError(f"{path} can not be changed automatically; change `{key}` in it by hand")
+    raise ConfigError(f"{path} cannot be changed automatically; change `{key}` in it by hand")
 
 
 def _with_sections(text: str, key: KeyPath, own: str) -> str:

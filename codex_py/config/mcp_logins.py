@@ -33,7 +33,7 @@ class StoredLogins:
     def read(self) -> str | None:
         """
         Raises:
-            ConfigError: it can not be looked at.
+            ConfigError: it cannot be looked at.
         """
         if (ring := self._keyring()) is not None:
             with self._tolerating():
@@ -44,7 +44,7 @@ class StoredLogins:
     def write(self, text: str) -> None:
         """
         Raises:
-            ConfigError: it can not be kept.
+            ConfigError: it cannot be kept.
         """
         if (ring := self._keyring()) is not None:
             with self._tolerating():
@@ -55,12 +55,12 @@ class StoredLogins:
             make_private(self._folder)
             replace_text(self._file, text)
         except OSError as error:
-            raise ConfigError(f"{self._file} can not be written: {error.strerror}") from error
+            raise ConfigError(f"{self._file} cannot be written: {error.strerror}") from error
 
     def remove(self) -> bool:
         """
         Raises:
-            ConfigError: it can not be removed.
+            ConfigError: it cannot be removed.
         """
         found = False
         if (ring := self._keyring()) is not None:
@@ -74,7 +74,7 @@ class StoredLogins:
         except FileNotFoundError:
             pass
         except OSError as error:
-            raise ConfigError(f"{self._file} can not be removed: {error.strerror}") from error
+            raise ConfigError(f"{self._file} cannot be removed: {error.strerror}") from error
         return found
 
     @contextmanager
@@ -88,7 +88,7 @@ class StoredLogins:
                 make_private(self._folder)
                 stack.enter_context(locked(self._folder, _RENEWAL_PATIENCE_S))
             except OSError as error:
-                raise ConfigError(f"{self._folder} can not be used: {error.strerror}") from error
+                raise ConfigError(f"{self._folder} cannot be used: {error.strerror}") from error
             yield
 
     @property
@@ -109,10 +109,10 @@ class StoredLogins:
 
     @contextmanager
     def _tolerating(self) -> Generator[None]:
-        """With `auto`, the file does what the keyring can not: many machines have one that is locked."""
+        """With `auto`, the file does what the keyring cannot: many machines have one that is locked."""
         try:
             yield
         except Exception as error:
             # The package has backends of others, which raise what they like.
             if self._kind == "keyring":
-                raise ConfigError(f"the keyring can not be used: {error}") from error
+                raise ConfigError(f"the keyring cannot be used: {error}") from error

@@ -22,7 +22,7 @@ def codex_home(environment: Mapping[str, str]) -> Path:
         if home.is_dir():
             return home
     except OSError as error:
-        raise ConfigError(f"CODEX_HOME {configured!r} can not be used: {error.strerror}") from error
+        raise ConfigError(f"CODEX_HOME {configured!r} cannot be used: {error.strerror}") from error
     what = "is not a folder" if exists(home) else "does not exist"
     raise ConfigError(f"CODEX_HOME {configured!r} {what}")
 

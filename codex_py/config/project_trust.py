@@ -65,7 +65,7 @@ def project_trust(level: Trust | None, home: Path, folders: Sequence[Path]) -> P
         folders: from the root of the project down to the working directory; absolute.
 
     Raises:
-        ConfigError: a file of a trusted project can not be read, or the record can not.
+        ConfigError: a file of a trusted project cannot be read, or the record cannot.
     """
     paths = _paths(home, folders)
     match level:
@@ -78,7 +78,7 @@ def project_trust(level: Trust | None, home: Path, folders: Sequence[Path]) -> P
     root = folders[0]
     recorded = _recorded(home).get(str(root))
     if recorded is None:
-        # In a home that can not be written, every run is the first.
+        # In a home that cannot be written, every run is the first.
         with suppress(ConfigError):
             _record(home, root, _digests(root, texts))
         return Trusted(texts)
@@ -95,7 +95,7 @@ def trust_project(home: Path, folders: Sequence[Path]) -> None:
     """Trust a project, with the files that it has now in these folders, from its root down.
 
     Raises:
-        ConfigError: a file can not be read, or what must be written can not be.
+        ConfigError: a file cannot be read, or what must be written cannot be.
     """
     root = folders[0]
     texts = _texts(_paths(home, folders), root)
@@ -173,7 +173,7 @@ def _record(home: Path, root: Path, digests: _Digests) -> None:
             projects = _recorded(home) | {str(root): digests}
             replace_text(path, json.dumps(projects, indent=1, sort_keys=True) + "\n")
     except OSError as error:
-        raise ConfigError(f"{path} can not be written: {error.strerror}") from error
+        raise ConfigError(f"{path} cannot be written: {error.strerror}") from error
 
 
 def _record_file(home: Path) -> Path:

@@ -41,7 +41,7 @@ class Skills:
     found: tuple[Skill, ...] = ()
     """By name, each name once: the skill that is nearest to the working directory."""
     warnings: tuple[str, ...] = ()
-    """One sentence for each file that can not be used."""
+    """One sentence for each file that cannot be used."""
 
     def mentioned(self, prompt: str) -> list[Skill]:
         """Those that the prompt names as `$name`, in its order."""
@@ -67,7 +67,7 @@ def find_skills(config: Config, environment: Mapping[str, str]) -> Skills:
                 skill = _read(path, root)
             except (OSError, ValueError) as error:
                 reason = error.strerror if isinstance(error, OSError) else error
-                warnings.append(f"The skill {path} can not be used: {reason}.")
+                warnings.append(f"The skill {path} cannot be used: {reason}.")
                 continue
             if skill is not None and not {skill.name, str(path)} & disabled:
                 found.setdefault(skill.name, skill)

@@ -45,8 +45,8 @@ def write_trust(home: Path, root: Path) -> None:
     """Mark a project as trusted in the user's `config.toml` and leave all else in it as it is.
 
     Raises:
-        ConfigError: the file does not parse, can not be written, or spells the entry in a way that
-            can not be changed safely; it is then unchanged.
+        ConfigError: the file does not parse, cannot be written, or spells the entry in a way that
+            cannot be changed safely; it is then unchanged.
     """
     edit_config(home, lambda text, path: _with_trust(text, path, root))
 
@@ -75,7 +75,7 @@ def _with_trust(text: str, path: Path, root: Path) -> str:
     changed = first_that_fits(text, path, aim, edits) if aim else None
     if changed is None:
         raise ConfigError(
-            f"{path} can not be changed automatically; set `{entry}.trust_level` in it by hand"
+            f"{path} cannot be changed automatically; set `{entry}.trust_level` in it by hand"
         )
     return changed
 

@@ -19,7 +19,7 @@ from codex_py.config.schema import DEFAULTS
 from codex_py.errors import ConfigError
 
 ACCEPT_KEY: Final = "allow_unenforced"
-"""The setting that accepts protections by name. A project can not set it."""
+"""The setting that accepts protections by name. A project cannot set it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ def unenforced(layers: Layers) -> tuple[str, ...]:
     """A sentence for each protection that is asked for and not accepted; it names file and line.
 
     Raises:
-        ConfigError: a file of hooks can not be read.
+        ConfigError: a file of hooks cannot be read.
     """
     values = layers.merged()
     # Lists of several layers would replace each other, and one that is accepted stays so.

@@ -20,7 +20,7 @@ class AgentsMd:
     text: str | None
     """A part of the first user message; None if there is nothing to say."""
     warnings: tuple[str, ...] = ()
-    """One sentence for each file that was cut, left out or can not be read."""
+    """One sentence for each file that was cut, left out or cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def _cut_note(document: _Document, kept: int) -> str:
 
 
 def _read(path: Path, max_bytes: int, root: Path | None, warnings: list[str]) -> _Document | None:
-    """The first bytes of a file; None where there is none, and a warning where it can not be read."""
+    """The first bytes of a file; None where there is none, and a warning where it cannot be read."""
     try:
         content, size = read_start(path, max_bytes, root=root)
         return _Document(path, content, size)
@@ -124,7 +124,7 @@ def _read(path: Path, max_bytes: int, root: Path | None, warnings: list[str]) ->
         return None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        warnings.append(f"{path} can not be read: {reason}.")
+        warnings.append(f"{path} cannot be read: {reason}.")
         return None
 
 

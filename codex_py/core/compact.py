@@ -157,7 +157,7 @@ class _Summarising:
     async def should_continue(self, *, follow_up: bool) -> bool:  # noqa: ARG002
         if self.text.strip() or not self._prompt.tools:
             return False
-        # It would rather call a tool. It can not, where it has none.
+        # It would rather call a tool. It cannot, where it has none.
         self._prompt = replace(self._prompt, tools=())
         return True
 

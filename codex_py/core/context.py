@@ -134,7 +134,7 @@ def user_shell(environment: Mapping[str, str]) -> str:
 
 
 def timezone_name(environment: Mapping[str, str]) -> str:
-    """The IANA name of the local time zone, `Europe/Paris`; `Etc/UTC` where it can not be told."""
+    """The IANA name of the local time zone, `Europe/Paris`; `Etc/UTC` where it cannot be told."""
     if zone := environment.get("TZ", "").removeprefix(":"):
         _, found, name = zone.partition("/zoneinfo/")
         return name if found else zone

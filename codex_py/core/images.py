@@ -14,7 +14,7 @@ def image_parts(
 ) -> list[dict[str, Any]]:
     """The content parts of one image, which go before the text of the prompt.
 
-    A file that can not be read does not fail the turn: one part of text says so in its place.
+    A file that cannot be read does not fail the turn: one part of text says so in its place.
 
     Args:
         path: absolute.

@@ -132,7 +132,7 @@ class Session:
         self.emit(ItemCompleted(ErrorItem(id=self.next_item_id(), message=text)))
 
     def refuse(self, error: CodexError) -> None:
-        """Tell the user, once, that something can not be done on this machine. The turn goes on."""
+        """Tell the user, once, that something cannot be done on this machine. The turn goes on."""
         if self._refusal is None:
             self._refusal = error
             self.warn(str(error))
@@ -219,7 +219,7 @@ class Session:
     def abort(self) -> None:
         """End the running turn, if there is one, as if it was cancelled; `run_turn` returns and says so.
 
-        For what runs within the turn, which can not cancel it without cancelling who waits for it too.
+        For what runs within the turn, which cannot cancel it without cancelling who waits for it too.
         """
         if self._turn is not None:
             self._turn.abort()
@@ -285,7 +285,7 @@ class Session:
         """
         name = " ".join(name.split())
         if not name:
-            raise CodexError("a thread can not have a blank name", code="name")
+            raise CodexError("a thread cannot have a blank name", code="name")
         self._log.rename(name)
         self.name = name
 

@@ -20,7 +20,7 @@ def item_events(item: ResponseItem, next_id: Callable[[], str]) -> Sequence[Even
     """
     match item:
         case Message(role="assistant"):
-            # A refusal is an answer too: a user who sees nothing can not act on it.
+            # A refusal is an answer too: a user who sees nothing cannot act on it.
             text = item.text or item.refusal
             return [ItemCompleted(AgentMessage(id=next_id(), text=text))] if text else []
         case Reasoning():

@@ -69,7 +69,7 @@ class ThreadLog:
 
     Args:
         context: what a new thread is told first, base prompt aside.
-        warn: is told of images that can not be read.
+        warn: is told of images that cannot be read.
     """
 
     def __init__(

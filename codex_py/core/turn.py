@@ -99,7 +99,7 @@ class RetryBudget(Protocol):
     """How often the requests of one turn may fail."""
 
     def next(self, error: ModelError) -> Retry | None:
-        """None when the error can not be mended by trying again, or the budget is spent."""
+        """None when the error cannot be mended by trying again, or the budget is spent."""
         ...
 
     def renew(self) -> None:

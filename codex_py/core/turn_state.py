@@ -12,7 +12,7 @@ from codex_py.protocol.events import AgentMessage, CallDenied, Event, ItemComple
 from codex_py.protocol.stream import Usage
 
 _ONCE_MORE = (
-    "Your last message can not be used: {}\n"
+    "Your last message cannot be used: {}\n"
     "Send the whole answer again, as JSON that satisfies the schema, and nothing else."
 )
 

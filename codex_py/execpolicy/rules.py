@@ -78,7 +78,7 @@ def read_rules(files: Sequence[Path]) -> Rules:
     """The rules of these files, in this order.
 
     Raises:
-        ConfigError: as for `parse_rules`, or a file can not be read.
+        ConfigError: as for `parse_rules`, or a file cannot be read.
     """
     rules = _NO_RULES
     for file in files:
@@ -117,7 +117,7 @@ def allow_prefix(rules_folder: Path, prefix: Sequence[str]) -> None:
     which may be at it at the same time: a new file in its place would lose what Codex adds.
 
     Raises:
-        OSError: the file can not be read or written; it is as it was.
+        OSError: the file cannot be read or written; it is as it was.
         ValueError: there are no words, or one is no Unicode text.
     """
     if not prefix:

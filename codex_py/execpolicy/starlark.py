@@ -83,7 +83,7 @@ def read_calls(text: str, source: str) -> list[Call]:
         raise place.error(f"not valid Starlark: {error.msg}") from None
     except (ValueError, RecursionError, MemoryError) as error:
         # A NUL, or more levels than Python reads.
-        raise Place(source, 1, 1).error(f"can not be read: {error}") from None
+        raise Place(source, 1, 1).error(f"cannot be read: {error}") from None
 
 
 def _calls(module: ast.Module, file: _File) -> list[Call]:

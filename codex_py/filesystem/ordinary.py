@@ -58,7 +58,7 @@ def open_ordinary(path: str | Path, *, root: Path | None = None) -> int:
     Raises:
         NotOrdinary: it is a folder, a pipe, a device, a link that leads nowhere or out of `root`, or a
             file of the kernel's.
-        OSError: there is no such file, or it can not be opened.
+        OSError: there is no such file, or it cannot be opened.
         ValueError: no file can have the name.
     """
     os.lstat(path)
@@ -100,7 +100,7 @@ def open_ordinary_entry(name: str, *, dir_fd: int | None = None) -> int:
 
     Raises:
         NotOrdinary: it is something else, a link among them.
-        OSError: there is no such file, or it can not be opened.
+        OSError: there is no such file, or it cannot be opened.
     """
     # Opening a device can do something; and by the time it is open, it may be another one.
     refuse_extraordinary(os.stat(name, dir_fd=dir_fd, follow_symlinks=False))

@@ -16,7 +16,7 @@ def make_private(folder: Path) -> None:
     """Make a folder, and those above it that are missing, for the user alone, whatever the umask allows.
 
     Raises:
-        OSError: one of them can not be made.
+        OSError: one of them cannot be made.
     """
     # `Path.mkdir(mode, parents=True)` gives the mode to the last folder alone.
     for path in reversed((folder, *folder.parents)):
@@ -28,7 +28,7 @@ def open_emptied(path: Path) -> int:
     """Open a file for writing, for the user alone and empty; the descriptor.
 
     Raises:
-        OSError: it can not be opened, or is a link, no file, or somebody else's.
+        OSError: it cannot be opened, or is a link, no file, or somebody else's.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
@@ -63,7 +63,7 @@ def lock(descriptor: int, patience_s: float, *, shared: bool = False) -> None:
 
     Raises:
         TimeoutError: another process has had it for so long.
-        OSError: it can not be locked.
+        OSError: it cannot be locked.
     """
     deadline = time.monotonic() + patience_s
     operation = fcntl.LOCK_SH if shared else fcntl.LOCK_EX

@@ -7,7 +7,7 @@ from typing import Literal
 # Compiled by the first text that needs them: together 4 ms.
 _UNSAFE = (
     # C0 and C1 controls but for tab and newline; controls of writing direction, which can make
-    # text read as something else; what UTF-8 can not carry.
+    # text read as something else; what UTF-8 cannot carry.
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff"
     # What takes no room, and can hide a message to a model in a text that a person approves.
     "\u034f\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200d\u2060-\u2065\u206a-\u206f\u3164"

@@ -69,7 +69,7 @@ def request_head(request: httpx.Request, body: bytes) -> bytes:
     """The head of a request whose whole body is at hand, so that it always has a length.
 
     Raises:
-        httpx.LocalProtocolError: a header can not be sent as it is. The message names it, and never
+        httpx.LocalProtocolError: a header cannot be sent as it is. The message names it, and never
             holds its value.
     """
     lines = [request.method.encode("ascii") + b" " + request.url.raw_path + b" HTTP/1.1"]

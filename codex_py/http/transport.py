@@ -40,7 +40,7 @@ def http_client(
     """The client that everything is sent with. It follows no redirects and unpacks nothing.
 
     Raises:
-        ConfigError: a proxy variable can not be used.
+        ConfigError: a proxy variable cannot be used.
     """
     return httpx.AsyncClient(
         transport=transport or http_transport(environment),
@@ -61,7 +61,7 @@ def http_transport(environment: Mapping[str, str]) -> httpx.AsyncBaseTransport:
     """Direct connections, and proxied ones for what `environment` says to proxy.
 
     Raises:
-        ConfigError: a proxy variable can not be used.
+        ConfigError: a proxy variable cannot be used.
     """
     proxies = proxies_from(environment)
     return ProxyTransport(BulkTransport(), proxies) if proxies else BulkTransport()

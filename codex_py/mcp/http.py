@@ -96,7 +96,7 @@ def _unpacker(encoding: str) -> Callable[[bytes, int], bytes]:
             return decompressor.decompress(chunk, max_bytes)
         except zlib.error as error:
             raise httpx2.DecodingError(
-                f"the server's answer can not be unpacked: {error}"
+                f"the server's answer cannot be unpacked: {error}"
             ) from error
 
     return unpack

@@ -47,7 +47,7 @@ def stored_login(store: LoginStore) -> Login | None:
     """None where nothing is kept, or nothing that can be read: both ask for a new login.
 
     Raises:
-        ConfigError: it can not be looked at.
+        ConfigError: it cannot be looked at.
     """
     text = store.read()
     if text is None:

@@ -10,7 +10,7 @@ from codex_py.protocol.messages import decode_json
 
 _SHOWN_CHARS: Final = 200
 _ID = re.compile(rb'\s*\{[^{}\[\]]*"id"\s*:\s*(\d{1,18})\s*[,}]')
-"""The number of an answer that can not be read, where it comes before the result."""
+"""The number of an answer that cannot be read, where it comes before the result."""
 
 
 def salvaged_answer(line: bytes) -> JSONRPCResponse | JSONRPCError | None:

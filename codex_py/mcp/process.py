@@ -32,4 +32,4 @@ class ServerProcess(Protocol):
 
 
 Spawn: TypeAlias = Callable[[StdioTransport], ServerProcess]
-"""Starts a server in the running loop. OSError or ValueError where it can not be started."""
+"""Starts a server in the running loop. OSError or ValueError where it cannot be started."""

@@ -163,7 +163,7 @@ class McpServer:
                 await self._process.stop()
 
     def _start_process(self) -> str | None:
-        """Why it can not be started, or None."""
+        """Why it cannot be started, or None."""
         self._deadline = asyncio.get_running_loop().time() + self.settings.startup_timeout_s
         transport = self.settings.transport
         if not isinstance(transport, StdioTransport):

@@ -31,8 +31,8 @@ def find_key(provider: Provider, *, environment: Mapping[str, str], home: Path) 
     `OPENAI_API_KEY` and `auth.json` of `home`, in this order. Blocks while a command of `auth` runs.
 
     Raises:
-        ModelError: a key is asked for and not there (`missing_key`), or can not be sent.
-        ConfigError: `auth.json` can not be read.
+        ModelError: a key is asked for and not there (`missing_key`), or cannot be sent.
+        ConfigError: `auth.json` cannot be read.
     """
     where = f"model_providers.{provider.id}"
     if provider.env_key is not None:
@@ -70,7 +70,7 @@ def _from_auth_file(path: Path) -> Key | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise ConfigError(f"{path} can not be read: {error.strerror}") from error
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:
         # The text of the error may quote the file.
         line = f", line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""

@@ -29,7 +29,7 @@ class ModelInfo:
     ultra_effort: str = "medium"
     """What Codex sends for the level `ultra`, which services do not know."""
     default_verbosity: str | None = None
-    """None where the model can not be asked for one."""
+    """None where the model cannot be asked for one."""
     image_detail: Literal["original", "high"] = "high"
     """At which images are sent; services of other makers refuse `original`."""
     shell_tool: ShellTool = "unified_exec"
@@ -105,7 +105,7 @@ def model_info(slug: str, catalog_json: Path | None = None) -> ModelInfo:
         catalog_json: a file `{"models": […]}`, in the form of Codex, in place of what is built in.
 
     Raises:
-        ConfigError: the file can not be read, or is no such catalogue.
+        ConfigError: the file cannot be read, or is no such catalogue.
     """
     listed = _LISTED if catalog_json is None else _read(catalog_json)
     names = [slug] if "/" not in slug else [slug, slug.partition("/")[2]]

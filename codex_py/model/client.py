@@ -59,7 +59,7 @@ class HttpModelClient:
             environment: for the `env_http_headers` of the provider; that of the process without it.
 
         Raises:
-            ConfigError: a header can not be sent as it is, or the base URL is none.
+            ConfigError: a header cannot be sent as it is, or the base URL is none.
         """
         self._wire = wire
         self._http = http
@@ -221,7 +221,7 @@ def _headers(
     encoded: list[tuple[bytes, bytes]] = []
     for name, text in texts.items():
         if not re.fullmatch(_HEADER_NAME, name) or not text.isprintable():
-            raise ConfigError(f"the header {name!r} has a name or value that can not be sent")
+            raise ConfigError(f"the header {name!r} has a name or value that cannot be sent")
         # Latin-1 is what HTTP once said; UTF-8 is what servers make of the rest.
         value = text.encode("latin-1" if name == "authorization" else "utf-8")
         encoded.append((name.encode("ascii"), value))

@@ -69,7 +69,7 @@ def resolve_provider(
         openai_base_url: the setting of this name; without it `OPENAI_BASE_URL` of `environment` counts.
 
     Raises:
-        ConfigError: no such provider, or one that can not be used as it is configured.
+        ConfigError: no such provider, or one that cannot be used as it is configured.
     """
     table = tables.get(provider_id)
     where = f"model_providers.{provider_id}"
@@ -77,7 +77,7 @@ def resolve_provider(
         if table is not None:
             # So does Codex: two meanings of one name would send a key to the wrong place.
             raise ConfigError(
-                f"{where}: `{provider_id}` is built in and can not be redefined; "
+                f"{where}: `{provider_id}` is built in and cannot be redefined; "
                 f"choose another id, for example `{provider_id}-custom`"
             )
         table = dict(_BUILT_IN[provider_id])

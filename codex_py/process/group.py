@@ -8,7 +8,7 @@ from contextlib import suppress
 class ProcessGroup:
     """The group, and session, whose leader a `Popen` with `start_new_session` is.
 
-    A group id can not be given away while the leader is unreaped or any member lives. So once the
+    A group id cannot be given away while the leader is unreaped or any member lives. So once the
     leader is reaped, a process of that id proves that the group has ended and the id is a stranger's.
     """
 

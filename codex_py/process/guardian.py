@@ -1,6 +1,6 @@
 """Kills what we started when we are killed ourselves.
 
-A signal that can not be caught leaves no time to clean up, so a child waits for our end of a pipe to
+A signal that cannot be caught leaves no time to clean up, so a child waits for our end of a pipe to
 close, which the kernel does however we end.
 """
 

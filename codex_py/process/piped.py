@@ -144,7 +144,7 @@ class PipedProcesses:
         """Start one in the running loop.
 
         Raises:
-            OSError: it can not be started; where the directory is at fault, `filename` is `cwd`.
+            OSError: it cannot be started; where the directory is at fault, `filename` is `cwd`.
             ValueError: an argument has a NUL or a character that the file system's encoding lacks.
         """
         self._guardian.start()

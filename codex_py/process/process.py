@@ -258,7 +258,7 @@ def spawn(
     """Start a command. Its stdout and stderr are one pipe, so that their order is the program's own.
 
     Raises:
-        OSError: it can not be started; where the directory is at fault, `filename` is `cwd`.
+        OSError: it cannot be started; where the directory is at fault, `filename` is `cwd`.
         ValueError: an argument has a NUL or a character that the file system's encoding lacks.
     """
     descriptors: list[int] = []

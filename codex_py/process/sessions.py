@@ -53,7 +53,7 @@ class ProcessSessions:
         `on_finished` is called once on every path, before whoever waits for the process goes on.
 
         Raises:
-            OSError: it can not be started; where the directory is at fault, `filename` is `cwd`.
+            OSError: it cannot be started; where the directory is at fault, `filename` is `cwd`.
             ValueError: an argument has a NUL or a character that the file system's encoding lacks.
         """
 

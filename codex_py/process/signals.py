@@ -13,7 +13,7 @@ def default_keyboard_signals() -> Generator[None]:
     """Let what is started meanwhile be interrupted from its terminal, although we may not be.
 
     A shell without job control starts `codex-py exec … &` with these signals ignored. That is inherited
-    by every command, and a shell can not take it back. A signal that we catch is not inherited.
+    by every command, and a shell cannot take it back. A signal that we catch is not inherited.
     """
     ignored = [number for number in _KEYBOARD if signal.getsignal(number) is signal.SIG_IGN]
     if not ignored or threading.current_thread() is not threading.main_thread():

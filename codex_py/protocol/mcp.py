@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 McpFailure: TypeAlias = Literal[
     "not_started", "exited", "timed_out", "refused", "unreachable", "protocol"
 ]
-"""Why a server is not to be had: its program can not be run, or ended; it did not come up in time; it answered
+"""Why a server is not to be had: its program cannot be run, or ended; it did not come up in time; it answered
 with an HTTP error; nobody is there; it does not speak as it should."""
 
 

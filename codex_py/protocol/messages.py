@@ -25,7 +25,7 @@ def encode_json(value: object) -> bytes:
 
 
 def decode_json(text: bytes | str) -> Any:
-    """The value of a JSON text. A lone surrogate, which JSON can spell and UTF-8 can not, becomes U+FFFD.
+    """The value of a JSON text. A lone surrogate, which JSON can spell and UTF-8 cannot, becomes U+FFFD.
 
     Raises:
         ValueError: the text is not JSON, or not UTF-8.
@@ -47,7 +47,7 @@ def input_text(text: str) -> dict[str, Any]:
 
 
 def replace_surrogates(value: Any) -> Any:
-    """The same JSON value with every lone surrogate, which UTF-8 can not carry, as U+FFFD."""
+    """The same JSON value with every lone surrogate, which UTF-8 cannot carry, as U+FFFD."""
     match value:
         case str():
             # A pair that JSON spelled as two escapes is one character, and stays.

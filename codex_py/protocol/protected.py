@@ -15,5 +15,5 @@ HOME_SETTINGS: Final = (
 """Entries of `$CODEX_HOME` that later sessions obey. Neither these nor the home itself can be a writable root."""
 
 HOME_SECRETS: Final = ("auth.json", ".credentials.json", "codex-py/mcp-logins", "codex-py/journal")
-"""What in `$CODEX_HOME` commands can not read, where a sandbox can hide it: logins, and the files that patches
+"""What in `$CODEX_HOME` commands cannot read, where a sandbox can hide it: logins, and the files that patches
 replaced, with the lock that all sessions take."""

@@ -138,7 +138,7 @@ class ModelClient(Protocol):
 
         Raises:
             StreamError: this attempt failed; another may succeed.
-            ModelError: the request can not succeed as it is.
+            ModelError: the request cannot succeed as it is.
         """
         ...
 

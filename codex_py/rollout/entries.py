@@ -23,7 +23,7 @@ _ABORTED: dict[str, dict[str, Any]] = {
 }
 # Codex keeps this on items and sends it to its own service alone; others may refuse the item.
 _PRIVATE = "internal_chat_message_metadata_passthrough"
-# JSON can spell half of a pair, UTF-8 can not carry it, and services refuse it.
+# JSON can spell half of a pair, UTF-8 cannot carry it, and services refuse it.
 _SURROGATE = re.compile(rb"\\u[dD]")
 _OUTPUT_TYPES = {aborted["type"] for aborted in _ABORTED.values()}
 

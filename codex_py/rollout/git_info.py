@@ -41,7 +41,7 @@ def _read(git_dir: Path) -> dict[str, str]:
         commit = head
     else:
         commit = _text(common_dir / reference).strip() or _packed(common_dir, reference)
-        # With the reftable format, HEAD names a branch that can not be.
+        # With the reftable format, HEAD names a branch that cannot be.
         if reference != "refs/heads/.invalid":
             info["branch"] = reference.removeprefix("refs/heads/")
     if _COMMIT.fullmatch(commit):

@@ -94,5 +94,5 @@ def _meta(path: Path) -> SessionMeta | None:
         with path.open("rb") as file:
             return SessionMeta.from_line(file.readline())
     except (OSError, ValueError, RecursionError):
-        # A file that can not be resumed is none of those to choose from.
+        # A file that cannot be resumed is none of those to choose from.
         return None

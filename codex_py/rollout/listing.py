@@ -103,7 +103,7 @@ def list_sessions(
 def preview_messages(path: Path, *, limit: int = 6) -> list[PreviewMessage]:
     """The last things that were said in a session, oldest first; as many as are there, if fewer.
 
-    Read from the end of the file. Empty where it can not be read.
+    Read from the end of the file. Empty where it cannot be read.
     """
     size = _TAIL_BYTES
     while True:
@@ -130,7 +130,7 @@ def _files(home: Path) -> list[Cursor]:
 
 
 def _summary(place: Cursor, names: dict[str, str]) -> SessionSummary | None:
-    """None for what is no session of a person, or can not be read."""
+    """None for what is no session of a person, or cannot be read."""
     path = Path(place.path)
     try:
         with path.open("rb") as file:

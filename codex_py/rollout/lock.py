@@ -23,7 +23,7 @@ class ThreadLock:
 
         Raises:
             SessionError: another process has it.
-            OSError: the lock file can not be made.
+            OSError: the lock file cannot be made.
         """
         folder = home / _FOLDER
         make_private(folder)

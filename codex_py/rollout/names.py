@@ -46,7 +46,7 @@ def thread_named(home: Path, name: str) -> str | None:
 def rename_thread(home: Path, thread_id: str, name: str) -> None:
     """
     Raises:
-        SessionError: it can not be written down.
+        SessionError: it cannot be written down.
     """
     entry = {"id": thread_id, "thread_name": name, "updated_at": utc_timestamp()}
     path = home / _FILE
@@ -60,4 +60,4 @@ def rename_thread(home: Path, thread_id: str, name: str) -> None:
         finally:
             os.close(fd)
     except OSError as error:
-        raise SessionError(f"{path} can not be written: {error.strerror}") from error
+        raise SessionError(f"{path} cannot be written: {error.strerror}") from error

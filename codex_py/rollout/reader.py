@@ -58,7 +58,7 @@ def read_session(path: Path) -> StoredSession:
     Items keep the bytes that the file has for them. Lines of unknown type are passed over.
 
     Raises:
-        SessionError: the file can not be read, does not begin as a session does, or goes on from
+        SessionError: the file cannot be read, does not begin as a session does, or goes on from
             a session that is not there.
     """
     reading = _Reading()
@@ -80,7 +80,7 @@ def is_native(path: Path) -> bool:
     """Whether Codex wrote the file with numbered lines; see `StoredSession.native`.
 
     Raises:
-        SessionError: the file can not be read, or does not begin as a session does.
+        SessionError: the file cannot be read, or does not begin as a session does.
     """
     try:
         with path.open("rb") as file:
@@ -176,7 +176,7 @@ def _first_line(path: Path, line: bytes) -> SessionMeta:
 
 
 def _not_readable(path: Path, error: OSError) -> SessionError:
-    return SessionError(f"the session file {path} can not be read: {error.strerror}")
+    return SessionError(f"the session file {path} cannot be read: {error.strerror}")
 
 
 def _parse(raw: bytes) -> _Line:

@@ -1,7 +1,7 @@
 """What a session file is called, what its lines look like, and what the first of them says.
 
 The format is the classic one of Codex: JSON lines `{"timestamp", "type", "payload"}`, the first of type
-`session_meta`. Files that Codex writes today ("native" here) number their lines and can not be
+`session_meta`. Files that Codex writes today ("native" here) number their lines and cannot be
 continued by a program that does not; they are read, never appended to.
 """
 

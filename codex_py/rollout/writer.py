@@ -56,7 +56,7 @@ class RolloutWriter:
         """Begin the file of a new thread with its metadata.
 
         Raises:
-            SessionError: it can not be written, or the thread is in use.
+            SessionError: it cannot be written, or the thread is in use.
         """
         path = session_path(home, meta)
         try:
@@ -82,7 +82,7 @@ class RolloutWriter:
         """Go on with the file of an earlier session. Call it before `read_session`, which then sees all of it.
 
         Raises:
-            SessionError: the file can not be read or written, the thread is in use, or the file is
+            SessionError: the file cannot be read or written, the thread is in use, or the file is
                 a native one, which is continued in a file of its own.
         """
         try:
@@ -182,7 +182,7 @@ def _appendable(path: Path, first_line: bytes) -> SessionMeta:
     if meta.native:
         # Codex refuses a numbered file whose last line has no number.
         raise SessionError(
-            f"{path} was written by Codex with numbered lines; it can not be appended to"
+            f"{path} was written by Codex with numbered lines; it cannot be appended to"
         )
     return meta
 

@@ -87,7 +87,7 @@ class PlatformSandbox:
         if self.unavailable is None:
             reasons = "; ".join(problems) or "this system has no way to"
             self.unavailable = (
-                f"commands can not be confined on this machine ({reasons});"
+                f"commands cannot be confined on this machine ({reasons});"
                 " only `-s danger-full-access` would run them"
             )
         return ToolError(self.unavailable, code="SandboxUnavailable")

@@ -44,7 +44,7 @@ KNOWN_OPEN = {
         *(_READ_PIPE, _CHANGE_DEVICE),
     },
 }
-"""What a backend can not hold, by its nature."""
+"""What a backend cannot hold, by its nature."""
 
 
 def try_escape(escape: Escape, backend: Backend) -> bool:
@@ -53,7 +53,7 @@ def try_escape(escape: Escape, backend: Backend) -> bool:
     Raises:
         ToolError: the backend does not work here, or the script did not come to try it. That is neither
             of the two answers: a machine that is short of memory would seem to hold everything.
-        OSError: the target can not be made, as where no socket can be.
+        OSError: the target cannot be made, as where no socket can be.
     """
     folder = Path(tempfile.mkdtemp(prefix="codex-py-escape-")).resolve()
     try:

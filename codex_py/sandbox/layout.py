@@ -1,4 +1,4 @@
-"""What a policy means on this machine: folders that can be written, and what in them can not."""
+"""What a policy means on this machine: folders that can be written, and what in them cannot."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -50,7 +50,7 @@ class Layout:
 
     writable: tuple[Path, ...]
     """Outermost first. Folders between a root and what is protected in it, or another root, are named
-    too: what is mounted on can not be renamed, and so all that stays where it is looked for."""
+    too: what is mounted on cannot be renamed, and so all that stays where it is looked for."""
     protected: tuple[Path, ...]
     """Stays read-only although it is in something writable. It exists, and is no link."""
     temporary: tuple[Path, ...]

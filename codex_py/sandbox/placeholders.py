@@ -26,7 +26,7 @@ class Placeholders:
     def hold(self, paths: Iterable[Path]) -> None:
         """Make folders of these names where there are none. Nothing else that has the name is touched.
 
-        Where one can not be made, no command could make it either.
+        Where one cannot be made, no command could make it either.
         """
         for path in paths:
             if path not in self._held:

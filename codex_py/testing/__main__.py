@@ -49,7 +49,7 @@ def _port(text: str) -> int:
 
 def _words(error: Exception) -> str:
     if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename} can not be read: {error.strerror}"
+        return f"{error.filename} cannot be read: {error.strerror}"
     return str(error)
 
 

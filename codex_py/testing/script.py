@@ -32,7 +32,7 @@ _FIELDS = {field.name for field in fields(Reply)}
 def load_script(path: Path) -> list[Reply]:
     """
     Raises:
-        OSError: the file can not be read.
+        OSError: the file cannot be read.
         ValueError: it is not a script; the text says where.
     """
     try:

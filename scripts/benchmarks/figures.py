@@ -22,7 +22,7 @@ class Figure:
         return "" if self.at_most is None else f"{self.at_most:g} {self.unit}".strip()
 
     def verdict(self, ours: float, peer: float | None) -> str:
-        """`ok` or `over`; empty where that can not be said."""
+        """`ok` or `over`; empty where that cannot be said."""
         if self.of_peer is not None:
             limit = None if peer is None else self.of_peer * peer
         else:

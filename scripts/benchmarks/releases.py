@@ -38,7 +38,7 @@ class Outcome:
     files: int
     hunks: int
     unsayable: int
-    """Files whose change an envelope can not say; they are left out of it."""
+    """Files whose change an envelope cannot say; they are left out of it."""
     wall_s: dict[str, float]
     """By `git`, `diff` and `envelope`."""
     wrong: list[str]
@@ -141,7 +141,7 @@ def _environment(work: Path) -> dict[str, str]:
 
 
 def _envelope(diff: bytes, old: Path) -> tuple[str, set[str]]:
-    """The diff as an envelope, and the files whose change it can not say."""
+    """The diff as an envelope, and the files whose change it cannot say."""
     sections: list[str] = []
     unsayable: set[str] = set()
     for piece in _FILE.split(diff)[1:]:

@@ -338,7 +338,7 @@ def test_a_port_that_is_in_use_is_told(tmp_path: Path) -> None:
         text = f"mcp_oauth_callback_port = {port}\n" + path.read_text(encoding="utf-8")
         path.write_text(text, encoding="utf-8")
         made = load_config(cwd=tmp_path, environment={"CODEX_HOME": str(made.home)})
-        with pytest.raises(CodexError, match=rf"can not listen on port {port} of 127\.0\.0\.1"):
+        with pytest.raises(CodexError, match=rf"cannot listen on port {port} of 127\.0\.0\.1"):
             await log_in(made, "web", ScriptedScreen(), headers=NO_HEADERS)
 
     with oauth_mcp_server() as http:

@@ -103,7 +103,7 @@ def test_a_huge_answer_is_not_quoted_whole() -> None:
 
 def test_a_reference_to_elsewhere_is_not_followed(tmp_path: Path) -> None:
     schema = load_schema(_file(tmp_path, '{"$ref": "http://127.0.0.1:1/schema.json"}'))
-    with pytest.raises(ConfigError, match="reference that can not be resolved"):
+    with pytest.raises(ConfigError, match="reference that cannot be resolved"):
         broken(schema, "1")
 
 

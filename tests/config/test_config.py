@@ -218,7 +218,7 @@ def test_a_linked_worktree_shares_the_trust_of_its_repository(place: Place, tmp_
     git_dir.mkdir(parents=True)
     (worktree / ".git").write_text(f"gitdir: {git_dir}\n", encoding="utf-8")
     place.cwd = worktree
-    assert place.load().trust is None, "a checkout alone can not claim to be a worktree"
+    assert place.load().trust is None, "a checkout alone cannot claim to be a worktree"
     (git_dir / "gitdir").write_text(f"{worktree}/.git\n", encoding="utf-8")
     assert place.load().trust == "trusted"
 
@@ -227,7 +227,7 @@ def test_instructions_of_a_project_do_not_lead_out_of_it(place: Place):
     place.trusted()
     path = place.project("model_instructions_file = 'base.md'\n")
     (path.parent / "base.md").symlink_to(place.user("secret", "secret"))
-    with pytest.raises(ConfigError, match=r"base\.md can not be read: it is a link that leads out"):
+    with pytest.raises(ConfigError, match=r"base\.md cannot be read: it is a link that leads out"):
         place.load()
 
 

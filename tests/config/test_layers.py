@@ -156,7 +156,7 @@ def test_old_profiles_are_refused(place: Place):
     place.user("", "x.config.toml")
     place.user("[profiles.x]\nmodel = 'm'\n")
     assert place.load().model == "gpt-6.1-sol"
-    with pytest.raises(ConfigError, match=r"`--profile x` can not be used while .*toml:1 holds"):
+    with pytest.raises(ConfigError, match=r"`--profile x` cannot be used while .*toml:1 holds"):
         place.load(profile="x")
 
 
@@ -198,7 +198,7 @@ def test_a_folder_or_a_pipe_in_place_of_the_file_is_an_error(place: Place):
         place.load()
     path.unlink()
     path.symlink_to(path)
-    with pytest.raises(ConfigError, match="can not be read: it is a link where a file should be"):
+    with pytest.raises(ConfigError, match="cannot be read: it is a link where a file should be"):
         place.load()
 
 

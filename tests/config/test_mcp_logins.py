@@ -106,7 +106,7 @@ def test_a_keyring_that_is_locked_is_told_where_it_is_asked_for(
     with pytest.raises(ConfigError, match="needs the Python package `keyring`"):
         strict.read()
     keyring(tmp_path, monkeypatch, locked=True)
-    with pytest.raises(ConfigError, match="the keyring can not be used: the keyring is locked"):
+    with pytest.raises(ConfigError, match="the keyring cannot be used: the keyring is locked"):
         strict.write("secret")
     store = StoredLogins(home, "auto", "web", "http://a/mcp")
     store.write("secret")

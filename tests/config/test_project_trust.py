@@ -148,5 +148,5 @@ def test_no_file_of_a_trusted_project_leads_out_of_it(place: Place, name: str) -
     with pytest.raises(ConfigError) as caught:
         place.load()
     assert str(caught.value) == (
-        f"{place.root / name} can not be read: it is a link that leads out of {place.root}"
+        f"{place.root / name} cannot be read: it is a link that leads out of {place.root}"
     )

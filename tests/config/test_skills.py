@@ -88,6 +88,6 @@ def test_a_skill_of_a_project_does_not_lead_out_of_it(place: Place) -> None:
     # The user's own may lie where they like.
     assert [skill.name for skill in found.found] == ["mine"]
     assert found.warnings == (
-        f"The skill {skills}/file/SKILL.md can not be used:"
+        f"The skill {skills}/file/SKILL.md cannot be used:"
         f" it is a link that leads out of {place.root}.",
     )

@@ -59,8 +59,8 @@ def test_the_entry_is_added_and_all_else_stays(tmp_path: Path, before: str | Non
     ("before", "message"),
     [
         ("a = ", "config.toml:1:5"),
-        ("projects = 3\n", "can not be changed automatically"),
-        ('projects."/some where/repo" = 3\n', "can not be changed automatically"),
+        ("projects = 3\n", "cannot be changed automatically"),
+        ('projects."/some where/repo" = 3\n', "cannot be changed automatically"),
     ],
 )
 def test_what_can_not_be_changed_safely_stays_as_it_is(tmp_path: Path, before: str, message: str):

@@ -121,9 +121,9 @@ def test_what_can_not_be_read_is_a_warning(home: Path, folders: tuple[Path, ...]
     assert found == AgentsMd(
         f"# AGENTS.md instructions for {folders[2]}\n\n<INSTRUCTIONS>\nplain\n</INSTRUCTIONS>",
         (
-            f"{loop} can not be read: it is a link where a file should be.",
-            f"{folders[1]}/AGENTS.md can not be read: it is a folder.",
-            f"{folders[2]}/AGENTS.override.md can not be read: it is a named pipe.",
+            f"{loop} cannot be read: it is a link where a file should be.",
+            f"{folders[1]}/AGENTS.md cannot be read: it is a folder.",
+            f"{folders[2]}/AGENTS.override.md cannot be read: it is a named pipe.",
         ),
     )
 
@@ -140,7 +140,7 @@ def test_no_file_of_a_project_leads_out_of_it(home: Path, folders: tuple[Path, .
     assert "SECRET" not in found.text
     assert "PATH=" not in found.text
     assert found.warnings == tuple(
-        f"{folder}/AGENTS.md can not be read: it is a link that leads out of {folders[0]}."
+        f"{folder}/AGENTS.md cannot be read: it is a link that leads out of {folders[0]}."
         for folder in folders[:2]
     )
 
@@ -158,7 +158,7 @@ def test_a_folder_or_a_link_to_nowhere_is_told(home: Path, folders: tuple[Path, 
     assert agents_md(home=home, folders=folders, max_bytes=100) == AgentsMd(
         None,
         (
-            f"{folders[0]}/AGENTS.md can not be read: it is a folder.",
-            f"{folders[1]}/AGENTS.md can not be read: it is a link that leads nowhere.",
+            f"{folders[0]}/AGENTS.md cannot be read: it is a folder.",
+            f"{folders[1]}/AGENTS.md cannot be read: it is a link that leads nowhere.",
         ),
     )

@@ -29,7 +29,7 @@ _HAS_SETPRIV = shutil.which("setpriv") is not None and os.geteuid() == 0
 def container(*needs: bool, **kinds: Any) -> Any:
     backend = "landlock" if kinds.get("asking") is False else "supervised"
     there = backend in {r.name for r in BACKENDS} and all(needs)
-    skip = pytest.mark.skipif(not there, reason="can not be had on this machine")
+    skip = pytest.mark.skipif(not there, reason="cannot be had on this machine")
     return pytest.param(kinds, marks=skip, id=", ".join(kinds) or "docker")
 
 
@@ -105,7 +105,7 @@ def test_without_any_way_to_hold_it_no_command_runs(place: Workplace) -> None:
     outcome = run(place, "echo ran >ran", {"landlock": False})
     assert outcome.code == 6, outcome.err
     text = str(outcome.events)
-    assert "commands can not be confined on this machine (namespaces: " in text
+    assert "commands cannot be confined on this machine (namespaces: " in text
     assert "; only `-s danger-full-access` would run them" in text
     assert outcome.types[-1] == "turn.completed"
     assert list(place.cwd.iterdir()) == []

@@ -252,7 +252,7 @@ def test_an_answer_that_breaks_the_schema_is_sent_back_once(
             last = (program.cwd / "last").read_text(encoding="utf-8")
         got = events(out)
         assert (returned, first, last) == (code, "hi", second)
-        assert again.startswith("Your last message can not be used: ")
+        assert again.startswith("Your last message cannot be used: ")
         assert [event["type"] for event in got[3:]] == types
         if code:
             assert got[-1]["code"] == "schema"

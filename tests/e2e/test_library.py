@@ -49,7 +49,7 @@ def test_an_answer_that_breaks_the_schema_is_asked_for_once_more(place: Workplac
     result, prompts = run_turn(place, says("five"), says('{"stars": 5}'), schema=SCHEMA)
     assert (result.error, result.last_message) == (None, '{"stars": 5}')
     assert prompts[0] == "go"
-    assert prompts[1].startswith("Your last message can not be used: ")
+    assert prompts[1].startswith("Your last message cannot be used: ")
 
 
 def test_two_answers_that_break_the_schema_are_an_error(place: Workplace) -> None:

@@ -162,7 +162,7 @@ def test_streams_every_kind_of_item(sdk: Sdk, place: Workplace) -> None:
         return item(event, number, type="command_execution", command=line, **facts)
 
     events = result["events"]
-    # The first can not end before the second has run; which end is seen first is open.
+    # The first cannot end before the second has run; which end is seen first is open.
     events[5:7] = sorted(events[5:7], key=lambda event: event["item"]["id"])
     # A field of ours, which the SDK hands on.
     assert events[-1].pop("diff").startswith("diff --git a/")

@@ -239,7 +239,7 @@ def test_an_answer_that_satisfies_the_schema_is_taken(place: Workplace, text: st
 def test_an_answer_that_breaks_it_is_asked_for_once_more(place: Workplace) -> None:
     outcome, server = answers(place, '{"a": "x"}', '{"a": 1}')
     assert (outcome.code, len(server.requests)) == (0, 2)
-    assert prompt_of(server).startswith("Your last message can not be used: ")
+    assert prompt_of(server).startswith("Your last message cannot be used: ")
     assert (place.cwd / "last").read_text(encoding="utf-8") == '{"a": 1}'
 
 
@@ -279,7 +279,7 @@ def test_a_schema_fetches_nothing(place: Workplace) -> None:
         schema = {"$ref": f"{elsewhere.base_url}/schema.json"}
         outcome, _ = answers(place, "{}", schema=schema)
     assert outcome.code == 78
-    assert "can not be resolved" in outcome.err
+    assert "cannot be resolved" in outcome.err
     assert elsewhere.requests == []
 
 

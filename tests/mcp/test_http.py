@@ -145,7 +145,7 @@ def test_what_can_not_be_unpacked_fails_at_once(tmp_path: Path) -> None:
     async def run(url: str) -> None:
         async with started(tmp_path, others=[server(url)]) as it:
             assert it.warnings == [
-                "MCP server `web` could not be reached: the server's answer can not be unpacked: "
+                "MCP server `web` could not be reached: the server's answer cannot be unpacked: "
                 "Error -3 while decompressing data: incorrect header check"
             ]
 

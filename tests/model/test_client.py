@@ -358,7 +358,7 @@ def test_a_header_that_can_not_be_sent_is_named_without_its_value() -> None:
 
 @pytest.mark.parametrize("name", ["x y", "", "x:", "ключ"])
 def test_a_header_whose_name_can_not_be_sent_is_an_error_of_the_configuration(name: str) -> None:
-    with pytest.raises(ConfigError, match="has a name or value that can not be sent"):
+    with pytest.raises(ConfigError, match="has a name or value that cannot be sent"):
         model_client("http://127.0.0.1:1", http_headers={name: "1"})
 
 

@@ -69,7 +69,7 @@ def test_the_address_of_openai_can_be_set_and_the_setting_wins() -> None:
     ("provider_id", "table", "message"),
     [
         ("nope", {}, "Model provider `nope` not found; known are: lmstudio, m, ollama, openai"),
-        ("openai", {"openai": FULL}, "can not be redefined"),
+        ("openai", {"openai": FULL}, "cannot be redefined"),
         ("m", {"m": {"name": "m"}}, "model_providers.m.base_url is missing"),
         ("m", {"m": {**FULL, "base_url": "example.com"}}, "no http:// or https:// address"),
         ("m", {"m": {**FULL, "base_url": "http://h:port/"}}, "no http:// or https:// address"),

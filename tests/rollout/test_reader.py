@@ -321,7 +321,7 @@ def test_a_missing_file_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(SessionError) as caught:
         read_session(path)
     assert str(caught.value) == (
-        f"the session file {path} can not be read: No such file or directory"
+        f"the session file {path} cannot be read: No such file or directory"
     )
 
 

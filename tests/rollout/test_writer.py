@@ -175,7 +175,7 @@ def test_a_file_with_numbered_lines_is_not_appended_to(tmp_path: Path) -> None:
     session = meta()
     path = session_file(tmp_path, [numbered(0, "session_meta", session.payload())], session.id)
     before = path.read_bytes()
-    with pytest.raises(SessionError, match="can not be appended to"):
+    with pytest.raises(SessionError, match="cannot be appended to"):
         RolloutWriter.resume(path, warn=_fail)
     assert path.read_bytes() == before
 

@@ -53,7 +53,7 @@ def test_without_any_that_works_nothing_runs(tmp_path: Path) -> None:
     assert caught.value.code == "SandboxUnavailable"
     assert sandbox.unavailable == str(caught.value)
     assert sandbox.unavailable == (
-        "commands can not be confined on this machine (broken: not here; missing: not there);"
+        "commands cannot be confined on this machine (broken: not here; missing: not there);"
         " only `-s danger-full-access` would run them"
     )
     assert len(broken.asked) == 1

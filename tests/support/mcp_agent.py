@@ -72,7 +72,7 @@ async def served(
     """Start the server in a workplace, and shake hands.
 
     Args:
-        answer: the form that every question is answered with; without, the client can not be asked.
+        answer: the form that every question is answered with; without, the client cannot be asked.
     """
 
     async def elicited(

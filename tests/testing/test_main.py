@@ -49,7 +49,7 @@ def test_a_script_that_can_not_be_read_is_an_error(
     assert main([str(tmp_path / "script.json")]) == 1
     assert capsys.readouterr().err.endswith("script.json: a script is a list of replies\n")
     assert main([str(tmp_path / "none")]) == 1
-    assert capsys.readouterr().err.endswith("none can not be read: No such file or directory\n")
+    assert capsys.readouterr().err.endswith("none cannot be read: No such file or directory\n")
 
 
 def test_a_port_that_is_none_is_an_error(capsys: pytest.CaptureFixture[str]):

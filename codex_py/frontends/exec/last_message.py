@@ -8,12 +8,12 @@ from codex_py.errors import CodexError, ExitCode
 
 
 class LastMessageFile:
-    """Opened before anything is asked of a model, so that a path that can not be written costs nothing.
+    """Opened before anything is asked of a model, so that a path that cannot be written costs nothing.
 
     The file keeps what it held until `write`, and keeps it for good if the turn fails.
 
     Raises:
-        CodexError: the file can not be opened for writing.
+        CodexError: the file cannot be opened for writing.
     """
 
     def __init__(self, path: Path) -> None:
@@ -27,7 +27,7 @@ class LastMessageFile:
         """Put the text, with no newline added, in place of what the file held. Once only.
 
         Raises:
-            CodexError: it can not be written.
+            CodexError: it cannot be written.
         """
         try:
             if stat.S_ISREG(os.fstat(self._fd).st_mode):

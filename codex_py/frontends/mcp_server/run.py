@@ -1,6 +1,6 @@
 """`codex-py mcp-server`: the agent as an MCP server, over standard input and output.
 
-It serves the protocol versions that begin with a handshake, up to 2025-11-25. In those after it a server can not ask
+It serves the protocol versions that begin with a handshake, up to 2025-11-25. In those after it a server cannot ask
 its client anything, and approvals could only be refused; clients that know them fall back.
 """
 

@@ -234,7 +234,7 @@ def recorded_cwd(home: Path, thread_id: str) -> str:
         with path.open("rb") as file:
             return SessionMeta.from_line(file.readline()).cwd
     except (OSError, ValueError, RecursionError) as error:
-        raise SessionError(f"the file of thread {thread_id} can not be read: {error}") from error
+        raise SessionError(f"the file of thread {thread_id} cannot be read: {error}") from error
 
 
 def _session_configured(session: Session) -> dict[str, Any]:

@@ -112,7 +112,7 @@ class NewThread(BaseModel):
         """The configuration of the thread: the arguments on top of the server's command line.
 
         Raises:
-            CodexError: it can not be used, or there is no such folder.
+            CodexError: it cannot be used, or there is no such folder.
         """
         table: dict[str, Any] = {}
         for key, value in (self.config or {}).items():
@@ -189,7 +189,7 @@ def server_config(
         table: settings that win over all others, in the form of `config.toml`.
 
     Raises:
-        CodexError: it can not be used, or there is no such folder.
+        CodexError: it cannot be used, or there is no such folder.
     """
     folder = str(working_directory(server) / (cwd or "."))
     config = read_config(replace(server, cd=folder), environment, table)

@@ -17,7 +17,7 @@ _CUTTING = ("XTERM_VERSION", "STY")
 def reflows(environment: Mapping[str, str]) -> bool:
     """Whether the terminal lays long lines out anew, as almost all do; xterm and GNU screen cut them off.
 
-    It can not be asked. Where nothing is known of it, the answer is no: that costs rows that are left
+    It cannot be asked. Where nothing is known of it, the answer is no: that costs rows that are left
     over, while the other mistake costs rows of what was there before.
     """
     if "TMUX" not in environment and any(environment.get(name) for name in _CUTTING):

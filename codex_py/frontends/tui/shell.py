@@ -44,7 +44,7 @@ class UserShell:
         """Run it to its end; `tell` gets what the model is to know of it.
 
         Raises:
-            CodexError: it can not be started.
+            CodexError: it cannot be started.
         """
         self._count += 1
         id_ = f"shell_{self._count}"

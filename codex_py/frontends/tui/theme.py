@@ -40,7 +40,7 @@ _STYLES = {
 }
 
 _ON_LIGHT = {
-    # The bright half of most palettes, and their yellow, can not be read on white.
+    # The bright half of most palettes, and their yellow, cannot be read on white.
     "warning": "magenta",
     "syntax name": "blue",
     "syntax type": "blue",

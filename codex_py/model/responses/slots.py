@@ -200,7 +200,7 @@ def kind_of_item(item: JsonObject) -> str:
 
 
 def _with_call_id(item: JsonObject) -> JsonObject:
-    # Output is paired with its call by this id alone, so a call without one can not be answered.
+    # Output is paired with its call by this id alone, so a call without one cannot be answered.
     # The oldest form of a local shell call is answered under its `id`.
     kind = kind_of_item(item)
     is_nameless_shell = kind == "local_shell_call" and not item.get("id")

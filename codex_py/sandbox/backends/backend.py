@@ -163,7 +163,7 @@ def platform_backends(search_path: str, limits: SandboxLimits = DEFAULT_LIMITS) 
 
 
 def problem(backend: Backend) -> str | None:
-    """Why the backend can not be used here, in a few words; None if it can. Tries it: some 15 ms."""
+    """Why the backend cannot be used here, in a few words; None if it can. Tries it: some 15 ms."""
     root = Path("/")
     command = backend.command(
         ["/bin/sh", "-c", ": >/dev/null"], Layout((), (), (), offline=True), Roots(), root

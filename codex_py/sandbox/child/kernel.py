@@ -183,7 +183,7 @@ def set_notifying_filter(instructions: bytes) -> int:
     """The same; a descriptor for whoever is to be asked about the calls that the program leaves open.
 
     Raises:
-        OSError: this kernel can not, or somebody is asked already.
+        OSError: this kernel cannot, or somebody is asked already.
     """
     number, program = _NUMBERS["seccomp"], _Program(instructions)
     try:

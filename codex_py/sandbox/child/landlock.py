@@ -2,7 +2,7 @@
 
 Everything can be read but devices: a terminal gives whoever reads it what is typed into it.
 
-Landlock only ever grants: what lies in a granted folder can not be taken out again. It does not know of
+Landlock only ever grants: what lies in a granted folder cannot be taken out again. It does not know of
 modes, owners, times and extended attributes. https://docs.kernel.org/userspace-api/landlock.html
 """
 
@@ -52,8 +52,8 @@ def restrict(
 
     A folder with something protected in it is given in parts: what is in it now and is not protected.
     New entries can then not be made in the folder itself. Of devices, no others can be read; the terminal
-    that we were started in can. What is `hidden` can not be read either, unless it lies in something writable.
-    What comes to be in `/` itself later, or in a folder with something hidden in it, can not be read.
+    that we were started in can. What is `hidden` cannot be read either, unless it lies in something writable.
+    What comes to be in `/` itself later, or in a folder with something hidden in it, cannot be read.
 
     Raises:
         OSError: the kernel has no Landlock, or does not let us.

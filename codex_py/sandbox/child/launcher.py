@@ -10,7 +10,7 @@ Landlock `whole=PATH`, writable with all that is in it. Anything that fails ends
 error and `FAILED`: a command never runs with less than it was to be held by.
 
 A program, rather than a thread of the agent that restricts itself: namespaces need a process without
-threads, a mistake in here can not lock the agent up, and nothing runs between fork and exec of the agent,
+threads, a mistake in here cannot lock the agent up, and nothing runs between fork and exec of the agent,
 which can so be spawned by the cheaper vfork. It costs some 10 ms, most of it the interpreter, and
 therefore imports neither `pathlib` nor `json`, `signal` or `argparse`, and `posix`
 rather than `os`, which would be 1.5 ms. A standard library is all it needs.
@@ -83,7 +83,7 @@ def main(words: list[str]) -> "NoReturn":
 
 
 def _run(confinement: Confinement) -> "NoReturn":
-    # Dies with the agent, also where the agent can not say so any more.
+    # Dies with the agent, also where the agent cannot say so any more.
     kernel.prctl(kernel.PR_SET_PDEATHSIG, _SIGKILL)
     kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
     ours = _ignore_signals()
@@ -178,7 +178,7 @@ def _run_supervised(confinement: Confinement, ours: list[int]) -> "NoReturn":
     from codex_py.sandbox.child.supervised import Supervised  # noqa: PLC0415
 
     def restrict() -> None:
-        # Who can not write elsewhere either; and who is confined further may not look into it.
+        # Who cannot write elsewhere either; and who is confined further may not look into it.
         whole = [*confinement.writable, *confinement.whole]
         landlock.restrict([], [], whole=whole, hidden=[], offline=False)
 

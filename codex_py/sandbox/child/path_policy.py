@@ -1,4 +1,4 @@
-"""What another process names in a system call, found and held so that it can not become something else."""
+"""What another process names in a system call, found and held so that it cannot become something else."""
 
 import errno
 import os

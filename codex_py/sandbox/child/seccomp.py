@@ -104,7 +104,7 @@ def filter_program(
         guard_truncate: files are not cut but where they are opened for writing, which Landlock did not
             see to before its version 3.
         supervised: the kernel asks our supervisor about what changes entries and attributes. Extended
-            ones can not be had, as on a file system without them.
+            ones cannot be had, as on a file system without them.
     """
     if machine not in _ARCHITECTURES:
         return None
@@ -150,7 +150,7 @@ _Rule: TypeAlias = tuple[str, *tuple[_Instruction, ...]]
 def _never() -> Iterator[_Rule]:
     for name in _NEVER:
         yield name, _REFUSED
-    # Its flags are in memory, where a filter can not look; who is told that it is missing uses clone.
+    # Its flags are in memory, where a filter cannot look; who is told that it is missing uses clone.
     yield "clone3", _MISSING
     for name, flags in (("clone", _NEW_NAMESPACES), ("unshare", _NEW_NAMESPACES | _NEW_TIME)):
         yield name, _argument(0), _Instruction(_ANY_BIT, flags, if_false=1), _REFUSED, _ALLOWED

@@ -89,7 +89,7 @@ def _text(entry: Any) -> str:
         case {"type": "text", "text": str(text)}:
             return replace_surrogates(text)
         case {"type": "image"}:
-            # A service refuses the whole request, and every later one, for one image that it can not read.
+            # A service refuses the whole request, and every later one, for one image that it cannot read.
             return "[an image that is broken, of an unknown kind, or too large was left out]"
         case _:
             return _json(entry)

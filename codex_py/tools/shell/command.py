@@ -196,7 +196,7 @@ class CommandRunner:
             wait: waits for a process as long as the call does.
 
         Raises:
-            ToolError: it may not run, or can not be started.
+            ToolError: it may not run, or cannot be started.
         """
         call = params.call(argv, context, tty=tty)
 
@@ -226,7 +226,7 @@ class CommandRunner:
         """Start what a call has come to.
 
         Raises:
-            ToolError: it can not be started.
+            ToolError: it cannot be started.
         """
         cwd = call.cwd
         item = _begun(call, context)

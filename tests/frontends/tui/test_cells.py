@@ -95,7 +95,7 @@ A line of its own, with <b>HTML</b> and `Vec<T>`, a&nbsp;blank and 漢字.
 | `model` | string | `gpt-5.5` |
 | `timeout_ms` | integer, in milliseconds, of which there are a thousand in a second | 10000 |
 
-> A file that can not be read
+> A file that cannot be read
 > is an error.
 
 ```sh

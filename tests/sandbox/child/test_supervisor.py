@@ -1,4 +1,4 @@
-"""What a command can do where Landlock holds it and we help, and what it can not."""
+"""What a command can do where Landlock holds it and we help, and what it cannot."""
 
 import os
 import shutil

@@ -64,7 +64,7 @@ class Attachments:
                 return f"[Image #{count}]"
             return kept or "\ufffd"
 
-        # What the terminal sent and was no UTF-8 can not be sent on.
+        # What the terminal sent and was no UTF-8 cannot be sent on.
         return _SURROGATE.sub("\ufffd", _MARK.sub(content, text)), tuple(images)
 
     def fold(self, text: str, images: Sequence[Path]) -> str:

@@ -169,7 +169,7 @@ def _ranked(
 
 
 def _usable(path: str) -> bool:
-    # A name that is not UTF-8 can not be written into a prompt.
+    # A name that is not UTF-8 cannot be written into a prompt.
     return "\ufffd" not in path
 
 

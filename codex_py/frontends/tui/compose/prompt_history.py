@@ -27,7 +27,7 @@ _LOCK_PATIENCE_S: Final = 1.0
 class PromptHistory:
     """The file is read when it is first asked for, and read and written in one thread of its own.
 
-    A file that can not be used costs the history of other sessions, and no more.
+    A file that cannot be used costs the history of other sessions, and no more.
 
     Args:
         path: None keeps nothing.
@@ -146,7 +146,7 @@ def _cut(path: Path, descriptor: int, size: int, kept: int) -> None:
 def _open_regular(path: str, flags: int) -> int:
     """
     Raises:
-        OSError: it can not be opened, or is no regular file, which may never answer.
+        OSError: it cannot be opened, or is no regular file, which may never answer.
     """
     descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
     if not S_ISREG(os.fstat(descriptor).st_mode):
