@@ -1,4 +1,4 @@
-"""Writing to the descriptors that the program was given, whatever is at their other end."""
+"""Reading from and writing to the descriptors that the program was given, whatever is at their other end."""
 
 import errno
 import os
@@ -12,6 +12,7 @@ from codex_py.errors import ExitCode
 READER_LEFT = 141
 """The exit code for an output that nobody reads any more: 128 + SIGPIPE, as a shell reports it."""
 
+_PIECE = 1024 * 1024
 _ATOMIC = 4096
 """Bytes that a pipe takes without blocking once it is ready: PIPE_BUF of Linux."""
 
@@ -31,6 +32,31 @@ def print_out(text: str) -> int:
         f"Error: Failed to write to standard output: {stdout.failure.strerror}\n"
     )
     return ExitCode.TURN_FAILED
+
+
+def read_all(fd: int, grown: Callable[[int], None]) -> bytes:
+    """Everything up to the end.
+
+    Args:
+        grown: gets the size so far, bytes, after each piece; what it raises ends the reading.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    pieces: list[bytes] = []
+    size = 0
+    while True:
+        try:
+            piece = os.read(fd, _PIECE)
+        except BlockingIOError:
+            # Whoever started us made the descriptor non-blocking (Node does that).
+            select.select([fd], [], [])
+            continue
+        if not piece:
+            return b"".join(pieces)
+        pieces.append(piece)
+        size += len(piece)
+        grown(size)
 
 
 class OutputStream:

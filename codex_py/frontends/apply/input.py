@@ -1,7 +1,6 @@
-"""Where a patch comes from: a file, standard input, or the session that was held last."""
+"""Reading the patch: from a file, from standard input, or out of the last session."""
 
 import os
-import select
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,10 +9,11 @@ from pathlib import Path
 from codex_py.config.paths import codex_home
 from codex_py.errors import CodexError, ExitCode
 from codex_py.filesystem.ordinary import NotOrdinary, refuse_extraordinary
+from codex_py.frontends.loading import load
+from codex_py.frontends.streams import read_all
 
 MAX_BYTES = 512 * 1024 * 1024
-"""Of a patch; beyond, it is rather something that does not end."""
-_PIECE = 1024 * 1024
+"""What is longer than this is probably endless, and no patch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +45,8 @@ def patch_input(file: str | None, cwd: Path, environment: Mapping[str, str]) -> 
             return PatchInput(read_stdin(), "standard input")
         except OSError as error:
             raise _not_read("from standard input", error.strerror) from error
-    # Sessions are a matter of some 15 ms, which a patch that is at hand need not wait for.
-    from codex_py.app.patching import last_patch  # noqa: PLC0415
-
-    patch = last_patch(codex_home(environment), cwd)
+    # 40 ms.
+    patch = load("codex_py.app.patching:last_patch")(codex_home(environment), cwd)
     return PatchInput(patch.text, f"the last patch of session {patch.thread_id}", patch.cwd)
 
 
@@ -57,9 +55,9 @@ def read_stdin() -> bytes:
 
     Raises:
         OSError: it cannot be read.
-        CodexError: there is too much of it.
+        CodexError: it is too long.
     """
-    return _read(0)
+    return read_all(0, _refuse_long)
 
 
 def _read_file(name: str) -> bytes:
@@ -68,7 +66,7 @@ def _read_file(name: str) -> bytes:
         fd = os.open(name, os.O_RDONLY | os.O_CLOEXEC)
         try:
             _refuse_endless(fd)
-            return _read(fd)
+            return read_all(fd, _refuse_long)
         finally:
             os.close(fd)
     except (OSError, ValueError) as error:
@@ -79,7 +77,7 @@ def _read_file(name: str) -> bytes:
 def _refuse_endless(fd: int) -> None:
     """
     Raises:
-        NotOrdinary: it is a file of the kernel's, or a device that is no terminal.
+        NotOrdinary: it is a file of the kernel, or a device other than a terminal.
     """
     found = os.fstat(fd)
     if stat.S_ISREG(found.st_mode):
@@ -88,22 +86,9 @@ def _refuse_endless(fd: int) -> None:
         raise NotOrdinary("it is a device")
 
 
-def _read(fd: int) -> bytes:
-    pieces: list[bytes] = []
-    size = 0
-    while True:
-        try:
-            piece = os.read(fd, _PIECE)
-        except BlockingIOError:
-            # Whoever started us made the descriptor non-blocking (Node does that).
-            select.select([fd], [], [])
-            continue
-        if not piece:
-            return b"".join(pieces)
-        pieces.append(piece)
-        size += len(piece)
-        if size > MAX_BYTES:
-            raise CodexError(f"the patch is longer than {MAX_BYTES >> 20} MB", code="patch_input")
+def _refuse_long(size: int) -> None:
+    if size > MAX_BYTES:
+        raise CodexError(f"the patch is longer than {MAX_BYTES >> 20} MB", code="patch_input")
 
 
 def _not_read(what: str, reason: object, exit_code: ExitCode | None = None) -> CodexError:

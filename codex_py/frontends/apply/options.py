@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from codex_py.errors import ExitCode, PatchError
 from codex_py.frontends.command_parser import (
     CommandParser,
     UsageError,
@@ -74,14 +73,3 @@ def apply_options(argv: Sequence[str]) -> ApplyOptions:
         if options.reverse and options.convert == "envelope":
             raise UsageError("--reverse goes with --convert unified only")
     return options
-
-
-def exit_code(error: PatchError, *, written: bool) -> ExitCode:
-    """What a failure means for whoever called.
-
-    Args:
-        written: the patch fits, and failed when it was written.
-    """
-    if error.kind in {"parse", "empty"}:
-        return ExitCode.INPUT
-    return ExitCode.TURN_FAILED if written else ExitCode.PATCH

@@ -5,11 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from codex_py.config.paths import codex_home, project_root
-from codex_py.errors import CodexError, PatchError
+from codex_py.errors import CodexError, ExitCode, PatchError
 from codex_py.frontends.apply.input import patch_input
-from codex_py.frontends.apply.options import ApplyOptions, apply_options, exit_code
+from codex_py.frontends.apply.options import ApplyOptions, apply_options
 from codex_py.frontends.apply.report import Report
 from codex_py.frontends.folder import working_folder
+from codex_py.frontends.loading import load
 from codex_py.frontends.stopping import Stopped, raise_when_stopped
 from codex_py.frontends.streams import print_out
 from codex_py.frontends.terminal import printable
@@ -20,6 +21,13 @@ from codex_py.patch.formats import Detected, detect
 from codex_py.patch.match import Level
 from codex_py.patch.plan import PatchPlan, readable_under, writable_under
 
+_PARTS = {
+    "envelope": "codex_py.patch.envelope.apply:plan_patch",
+    "unified": "codex_py.patch.unified.plan:plan_unified",
+    "--3way": "codex_py.app.patching:git_three_way",
+    "--convert": "codex_py.frontends.apply.convert:converted",
+}
+"""Loaded for the patches and options that need them: each takes 7 to 40 ms."""
 _MAX_NAMED = 3
 _MAX_STRIP_TRIED = 5
 
@@ -54,7 +62,7 @@ def _apply(options: ApplyOptions, environment: Mapping[str, str], report: Report
             options.refuse_for_envelope()
         base = given.cwd or cwd
         if options.convert:
-            text = _converted(found, base, options)
+            text: str = load(_PARTS["--convert"])(found, base, options)
             return print_out(printable(text) if os.isatty(1) else text)
         journal = _journal(environment, cwd, report)
         if journal is not None:
@@ -73,7 +81,11 @@ def _apply(options: ApplyOptions, environment: Mapping[str, str], report: Report
     except PatchError as error:
         if error.kind == "empty":
             error = PatchError("the patch is empty: no files were modified", kind="empty")
-        error.exit_code = exit_code(error, written=is_written)
+        if error.kind in {"parse", "empty"}:
+            error.exit_code = ExitCode.INPUT
+        elif is_written:
+            # It fits, and failed when it was written.
+            error.exit_code = ExitCode.TURN_FAILED
         raise error
 
 
@@ -85,30 +97,19 @@ def _journal(environment: Mapping[str, str], cwd: Path, report: Report) -> Journ
         return None
 
 
-def _converted(found: Detected, cwd: Path, options: ApplyOptions) -> str:
-    # Whoever only applies needs none of this.
-    from codex_py.patch.convert import reversed_diff, to_envelope, to_unified  # noqa: PLC0415
-
-    if options.convert == found.kind and not options.reverse:
-        return found.text
-    if options.convert == "envelope":
-        return to_envelope(found.text, cwd)
-    diff = found.text if found.kind == "unified" else to_unified(found.text, cwd)
-    return reversed_diff(diff, cwd) if options.reverse else diff
-
-
 def _plan(
     found: Detected, cwd: Path, root: Path, options: ApplyOptions, environment: Mapping[str, str]
 ) -> PatchPlan:
     if found.kind == "unified":
         return _plan_diff(found.patch, cwd, options, environment)
-    # A diff does not pay for this.
-    from codex_py.patch.envelope.apply import plan_patch  # noqa: PLC0415
-
     base = Path(os.path.normpath(cwd / (options.directory or "")))
-    plan = plan_patch(found.text, base, None, readable=readable_under([cwd, root]))
-    if options.strict:
-        _refuse_guesses(plan)
+    plan: PatchPlan = load(_PARTS["envelope"])(
+        found.text, base, None, readable=readable_under([cwd, root])
+    )
+    guessed = [hunk for hunk in plan.hunks if hunk.level != Level.EXACT or hunk.also_at]
+    if options.strict and guessed:
+        notes = [note for hunk in guessed if (note := hunk.note())]
+        raise PatchError("\n".join(["not exact:", *notes]), kind="match")
     return plan
 
 
@@ -122,24 +123,11 @@ def _refuse_outside(plan: PatchPlan, root: Path) -> None:
         )
 
 
-def _refuse_guesses(plan: PatchPlan) -> None:
-    guessed = [hunk for hunk in plan.hunks if hunk.level != Level.EXACT or hunk.also_at]
-    if guessed:
-        notes = [note for hunk in guessed if (note := hunk.note())]
-        raise PatchError("\n".join(["not exact:", *notes]), kind="match")
-
-
 def _plan_diff(
     diff: str | bytes, cwd: Path, options: ApplyOptions, environment: Mapping[str, str]
 ) -> PatchPlan:
-    # An envelope, which is what models write, does not pay for this.
-    from codex_py.patch.unified.plan import plan_unified  # noqa: PLC0415
-
-    three_way = None
-    if options.three_way:
-        from codex_py.app.patching import git_three_way  # noqa: PLC0415
-
-        three_way = git_three_way(cwd, environment)
+    plan_unified = load(_PARTS["unified"])
+    three_way = load(_PARTS["--3way"])(cwd, environment) if options.three_way else None
 
     def plan(strip: int | None, base: Path = cwd, *, partial: bool = False) -> PatchPlan:
         return plan_unified(

@@ -16,6 +16,7 @@ from concurrent.futures import Future
 
 from codex_py.errors import CodexError, ExitCode
 from codex_py.frontends.command_parser import UsageError
+from codex_py.frontends.streams import read_all
 
 GRACE_S = 0.5
 """How long an open pipe has for its first byte if there is a prompt besides: a program such as `git log`
@@ -132,29 +133,21 @@ def _required(text: str) -> str:
 
 
 def _read_all(fd: int, begun: Callable[[], None]) -> bytes:
-    """Everything up to the end. `begun` is called when there is something."""
-    pieces: list[bytes] = []
-    size = 0
+    """Everything up to the end. `begun` is called when the first bytes are there."""
+    size_before = 0
+
+    def grown(size: int) -> None:
+        nonlocal size_before
+        if not size_before:
+            begun()
+        size_before = size
+        if size > MAX_BYTES:
+            raise _input_error(f"there are more than {MAX_BYTES >> 20} MiB of it")
+
     try:
-        while piece := _read(fd):
-            if not pieces:
-                begun()
-            pieces.append(piece)
-            size += len(piece)
-            if size > MAX_BYTES:
-                raise _input_error(f"there are more than {MAX_BYTES >> 20} MiB of it")
+        return read_all(fd, grown)
     except OSError as error:
         raise _input_error(error.strerror or str(error)) from error
-    return b"".join(pieces)
-
-
-def _read(fd: int) -> bytes:
-    while True:
-        try:
-            return os.read(fd, 1 << 18)
-        except BlockingIOError:
-            # Whoever started us made the descriptor non-blocking.
-            select.select([fd], [], [])
 
 
 def _speaks(fd: int, deadline: float) -> bool:

@@ -26,6 +26,7 @@ from codex_py.frontends.exec.human import HumanText
 from codex_py.frontends.exec.jsonl import JsonLines, for_sdk
 from codex_py.frontends.exec.last_message import LastMessageFile
 from codex_py.frontends.interruption import Interruption
+from codex_py.frontends.loading import load
 from codex_py.frontends.streams import READER_LEFT, OutputStream
 from codex_py.frontends.terminal import Style, printable, wants_color
 from codex_py.patch.diff.turn_diff import TurnDiff
@@ -47,13 +48,15 @@ def run(
     if arguments.full_auto:
         stderr.write_text("warning: --full-auto is deprecated; use --sandbox workspace-write\n")
     config = load_exec_config(arguments, environment)
+    path, message = arguments.output_schema, arguments.output_last_message
     one = _Run(
         arguments=arguments,
         target=target,
         config=config,
         environment=environment,
-        schema=_schema(arguments.output_schema),
-        message_file=_message_file(arguments.output_last_message),
+        # This loads jsonschema, 60 ms, without which a plain turn does.
+        schema=path and load("codex_py.app.output_schema:load_schema")(Path(path)),
+        message_file=LastMessageFile(Path(message)) if message else None,
         prompt=prompt,
         stdout=OutputStream(1),
         stderr=stderr,
@@ -187,16 +190,3 @@ def _collect_garbage() -> None:
 def image_paths(values: Sequence[str]) -> list[Path]:
     """The files of `--image`, absolute; a value may hold several, split by commas."""
     return [Path(name).absolute() for value in values for name in value.split(",") if name]
-
-
-def _schema(path: str | None) -> Any:
-    if path is None:
-        return None
-    # jsonschema is some 60 ms, and a plain turn does without.
-    from codex_py.app.output_schema import load_schema  # noqa: PLC0415
-
-    return load_schema(Path(path))
-
-
-def _message_file(path: str | None) -> LastMessageFile | None:
-    return None if path is None else LastMessageFile(Path(path))
