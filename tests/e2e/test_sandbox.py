@@ -146,7 +146,6 @@ def test_words_that_mean_nothing_are_an_error(place: Workplace) -> None:
 
 
 def test_what_every_backend_holds_is_printed(place: Workplace) -> None:
-    # As a process of its own, so that it may take its time: some 10 s.
     done = subprocess.run(
         [sys.executable, "-m", "codex_py", "sandbox", "--test"],
         cwd=place.cwd,

@@ -8,11 +8,21 @@ from pathlib import Path
 from codex_py.protocol.approval import SandboxPolicy
 from codex_py.sandbox.backends.backend import Backend, platform_backends, problem
 from codex_py.sandbox.choice import PlatformSandbox
+from codex_py.sandbox.layout import Layout, Roots
 
 BACKENDS = [
     backend for backend in platform_backends(os.environ["PATH"]) if problem(backend) is None
 ]
 _DEADLINE_S = 30.0
+
+
+class Unconfined:
+    name = "none"
+
+    def command(
+        self, argv: Sequence[str], view: Layout, roots: Roots, cwd: Path, alive: str = ""
+    ) -> list[str] | None:
+        return list(argv)
 
 
 def workspace(*roots: Path) -> SandboxPolicy:

@@ -1,14 +1,10 @@
 """Every known way out, on every way to hold a command that this machine has."""
 
-from collections.abc import Sequence
-from pathlib import Path
-
 import pytest
 
 from codex_py.sandbox.backends.backend import Backend
-from codex_py.sandbox.escapes import ESCAPES, KNOWN_OPEN, Escape, try_escape
-from codex_py.sandbox.layout import Layout, Roots
-from tests.sandbox.local_backends import BACKENDS
+from tests.sandbox.escapes import ESCAPES, KNOWN_OPEN, Escape, try_escape
+from tests.sandbox.local_backends import BACKENDS, Unconfined
 
 # What a kernel may refuse to everyone, and bare privileges of root.
 _NOT_FOR_EVERYONE = {
@@ -19,15 +15,6 @@ _NOT_FOR_EVERYONE = {
 }
 # Open or not as the machine has its mounts, and for root or not.
 _DEPENDS = {"get what is mounted outside later", "change the mode of a device"}
-
-
-class _Unconfined:
-    name = "none"
-
-    def command(
-        self, argv: Sequence[str], view: Layout, roots: Roots, cwd: Path, alive: str = ""
-    ) -> list[str] | None:
-        return list(argv)
 
 
 @pytest.mark.parametrize("backend", BACKENDS, ids=lambda backend: backend.name)
@@ -43,4 +30,4 @@ def test_nothing_gets_out_that_can_be_held(escape: Escape, backend: Backend) -> 
     ids=lambda escape: escape.name,
 )
 def test_the_ways_out_are_open_without_a_sandbox(escape: Escape) -> None:
-    assert not try_escape(escape, _Unconfined())
+    assert not try_escape(escape, Unconfined())

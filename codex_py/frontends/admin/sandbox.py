@@ -1,4 +1,4 @@
-"""`codex-py sandbox`: run a command as the model's commands are run, or try how well that holds."""
+"""`codex-py sandbox`: run a command as the model's commands are run, or test the sandbox."""
 
 import os
 import signal
@@ -20,11 +20,12 @@ from codex_py.frontends.streams import OutputStream
 from codex_py.protocol.approval import SandboxPolicy
 from codex_py.sandbox.backends.backend import Backend, platform_backends, problem
 from codex_py.sandbox.choice import PlatformSandbox
-from codex_py.sandbox.escapes import ESCAPES, KNOWN_OPEN, try_escape
+from codex_py.sandbox.probes import KNOWN_OPEN, PROBES, run_probes
 
 _OPTIONS = {"cd", "add_dir", "profile", "allow_unenforced", "overrides"}
 _MODES = ("read-only", "workspace-write", "danger-full-access")
 _SIGNAL_EXIT_BASE = 128
+_CELLS = {True: "held", False: "OPEN", None: "?"}
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
 _ENDING = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
 
@@ -109,34 +110,29 @@ def _exit_code(command: subprocess.Popen[bytes]) -> int:
 
 
 def _test(environment: Mapping[str, str]) -> int:
-    """Try every way out on every backend, and print what happened. 1 if one held less than it should.
+    """Run the probes on every backend, and print what each held. 1 if one held less than it should.
 
-    A question mark stands where the attempt could not even be made.
+    A question mark stands where the probe could not even be tried.
     """
     stdout = OutputStream(1)
-    backends = platform_backends(environment.get("PATH", os.defpath))
     working: list[Backend] = []
-    for backend in backends:
+    for backend in platform_backends(environment.get("PATH", os.defpath)):
         why = problem(backend)
         stdout.write_text(f"{backend.name}: {why or 'works here'}\n")
         if why is None:
             working.append(backend)
     if not working:
         return ExitCode.SANDBOX
-    width = max(len(escape.name) for escape in ESCAPES)
-    columns = [max(len(backend.name), len("held")) for backend in working]
-    head = "  ".join(backend.name.ljust(n) for backend, n in zip(working, columns, strict=True))
+    width = max(len(probe.name) for probe in PROBES)
+    head = "  ".join(backend.name.ljust(4) for backend in working)
     stdout.write_text(f"\n{'':{width}}  {head.rstrip()}\n")
-    unexpected = False
-    for escape in ESCAPES:
-        cells: list[str] = []
-        for backend, n in zip(working, columns, strict=True):
-            try:
-                found = "held" if try_escape(escape, backend) else "OPEN"
-            except (OSError, ToolError):
-                found = "?"
-            known = escape.name in KNOWN_OPEN.get(backend.name, ())
-            unexpected |= found == "?" or (found == "OPEN" and not known)
-            cells.append(found.ljust(n))
-        stdout.write_text(f"{escape.name:{width}}  {'  '.join(cells).rstrip()}\n")
-    return ExitCode.TURN_FAILED if unexpected else ExitCode.DONE
+    results = [(backend.name, run_probes(backend)) for backend in working]
+    for probe in PROBES:
+        cells = (_CELLS[found[probe.name]].ljust(max(4, len(name))) for name, found in results)
+        stdout.write_text(f"{probe.name:{width}}  {'  '.join(cells).rstrip()}\n")
+    as_expected = all(
+        held or (held is False and probe in KNOWN_OPEN.get(name, ()))
+        for name, found in results
+        for probe, held in found.items()
+    )
+    return ExitCode.DONE if as_expected else ExitCode.TURN_FAILED

@@ -10,7 +10,7 @@ from pathlib import Path
 from codex_py.errors import ToolError
 from codex_py.sandbox.backends.backend import Backend
 from codex_py.sandbox.choice import PlatformSandbox
-from codex_py.sandbox.target import Target
+from tests.sandbox.target import Target
 
 _TIMEOUT_S = 20.0
 
