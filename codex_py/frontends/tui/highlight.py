@@ -1,15 +1,12 @@
-"""Programs in an answer, coloured with pygments in the colours of the terminal."""
+"""Programs in an answer, coloured in the colours of the terminal."""
 
+from collections.abc import Mapping
 from functools import lru_cache
 
-from pygments.lexer import Lexer
-from pygments.lexers import (
-    get_lexer_by_name,  # pyright: ignore[reportUnknownVariableType]  # its options have no types
-)
-from pygments.token import _TokenType  # pyright: ignore[reportPrivateUsage]  # its only name
-from pygments.util import ClassNotFound
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
+from rich.style import Style
+from rich.syntax import ANSISyntaxTheme, Syntax
 from rich.text import Text
 
 from codex_py.frontends.tui.theme import Theme
@@ -18,26 +15,27 @@ _MOST = 20_000
 """Characters. Lexers take their time, and some of them far more than others."""
 _LONGEST_LINE = 2_000
 
-_STYLES = {
-    "Comment": "syntax comment",
-    "Keyword": "syntax keyword",
-    "Keyword.Type": "syntax type",
-    "Operator.Word": "syntax keyword",
-    "Name.Function": "syntax name",
-    "Name.Class": "syntax type",
-    "Name.Namespace": "syntax name",
-    "Name.Decorator": "syntax keyword",
-    "Name.Exception": "syntax type",
-    "Name.Tag": "syntax keyword",
-    "Name.Attribute": "syntax name",
-    "Literal.String": "syntax string",
-    "Literal.Number": "syntax number",
-    "Generic.Deleted": "removed",
-    "Generic.Inserted": "added",
-    "Generic.Heading": "syntax markup",
-    "Generic.Subheading": "syntax markup",
-    "Generic.Strong": "syntax markup",
+_STYLES: Mapping[tuple[str, ...], str] = {
+    ("Comment",): "syntax comment",
+    ("Keyword",): "syntax keyword",
+    ("Keyword", "Type"): "syntax type",
+    ("Operator", "Word"): "syntax keyword",
+    ("Name", "Function"): "syntax name",
+    ("Name", "Class"): "syntax type",
+    ("Name", "Namespace"): "syntax name",
+    ("Name", "Decorator"): "syntax keyword",
+    ("Name", "Exception"): "syntax type",
+    ("Name", "Tag"): "syntax keyword",
+    ("Name", "Attribute"): "syntax name",
+    ("Literal", "String"): "syntax string",
+    ("Literal", "Number"): "syntax number",
+    ("Generic", "Deleted"): "removed",
+    ("Generic", "Inserted"): "added",
+    ("Generic", "Heading"): "syntax markup",
+    ("Generic", "Subheading"): "syntax markup",
+    ("Generic", "Strong"): "syntax markup",
 }
+"""By the kinds of pygments, and what they are part of."""
 
 
 class Code:
@@ -74,30 +72,12 @@ def _highlighted(code: str, language: str, theme: Theme) -> Text:
         return text
     if max(map(len, code.split("\n"))) > _LONGEST_LINE:
         return text
-    lexer = _lexer(language.lower())
-    if lexer is None:
-        return text
-    start = 0
-    for kind, part in lexer.get_tokens(code):
-        end = start + len(part)
-        if style := _style(kind, theme):
-            text.stylize(style, start, end)
-        start = end
-    return text
+    text = Syntax("", language.lower(), theme=_syntax_theme(theme)).highlight(code)
+    # Without the newline that a lexer may have been given at the end.
+    return text[: len(code)]
 
 
-@lru_cache(maxsize=20)
-def _lexer(language: str) -> Lexer | None:
-    try:
-        return get_lexer_by_name(language, stripnl=False, ensurenl=False)
-    except ClassNotFound:
-        return None
-
-
-@lru_cache(maxsize=500)
-def _style(kind: _TokenType, theme: Theme) -> str:
-    names = str(kind).removeprefix("Token.").split(".")
-    for count in range(len(names), 0, -1):
-        if name := _STYLES.get(".".join(names[:count])):
-            return theme.style(name)
-    return ""
+@lru_cache(maxsize=4)
+def _syntax_theme(theme: Theme) -> ANSISyntaxTheme:
+    styles = {kind: theme.style(name) for kind, name in _STYLES.items()}
+    return ANSISyntaxTheme({kind: Style.parse(style) for kind, style in styles.items() if style})

@@ -6,8 +6,9 @@ from functools import lru_cache
 from typing import TypeAlias
 from unicodedata import normalize
 
+from prompt_toolkit.formatted_text import ANSI, to_formatted_text
 from prompt_toolkit.utils import get_cwidth
-from rich.color import ColorSystem, ColorType
+from rich.color import ColorSystem
 from rich.console import Console, RenderableType
 from rich.segment import Segment
 from rich.style import Style
@@ -125,29 +126,12 @@ def _ascii(char: str) -> str:
 
 @lru_cache(maxsize=1000)
 def _style(style: Style | None) -> str:
-    if style is None:
+    """A style of rich in prompt-toolkit's words."""
+    if not style:
         return ""
-    words = [
-        name
-        for name in ("bold", "dim", "italic", "underline", "strike", "reverse", "blink")
-        if getattr(style, name)
-    ]
-    for prefix, color in (("fg:", style.color), ("bg:", style.bgcolor)):
-        if color is None or color.type is ColorType.DEFAULT:
-            continue
-        if color.type is ColorType.STANDARD and color.number is not None:
-            words.append(prefix + _PALETTE[color.number])
-        else:
-            words.append(prefix + color.get_truecolor().hex)
-    return " ".join(words)
+    sequences = ANSI(style.render("x", color_system=ColorSystem.TRUECOLOR))
+    return to_formatted_text(sequences)[0][0]
 
-
-_PALETTE = (
-    *("ansiblack", "ansired", "ansigreen", "ansiyellow"),
-    *("ansiblue", "ansimagenta", "ansicyan", "ansigray"),
-    *("ansibrightblack", "ansibrightred", "ansibrightgreen", "ansibrightyellow"),
-    *("ansibrightblue", "ansibrightmagenta", "ansibrightcyan", "ansiwhite"),
-)
 
 _BLANKS = dict.fromkeys(map(ord, "\n\t\u2028\u2029"), " ")
 
