@@ -1,7 +1,7 @@
 """The session behind the screen: opened, spoken to, interrupted, exchanged for another."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
 from typing import Any, Final
 
@@ -11,7 +11,6 @@ from codex_py.core.turn_state import TurnResult
 from codex_py.errors import CodexError
 from codex_py.frontends.tui.cells.message import rehearse
 from codex_py.frontends.tui.compose.submission import Submission
-from codex_py.frontends.tui.mcp_wait import McpStartupWait
 from codex_py.frontends.tui.progress import Progress
 from codex_py.frontends.tui.surface import Launch, Surface
 from codex_py.frontends.tui.transcript import Transcript
@@ -23,6 +22,36 @@ from codex_py.rollout.git_info import git_info
 _STREAM_RETRIES: Final = 10
 """These take more than two minutes: the user can interrupt them, and networks come back."""
 _NONE: Final = "there is no conversation; /new begins one, /resume goes on with one"
+
+
+class McpStartupWait:
+    """Waits for MCP servers to start, as long as the user does. The status shows which."""
+
+    def __init__(self, surface: Surface) -> None:
+        self._surface = surface
+        self._starting: asyncio.Future[None] | None = None
+
+    async def wait(self, missing: Callable[[], Sequence[str]], settled: Awaitable[None]) -> None:
+        """Return when all servers have started or failed, or when the user gives up.
+
+        Args:
+            missing: names of the servers that have not.
+        """
+        self._starting = starting = asyncio.ensure_future(settled)
+        self._surface.status.waiting_for = missing
+        self._surface.screen.changed()
+        try:
+            await asyncio.wait([starting])
+        finally:
+            starting.cancel()
+            self._starting = self._surface.status.waiting_for = None
+            self._surface.screen.changed()
+        if not starting.cancelled():
+            starting.result()
+
+    def give_up(self) -> bool:
+        """Stop waiting; True if there was something to wait for."""
+        return self._starting is not None and self._starting.cancel()
 
 
 class Conversation:
@@ -54,7 +83,7 @@ class Conversation:
         self.config = launch.config
         self.add_dirs = launch.add_dirs
         self.progress = Progress(surface, transcript, lambda: self.session)
-        self.mcp_wait = McpStartupWait(surface.status, surface.screen.changed)
+        self.mcp_wait = McpStartupWait(surface)
 
     @property
     def is_working(self) -> bool:

@@ -1,5 +1,6 @@
-"""The keys of the program, beside those that write: interrupting, going back, leaving, looking."""
+"""The keys of the program: interrupting, going back, leaving, looking, and what the composer cannot do alone."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Final
 
@@ -8,8 +9,13 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
 
+from codex_py.frontends.terminal import printable
+from codex_py.frontends.tui.compose.editor import edited, editor_command
+from codex_py.frontends.tui.compose.pasted_images import clipboard_image
+from codex_py.frontends.tui.fitting import fit
 from codex_py.frontends.tui.key_codes import ESCAPE
 from codex_py.frontends.tui.key_table import KeyTable, bind
+from codex_py.frontends.tui.picker import Row
 from codex_py.frontends.tui.surface import LoadedHalf, Surface
 
 _AGAIN_TO_LEAVE: Final = "Press Ctrl-C again to leave"
@@ -43,17 +49,19 @@ SHORTCUTS: Final = (
 )
 
 
-def add_program_keys(surface: Surface, half: Callable[[], LoadedHalf], keys: KeyBindings) -> None:
+def program_keys(surface: Surface, half: Callable[[], LoadedHalf]) -> KeyBindings:
     """
     Args:
         half: loads it, when it is first asked for.
     """
+    keys = KeyBindings()
     composer = surface.composer
     composing = Condition(lambda: surface.panels.top is None)
     is_empty = Condition(lambda: not composer.buffer.text)
     announced = Condition(lambda: bool(surface.status.announced))
     completing = Condition(lambda: composer.completion.is_open)
     _add_ending_keys(surface, half, composing, keys)
+    _add_writing_keys(surface, composing, keys)
     looking: KeyTable = {("c-t",): lambda _: half().run_command("transcript")}
     listing: KeyTable = {("?",): lambda _: half().run_command("keymap")}
     screen_keys: KeyTable = {
@@ -71,6 +79,7 @@ def add_program_keys(surface: Surface, half: Callable[[], LoadedHalf], keys: Key
     bind({(("escape", "<any>"),): lambda _: None}, filter=emacs_mode | ~composing, to=keys)
     # Emacs accepts the line with these, which drops it where nothing accepts it.
     bind({(("escape", "#"), "c-o"): lambda _: None}, filter=emacs_mode, to=keys)
+    return keys
 
 
 def _add_ending_keys(
@@ -110,3 +119,56 @@ def _add_ending_keys(
     bind({(ESCAPE,): escape}, filter=composing & ~held, to=keys)
     bind({("c-c",): control_c}, filter=composing, to=keys)
     bind({("c-d",): control_d}, filter=composing & is_empty, to=keys)
+
+
+def _add_writing_keys(surface: Surface, composing: Condition, keys: KeyBindings) -> None:
+    """Keys of the composer that need more than the composer: a list, an editor, the clipboard."""
+    start, outbox = surface.tasks.start, surface.outbox
+    queued = Condition(lambda: bool(outbox.queue))
+
+    def take_back(_event: KeyPressEvent) -> None:
+        surface.composer.restore([outbox.queue.pop()])
+
+    bind(
+        {
+            ("c-r",): lambda _: start(_search_history(surface)),
+            ("c-v",): lambda _: start(_paste_image(surface)),
+        },
+        filter=composing & ~vi_navigation_mode,
+        to=keys,
+    )
+    bind({("c-g", ("c-x", "c-e")): lambda _: start(_edit(surface))}, filter=composing, to=keys)
+    bind({(("escape", "up"), "s-left"): take_back}, filter=composing & queued, to=keys)
+
+
+async def _search_history(surface: Surface) -> None:
+    composer = surface.composer
+    await composer.history.load()
+    room = surface.screen.width - 4
+    rows = [Row(fit(printable(text), room), text) for text in composer.history.entries]
+
+    async def preview(text: str) -> str:
+        return "\n".join(f"    {fit(printable(line), room)}" for line in text.splitlines()[:8])
+
+    found = await surface.panels.pick("Earlier prompts", rows, preview=preview)
+    if found is not None:
+        composer.set_text(found)
+
+
+async def _edit(surface: Surface) -> None:
+    """Hand the terminal to the user's editor, and take it back with what was written."""
+    environment, composer = surface.environment, surface.composer
+    command = editor_command(surface.safe_environment, surface.cwd)
+    before, images = composer.expanded
+
+    after = await surface.screen.pause(lambda: edited(command, before, environment))
+    # What was not touched stays folded.
+    if after != before:
+        composer.set_text(after, images)
+
+
+async def _paste_image(surface: Surface) -> None:
+    surface.hints.show("looking for an image in the clipboard")
+    image = await asyncio.to_thread(clipboard_image, surface.safe_environment, surface.cwd)
+    surface.hints.show("")
+    surface.composer.attach([image])

@@ -1,9 +1,13 @@
 """The half of the terminal that the first frame does not need, and all that it imports: sessions, cells, commands."""
 
 from codex_py.frontends.tui.approval import TerminalApprover
-from codex_py.frontends.tui.commands.builtin import BUILTIN
-from codex_py.frontends.tui.commands.custom import custom_commands
+from codex_py.frontends.tui.commands.changes import CHANGES
+from codex_py.frontends.tui.commands.mcp import MCP
+from codex_py.frontends.tui.commands.program import PROGRAM
+from codex_py.frontends.tui.commands.prompts import PROMPTS, custom_commands
 from codex_py.frontends.tui.commands.registry import CommandContext, Commands
+from codex_py.frontends.tui.commands.sessions import SESSIONS
+from codex_py.frontends.tui.commands.settings import SETTINGS
 from codex_py.frontends.tui.compose.submission import Submission
 from codex_py.frontends.tui.conversation import Conversation
 from codex_py.frontends.tui.elicitation import TerminalElicitor
@@ -37,7 +41,8 @@ class Loaded:
             elicitor=TerminalElicitor(surface.panels),
         )
         self._shell = UserShell(launch.config, launch.environment, self._conversation.progress)
-        self._commands = Commands([*BUILTIN, *custom_commands(launch.config.home)])
+        own = custom_commands(launch.config.home)
+        self._commands = Commands([*SETTINGS, *MCP, *CHANGES, *SESSIONS, *PROMPTS, *PROGRAM, *own])
         context = CommandContext(
             commands=self._commands,
             conversation=self._conversation,

@@ -6,19 +6,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 from prompt_toolkit.input import Input
-from prompt_toolkit.key_binding import KeyBindings
 
 from codex_py import __version__
 from codex_py.app.user_programs import user_programs
 from codex_py.frontends.terminal import printable
-from codex_py.frontends.tui.compose.actions import add_writing_keys
 from codex_py.frontends.tui.compose.files import FileIndex
 from codex_py.frontends.tui.compose.sources import CommandSource, FileSource, SkillSource
 from codex_py.frontends.tui.compose.submission import Outbox
 from codex_py.frontends.tui.composer import Composer
 from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.hints import Hints, Tasks
-from codex_py.frontends.tui.keys import add_program_keys
+from codex_py.frontends.tui.keys import program_keys
 from codex_py.frontends.tui.layout import program_layout
 from codex_py.frontends.tui.leaving import Leaving
 from codex_py.frontends.tui.notifications import Notifications
@@ -85,9 +83,7 @@ class Terminal:
     def _connect(self) -> None:
         """Give the screen what it draws, and the keys their meaning."""
         surface, screen = self._surface, self._surface.screen
-        keys = KeyBindings()
-        add_program_keys(surface, self._half, keys)
-        add_writing_keys(surface, keys)
+        keys = program_keys(surface, self._half)
         screen.show(program_layout(surface, self._live), keys, surface.status.title)
         processor = screen.app.key_processor
         processor.before_key_press += surface.panels.before_key

@@ -1,11 +1,11 @@
-"""The line below the composer, the one above it while the agent works, and the window's title."""
+"""The status: the line below the composer, the one above it while the agent works, and the window's title."""
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final
 
 from prompt_toolkit.utils import get_cwidth
 
@@ -16,13 +16,8 @@ from codex_py.protocol.events import Reconnecting, UsageReported
 from codex_py.protocol.settings import TurnSettings
 
 ITEMS: Final = (
-    "model-with-reasoning",
-    "current-dir",
-    "git-branch",
-    "permissions",
-    "context-remaining",
-    "used-tokens",
-    "thread-name",
+    *("model-with-reasoning", "current-dir", "git-branch", "permissions"),
+    *("context-remaining", "used-tokens", "thread-name"),
 )
 """In the order in which they are shown unless `tui.status_line` says otherwise; named as Codex does."""
 _MOST_FIRST: Final = (
@@ -46,27 +41,27 @@ class Status:
     thread: str = ""
     """Its id."""
     name: str = ""
-    """What the user calls the conversation."""
+    """The user's name for the conversation."""
     branch: str = ""
     working_since: float | None = None
-    """`time.monotonic()`; None while nothing is worked on."""
+    """`time.monotonic()`; None while nothing is under way."""
     is_asking: bool = False
     """The agent waits for an answer."""
     announced: str = ""
     """The question that waits until the user has stopped writing."""
     reconnecting: tuple[Reconnecting, float] | None = None
-    """The request that failed last, while it is not answered, and when it is sent again, `time.monotonic()`."""
+    """The request that failed last, until it is answered, and when it is sent again, `time.monotonic()`."""
     waiting_for: Callable[[], Sequence[str]] | None = None
-    """Gives the MCP servers without which the request is not sent yet."""
+    """Names the MCP servers that the request waits for."""
     commands: dict[str, tuple[str, float]] = field(default_factory=dict[str, tuple[str, float]])
-    """What the agent has started and has not ended, by id: the command and `time.monotonic()`."""
+    """Commands of the agent that run, by id: the command and when it was started, `time.monotonic()`."""
     questions: int = 0
-    """That wait for their turn to be asked."""
+    """How many wait for their turn to be asked."""
 
     def line(self, theme: Theme, columns: int) -> Fragments:
-        """As much as there is room for, the least important left out."""
-        known = {name: self._item(name) for name in self.items}
-        parts = {name: text for name, text in known.items() if text}
+        """As much as there is room for; the least important is left out."""
+        known = self._items()
+        parts = {name: printable(known[name]) for name in self.items if known.get(name)}
         dot = f" {theme.glyph('dot')} "
         room = columns - 1
 
@@ -80,58 +75,42 @@ class Status:
         return [("class:quiet", dot.join(kept.values()))]
 
     def working(self, theme: Theme) -> Fragments:
-        """Empty while nothing is worked on, and nothing asked."""
-        dot = theme.glyph("bullet")
-        if self.announced:
-            more = f", {self.questions - 1} more to come" if self.questions > 1 else ""
-            return [
-                ("class:warning", f"{dot} {printable(self.announced)} "),
-                ("class:quiet", f"(Tab to answer{more})"),
-            ]
-        if self.working_since is None:
+        """The line above the composer; empty while nothing is under way or asked."""
+        if not self.announced and self.working_since is None:
             count = len(self.commands)
             plural = "s" if count > 1 else ""
             text = f"{count} command{plural} running in the background (/ps, /stop)"
             return [("class:quiet", text)] if count else []
-        age = duration(int(time.monotonic() - self.working_since))
+        dot = theme.glyph("bullet")
+        style, what, remark = self._under_way(dot)
+        return [(f"class:{style}", f"{dot} {what}"), ("class:quiet", remark)]
+
+    def _under_way(self, dot: str) -> tuple[str, str, str]:
+        """Style and text of what is under way, and a remark on it."""
+        count = self.questions
+        if self.announced:
+            more = f", {count - 1} more to come" if count > 1 else ""
+            return "warning", f"{printable(self.announced)} ", f"(Tab to answer{more})"
+        age = duration(int(time.monotonic() - (self.working_since or 0)))
         if self.is_asking:
-            more = f", {self.questions} more to come" if self.questions else ""
-            return [
-                ("class:warning", f"{dot} Waiting for your answer"),
-                ("class:quiet", f"{more} ({age})"),
-            ]
-        if self.questions:
-            waits = (
-                "1 question waits" if self.questions == 1 else f"{self.questions} questions wait"
-            )
-            return [
-                ("class:warning", f"{dot} {waits}"),
-                ("class:quiet", f" until this is closed ({age})"),
-            ]
+            more = f", {count} more to come" if count else ""
+            return "warning", "Waiting for your answer", f"{more} ({age})"
+        if count:
+            waits = "1 question waits" if count == 1 else f"{count} questions wait"
+            return "warning", waits, f" until this is closed ({age})"
         if self.waiting_for is not None and (missing := self.waiting_for()):
-            names = printable(", ".join(missing))
-            return [
-                ("class:accent", f"{dot} Starting MCP servers: {names} "),
-                ("class:quiet", f"({age} {dot} esc to go on without)"),
-            ]
+            what = f"Starting MCP servers: {printable(', '.join(missing))} "
+            return "accent", what, f"({age} {dot} esc to go on without)"
         if self.reconnecting is not None:
             retry, at = self.reconnecting
             wait_s = math.ceil(at - time.monotonic())
             soon = f"{duration(wait_s)} {dot} " if wait_s > 0 else ""
-            return [
-                (
-                    "class:warning",
-                    f"{dot} Reconnecting... {retry.attempt}/{retry.max_attempts} ",
-                ),
-                ("class:quiet", f"({soon}esc to interrupt)"),
-            ]
-        return [
-            ("class:accent", f"{dot} Working "),
-            ("class:quiet", f"({age} {dot} esc to interrupt)"),
-        ]
+            what = f"Reconnecting... {retry.attempt}/{retry.max_attempts} "
+            return "warning", what, f"({soon}esc to interrupt)"
+        return "accent", "Working ", f"({age} {dot} esc to interrupt)"
 
     def title(self, theme: Theme) -> str:
-        """For the terminal's window; empty where the user wants none."""
+        """For the terminal's window; empty if the user wants none."""
         words = [self._title_item(name, theme) for name in self.title_items]
         return printable(" ".join(word for word in words if word))[:200]
 
@@ -141,74 +120,49 @@ class Status:
                 if self.is_asking or self.announced:
                     return "[?]"
                 return theme.glyph("bullet") if self.working_since is not None else ""
-            case "project" | "project-name":
-                return "" if self.settings is None else self.settings.cwd.name
             case "app-name":
                 return "codex-py"
             case "thread":
                 return self.name
             case _:
-                return self._item(name)
+                return self._items().get("project-name" if name == "project" else name, "")
 
-    def _item(self, name: str) -> str:
-        find = _FIND.get(name)
-        return "" if find is None or self.settings is None else printable(find(self, self.settings))
+    def _items(self) -> Mapping[str, str]:
+        """All that the line can show, by name."""
+        settings, usage = self.settings, self.usage
+        if settings is None:
+            return {}
+        effort = settings.reasoning_effort or ""
+        mode, policy = settings.sandbox_policy.mode, str(settings.approval_policy)
+        folder = str(settings.cwd)
+        if settings.cwd.is_relative_to(self.home):
+            folder = "~" + folder[len(str(self.home)) :]
+        items = {
+            "model": settings.model,
+            "model-name": settings.model,
+            "model-with-reasoning": f"{settings.model} {effort}".rstrip(),
+            "reasoning": effort,
+            "current-dir": folder,
+            "project-name": settings.cwd.name,
+            "git-branch": self.branch,
+            "permissions": mode if policy == "on-request" else f"{mode}, {policy}",
+            "session-id": self.thread,
+            "thread-name": self.name,
+        }
+        if usage is not None:
+            items |= {
+                "context-remaining": f"{usage.context_left_percent}% left",
+                "context-used": f"{100 - usage.context_left_percent}% used",
+                "context-window-size": f"{short_count(usage.context_window)} window",
+                "used-tokens": f"{short_count(usage.total.total_tokens)} tokens",
+                "total-input-tokens": f"{short_count(usage.total.input_tokens)} in",
+                "total-output-tokens": f"{short_count(usage.total.output_tokens)} out",
+            }
+        return items
 
 
 def _rank(name: str) -> int:
     return _MOST_FIRST.index(name) if name in _MOST_FIRST else len(_MOST_FIRST)
-
-
-def _permissions(_: Status, settings: TurnSettings) -> str:
-    mode, policy = settings.sandbox_policy.mode, str(settings.approval_policy)
-    return mode if policy == "on-request" else f"{mode}, {policy}"
-
-
-def _directory(status: Status, settings: TurnSettings) -> str:
-    cwd = str(settings.cwd)
-    inside = settings.cwd.is_relative_to(status.home)
-    return "~" + cwd[len(str(status.home)) :] if inside else cwd
-
-
-def _model(_: Status, settings: TurnSettings) -> str:
-    return " ".join(word for word in (settings.model, settings.reasoning_effort) if word)
-
-
-def _left(status: Status, _: TurnSettings) -> str:
-    return "" if status.usage is None else f"{status.usage.context_left_percent}% left"
-
-
-def _used(status: Status, _: TurnSettings) -> str:
-    return "" if status.usage is None else f"{100 - status.usage.context_left_percent}% used"
-
-
-def _tokens(count: Callable[[UsageReported], int], what: str) -> "_Find":
-    def find(status: Status, _: TurnSettings) -> str:
-        return "" if status.usage is None else f"{short_count(count(status.usage))} {what}"
-
-    return find
-
-
-_Find: TypeAlias = "Callable[[Status, TurnSettings], str]"
-
-_FIND: Final[dict[str, _Find]] = {
-    "model": lambda _, settings: settings.model,
-    "model-name": lambda _, settings: settings.model,
-    "model-with-reasoning": _model,
-    "reasoning": lambda _, settings: settings.reasoning_effort or "",
-    "current-dir": _directory,
-    "project-name": lambda _, settings: settings.cwd.name,
-    "git-branch": lambda status, _: status.branch,
-    "permissions": _permissions,
-    "context-remaining": _left,
-    "context-used": _used,
-    "context-window-size": _tokens(lambda usage: usage.context_window, "window"),
-    "used-tokens": _tokens(lambda usage: usage.total.total_tokens, "tokens"),
-    "total-input-tokens": _tokens(lambda usage: usage.total.input_tokens, "in"),
-    "total-output-tokens": _tokens(lambda usage: usage.total.output_tokens, "out"),
-    "session-id": lambda status, _: status.thread,
-    "thread-name": lambda status, _: status.name,
-}
 
 
 def short_count(count: int) -> str:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from rich.console import RenderableType
@@ -11,14 +11,13 @@ from rich.rule import Rule
 from codex_py.frontends.tui.blocks import Block, Blocks
 from codex_py.frontends.tui.cells.command import explored, explored_cell
 from codex_py.frontends.tui.cells.item import item_cell, live_cell
-from codex_py.frontends.tui.cells.message import block_cell, reasoning_cell, user_cell
-from codex_py.frontends.tui.cells.notice import (
+from codex_py.frontends.tui.cells.message import (
+    block_cell,
     denied_cell,
-    error_cell,
-    interrupted_cell,
-    notice_cell,
+    note_cell,
     reason_cell,
-    warning_cell,
+    reasoning_cell,
+    user_cell,
     worked_cell,
 )
 from codex_py.frontends.tui.cells.patch import diff_cell
@@ -59,17 +58,37 @@ _REPLAYED_ITEMS = 300
 _REPLAYED_CHARACTERS = 200_000
 """Of an earlier conversation, this much is shown of its end."""
 
+_INTERRUPTED = "Conversation interrupted - say what to do instead"
+
 _Printed: TypeAlias = Literal["explored", "declined", "message", "other"]
+
+
+@dataclass(slots=True)
+class _Answer:
+    """The answer that is arriving."""
+
+    blocks: Blocks = field(default_factory=Blocks)
+    streamed: list[str] = field(default_factory=list[str])
+    is_printed: bool = False
+    """At least its beginning is."""
+
+
+@dataclass(slots=True)
+class _Running:
+    item: ThreadItem
+    began: float
+    output: str = ""
+    """The end of what it has printed, or the last message on its progress."""
 
 
 class Transcript:
     """An `EventSink`.
 
     Args:
-        print_lines: takes lines for good.
-        changed: is told that `live` gives something else now.
+        print_lines: prints lines that never change again.
+        changed: is called when `live` returns something else.
         width: columns.
-        clock: seconds; what is under way is shown with its age.
+        clock: seconds.
     """
 
     def __init__(
@@ -88,17 +107,10 @@ class Transcript:
         self._width = width
         self._show_reasoning = show_reasoning
         self._clock = clock
-        self._blocks = Blocks()
-        self._streamed: list[str] = []
-        """The deltas of the answer that is arriving."""
-        self._has_begun = False
-        """Something of it has been printed."""
+        self._answer = _Answer()
         self._last: _Printed = "other"
         self._reasoning = ""
-        self._running: dict[str, tuple[ThreadItem, float]] = {}
-        """With the time of its start."""
-        self._output: dict[str, str] = {}
-        """The end of what each has printed, or said last."""
+        self._running: dict[str, _Running] = {}
         self._reconnecting: str | None = None
         """Why the request is sent again; the status line says when."""
         self._turn_began: float | None = None
@@ -109,16 +121,18 @@ class Transcript:
         match event:
             case MessageDelta(delta):
                 self._reconnecting = None
-                self._streamed.append(delta)
-                self._blocks.feed(delta)
-                self._print_blocks(self._blocks.take())
+                self._answer.streamed.append(delta)
+                self._answer.blocks.feed(delta)
+                self._print_blocks(self._answer.blocks.take())
             case ReasoningSummaryDelta(delta):
                 self._reconnecting = None
                 self._reasoning = (self._reasoning + delta)[-_THOUGHT_KEPT:]
             case CommandOutputDelta(item_id, delta):
-                self._output[item_id] = (self._output.get(item_id, "") + delta)[-_OUTPUT_KEPT:]
+                if running := self._running.get(item_id):
+                    running.output = (running.output + delta)[-_OUTPUT_KEPT:]
             case McpToolCallProgress(item_id, message):
-                self._output[item_id] = message[:_OUTPUT_KEPT]
+                if running := self._running.get(item_id):
+                    running.output = message[:_OUTPUT_KEPT]
             case ItemStarted(item) | ItemUpdated(item):
                 self._start(item)
             case ItemCompleted(item):
@@ -126,7 +140,7 @@ class Transcript:
             case CallDenied(tool, reason):
                 self._deny(tool, reason)
             case Reconnecting(cause=cause):
-                self._begin_message_again()
+                self._restart_answer()
                 self._reasoning = ""
                 self._reconnecting = cause
             case TurnStarted() | TurnCompleted() | TurnFailed():
@@ -143,26 +157,26 @@ class Transcript:
         self.print(user_cell(text, self._theme, images=images))
 
     def notice(self, text: str) -> None:
-        self.print(notice_cell(text, self._theme))
+        self.print(note_cell(text, self._theme))
 
     def separate(self, text: str) -> None:
-        """Draw a line, and say what begins below it."""
+        """Draw a line with a notice below it."""
         theme = self._theme
         self.print(Rule(characters=theme.glyph("line"), style=theme.style("quiet")))
-        self.print(notice_cell(text, theme), space=False)
+        self.print(note_cell(text, theme), space=False)
 
     def warning(self, text: str) -> None:
-        self.print(warning_cell(text, self._theme))
+        self.print(note_cell(text, self._theme, "warning"))
 
     def error(self, text: str) -> None:
-        self.print(error_cell(text, self._theme))
+        self.print(note_cell(text, self._theme, "error"))
 
     def diff(self, diff: str) -> None:
         """Show a whole diff, git style."""
         self.print(diff_cell(diff, self._theme, fold=False))
 
     def replay(self, items: Sequence[ThreadItem]) -> None:
-        """Show an earlier conversation: its end, if it is long."""
+        """Show an earlier conversation; only its end, if it is long."""
         size = 0
         first = len(items)
         while first > max(0, len(items) - _REPLAYED_ITEMS) and size < _REPLAYED_CHARACTERS:
@@ -187,8 +201,8 @@ class Transcript:
         self._print_lines(f"\n{text}" if space else text)
 
     def live(self, width: int, max_rows: int) -> list[Fragments]:
-        """The rows of what may still change; of what is too tall, the ones that matter."""
-        # The age of what runs is shown in seconds, so that a frame holds for one.
+        """The rows of what may still change; if they are too many, the important ones."""
+        # Rows show the age of what runs in seconds, and so are good for one.
         key = (width, max_rows, int(self._clock()) if self._running else 0, self._theme)
         if self._drawn is None or self._drawn[0] != key:
             self._drawn = key, self._live_rows(width, max_rows)
@@ -201,13 +215,13 @@ class Transcript:
         if self._show_reasoning and self._reasoning.strip():
             thought = self.renderer.fragments(reasoning_cell(self._reasoning, self._theme), width)
             rows += [[], *thought[-_THOUGHT_ROWS:]]
-        if (rest := self._blocks.rest) is not None:
-            cell = block_cell(rest, self._theme, is_start=not self._has_begun)
-            # The line before it is what will stand between it and what is above.
+        if (rest := self._answer.blocks.rest) is not None:
+            cell = block_cell(rest, self._theme, is_start=not self._answer.is_printed)
+            # The line that will stand between it and what is above.
             rows += [[]] if rest.is_first else []
             rows += self.renderer.fragments(cell, width)
         if self._reconnecting is not None:
-            notice = warning_cell(self._reconnecting, self._theme)
+            notice = note_cell(self._reconnecting, self._theme, "warning")
             rows += [[], *self.renderer.fragments(notice, width)]
         return [*(rows[-room:] if room > 0 else []), *running]
 
@@ -215,17 +229,16 @@ class Transcript:
         tail = _TAIL_ROWS // max(1, len(self._running))
         rows: list[Fragments] = []
         heads: list[Fragments] = []
-        for item, began in self._running.values():
-            output = self._output.get(item.id, "")
-            age = self._clock() - began
-            cell = live_cell(item, output, age, self._theme, tail=tail)
+        for each in self._running.values():
+            age = self._clock() - each.began
+            cell = live_cell(each.item, each.output, age, self._theme, tail=tail)
             if cell is not None:
                 cell_rows = self.renderer.fragments(cell, width)
                 rows += [[], *cell_rows]
                 heads.append(cell_rows[0])
         if len(rows) <= max_rows:
             return rows
-        # One row for each, and if that is too much as well, how many there are besides.
+        # One row for each; if that is too much as well, the number of the others.
         room = max(max_rows - 2, 0)
         hidden = len(heads) - room
         more: Fragments = [("class:quiet", f"  {self._theme.glyph('more')} +{hidden} running")]
@@ -234,23 +247,23 @@ class Transcript:
     def _start(self, item: ThreadItem) -> None:
         self._reconnecting = None
         if isinstance(item, TodoList):
-            # Each state of the plan is news; its completion is not.
+            # Each state of the plan is shown once; its completion is none.
             self._show(item)
+        elif running := self._running.get(item.id):
+            running.item = item
         else:
-            began = self._running[item.id][1] if item.id in self._running else self._clock()
-            self._running[item.id] = item, began
+            self._running[item.id] = _Running(item, self._clock())
 
     def _complete(self, item: ThreadItem) -> None:
         self._running.pop(item.id, None)
-        self._output.pop(item.id, None)
         self._reconnecting = None
         match item:
             case AgentMessage(text=text):
-                streamed = "".join(self._streamed)
+                streamed = "".join(self._answer.streamed)
                 if text.startswith(streamed):
-                    # It came whole, or its end did, without having been streamed.
-                    self._blocks.feed(text[len(streamed) :])
-                self._end_message()
+                    # The whole answer or its end may come without having been streamed.
+                    self._answer.blocks.feed(text[len(streamed) :])
+                self._end_answer()
             case ReasoningSummary():
                 self._reasoning = ""
                 if self._show_reasoning:
@@ -262,8 +275,8 @@ class Transcript:
 
     def _show(self, item: ThreadItem) -> None:
         if isinstance(item, CommandExecution) and (looks := explored(item, self._theme.shell)):
-            goes_on = self._last == "explored"
-            self.print(explored_cell(looks, self._theme, is_start=not goes_on), space=not goes_on)
+            is_start = self._last != "explored"
+            self.print(explored_cell(looks, self._theme, is_start=is_start), space=is_start)
             self._last = "explored"
         elif (cell := item_cell(item, self._theme)) is not None:
             self.print(cell)
@@ -278,55 +291,48 @@ class Transcript:
 
     def _print_blocks(self, blocks: Sequence[Block]) -> None:
         for block in blocks:
-            cell = block_cell(block, self._theme, is_start=not self._has_begun)
+            cell = block_cell(block, self._theme, is_start=not self._answer.is_printed)
             self.print(cell, space=block.is_first)
-            self._has_begun = True
+            self._answer.is_printed = True
 
-    def _begin_message_again(self) -> None:
-        """What has come of the answer comes again: what is not printed yet is dropped."""
-        if self._has_begun:
-            self._end_message()
+    def _restart_answer(self) -> None:
+        """The answer broke off and comes again. Drop what is not printed yet."""
+        if self._answer.is_printed:
+            self._end_answer()
             self.warning("The answer broke off here and comes again")
-        else:
-            self._blocks = Blocks()
-            self._streamed.clear()
+        self._answer = _Answer()
 
-    def _end_message(self) -> None:
-        self._print_blocks(self._blocks.finish())
-        if self._blocks.hidden:
-            self.warning(f"The last {self._blocks.hidden:,} characters of the answer are not shown")
-        self._blocks = Blocks()
-        self._streamed.clear()
-        self._has_begun = False
+    def _end_answer(self) -> None:
+        self._print_blocks(self._answer.blocks.finish())
+        if hidden := self._answer.blocks.hidden:
+            self.warning(f"The last {hidden:,} characters of the answer are not shown")
+        self._answer = _Answer()
 
     def _turn(self, event: TurnStarted | TurnCompleted | TurnFailed) -> None:
         self._reconnecting = None
         if isinstance(event, TurnStarted):
             self._turn_began = self._clock()
             return
-        self._end_message()
+        self._end_answer()
         self._show_unfinished()
         worked_s = 0.0 if self._turn_began is None else self._clock() - self._turn_began
         self._turn_began = None
         if isinstance(event, TurnFailed):
-            aborted = event.error.code == "aborted"
-            message = event.error.message
-            cell = interrupted_cell(self._theme) if aborted else error_cell(message, self._theme)
-            self.print(cell)
+            is_aborted = event.error.code == "aborted"
+            self.error(_INTERRUPTED if is_aborted else event.error.message)
         elif (worked := worked_cell(int(worked_s) * 1000, self._theme)) is not None:
             self.print(worked)
 
     def _show_unfinished(self) -> None:
-        """What the end of the turn has cut off is not lost."""
+        """Print what the end of the turn has cut off."""
         if self._show_reasoning and self._reasoning.strip():
             self.print(reasoning_cell(self._reasoning, self._theme))
         self._reasoning = ""
-        for item, _ in self._running.values():
+        for each in self._running.values():
             # Commands go on in the background, and are shown when they end.
-            if isinstance(item, FileChange | McpToolCall):
-                self._show(replace(item, status="failed"))
+            if isinstance(each.item, FileChange | McpToolCall):
+                self._show(replace(each.item, status="failed"))
         self._running.clear()
-        self._output.clear()
 
     def _redraw(self) -> None:
         self._drawn = None
@@ -334,7 +340,7 @@ class Transcript:
 
 
 def _refusal(item: ThreadItem) -> str:
-    """Why a call of an earlier conversation was declined, which an event says of a live one."""
+    """Why a call of an earlier conversation was declined; for a live one, an event says so."""
     match item:
         case CommandExecution(status="declined", aggregated_output=reason):
             return reason

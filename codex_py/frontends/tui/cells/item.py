@@ -10,8 +10,12 @@ from codex_py.frontends.tui.cells.activity import (
     search_cell,
 )
 from codex_py.frontends.tui.cells.command import command_cell, running_cell
-from codex_py.frontends.tui.cells.message import reasoning_cell, user_cell
-from codex_py.frontends.tui.cells.notice import warning_cell, worked_cell
+from codex_py.frontends.tui.cells.message import (
+    note_cell,
+    reasoning_cell,
+    user_cell,
+    worked_cell,
+)
 from codex_py.frontends.tui.cells.patch import change_cell, changing_cell
 from codex_py.frontends.tui.theme import Theme
 from codex_py.protocol.events import (
@@ -48,7 +52,7 @@ def item_cell(item: ThreadItem, theme: Theme) -> RenderableType | None:
         case WebSearch():
             return search_cell(item, theme)
         case ErrorItem():
-            return warning_cell(item.message, theme)
+            return note_cell(item.message, theme, "warning")
         case ContextCompaction():
             return compaction_cell(item, theme)
         case TurnTime(duration_ms=duration_ms):

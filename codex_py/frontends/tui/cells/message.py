@@ -1,21 +1,25 @@
-"""Cells of what is said: prompts, answers, and what the model says of its thoughts."""
+"""Cells of what is said: by the user, by the model, and by the program itself."""
 
 from collections.abc import Sequence
 
 from rich.cells import chop_cells
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
+from rich.text import Text
 
 from codex_py.frontends.tui import blocks
 from codex_py.frontends.tui.blocks import Block, Prose, Verbatim
-from codex_py.frontends.tui.cells.layout import Hanging, folded, marked
-from codex_py.frontends.tui.plain import cut, plain
+from codex_py.frontends.tui.cells.command import took
+from codex_py.frontends.tui.cells.layout import Hanging, below, folded, marked, stacked
+from codex_py.frontends.tui.plain import cut, one_line, plain
 from codex_py.frontends.tui.render import Renderer
 from codex_py.frontends.tui.theme import Theme
 
 _PROMPT_HEAD, _PROMPT_TAIL = 30, 10
 """Lines. Of a prompt that holds a whole log, its ends are enough to know it by."""
 _MOST_THOUGHT = 8_000
+_NOTE_HEAD, _NOTE_TAIL = 40, 10
+_SHORT_TURN_MS = 2_000
 
 
 _REHEARSED = "A `word`:\n\n```python\nx = 1\n```\n\n| a | b |\n|---|---|\n| c | d |\n"
@@ -59,6 +63,34 @@ def block_cell(block: Block, theme: Theme, *, is_start: bool) -> RenderableType:
 def reasoning_cell(text: str, theme: Theme) -> RenderableType:
     source = cut(text.strip(), _MOST_THOUGHT, theme.glyph("more"))
     return marked(_Dressed(_markdown().markdown(source, theme), theme.style("thought")), theme)
+
+
+def note_cell(text: str, theme: Theme, style: str = "text") -> RenderableType:
+    """What the program says: a notice (style `text`), a `warning` or an `error`."""
+    sign = {"text": "bullet", "warning": "warn", "error": "stop"}[style]
+    head = 4 * _NOTE_HEAD if style == "text" else _NOTE_HEAD
+    body = folded(text, theme, head=head, tail=_NOTE_TAIL, style=style)
+    return marked(body, theme, glyph=sign, style="quiet" if style == "text" else style)
+
+
+def denied_cell(tool: str, reason: str, theme: Theme) -> RenderableType:
+    """A call that was not allowed to run. `reason` is as the model is told."""
+    name = one_line(tool, 100, theme.glyph("more"))
+    head = Text.assemble((f"{name} ", theme.style("action")), "was not allowed")
+    body = stacked([head, below(folded(reason, theme, head=3, tail=1), theme)])
+    return marked(body, theme, glyph="no", style="error")
+
+
+def reason_cell(reason: str, theme: Theme) -> RenderableType:
+    """Why a call was not allowed to run, below the cell of the call."""
+    return Hanging("  ", below(folded(reason, theme, head=3, tail=1), theme))
+
+
+def worked_cell(milliseconds: int, theme: Theme) -> RenderableType | None:
+    """How long a turn took; None for a short one, which needs no line."""
+    if milliseconds < _SHORT_TURN_MS:
+        return None
+    return Text(f"  Worked for {took(milliseconds)}", theme.style("quiet"))
 
 
 class _Dressed:

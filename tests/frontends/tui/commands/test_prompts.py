@@ -1,7 +1,7 @@
 import pytest
 
 from codex_py.errors import CodexError
-from codex_py.frontends.tui.commands.custom import expanded
+from codex_py.frontends.tui.commands.prompts import expanded
 
 
 @pytest.mark.parametrize(
