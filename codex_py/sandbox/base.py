@@ -1,4 +1,4 @@
-"""The seam between a command and what holds it in."""
+"""The interface through which commands are confined."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,25 +10,25 @@ from codex_py.protocol.approval import SandboxPolicy
 class Sandbox(Protocol):
     @property
     def unavailable(self) -> str | None:
-        """One line for the user about why a command was refused; None if none was."""
+        """Why a command was refused, as a line for the user; None if none was."""
         ...
 
     def command(self, argv: Sequence[str], policy: SandboxPolicy, cwd: Path) -> Sequence[str]:
-        """What to run so that `argv` runs in `cwd` (absolute) and is held to the policy.
+        """The command line that runs `argv` in `cwd` (absolute), confined to the policy.
 
-        Starts nothing but, once in the life of the process, what finds out how commands can be held. May
-        make the empty folders that cover what must not come to be; `release` takes them away.
+        The first call tries which backend works here. May create placeholders for protected names, which
+        `release` removes.
 
         Raises:
-            ToolError: nothing on this machine can hold it, so it must not run.
+            ToolError: nothing on this machine can confine the command, so it must not run.
         """
         ...
 
     def release(self) -> None:
-        """Take back what `command` made. No command may run any more; others may follow.
+        """Remove what `command` created. To be called when no command runs; others may follow.
 
-        Waits for what the last ones left behind to be dead: mostly not at all, at most a second. Keeps
-        everything as it is where something lives on.
+        Waits up to a second until everything that the commands left behind is dead, which it mostly is. Removes
+        nothing while something lives on.
         """
         ...
 

@@ -1,28 +1,45 @@
-"""The sandbox of this machine: the first way to hold a command that works here, or none runs."""
+"""The sandbox of this machine: the first backend that works here. If none does, no command runs."""
 
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from codex_py.errors import ToolError
 from codex_py.protocol.approval import SandboxPolicy
 from codex_py.protocol.limits import DEFAULT_LIMITS, SandboxLimits
-from codex_py.sandbox.backends.backend import Backend, own_paths, platform_backends, problem
-from codex_py.sandbox.layout import Roots, absent_names, layout, resolve_roots, secrets
+from codex_py.sandbox.backends.backend import Backend
+from codex_py.sandbox.backends.bubblewrap import BubblewrapBackend
+from codex_py.sandbox.backends.launcher import LauncherBackend
+from codex_py.sandbox.backends.seatbelt import SeatbeltBackend
+from codex_py.sandbox.layout import (
+    Layout,
+    Roots,
+    absent_names,
+    layout,
+    own_paths,
+    resolve_roots,
+    secrets,
+)
 from codex_py.sandbox.liveness import LivenessPipe
 from codex_py.sandbox.placeholders import Placeholders
 
+_TRIAL_TIMEOUT_S = 10.0
 _DEATH_S = 1.0
-"""What a namespace of processes may take to end. It takes some 20 ms."""
+"""How long a process namespace may take to end. It takes some 20 ms."""
+_NEEDS_PLACEHOLDERS = {"namespaces", "bwrap", "views"}
+"""Backends that mount over protected names, which must exist for that. A profile of macOS denies the names
+themselves, the supervisor refuses to create them, and Landlock alone cannot protect them."""
 
 
 class PlatformSandbox:
-    """Tries the backends when the first command comes, and stays with the one that works.
+    """Tries the backends when the first command comes, and stays with the first that works.
 
     Args:
         environment: of the commands.
         home: `$CODEX_HOME`, read-only wherever it lies; its logins are hidden.
         limits: of each command.
-        backends: in place of those of this platform, the strongest first. They have limits of their own.
+        backends: instead of those of this platform, the strongest first. They have their own limits.
     """
 
     def __init__(
@@ -47,41 +64,37 @@ class PlatformSandbox:
         """See `Sandbox.command`."""
         if policy.mode == "danger-full-access":
             return argv
-        backend = self._working_backend()
+        if self._backend is None:
+            self._backend = self._working_backend()
         if policy not in self._roots:
             self._roots[policy] = resolve_roots(policy, self._tmpdir, self._home)
         roots = self._roots[policy]
         absent = absent_names(roots)
-        if backend.name in _COVERS_NAMES:
+        if self._backend.name in _NEEDS_PLACEHOLDERS:
             self._placeholders.hold(absent)
         home, hidden = ([], ()) if self._home is None else ([self._home], secrets(self._home))
         own = (*own_paths(), *home, *absent)
         view = layout(roots, own, offline=not policy.network_access, hidden=hidden)
-        command = backend.command(argv, view, roots, cwd, self._liveness.pipe())
+        command = self._backend.command(argv, view, roots, cwd, self._liveness.path())
         if command is None:
             # It was there when it was tried.
-            raise self._refusal([f"{backend.name}: gone"])
+            raise self._refusal([f"{self._backend.name}: gone"])
         return command
 
     def release(self) -> None:
         """See `Sandbox.release`."""
-        # A process that is being killed still finishes the call it is in, and one call makes a `.git`.
+        # A process that is being killed still finishes its current system call, which may be a `mkdir`.
         if self._liveness.wait(_DEATH_S):
             self._placeholders.release()
 
     def _working_backend(self) -> Backend:
-        if self.unavailable is not None:
-            raise self._refusal([])
-        if self._backend is None:
-            problems: list[str] = []
-            for backend in self._backends:
-                why = problem(backend)
-                if why is None:
-                    self._backend = backend
-                    return backend
-                problems.append(f"{backend.name}: {why}")
-            raise self._refusal(problems)
-        return self._backend
+        problems: list[str] = []
+        for backend in self._backends if self.unavailable is None else ():
+            why = problem(backend)
+            if why is None:
+                return backend
+            problems.append(f"{backend.name}: {why}")
+        raise self._refusal(problems)
 
     def _refusal(self, problems: Sequence[str]) -> ToolError:
         if self.unavailable is None:
@@ -93,6 +106,45 @@ class PlatformSandbox:
         return ToolError(self.unavailable, code="SandboxUnavailable")
 
 
-_COVERS_NAMES = {"namespaces", "bwrap", "views"}
-"""Backends that cover what exists: for them, what does not exist yet is made. A profile of macOS holds names
-themselves, and Landlock neither."""
+def platform_backends(search_path: str, limits: SandboxLimits = DEFAULT_LIMITS) -> list[Backend]:
+    """All backends of this platform, the strongest first, whether they work here or not.
+
+    `search_path`: a `$PATH`.
+    """
+    match sys.platform:
+        case "linux":
+            return [
+                LauncherBackend("namespaces", limits),
+                BubblewrapBackend(search_path, limits),
+                LauncherBackend("views", limits),
+                LauncherBackend("supervised", limits),
+                LauncherBackend("landlock", limits),
+            ]
+        case "darwin":
+            return [SeatbeltBackend(limits)]
+        case _:
+            return []
+
+
+def problem(backend: Backend) -> str | None:
+    """Why the backend does not work here, in a few words; None if it does. Tries it, which takes some 15 ms."""
+    root = Path("/")
+    view = Layout((), (), (), offline=True)
+    command = backend.command(["/bin/sh", "-c", ": >/dev/null"], view, Roots(), root)
+    if command is None:
+        return "not there"
+    try:
+        tried = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            cwd=root,
+            timeout=_TRIAL_TIMEOUT_S,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    if tried.returncode == 0:
+        return None
+    lines = tried.stderr.decode(errors="replace").strip().splitlines()
+    return lines[-1].rpartition(": ")[2] if lines else f"exit code {tried.returncode}"

@@ -1,16 +1,19 @@
 """What a policy means on this machine: folders that can be written, and what in them cannot."""
 
 import os
+import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import codex_py
 from codex_py.filesystem.ordinary import read_start
 from codex_py.protocol.approval import SandboxPolicy
 from codex_py.protocol.protected import HOME_SECRETS, HOME_SETTINGS, PROTECTED_NAMES
 
 _MAX_POINTER_BYTES = 4096
+PACKAGE = Path(codex_py.__file__).resolve().parent
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,12 @@ def absent_names(roots: Roots) -> list[Path]:
     stay = (*roots.all, *places)
     first = dict.fromkeys(_first_missing(os.path.realpath(path), stay) for path in names)
     return [path for path in first if path is not None and not places.isdisjoint(path.parents)]
+
+
+def own_paths() -> tuple[Path, ...]:
+    """The files of this program: a command that could change them would run outside the sandbox next time."""
+    # An installation has the packages that we import beside our own.
+    return (PACKAGE, *map(Path, (sys.executable, sys.prefix, sys.base_prefix)))
 
 
 def secrets(home: Path) -> tuple[Path, ...]:

@@ -1,4 +1,4 @@
-"""Learn that nothing of the commands lives any more, also of what their launchers did not wait for."""
+"""Wait until every process that the commands left behind is dead."""
 
 import os
 import re
@@ -8,13 +8,14 @@ from contextlib import suppress
 from pathlib import Path
 
 _CHILD = re.compile(rb'"child-pid": *(\d+)')
-_MOST_BYTES = 1 << 16
+_MAX_READ_BYTES = 1 << 16
 
 
 class LivenessPipe:
-    """Counts those who have our pipe open, and the namespaces whose first processes are named in it.
+    """A pipe that is open for writing while something of a command lives.
 
-    `bwrap` and our own launcher name them, as `"child-pid": NUMBER`.
+    A process namespace outlives its hold on the pipe for a moment. So `bwrap` and our own launcher write the
+    id of its first process into the pipe, as `"child-pid": NUMBER`, and that process is waited for too.
     """
 
     def __init__(self) -> None:
@@ -22,19 +23,19 @@ class LivenessPipe:
         self._read_ends: list[int] = []
         self._told = b""
 
-    def pipe(self) -> str:
-        """A path that what runs the next command opens for writing; for this process and its children."""
+    def path(self) -> str:
+        """The path at which the next command opens the pipe; for children of this process."""
         if self._write_end < 0:
             read_end, self._write_end = os.pipe()
             os.set_blocking(read_end, False)
             self._read_ends.append(read_end)
-        # A pipe that is full would hold up the command.
+        # A full pipe would block the command.
         with suppress(BlockingIOError):
-            self._told += os.read(self._read_ends[-1], _MOST_BYTES)
+            self._told += os.read(self._read_ends[-1], _MAX_READ_BYTES)
         return f"/proc/{os.getpid()}/fd/{self._write_end}"
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait until everything is dead, and say whether it is. No command may be about to start."""
+        """Wait until everything is dead; False if something still lives. No command may be about to start."""
         deadline_s = time.monotonic() + timeout_s
         if self._write_end >= 0:
             os.close(self._write_end)
@@ -42,7 +43,7 @@ class LivenessPipe:
         while self._read_ends:
             if not _is_ready(self._read_ends[-1], deadline_s):
                 return False
-            told = os.read(self._read_ends[-1], _MOST_BYTES)
+            told = os.read(self._read_ends[-1], _MAX_READ_BYTES)
             if not told:
                 os.close(self._read_ends.pop())
             self._told += told
@@ -53,7 +54,7 @@ class LivenessPipe:
 
 
 def _is_dead(pid: int, deadline_s: float) -> bool:
-    """Whether the first process of a namespace is, and with it all others."""
+    """Wait for the first process of a namespace, with which all others die."""
     with suppress(ProcessLookupError):
         descriptor = os.pidfd_open(pid)
         try:
@@ -64,7 +65,7 @@ def _is_dead(pid: int, deadline_s: float) -> bool:
 
 
 def _is_first(pid: int) -> bool:
-    """Whether the number is still that of the first process of a namespace."""
+    """False if the id was given to another process meanwhile, which is no first process of a namespace."""
     with suppress(OSError):
         for line in Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines():
             if line.startswith("NSpid:"):

@@ -1,8 +1,8 @@
-"""Empty folders that keep names from being used while commands run.
+"""Bind-mount placeholders: empty folders at protected names that do not exist, while commands run.
 
-A name can only be covered by a mount if it exists. So it is made, marked as ours by its time of change, and
-held with a shared lock by every agent that needs it; the last one takes it away. What a killed agent left
-is told by its mark, and taken away by the next one that uses the same folder.
+A mount can only cover a name that exists. A placeholder is recognised by its modification time. Every agent that
+needs it holds a shared lock on it, and the last one removes it. If an agent was killed, the next one that
+uses the same workspace removes what it left.
 """
 
 import fcntl
@@ -13,10 +13,10 @@ from pathlib import Path
 
 from codex_py.filesystem.own import lock
 
-_LOCK_PATIENCE_S = 1.0
-"""Another agent has it for a moment. A command that keeps it is not waited for: the name is taken."""
-_OURS_S = 1_000_000_007
-"""Seconds, a time that no folder of today has: everything made in it later would change that."""
+_LOCK_TIMEOUT_S = 1.0
+"""Another agent holds the exclusive lock for a moment. A command may hold it for ever: the name is taken then."""
+_MARK_S = 1_000_000_007
+"""Seconds: a modification time that no other folder has. An entry made in it would change that."""
 
 
 class Placeholders:
@@ -24,9 +24,9 @@ class Placeholders:
         self._held: dict[Path, int] = {}
 
     def hold(self, paths: Iterable[Path]) -> None:
-        """Make folders of these names where there are none. Nothing else that has the name is touched.
+        """Create the folders that do not exist. Anything else with such a name is left alone.
 
-        Where one cannot be made, no command could make it either.
+        If one cannot be created, no command could create it either.
         """
         for path in paths:
             if path not in self._held:
@@ -34,7 +34,7 @@ class Placeholders:
                     self._hold(path)
 
     def release(self) -> None:
-        """Let go of all, and remove those that are still empty and that no other agent holds."""
+        """Release all placeholders, and remove those that are still empty and that no other agent holds."""
         while self._held:
             path, descriptor = self._held.popitem()
             try:
@@ -55,22 +55,22 @@ class Placeholders:
         try:
             if not made and any(os.scandir(descriptor)):
                 return
-            # Also an empty one that is not marked: another agent may be about to.
-            lock(descriptor, _LOCK_PATIENCE_S, shared=True)
+            # Also an empty folder without the mark: another agent may be about to set it.
+            lock(descriptor, _LOCK_TIMEOUT_S, shared=True)
             if _is_at(descriptor, path):
                 if made:
-                    os.utime(descriptor, (_OURS_S, _OURS_S))
+                    os.utime(descriptor, (_MARK_S, _MARK_S))
                 self._held[path], descriptor = descriptor, -1
                 return
         finally:
             if descriptor >= 0:
                 os.close(descriptor)
-        # It was taken away before we had the lock.
+        # It was removed before we had the lock.
         self._hold(path)
 
 
 def _is_ours(descriptor: int) -> bool:
-    return int(os.fstat(descriptor).st_mtime) == _OURS_S
+    return int(os.fstat(descriptor).st_mtime) == _MARK_S
 
 
 def _is_at(descriptor: int, path: Path) -> bool:

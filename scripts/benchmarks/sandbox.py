@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 
 from codex_py.protocol.approval import SandboxPolicy
-from codex_py.sandbox.backends.backend import Backend, platform_backends, problem
-from codex_py.sandbox.choice import PlatformSandbox
+from codex_py.sandbox.backends.backend import Backend
+from codex_py.sandbox.choice import PlatformSandbox, platform_backends, problem
 from scripts.benchmarks.agent import Agent, fresh_place
 from scripts.benchmarks.samples import Sample
 from scripts.benchmarks.server import BenchmarkServer

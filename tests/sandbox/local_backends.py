@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from codex_py.protocol.approval import SandboxPolicy
-from codex_py.sandbox.backends.backend import Backend, platform_backends, problem
-from codex_py.sandbox.choice import PlatformSandbox
+from codex_py.sandbox.backends.backend import Backend
+from codex_py.sandbox.choice import PlatformSandbox, platform_backends, problem
 from codex_py.sandbox.layout import Layout, Roots
 
 BACKENDS = [

@@ -9,10 +9,9 @@ import pytest
 import codex_py
 from codex_py.errors import ToolError
 from codex_py.protocol.approval import SandboxPolicy
-from codex_py.sandbox.backends.backend import own_paths
 from codex_py.sandbox.child.seccomp import filter_program
 from codex_py.sandbox.choice import PlatformSandbox
-from codex_py.sandbox.layout import Layout, Roots
+from codex_py.sandbox.layout import Layout, Roots, own_paths
 from tests.sandbox.local_backends import BACKENDS, run_in
 
 

@@ -259,7 +259,7 @@ def test_what_a_killed_agent_left_is_gone_after_the_next_command(
         "import os, sys\nfrom pathlib import Path\n"
         "from codex_py.protocol.approval import SandboxPolicy\n"
         "from codex_py.sandbox.choice import PlatformSandbox\n"
-        "from codex_py.sandbox.backends.backend import platform_backends\n"
+        "from codex_py.sandbox.choice import platform_backends\n"
         "[backend] = [r for r in platform_backends(os.environ['PATH']) if r.name == sys.argv[1]]\n"
         "policy = SandboxPolicy('workspace-write', (Path.cwd(),))\n"
         "PlatformSandbox({}, backends=[backend]).command(['true'], policy, Path.cwd())\n"
@@ -545,7 +545,7 @@ import os, subprocess, sys
 from pathlib import Path
 from codex_py.protocol.approval import SandboxPolicy
 from codex_py.sandbox.choice import PlatformSandbox
-from codex_py.sandbox.backends.backend import platform_backends
+from codex_py.sandbox.choice import platform_backends
 folder = Path(sys.argv[1])
 def mount(*words):
     subprocess.run(["mount", *words], check=True)

@@ -8,7 +8,8 @@ import pytest
 
 from codex_py.protocol.approval import SandboxPolicy
 from codex_py.protocol.limits import SandboxLimits
-from codex_py.sandbox.backends.backend import Backend, platform_backends
+from codex_py.sandbox.backends.backend import Backend
+from codex_py.sandbox.choice import platform_backends
 from tests.sandbox.local_backends import BACKENDS, run_in
 
 LIMITS = SandboxLimits(max_processes=40, max_open_files=50, max_memory_mb=200)

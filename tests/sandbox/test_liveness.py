@@ -105,17 +105,17 @@ def test_nothing_is_planted_as_a_command_ends(backend: Backend, tmp_path: Path, 
 def test_everything_is_dead_where_nothing_was_started() -> None:
     liveness = LivenessPipe()
     assert liveness.wait(0)
-    liveness.pipe()
+    liveness.path()
     assert liveness.wait(0)
     assert liveness.wait(0)
 
 
 def test_whoever_has_the_pipe_open_lives() -> None:
     liveness = LivenessPipe()
-    with Path(liveness.pipe()).open("wb"):
+    with Path(liveness.path()).open("wb"):
         assert not liveness.wait(0)
         # The next commands have a pipe of their own.
-        liveness.pipe()
+        liveness.path()
         assert not liveness.wait(0)
     assert liveness.wait(0)
 
@@ -123,14 +123,14 @@ def test_whoever_has_the_pipe_open_lives() -> None:
 def test_the_first_process_of_a_namespace_is_waited_for() -> None:
     liveness = LivenessPipe()
     # This one is no first process: its number was given away again.
-    Path(liveness.pipe()).write_text(f'{{"child-pid": {os.getpid()}}}', encoding="ascii")
+    Path(liveness.path()).write_text(f'{{"child-pid": {os.getpid()}}}', encoding="ascii")
     assert liveness.wait(0)
 
 
 def test_no_number_of_commands_fills_the_pipe() -> None:
     liveness = LivenessPipe()
     for _ in range(5_000):
-        descriptor = os.open(liveness.pipe(), os.O_WRONLY | os.O_NONBLOCK)
+        descriptor = os.open(liveness.path(), os.O_WRONLY | os.O_NONBLOCK)
         os.write(descriptor, b'"child-pid": %d\n' % os.getpid())
         os.close(descriptor)
     assert liveness.wait(0)

@@ -18,8 +18,8 @@ from codex_py.frontends.command_parser import CommandParser, UsageError, given
 from codex_py.frontends.configuration import read_config, warn_of_config
 from codex_py.frontends.streams import OutputStream
 from codex_py.protocol.approval import SandboxPolicy
-from codex_py.sandbox.backends.backend import Backend, platform_backends, problem
-from codex_py.sandbox.choice import PlatformSandbox
+from codex_py.sandbox.backends.backend import Backend
+from codex_py.sandbox.choice import PlatformSandbox, platform_backends, problem
 from codex_py.sandbox.probes import KNOWN_OPEN, PROBES, run_probes
 
 _OPTIONS = {"cd", "add_dir", "profile", "allow_unenforced", "overrides"}

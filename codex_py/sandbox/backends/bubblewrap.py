@@ -1,68 +1,94 @@
-"""The command line of `bwrap`, where it is installed: https://github.com/containers/bubblewrap
+"""Confinement by `bwrap`, if it is installed: https://github.com/containers/bubblewrap
 
-Used where a program without a profile of its own may not make namespaces and bubblewrap may, as on some
-Ubuntu. It comes after our own launcher because its monitor dies of the Ctrl-C in a terminal, and takes a
-command with it that would have caught that.
+Some systems, such as some Ubuntu, let bubblewrap make namespaces but no program without a profile of its own.
+It comes after our own launcher because its monitor dies of Ctrl-C in a terminal, and takes a command with it
+that would have caught that.
 """
 
 import os
+import sys
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 
 from codex_py.programs import find_program
-from codex_py.sandbox.layout import Layout
+from codex_py.protocol.limits import SandboxLimits
+from codex_py.sandbox.backends.ulimit import limited
+from codex_py.sandbox.child.seccomp import filter_program
+from codex_py.sandbox.layout import Layout, Roots
 
-# The filter comes through a descriptor, and ours are closed when a command starts; so a shell opens it. What
-# `bwrap` started goes out through another.
+# A shell opens both, because our own descriptors are closed when a command starts: 9 has the seccomp
+# filter, and to 8 bwrap writes the id of the first process that it starts, as JSON.
 _WITH_FILES = 'info=$1; shift; exec "$@" 9<"$0" 8>"$info"'
+_ROOT = Path("/")
 
 
-def find_bwrap(search_path: str, outside_of: Sequence[Path]) -> str | None:
-    """`bwrap` on a `$PATH`, but none that lies where the model can write."""
-    found = find_program("bwrap", search_path, outside_of)
-    return None if found is None else os.path.realpath(found)
+class BubblewrapBackend:
+    name = "bwrap"
+
+    def __init__(self, search_path: str, limits: SandboxLimits) -> None:
+        self._search_path = search_path
+        self._limits = limits
+        # Ordinary users need one. Without it, root can work in folders of other users.
+        self._user_namespace = os.geteuid() != 0
+        self._filters: dict[bool, int] = {}
+
+    def command(
+        self, argv: Sequence[str], view: Layout, roots: Roots, cwd: Path, alive: str = ""
+    ) -> list[str] | None:
+        """See `Backend.command`. No `bwrap` counts that lies where the model can write."""
+        outside_of = [*roots.all, *([] if cwd == _ROOT else [cwd])]
+        bwrap = find_program("bwrap", self._search_path, outside_of)
+        program = filter_program(os.uname().machine, offline=view.offline)
+        if bwrap is None or program is None:
+            return None
+        if view.offline not in self._filters:
+            self._filters[view.offline] = descriptor = _in_memory(program)
+            weakref.finalize(self, os.close, descriptor)
+        filter_file = f"/proc/{os.getpid()}/fd/{self._filters[view.offline]}"
+        command = ["/bin/sh", "-c", _WITH_FILES, filter_file, alive or os.devnull]
+        command += [
+            os.path.realpath(bwrap),
+            "--die-with-parent",
+            "--info-fd",
+            "8",
+            "--seccomp",
+            "9",
+        ]
+        if self._user_namespace:
+            command.append("--unshare-user")
+        else:
+            command += ["--cap-drop", "ALL", "--cap-add", "CAP_DAC_OVERRIDE"]
+        command += ["--unshare-pid", "--unshare-ipc", *_mounts(view)]
+        if view.offline:
+            command.append("--unshare-net")
+        held = limited(argv, self._limits, processes=self._user_namespace)
+        return [*command, "--chdir", os.path.realpath(cwd), "--", *held]
 
 
-def bwrap_command(
-    bwrap: str,
-    argv: Sequence[str],
-    view: Layout,
-    cwd: Path,
-    *,
-    filter_file: str,
-    info_file: str,
-    user_namespace: bool,
-) -> list[str]:
-    """What runs `argv` in the view.
-
-    Args:
-        filter_file: that holds the program of `seccomp.filter_program`.
-        info_file: to which the number of the first process in it is written, as JSON.
-        user_namespace: ordinary users need one. Root may do without, and then keeps to work in folders
-            of other users.
-    """
-    command = ["/bin/sh", "-c", _WITH_FILES, filter_file, info_file, bwrap]
-    command += ["--die-with-parent", "--info-fd", "8"]
-    command += ["--unshare-user"] if user_namespace else ["--cap-drop", "ALL", *_KEPT]
-    command += ["--unshare-pid", "--unshare-ipc"]
-    if view.offline:
-        command.append("--unshare-net")
-    command += ["--bind" if Path("/") in view.writable else "--ro-bind", "/", "/"]
-    command += ["--dev", "/dev", "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]
+def _mounts(view: Layout) -> list[str]:
+    words = ["--bind" if _ROOT in view.writable else "--ro-bind", "/", "/"]
+    words += ["--dev", "/dev", "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]
     for path in view.writable:
-        if path != Path("/"):
-            command += ["--bind", str(path), str(path)]
+        if path != _ROOT:
+            words += ["--bind", str(path), str(path)]
     # Read-only: root owns the switches in /proc/sys, and for some of them that is enough.
-    command += ["--proc", "/proc", "--remount-ro", "/proc"]
+    words += ["--proc", "/proc", "--remount-ro", "/proc"]
     for path in view.protected:
-        command += ["--ro-bind", str(path), str(path)]
+        words += ["--ro-bind", str(path), str(path)]
     for path in view.hidden:
         if path.is_dir():
-            command += ["--tmpfs", str(path), "--remount-ro", str(path)]
+            words += ["--tmpfs", str(path), "--remount-ro", str(path)]
         else:
             # A device cannot be opened through such a mount.
-            command += ["--ro-bind", os.devnull, str(path)]
-    return [*command, "--chdir", os.path.realpath(cwd), "--seccomp", "9", "--", *argv]
+            words += ["--ro-bind", os.devnull, str(path)]
+    return words
 
 
-_KEPT = ("--cap-add", "CAP_DAC_OVERRIDE")
+def _in_memory(data: bytes) -> int:
+    """A descriptor of an anonymous file with this content."""
+    if sys.platform != "linux":
+        raise NotImplementedError
+    descriptor = os.memfd_create("filter")
+    os.write(descriptor, data)
+    return descriptor

@@ -1,16 +1,19 @@
 """Confinement on macOS, by `sandbox-exec` and a profile.
 
-The language of profiles is documented by those that come with the system, in `/System/Library/Sandbox/Profiles`.
+The language is undocumented; the profiles of the system are in `/System/Library/Sandbox/Profiles`.
 """
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from codex_py.protocol.limits import SandboxLimits
 from codex_py.protocol.protected import PROTECTED_NAMES
+from codex_py.sandbox.backends.ulimit import limited
 from codex_py.sandbox.layout import Layout, Roots, absent_names
 
-SANDBOX_EXEC = "/usr/bin/sandbox-exec"
-"""Never looked for on the path, where the model might put another."""
+_SANDBOX_EXEC = "/usr/bin/sandbox-exec"
+"""Never looked up on `PATH`, where the model might put another."""
 
 _BASE = """\
 (version 1)
@@ -44,19 +47,36 @@ _NETWORK = """\
 """
 
 
-def seatbelt_command(argv: Sequence[str], view: Layout, roots: Roots) -> list[str]:
-    return [SANDBOX_EXEC, "-p", seatbelt_profile(view, roots), "--", *argv]
+class SeatbeltBackend:
+    name = "seatbelt"
+
+    def __init__(self, limits: SandboxLimits, program: str = _SANDBOX_EXEC) -> None:
+        self._limits = limits
+        self._program = program
+
+    def command(
+        self,
+        argv: Sequence[str],
+        view: Layout,
+        roots: Roots,
+        cwd: Path,  # noqa: ARG002
+        alive: str = "",  # noqa: ARG002
+    ) -> list[str] | None:
+        """See `Backend.command`."""
+        if not os.access(self._program, os.X_OK):
+            return None
+        held = limited(argv, self._limits, processes=False)
+        return [self._program, "-p", seatbelt_profile(view, roots), "--", *held]
 
 
 def seatbelt_profile(view: Layout, roots: Roots) -> str:
-    """The profile. Of rules that fit, the last one counts.
+    """The profile. If several rules match, the last one counts.
 
-    Protected names need not exist, and count in any case of their letters, because most disks of macOS do
-    not tell these apart.
+    Protected names need not exist, and match in upper and lower case, because most disks of macOS ignore case.
     """
     rules = [_BASE]
     rules += [f"(allow file-write* (subpath {_quoted(path)}))\n" for path in view.writable]
-    # With its folder, what is in it would leave the place where it is protected.
+    # Moving a root would take what is in it away from the path at which it is protected.
     rules += [f"(deny file-write-unlink (literal {_quoted(path)}))\n" for path in view.writable]
     closed = dict.fromkeys((*view.protected, *absent_names(roots)))
     rules += [f"(deny file-write* (subpath {_quoted(path)}))\n" for path in closed]
@@ -84,7 +104,7 @@ def _any_case(name: str) -> str:
 
 
 def _class(character: str) -> str:
-    # Inside brackets only these three mean something; a quote would end the pattern.
+    # Only these three have a meaning inside brackets; a quote would end the pattern.
     if character in '^\\"':
         return "."
     return f"[{character}]"

@@ -1,4 +1,4 @@
-"""Bounds for a command where no launcher of ours sets them: a shell does, and becomes the command."""
+"""Limits for a command that our own launcher does not start: a shell sets them and becomes the command."""
 
 from collections.abc import Sequence
 
@@ -6,15 +6,15 @@ from codex_py.protocol.limits import SandboxLimits
 
 
 def limited(argv: Sequence[str], limits: SandboxLimits, *, processes: bool) -> list[str]:
-    """What sets the limits and runs `argv`. Those that are lower already stay.
+    """The command line that sets the limits and runs `argv`. Lower limits stay as they are.
 
-    `processes`: the kernel counts those of the command alone, as in a user namespace of its own.
+    `processes`: limit them too. Only in a user namespace of its own does the kernel count the command alone.
     """
     files = limits.max_open_files
-    # The soft limit stays what programs expect, unless it is too high.
+    # The soft limit stays what programs expect unless it is too high.
     words = [f"ulimit -H -n {files} || ulimit -n {files}"]
     if processes:
-        # In dash, the option of the others is `-p`.
+        # `-u` in most shells, `-p` in dash.
         words.append(f"ulimit -u {limits.max_processes} || ulimit -p {limits.max_processes}")
     if limits.max_memory_mb is not None:
         words.append(f"ulimit -d {limits.max_memory_mb << 10}")

@@ -29,8 +29,7 @@ from codex_py.protocol.events import (
     ItemStarted,
 )
 from codex_py.protocol.tools import ToolOutput
-from codex_py.sandbox.backends.backend import own_paths
-from codex_py.sandbox.layout import absent_names, layout, resolve_roots, secrets
+from codex_py.sandbox.layout import absent_names, layout, own_paths, resolve_roots, secrets
 from codex_py.tools.approvals import approved
 
 _NO_FIT = "PatchFailed"

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from codex_py.sandbox.backends.seatbelt import seatbelt_command, seatbelt_profile
+from codex_py.protocol.limits import DEFAULT_LIMITS
+from codex_py.sandbox.backends.seatbelt import SeatbeltBackend, seatbelt_profile
 from codex_py.sandbox.layout import Layout, Roots
 
 READ_ONLY = seatbelt_profile(Layout((), (), (), offline=True), Roots())
@@ -38,7 +39,10 @@ def test_the_network_is_there_where_it_is_allowed() -> None:
     assert "(allow network*)" in rules(Layout((), (), (), offline=False), Roots())
 
 
-def test_the_command_is_that_of_the_system() -> None:
+def test_the_command_is_run_by_sandbox_exec_with_the_profile() -> None:
     view = Layout((), (), (), offline=True)
-    command = seatbelt_command(["ls", "-l"], view, Roots())
-    assert command == ["/usr/bin/sandbox-exec", "-p", READ_ONLY, "--", "ls", "-l"]
+    backend = SeatbeltBackend(DEFAULT_LIMITS, program="/bin/sh")
+    command = backend.command(["ls", "-l"], view, Roots(), Path("/"))
+    assert command is not None
+    assert command[:4] == ["/bin/sh", "-p", READ_ONLY, "--"]
+    assert command[-2:] == ["ls", "-l"]
