@@ -32,6 +32,7 @@ from codex_py.frontends.terminal import Style, printable, wants_color
 from codex_py.patch.diff.turn_diff import TurnDiff
 from codex_py.protocol.events import Error, EventSink
 
+_LOAD_SCHEMA = "codex_py.app.output_schema:load_schema"
 _COLLECT_AFTER_S = 0.3
 """By now all is imported, also what is left until the first request is out. A short run is over."""
 
@@ -48,15 +49,15 @@ def run(
     if arguments.full_auto:
         stderr.write_text("warning: --full-auto is deprecated; use --sandbox workspace-write\n")
     config = load_exec_config(arguments, environment)
-    path, message = arguments.output_schema, arguments.output_last_message
+    schema, message = arguments.output_schema, arguments.output_last_message
     one = _Run(
         arguments=arguments,
         target=target,
         config=config,
         environment=environment,
-        # This loads jsonschema, 60 ms, without which a plain turn does.
-        schema=path and load("codex_py.app.output_schema:load_schema")(Path(path)),
-        message_file=LastMessageFile(Path(message)) if message else None,
+        # jsonschema takes 60 ms to load.
+        schema=load(_LOAD_SCHEMA)(Path(schema)) if schema is not None else None,
+        message_file=LastMessageFile(Path(message)) if message is not None else None,
         prompt=prompt,
         stdout=OutputStream(1),
         stderr=stderr,
