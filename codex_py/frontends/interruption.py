@@ -14,20 +14,21 @@ class Interruption:
     runs and close its files. A second signal leaves at once; what was started dies with the process,
     because its guardian sees us go.
 
-    The handlers are plain ones, not the loop's: they also run while a write to a pipe that nobody
-    reads holds the loop up.
+    The handlers are plain ones, not the loop's: they also run while a blocking write holds the loop up.
+
+    Attributes:
+        signal: the first one that came.
     """
 
     def __init__(self, task: "asyncio.Task[Any]") -> None:
         self.signal: signal.Signals | None = None
-        """The one that came first."""
         self._task = task
         self._loop = task.get_loop()
         self._previous: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Self:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            # `nohup` asks to live on when the terminal goes.
+            # `nohup` ignores SIGHUP, to let a program outlive the terminal.
             if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
                 self._previous[number] = signal.signal(number, self._received)
         return self

@@ -1,4 +1,7 @@
-"""Signals that end a command without an event loop: what it has begun is taken back first."""
+"""Signals that end a command without an event loop, which first takes back what it has begun.
+
+`Interruption` is for those with a loop: asyncio takes 25 ms to load.
+"""
 
 import signal
 from types import FrameType
@@ -9,10 +12,10 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Stopped(KeyboardInterrupt):
-    """One of them has come. As the interrupt from the keyboard, it passes by all that handles errors.
+    """A signal ends the command. As with `KeyboardInterrupt`, no handler of errors catches it.
 
     Attributes:
-        exit_code: what a shell reports for the signal.
+        exit_code: the one that a shell reports for the signal.
     """
 
     def __init__(self, number: int) -> None:
@@ -20,15 +23,15 @@ class Stopped(KeyboardInterrupt):
         self.exit_code = 128 + number
 
     def tell(self) -> int:
-        """Say so on standard error; the exit code."""
+        """Print it to standard error; the exit code."""
         OutputStream(2).write_text(f"Error: {self}\n")
         return self.exit_code
 
 
 def raise_when_stopped() -> None:
-    """From now on the first signal raises `Stopped`, and more of them change nothing."""
+    """From now on the first signal raises `Stopped`, and further ones change nothing."""
     for number in _ENDING:
-        # `nohup` asks to live on when the terminal goes, and a shell has its background jobs so.
+        # `nohup` ignores SIGHUP, and a shell ignores SIGINT for its background jobs.
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _stop)
 

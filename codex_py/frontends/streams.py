@@ -18,7 +18,7 @@ _ATOMIC = 4096
 
 
 def print_out(text: str) -> int:
-    """Write all there is to say to standard output; 0, or the exit code if that fails, which is told.
+    """Write a text to standard output; 0, or the exit code if that fails, after an error message.
 
     Bytes that were decoded with `surrogateescape` go out as they were.
     """
@@ -60,13 +60,13 @@ def read_all(fd: int, grown: Callable[[int], None]) -> bytes:
 
 
 class OutputStream:
-    """A descriptor that is written to at once, without a buffer of ours.
+    """A descriptor that is written to at once, without a buffer.
 
     Writing never raises. After the first failure `failure` says why, and the rest is dropped.
 
     Args:
-        patience_s: how long in all to wait for a pipe that nobody empties; what it does not take
-            by then is dropped until it takes something again. None waits for ever.
+        patience_s: how long in all to wait for a pipe that nobody empties; after that, what it does
+            not take is dropped. None waits for ever.
 
     Attributes:
         failure: the first error.
@@ -77,7 +77,7 @@ class OutputStream:
         self.failure: OSError | None = None
         self.on_failure: Callable[[], None] = lambda: None
         self._fd = fd
-        # A terminal that was stopped with Ctrl-S is waited for; only pipes have absent readers.
+        # Wait for a terminal that was stopped with Ctrl-S: only pipes have absent readers.
         self._patience_s = patience_s if _is_pipe(fd) else None
 
     def write(self, data: bytes) -> None:
@@ -102,7 +102,7 @@ class OutputStream:
 
     @property
     def reader_left(self) -> bool:
-        """Whether writing failed because nobody reads any more, as behind `| head`."""
+        """Writing failed because nobody reads any more, as behind `| head`."""
         return self.failure is not None and self.failure.errno == errno.EPIPE
 
     def _takes_more(self) -> bool:

@@ -1,4 +1,4 @@
-"""Text on a terminal: nothing that a model or a tool wrote may steer it."""
+"""Text on a terminal. No control sequence of a model or a tool may reach it."""
 
 import re
 from collections.abc import Mapping
@@ -50,7 +50,7 @@ def _visible(match: re.Match[str]) -> str:
 
 
 def _belongs(character: str, text: str, at: int) -> bool:
-    """Whether an invisible character does what it is there for, going by those beside it."""
+    """True if an invisible character has its effect on its neighbours."""
     before = text[at - 1] if at else ""
     if character in "\u200c\u200d":
         return bool(re.match(_JOINED, before) and re.match(_JOINED, text[at + 1 : at + 2]))
@@ -64,14 +64,14 @@ def _belongs(character: str, text: str, at: int) -> bool:
 def wants_color(
     choice: Literal["always", "never", "auto"], environment: Mapping[str, str], *, isatty: bool
 ) -> bool:
-    """Whether to colour. `auto`: on a terminal that can, unless `NO_COLOR` is set and not empty."""
+    """True if text should be coloured. `auto`: on a terminal that can, unless `NO_COLOR` is set and not empty."""
     if choice != "auto":
         return choice == "always"
     return isatty and not environment.get("NO_COLOR") and environment.get("TERM") != "dumb"
 
 
 class Style:
-    """Dresses text in SGR sequences, or leaves it as it is."""
+    """Puts SGR sequences around text, or leaves it as it is."""
 
     def __init__(self, *, color: bool) -> None:
         self._color = color

@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 
 _SHOWN_PROMPT_CHARACTERS = 20_000
-"""Of what is piped in, a log need not repeat more."""
+"""A log need not repeat more of what is piped in."""
 _NOTABLE_WAIT_S = 1.0
-"""Say how long the wait before a retry is, from here on."""
+"""Waits before a retry are announced from this length on."""
 
 
 class HumanText:
-    """An `EventSink`. Nothing is written before `begin`: events that come earlier wait for the header."""
+    """An `EventSink`. Events that come before `begin` wait for the header."""
 
     def __init__(self, stream: OutputStream, style: Style, *, show_reasoning: bool = True) -> None:
         self._stream = stream
@@ -47,9 +47,9 @@ class HumanText:
         self._show_reasoning = show_reasoning
         self._waiting: list[Event] | None = []
         self._announced = ""
-        """Id of the command whose line was printed last; another one's result names its command."""
+        """Id of the command whose line was printed last. The result of another one repeats its command."""
         self._reported = ""
-        """The last error, which the end of the turn repeats."""
+        """The last error, which the end of the turn repeats and this sink does not."""
 
     def begin(self, thread_id: str, settings: "TurnSettings", prompt: str) -> None:
         """Print the header and the prompt, then what has happened so far."""
@@ -144,7 +144,7 @@ class HumanText:
                 label = self._style.bold(self._style.yellow("warning:"))
                 self._line(f"{label} {printable(item.message)}")
             case _:
-                # A plan that ends is the one that was shown last.
+                # The last version of a plan was shown already.
                 pass
 
     def _command_line(self, item: CommandExecution) -> None:
@@ -155,11 +155,11 @@ class HumanText:
 
     def _command_result(self, item: CommandExecution) -> None:
         if item.id != self._announced:
-            # Commands run side by side: say whose result this is.
+            # Commands run side by side: say which one has this result.
             self._command_line(item)
         self._announced = ""
         if item.status == "declined":
-            # Why, says `CallDenied`.
+            # `CallDenied` gives the reason.
             return
         took = "" if item.duration_ms is None else f" in {duration(item.duration_ms)}"
         if item.exit_code == 0:

@@ -13,14 +13,11 @@ _LINE_BREAKS = (
     (b"\xe2\x80\xa8", b"\\u2028"),
     (b"\xe2\x80\xa9", b"\\u2029"),
 )
-"""What some readers take for the end of a line, as `str.splitlines` of Python does, though JSON does not."""
+"""Some readers end a line here, such as `str.splitlines` of Python, though JSON does not."""
 
 
 class JsonLines:
-    """An `EventSink`. Each line goes out in one piece, so that a reader sees it at once.
-
-    A stream that fails is noticed by its own `on_failure`; events after that are dropped.
-    """
+    """An `EventSink` that writes each line in one piece. After the stream has failed, events are dropped."""
 
     def __init__(self, stream: OutputStream) -> None:
         self._stream = stream
@@ -36,15 +33,15 @@ class JsonLines:
 def for_sdk(sink: EventSink, received: Callable[[], signal.Signals | None]) -> EventSink:
     """Leave out the `turn.failed` of a turn that SIGTERM ended: the `error` before it is its last event.
 
-    The SDKs of Codex send SIGTERM to abort a turn, and throw an `AbortError` when the stream ends, but an
-    error like any other where they read `turn.failed` first. Codex itself prints nothing then.
+    The SDKs of Codex send SIGTERM to abort a turn. They throw an `AbortError` when the stream ends, but
+    another error if they read `turn.failed` first. Codex itself prints nothing then.
 
     Args:
         received: the signal that is ending the program, if one is.
     """
 
-    def take(event: Event) -> None:
+    def filtered(event: Event) -> None:
         if not (isinstance(event, TurnFailed) and received() == signal.SIGTERM):
             sink(event)
 
-    return take
+    return filtered

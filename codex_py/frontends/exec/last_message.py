@@ -1,4 +1,4 @@
-"""`-o FILE`: the last message, for the program that comes next."""
+"""`-o FILE`: the last message in a file."""
 
 import os
 import stat
@@ -8,9 +8,9 @@ from codex_py.errors import CodexError, ExitCode
 
 
 class LastMessageFile:
-    """Opened before anything is asked of a model, so that a path that cannot be written costs nothing.
+    """The file. It is opened before the first request, so that a path that cannot be written costs nothing.
 
-    The file keeps what it held until `write`, and keeps it for good if the turn fails.
+    It keeps its contents until `write`, so it still has them if the turn fails.
 
     Raises:
         CodexError: the file cannot be opened for writing.
@@ -24,7 +24,7 @@ class LastMessageFile:
             raise _failure(path, error, ExitCode.USAGE) from error
 
     def write(self, text: str) -> None:
-        """Put the text, with no newline added, in place of what the file held. Once only.
+        """Replace the contents by the text, without a further newline. Call it once.
 
         Raises:
             CodexError: it cannot be written.

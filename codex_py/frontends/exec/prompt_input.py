@@ -1,8 +1,8 @@
 """The prompt of `exec`: an argument, standard input, or both.
 
-With a prompt argument, input that is piped in goes below it; a pipe that is open and says nothing is not
-waited for, and a notice says so. Without one, standard input is the prompt and is read to its end. Notices and the form
-of the block are those of Codex.
+With a prompt argument, piped input goes below it; a pipe that stays open and silent is not waited for, and a notice
+says so. Without one, standard input is the prompt and is read to its end. Notices and the form of the block are those
+of Codex.
 """
 
 import codecs
@@ -43,15 +43,15 @@ _BYTE_ORDER_MARKS = (
 def start_reading(
     argument: str | None, *, notice: Callable[[str], None], piped: bool = True, fd: int = 0
 ) -> "Future[str]":
-    """Begin to read the prompt, beside whatever else the program has to do; the result is its text.
+    """Begin to read the prompt, in a thread; the result is its text.
 
     The result is an exception (`CodexError`) for an empty prompt, text that cannot be decoded, and
     input without an end.
 
     Args:
         argument: the prompt on the command line, if any; `-` stands for standard input.
-        notice: told what is being read, where a user could wonder why nothing happens; in any thread.
-        piped: whether input goes below a prompt on the command line; else it is left alone.
+        notice: gets a line when the user may wonder why nothing happens; in any thread.
+        piped: input goes below a prompt on the command line; otherwise it is not read.
 
     Raises:
         UsageError: there is no prompt, and standard input is a terminal.
@@ -70,7 +70,7 @@ def start_reading(
     deadline = None if from_stdin else time.monotonic() + GRACE_S
 
     def begun() -> None:
-        # Codex says so of an empty input too, which is what a job of CI has.
+        # Not for an empty input, which a job of CI has: Codex announces that too.
         if not from_stdin:
             notice("Reading additional input from stdin...")
 
@@ -86,9 +86,9 @@ def start_reading(
         else:
             reading.set_result(prompt)
 
-    # Marked as running: whoever stops waiting for the result does not take its place away.
+    # Marked as running, so that nobody can cancel it.
     reading.set_running_or_notify_cancel()
-    # A daemon of our own: a pool would wait at exit for input that may never end.
+    # A daemon: a pool would wait at exit for input that may never end.
     threading.Thread(target=read, name="stdin", daemon=True).start()
     return reading
 
@@ -105,8 +105,8 @@ def decode_prompt(data: bytes) -> str:
     """Text in UTF-8, or in the encoding that its byte order mark names, without the mark.
 
     Raises:
-        CodexError: it is not, and the message names the offset of the first bad byte; or it holds NUL
-            bytes, which no text does.
+        CodexError: it is not such text, and the message names the offset of the first bad byte; or it
+            contains NUL bytes.
     """
     marked = (pair for pair in _BYTE_ORDER_MARKS if data.startswith(pair[0]))
     mark, encoding = next(marked, (b"", "utf-8"))

@@ -34,7 +34,7 @@ from codex_py.protocol.events import Error, EventSink
 
 _LOAD_SCHEMA = "codex_py.app.output_schema:load_schema"
 _COLLECT_AFTER_S = 0.3
-"""By now all is imported, also what is left until the first request is out. A short run is over."""
+"""By now everything is imported, and a short run is over."""
 
 
 def run(
@@ -84,7 +84,7 @@ class _Run:
         """
         prompt = asyncio.wrap_future(self.prompt)
         if self.target.prompt in {None, "-"}:
-            # An empty one is a mistake that should leave no session behind.
+            # An empty prompt is a mistake, which should leave no session behind.
             await prompt
         human = None if self.arguments.json else self._human_text()
         lines: EventSink = JsonLines(self.stdout)
@@ -98,7 +98,7 @@ class _Run:
                 session = await stack.enter_async_context(opening)
                 text = await prompt
             except CodexError:
-                # They may be why, and wait for a header that does not come.
+                # They may give the cause, and otherwise wait for a header that does not come.
                 for warning in self.config.warnings:
                     self.stderr.write_text(f"warning: {printable(warning)}\n")
                 raise
@@ -124,7 +124,7 @@ class _Run:
         return ExitCode.DONE
 
     def _deliver(self, result: TurnResult) -> None:
-        """Put the last message where it was asked for."""
+        """Write the last message to the file, and to standard output."""
         message = result.last_message
         if (file := self.message_file) is not None:
             file.write(message or "")
@@ -135,7 +135,7 @@ class _Run:
                 )
         on_screen = os.isatty(1) and os.isatty(2)
         if message is not None and not self.arguments.json and not on_screen:
-            # A program gets the very text; a terminal, even if only this goes there, does not.
+            # A program gets the exact text. A terminal does not, even if nothing else goes there.
             shown = printable(message) if os.isatty(1) else message
             self.stdout.write_text(f"{shown}\n")
 
@@ -163,7 +163,7 @@ class _Run:
 
 
 async def _supervised(run: _Run) -> int:
-    """Run it to its end, or to the signal or the broken pipe that ends it early."""
+    """Run to the end, or until a signal or a broken pipe ends it early."""
     task = asyncio.create_task(run.work(lambda: interruption.signal))
     with Interruption(task) as interruption:
         run.stdout.on_failure = interruption.cancel
@@ -183,7 +183,7 @@ async def _supervised(run: _Run) -> int:
 
 
 def _collect_garbage() -> None:
-    # What has been loaded stays loaded; the collector need not look at it again.
+    # Loaded modules stay: the collector need not look at them again.
     gc.freeze()
     gc.enable()
 

@@ -1,4 +1,4 @@
-"""Whoever called us: what they are told while we work, and what they are asked."""
+"""The MCP client that called: it gets notices about the work, and questions."""
 
 import asyncio
 from typing import Any
@@ -14,7 +14,7 @@ from codex_py.protocol.events import Event
 
 ANSWER_TIMEOUT_S = 600.0
 _MAX_UNREAD_BYTES = 4 * 1024 * 1024
-"""What is told beyond that to a client that does not read is dropped; results never are."""
+"""Notices to a client that does not read are dropped beyond this; results never are."""
 
 _TITLES = {
     "command": ("exec-approval", "Allow the agent to run this command"),
@@ -51,7 +51,7 @@ class Client:
 
     @property
     def can_be_asked(self) -> bool:
-        """Whether it shows forms; known once it has introduced itself."""
+        """True if it shows forms; known once it has introduced itself."""
         offered = self._elicitation
         return offered is not None and (offered.form is not None or offered.url is None)
 
@@ -60,7 +60,7 @@ class Client:
         return self._elicitation is not None and self._elicitation.url is not None
 
     def notify(self, method: str, params: dict[str, Any]) -> None:
-        """Tell it something, at once and in order with all else that is written."""
+        """Send a notification, at once and in order with everything else that is written."""
         if self._writer.is_closing():
             return
         if self._writer.transport.get_write_buffer_size() > _MAX_UNREAD_BYTES:
@@ -85,7 +85,7 @@ class Client:
 
 
 class Call:
-    """One call of a tool: its client hears of the events of the turn, and is asked what the turn asks."""
+    """One call of a tool: its client gets the events of the turn, and the questions of the turn."""
 
     def __init__(
         self, client: Client, request_id: types.RequestId, progress_token: str | int | None
@@ -96,7 +96,7 @@ class Call:
         self._steps = 0
 
     def tell(self, thread_id: str, event: Event) -> None:
-        """Tell the client of an event of the thread's."""
+        """Send an event of the thread to the client."""
         for message in codex_events(event):
             self.tell_codex(thread_id, message)
         if (text := progress_text(event)) is not None and self._progress_token is not None:
@@ -113,7 +113,7 @@ class Call:
             )
 
     def tell_codex(self, thread_id: str, message: dict[str, Any]) -> None:
-        """Send an event in the words of Codex."""
+        """Send a message of `codex/event`."""
         params = {
             "_meta": {"requestId": self._id, "threadId": thread_id},
             "id": str(self._id),
@@ -122,17 +122,17 @@ class Call:
         self._client.notify("codex/event", params)
 
     async def review(self, thread_id: str, request: ApprovalRequest) -> Review:
-        """Put the question to the client's user. No answer is a no."""
+        """Ask the client's user. No answer counts as no."""
         if not self._client.can_be_asked:
             return Review(ReviewDecision.DENIED, "there is nobody to ask")
         kind, title = _TITLES[request.kind]
-        # The model's own words, in which a line of its own could pass for the command.
+        # On one line: the model wrote it, and a line of it could pass for the command.
         said = " ".join((request.reason or "").split())
         reason = f"\n\nReason: {said}" if said else ""
         params = {
             "message": f"{title} in {request.cwd}?{reason}\n\n{request.summary}",
             "requestedSchema": _DECISION,
-            # As in Codex, for clients that show the parts.
+            # Clients written for Codex show these parts.
             "threadId": thread_id,
             "codex_elicitation": kind,
             "codex_mcp_tool_call_id": str(self._id),
@@ -143,7 +143,7 @@ class Call:
             answer = await self._client.ask(params)
         except MCPError as error:
             return Review(ReviewDecision.DENIED, f"the user could not be asked: {error.message}")
-        # The first is what clients answer that were written for Codex.
+        # Clients written for Codex answer without a form.
         chosen: Any = answer.get("decision")
         if answer.get("action") == "accept":
             form: dict[str, Any] = answer.get("content") or {}
@@ -151,7 +151,7 @@ class Call:
         return Review(_DECISIONS.get(str(chosen), ReviewDecision.DENIED))
 
     async def elicit(self, elicitation: Elicitation) -> ElicitationAnswer:
-        """Hand on what an MCP server of the thread's asks the user."""
+        """Pass on a question of the thread's MCP server to the user."""
         params: dict[str, Any] = {"message": f"{elicitation.server}: {elicitation.message}"}
         if elicitation.url is not None:
             if not self._client.can_open_urls:

@@ -1,6 +1,6 @@
-"""The events of a session in the words of Codex's `codex/event`, and in a line for people.
+"""The events of a session as messages of Codex's `codex/event`, and as lines for people.
 
-The shapes are those of the event messages of Codex 0.145, of which this is the part that clients watch for.
+The shapes are those of Codex 0.145. These are the messages that clients watch for.
 """
 
 import shlex
@@ -35,7 +35,7 @@ _MAX_LINE_CHARS = 200
 
 
 def codex_events(event: Event) -> list[dict[str, Any]]:
-    """The messages of `codex/event` that say the same; none for most that is live only."""
+    """The messages of `codex/event` for an event; none for most of the live ones."""
     match event:
         case TurnStarted():
             return [{"type": "task_started"}]
@@ -65,7 +65,7 @@ def codex_events(event: Event) -> list[dict[str, Any]]:
 
 
 def warning_text(event: Event) -> str | None:
-    """What the user should know although the turn goes on."""
+    """A warning for the user, if the event is one."""
     match event:
         case ItemCompleted(ErrorItem(message=message)):
             return message
@@ -78,7 +78,7 @@ def warning_text(event: Event) -> str | None:
 
 
 def progress_text(event: Event) -> str | None:
-    """What is being done, in one line."""
+    """One line about what is being done, if the event tells that."""
     match event:
         case TurnStarted():
             text = "thinking"
@@ -160,25 +160,13 @@ def _invocation(item: McpToolCall) -> dict[str, Any]:
 
 
 def _plan(item: TodoList) -> list[dict[str, Any]]:
-    plan = [
-        {
-            "step": entry.text,
-            "status": "completed"
-            if entry.completed
-            else "in_progress"
-            if entry.in_progress
-            else "pending",
-        }
-        for entry in item.items
-    ]
+    plan: list[dict[str, str]] = []
+    for entry in item.items:
+        status = "in_progress" if entry.in_progress else "pending"
+        plan.append({"step": entry.text, "status": "completed" if entry.completed else status})
     return [{"type": "plan_update", "explanation": item.explanation, "plan": plan}]
 
 
 def _usage(usage: Usage) -> dict[str, int]:
-    return {
-        "input_tokens": usage.input_tokens,
-        "cached_input_tokens": usage.cached_input_tokens,
-        "output_tokens": usage.output_tokens,
-        "reasoning_output_tokens": usage.reasoning_output_tokens,
-        "total_tokens": usage.total_tokens,
-    }
+    kinds = ("input", "cached_input", "output", "reasoning_output", "total")
+    return {f"{kind}_tokens": getattr(usage, f"{kind}_tokens") for kind in kinds}

@@ -1,7 +1,7 @@
 """`codex-py mcp-server`: the agent as an MCP server, over standard input and output.
 
-It serves the protocol versions that begin with a handshake, up to 2025-11-25. In those after it a server cannot ask
-its client anything, and approvals could only be refused; clients that know them fall back.
+It serves the protocol versions that begin with a handshake, up to 2025-11-25. In later ones a server cannot ask its
+client anything, so approvals could only be refused; clients that know these versions fall back.
 """
 
 import asyncio
@@ -22,6 +22,7 @@ from codex_py.config.paths import codex_home
 from codex_py.errors import CodexError, ExitCode
 from codex_py.frontends.arguments import Arguments
 from codex_py.frontends.command_parser import UsageError
+from codex_py.frontends.configuration import working_directory
 from codex_py.frontends.interruption import Interruption
 from codex_py.frontends.mcp_server.client import Call, Client
 from codex_py.frontends.mcp_server.streams import standard_streams
@@ -70,10 +71,7 @@ async def _serve(arguments: Arguments, environment: Mapping[str, str]) -> None:
     options = SessionOptions(
         source="mcp",
         originator=environment.get("CODEX_INTERNAL_ORIGINATOR_OVERRIDE") or _ORIGINATOR,
-        add_dirs=tuple(
-            server_config(arguments, environment, cwd=None, has_user=True).cwd / name
-            for name in arguments.add_dir
-        ),
+        add_dirs=tuple(working_directory(arguments) / name for name in arguments.add_dir),
         ignore_rules=arguments.ignore_rules,
     )
     threads = Threads(environment, options)
@@ -90,7 +88,7 @@ async def _serve(arguments: Arguments, environment: Mapping[str, str]) -> None:
 
 
 class _Agent:
-    """What the server answers."""
+    """The handlers of the server."""
 
     def __init__(
         self,
@@ -116,17 +114,11 @@ class _Agent:
         server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, self._set_level)
         return server
 
-    async def _list_tools(
-        self,
-        context: ServerRequestContext[Any],  # noqa: ARG002
-        params: types.PaginatedRequestParams | None,  # noqa: ARG002
-    ) -> types.ListToolsResult:
+    async def _list_tools(self, *_: Any) -> types.ListToolsResult:
         return types.ListToolsResult(tools=TOOLS)
 
     async def _set_level(
-        self,
-        context: ServerRequestContext[Any],  # noqa: ARG002
-        params: types.SetLevelRequestParams,
+        self, _context: ServerRequestContext[Any], params: types.SetLevelRequestParams
     ) -> types.EmptyResult:
         self._client.log_level = params.level
         return types.EmptyResult()

@@ -1,4 +1,4 @@
-"""Standard input and output as the SDK's streams, and nothing else on them: one JSON message a line."""
+"""Standard input and output as streams of the SDK: one JSON message a line, and nothing else."""
 
 import asyncio
 import fcntl
@@ -20,11 +20,10 @@ _STDERR_PATIENCE_S = 0.5
 async def standard_streams() -> AsyncGenerator[
     tuple[IncomingMessages, OutgoingMessages, asyncio.StreamWriter]
 ]:
-    """The messages of the client, those to it, and what the latter are written with.
+    """The messages from the client, those to it, and the writer of the latter.
 
     From now on descriptor 0 is empty and descriptor 1 is standard error, so that neither a stray print
-    nor a program that is started gets in between. When the client leaves, the messages end, also where it
-    only stops reading.
+    nor a child process disturbs the messages. They end when the client leaves, or stops reading.
     """
     stdin, stdout = (fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3) for fd in (0, 1))
     empty = os.open(os.devnull, os.O_RDONLY)
@@ -41,12 +40,12 @@ async def standard_streams() -> AsyncGenerator[
             yield incoming, OutgoingMessages(writer, open_requests), writer
         finally:
             writer.close()
-            # What was answered last should arrive, if anybody reads it.
+            # Let the last answer arrive, if anybody reads it.
             await asyncio.wait([leaving], timeout=_FLUSH_TIMEOUT_S)
             leaving.cancel()
     finally:
         for fd in (stdin, stdout):
-            # Where it is a terminal, the shell has the same.
+            # The shell shares it, if it is a terminal.
             if os.isatty(fd):
                 os.set_blocking(fd, True)
 
@@ -70,7 +69,7 @@ async def _writer(fd: int) -> asyncio.StreamWriter:
             "mcp-server speaks to a program: its stdout has to be a pipe", code="stdout"
         )
     loop = asyncio.get_running_loop()
-    # Nothing is read from it; the protocol that a writer needs comes with a reader.
+    # A writer needs a protocol, which comes with a reader; nothing is read from it.
     unused = asyncio.StreamReader()
     transport, protocol = await loop.connect_write_pipe(
         lambda: asyncio.StreamReaderProtocol(unused), os.fdopen(fd, "wb", 0)
@@ -79,7 +78,7 @@ async def _writer(fd: int) -> asyncio.StreamWriter:
 
 
 async def _end(reading: asyncio.BaseTransport | None, writer: asyncio.StreamWriter) -> None:
-    """Have the messages end once the other pipe is closed."""
+    """End the messages from the client once the pipe to it is closed."""
     with suppress(OSError):
         await writer.wait_closed()
     if reading is not None:

@@ -1,4 +1,4 @@
-"""The threads of one server: each opened when it is first spoken to, and one turn of each at a time."""
+"""The threads of one server: each is opened by its first call, and runs one turn at a time."""
 
 import asyncio
 import sys
@@ -12,7 +12,6 @@ from typing import Any
 from codex_py.app.session import SessionOptions, open_session
 from codex_py.config.config import Config
 from codex_py.core.session import Session
-from codex_py.core.turn_state import TurnResult
 from codex_py.errors import CodexError, SessionError
 from codex_py.frontends.mcp_server.client import Call
 from codex_py.patch.diff.turn_diff import TurnDiff
@@ -29,26 +28,26 @@ files again."""
 
 @dataclass(slots=True)
 class Answer:
-    """What came of a call."""
+    """The result of a call."""
 
     thread_id: str | None
-    """None where no thread has begun."""
+    """None if no thread has begun."""
     text: str
     is_error: bool = False
 
 
 @dataclass(eq=False, slots=True)
 class _Thread:
-    """One thread, open or not. An `Approver` and an `Elicitor`: it hands on to the call that runs."""
+    """One thread, open or not. As an `Approver` and an `Elicitor` it passes questions to the call that runs."""
 
     config: Config
     options: SessionOptions
     id: str | None = None
     session: Session | None = None
     task: "asyncio.Task[Any] | None" = None
-    """Runs its turn, or closes it."""
+    """Runs the turn, or closes the thread."""
     is_ending: bool = False
-    """The task is about to be over; who comes now waits for that."""
+    """The task is about to end; further calls wait for that."""
     call: Call | None = None
     _open: AsyncExitStack = field(default_factory=AsyncExitStack)
 
@@ -73,10 +72,6 @@ class _Thread:
             )
         await self._open.aclose()
 
-    def tell_of_settings(self) -> None:
-        if self.session is not None and self.call is not None:
-            self.call.tell_codex(self.session.thread_id, _session_configured(self.session))
-
     async def review(self, request: ApprovalRequest) -> Review:
         if self.call is None or self.id is None:
             return Review(ReviewDecision.DENIED)
@@ -97,14 +92,14 @@ class _Thread:
 class Threads:
     """
     Args:
-        options: of threads that begin here.
+        options: those of new threads.
     """
 
     def __init__(self, environment: Mapping[str, str], options: SessionOptions) -> None:
         self._environment = environment
         self._options = options
         self._threads: dict[str, _Thread] = {}
-        """By id, the one that was spoken to last at the end."""
+        """By id, the one that was used last at the end."""
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def begin(self, config: Config, prompt: str, call: Call) -> Answer:
@@ -117,7 +112,7 @@ class Threads:
         """Run the next turn of a thread.
 
         Args:
-            load: gives the configuration of one that was not spoken to here yet.
+            load: reads the configuration of a thread that this server has not opened yet.
 
         Raises:
             CodexError: it is busy, or `load` fails.
@@ -151,7 +146,7 @@ class Threads:
         await asyncio.gather(*(thread.close() for thread in threads), return_exceptions=True)
 
     async def _run(self, thread: _Thread, prompt: str, call: Call) -> Answer:
-        """A turn, in a task of its own: the SDK cancels again and again, which would cut its end short."""
+        """Run a turn in its own task: the SDK cancels again and again, which would cut the end of the turn short."""
         task = self._start(thread, self._turn(thread, prompt, call))
         try:
             await asyncio.wait([task])
@@ -182,17 +177,22 @@ class Threads:
             session = thread.session
             if session is None:
                 session = await thread.open(self._environment)
-                thread.tell_of_settings()
+                call.tell_codex(session.thread_id, _session_configured(session))
             for name in (asked_for, session.thread_id):
-                # A file that Codex wrote goes on as a thread with an id of its own.
+                # A session that Codex wrote continues under an id of its own.
                 if name is not None:
                     self._threads.pop(name, None)
                     self._threads[name] = thread
-            return self._answer(thread, await session.run_turn(prompt))
+            result = await session.run_turn(prompt)
+            if result.error is not None:
+                return Answer(thread.id, str(result.error), is_error=True)
+            done = {"type": "task_complete", "last_agent_message": result.last_message}
+            call.tell_codex(session.thread_id, done)
+            return Answer(thread.id, result.last_message or "")
         except CodexError as error:
             return Answer(thread.id, str(error), is_error=True)
         except Exception as error:  # noqa: BLE001
-            # A mistake of ours costs this call, and not the other threads.
+            # A bug costs this call, and not the other threads.
             traceback.print_exc(file=sys.stderr)
             return Answer(thread.id, f"internal error: {error!r}", is_error=True)
         finally:
@@ -200,15 +200,6 @@ class Threads:
             if thread.id is None and asked_for is not None:
                 # It could not be opened.
                 self._threads.pop(asked_for, None)
-
-    def _answer(self, thread: _Thread, result: TurnResult) -> Answer:
-        text = result.last_message or ""
-        if result.error is not None:
-            return Answer(thread.id, str(result.error), is_error=True)
-        if thread.call is not None and thread.id is not None:
-            done = {"type": "task_complete", "last_agent_message": result.last_message}
-            thread.call.tell_codex(thread.id, done)
-        return Answer(thread.id, text)
 
     def _close_the_oldest(self) -> None:
         idle = [

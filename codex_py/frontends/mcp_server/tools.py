@@ -1,4 +1,4 @@
-"""The two tools, `codex` and `codex-reply`: what they take and what they give back.
+"""The two tools, `codex` and `codex-reply`: their arguments and their results.
 
 Names, types and results are those of the tools of Codex 0.145, the descriptions are our own. `profile` and the policy
 `on-failure` are of its earlier releases.
@@ -6,10 +6,10 @@ Names, types and results are those of the tools of Codex 0.145, the descriptions
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, Literal, TypeVar, cast
 
 import mcp_types as types
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
 from codex_py.config.config import Config
@@ -17,73 +17,6 @@ from codex_py.errors import CodexError
 from codex_py.frontends.arguments import Arguments
 from codex_py.frontends.configuration import read_config, working_directory
 from codex_py.protocol.approval import ApprovalPolicy, SandboxMode
-
-_POLICIES: Final = ("untrusted", "on-failure", "on-request", "never")
-_MODES: Final = ("read-only", "workspace-write", "danger-full-access")
-
-
-def _text(description: str, *values: str) -> dict[str, Any]:
-    schema: dict[str, Any] = {"description": description, "type": "string"}
-    return {**schema, "enum": list(values)} if values else schema
-
-
-_OUTPUT: Final = {
-    "type": "object",
-    "properties": {"threadId": {"type": "string"}, "content": {"type": "string"}},
-    "required": ["threadId", "content"],
-}
-
-TOOLS: Final = [
-    types.Tool(
-        name="codex",
-        title="Codex",
-        description=(
-            "Have a coding agent work on a task in a folder of this machine, until it is done. It runs"
-            " commands and edits files there. The result is its last message, and the id with which"
-            " codex-reply goes on."
-        ),
-        input_schema={
-            "type": "object",
-            "properties": {
-                "prompt": _text("What to do."),
-                "model": _text("The model to use."),
-                "profile": _text("The profile of the configuration to use."),
-                "cwd": _text("The folder to work in; relative to that of the server."),
-                "approval-policy": _text("When the user is asked about a command.", *_POLICIES),
-                "sandbox": _text("What commands may touch.", *_MODES),
-                "config": {
-                    "description": "Settings of config.toml, by their dotted names.",
-                    "type": "object",
-                    "additionalProperties": True,
-                },
-                "base-instructions": _text("Takes the place of the agent's own instructions."),
-                "developer-instructions": _text("What the agent is told beside them."),
-                "compact-prompt": _text("What a long conversation is summed up with."),
-            },
-            "required": ["prompt"],
-            "additionalProperties": False,
-        },
-        output_schema=_OUTPUT,
-    ),
-    types.Tool(
-        name="codex-reply",
-        title="Codex Reply",
-        description=(
-            "Say something more in a conversation that codex began: a correction, an answer, the next"
-            " task. The agent knows all that was said and done in it."
-        ),
-        input_schema={
-            "type": "object",
-            "properties": {
-                "threadId": _text("The id of the conversation, from the result of codex."),
-                "conversationId": _text("The old name of threadId."),
-                "prompt": _text("What to say."),
-            },
-            "required": ["prompt"],
-        },
-        output_schema=_OUTPUT,
-    ),
-]
 
 
 def _kebab(name: str) -> str:
@@ -95,16 +28,28 @@ class NewThread(BaseModel):
 
     model_config = ConfigDict(extra="forbid", alias_generator=_kebab)
 
-    prompt: str
-    model: str | None = None
-    profile: str | None = None
-    cwd: str | None = None
-    approval_policy: ApprovalPolicy | None = None
-    sandbox: SandboxMode | None = None
-    config: dict[str, Any] | None = None
-    base_instructions: str | None = None
-    developer_instructions: str | None = None
-    compact_prompt: str | None = None
+    prompt: str = Field(description="What to do.")
+    model: str | None = Field(None, description="The model to use.")
+    profile: str | None = Field(None, description="The profile of the configuration to use.")
+    cwd: str | None = Field(
+        None, description="The folder to work in; relative to that of the server."
+    )
+    approval_policy: Literal["untrusted", "on-failure", "on-request", "never"] | None = Field(
+        None, description="When the user is asked about a command."
+    )
+    sandbox: SandboxMode | None = Field(None, description="What commands may touch.")
+    config: dict[str, Any] | None = Field(
+        None, description="Settings of config.toml, by their dotted names."
+    )
+    base_instructions: str | None = Field(
+        None, description="Takes the place of the agent's own instructions."
+    )
+    developer_instructions: str | None = Field(
+        None, description="What the agent is told beside them."
+    )
+    compact_prompt: str | None = Field(
+        None, description="What a long conversation is summed up with."
+    )
 
     def settings(
         self, server: Arguments, environment: Mapping[str, str], *, has_user: bool
@@ -120,7 +65,7 @@ class NewThread(BaseModel):
         own = {
             "model": self.model,
             "sandbox_mode": self.sandbox,
-            "approval_policy": self.approval_policy and self.approval_policy.value,
+            "approval_policy": self.approval_policy,
         }
         table |= {key: value for key, value in own.items() if value is not None}
         config = server_config(
@@ -143,9 +88,11 @@ class Reply(BaseModel):
 
     model_config = ConfigDict(alias_generator=to_camel)
 
-    prompt: str
-    thread_id: str | None = None
-    conversation_id: str | None = None
+    prompt: str = Field(description="What to say.")
+    thread_id: str | None = Field(
+        None, description="The id of the conversation, from the result of codex."
+    )
+    conversation_id: str | None = Field(None, description="The old name of threadId.")
 
     @property
     def id(self) -> str:
@@ -159,13 +106,54 @@ class Reply(BaseModel):
         return name
 
 
+def _schema(arguments: type[BaseModel]) -> dict[str, Any]:
+    """The schema as Codex has it: without titles and without null."""
+    schema = arguments.model_json_schema()
+    properties: dict[str, Any] = {}
+    for name, field in schema["properties"].items():
+        kind = field.get("anyOf", [field])[0]
+        properties[name] = {**kind, "description": field["description"]}
+        properties[name].pop("title", None)
+    return {key: schema[key] for key in ("type", "required")} | {"properties": properties}
+
+
+_OUTPUT: Final = {
+    "type": "object",
+    "properties": {"threadId": {"type": "string"}, "content": {"type": "string"}},
+    "required": ["threadId", "content"],
+}
+
+TOOLS: Final = [
+    types.Tool(
+        name="codex",
+        title="Codex",
+        description=(
+            "Have a coding agent work on a task in a folder of this machine, until it is done. It runs"
+            " commands and edits files there. The result is its last message, and the id with which"
+            " codex-reply goes on."
+        ),
+        input_schema={**_schema(NewThread), "additionalProperties": False},
+        output_schema=_OUTPUT,
+    ),
+    types.Tool(
+        name="codex-reply",
+        title="Codex Reply",
+        description=(
+            "Say something more in a conversation that codex began: a correction, an answer, the next"
+            " task. The agent knows all that was said and done in it."
+        ),
+        input_schema=_schema(Reply),
+        output_schema=_OUTPUT,
+    ),
+]
+
 _ArgumentsT = TypeVar("_ArgumentsT", NewThread, Reply)
 
 
 def arguments_of(kind: type[_ArgumentsT], data: Mapping[str, Any] | None) -> _ArgumentsT:
     """
     Raises:
-        CodexError: these are no arguments of the tool.
+        CodexError: the tool does not take these arguments.
     """
     try:
         return kind.model_validate(data or {})
@@ -194,7 +182,7 @@ def server_config(
     folder = str(working_directory(server) / (cwd or "."))
     config = read_config(replace(server, cd=folder), environment, table)
     if config.approval_policy is None and not has_user:
-        # What the model would ask for could only be refused.
+        # A question of the model could only be refused.
         return replace(config, approval_policy=ApprovalPolicy.NEVER)
     return config
 
@@ -212,7 +200,7 @@ def _set(table: dict[str, Any], dotted: str, value: Any) -> None:
 def tool_result(
     thread_id: str | None, text: str, *, is_error: bool = False
 ) -> types.CallToolResult:
-    """The result of either tool; without an id where no thread has begun."""
+    """The result of either tool; without an id if no thread has begun."""
     result = types.CallToolResult(
         content=[types.TextContent(type="text", text=text)], is_error=is_error
     )
