@@ -6,7 +6,6 @@ this module is cheap; the tools take some 40 ms.
 
 import asyncio
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from codex_py.config.config import Config
@@ -18,6 +17,7 @@ from codex_py.core.session import Session
 from codex_py.core.turn import ItemHandlers
 from codex_py.errors import CodexError, ExitCode
 from codex_py.protocol.approval import ApprovalRequest, Approver, Review, ReviewDecision
+from codex_py.protocol.frozen import frozen
 from codex_py.protocol.prompts import Note
 from codex_py.protocol.tools import ToolCall, ToolOutput
 
@@ -220,7 +220,7 @@ class Toolbox:
             )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _LoadedTools:
     """The parts of `ItemHandlers` that are the tools'."""
 

@@ -26,6 +26,7 @@ from codex_py.model.retry import Retries
 from codex_py.protocol.approval import Approver
 from codex_py.protocol.elicitation import Elicitor, NobodyToAsk
 from codex_py.protocol.events import Event, EventSink
+from codex_py.protocol.frozen import frozen
 from codex_py.protocol.ids import new_thread_id
 from codex_py.protocol.settings import Choices, TurnSettings
 from codex_py.rollout.events import RolloutEvents
@@ -40,7 +41,7 @@ _UNKNOWN_MODEL = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SessionOptions:
     """How a session is opened, beside its configuration."""
 

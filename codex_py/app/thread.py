@@ -4,7 +4,6 @@ Part of the composition root.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
@@ -23,6 +22,7 @@ from codex_py.core.context import (
 from codex_py.core.thread_log import Recorder, ThreadState
 from codex_py.errors import ExitCode, SessionError
 from codex_py.instructions import instruction_text
+from codex_py.protocol.frozen import frozen
 from codex_py.protocol.ids import is_thread_id, new_thread_id
 from codex_py.protocol.messages import EncodedItem, input_text, message
 from codex_py.protocol.settings import TurnSettings
@@ -40,7 +40,7 @@ class ThreadFile(Recorder, Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Thread:
     """A thread that can be talked in."""
 
@@ -49,7 +49,7 @@ class Thread:
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ThreadOrigin:
     """Who opens a thread, for the first line of its file."""
 

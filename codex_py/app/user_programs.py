@@ -8,7 +8,6 @@ import errno
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from codex_py.config.config import Config
@@ -16,9 +15,10 @@ from codex_py.config.paths import user_home
 from codex_py.config.project_trust import Trusted
 from codex_py.filesystem.own import make_private
 from codex_py.programs import find_program, safe_search_path
+from codex_py.protocol.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UserPrograms:
     home: Path
     """`$CODEX_HOME`."""

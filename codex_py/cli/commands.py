@@ -4,10 +4,12 @@ A long help text goes into `help_texts/NAME.txt`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from codex_py.protocol.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Command:
     """A subcommand; the module that runs it is loaded when it is asked for."""
 

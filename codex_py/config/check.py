@@ -1,11 +1,11 @@
 """The check of configuration values against the table of known keys."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, cast
 
 from codex_py.config.kinds import PLAIN, AnyOf, Kind
 from codex_py.config.schema import SCHEMA
+from codex_py.protocol.frozen import frozen
 
 KeyPath: TypeAlias = tuple[str, ...]
 """The parts of a dotted key."""
@@ -18,7 +18,7 @@ _RENAMED: Final = {
 """Keys of older versions of Codex that have a successor."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Problem:
     key: KeyPath
     text: str

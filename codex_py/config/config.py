@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
@@ -25,12 +25,13 @@ from codex_py.protocol.approval import (
     SandboxMode,
     SandboxPolicy,
 )
+from codex_py.protocol.frozen import frozen
 from codex_py.protocol.limits import SandboxLimits
 
 WebSearchMode: TypeAlias = Literal["disabled", "cached", "indexed", "live"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SandboxWorkspaceWrite:
     """`[sandbox_workspace_write]`."""
 
@@ -41,7 +42,7 @@ class SandboxWorkspaceWrite:
     exclude_slash_tmp: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Config:
     """Names and meanings are those of the keys in `config.toml`; None stands for an unset key."""
 

@@ -1,14 +1,15 @@
 """The environment of the commands that the model runs."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import fnmatchcase
 from typing import Final, Literal
 
 from codex_py import __version__
+from codex_py.protocol.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ShellEnvironmentPolicy:
     """`[shell_environment_policy]`. Patterns are globs and do not mind case."""
 

@@ -7,7 +7,6 @@ the user's file, the system's.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -28,12 +27,13 @@ from codex_py.config.project_trust import (
 from codex_py.config.schema import DEFAULTS, PROJECT_REFUSED, SCHEMA
 from codex_py.config.trust import Trust, trust_level
 from codex_py.errors import ConfigError, NamedFileError
+from codex_py.protocol.frozen import frozen
 
 SYSTEM_FOLDER: Final = Path("/etc/codex")
 """What an administrator sets for all users of the machine."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Layer:
     name: str
     """`managed`, `command line`, `-c`, `project`, `profile`, `user` or `system`."""
@@ -61,7 +61,7 @@ class Layer:
         return str(self.path)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Layers:
     home: Path
     system: Path

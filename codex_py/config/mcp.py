@@ -3,12 +3,13 @@
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from codex_py.config.check import dotted
 from codex_py.errors import ConfigError
+from codex_py.protocol.frozen import frozen
 
 ApprovalMode: TypeAlias = Literal["auto", "prompt", "writes", "approve"]
 """When a call is asked about: as the policies and the tool's own hints say, always, unless the tool only
@@ -31,7 +32,7 @@ _THIS_MACHINE: Final = "local"
 """The `environment_id` of servers that run here, as a server without one does."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class McpServerConfig:
     """One server. Names and meanings are those of its keys; it has a `command` or a `url`."""
 

@@ -9,7 +9,6 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias, cast
 
@@ -18,18 +17,19 @@ from codex_py.config.paths import exists
 from codex_py.config.trust import Trust, write_trust
 from codex_py.errors import ConfigError
 from codex_py.filesystem.own import make_private
+from codex_py.protocol.frozen import frozen
 
 _Digests: TypeAlias = dict[str, str]
 """By the path of a file below the root of its project."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Trusted:
     files: Mapping[Path, str]
     """The text of each, which is what was checked. The folders nearest to the root come first."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Changed:
     """The project is trusted, and its files are not what they were then. None of them is used."""
 
@@ -37,7 +37,7 @@ class Changed:
     """Those that are new, different or gone."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Untrusted:
     """The user said no."""
 
@@ -45,7 +45,7 @@ class Untrusted:
     """There, and not used."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unknown:
     """The user was not asked yet."""
 

@@ -5,7 +5,6 @@ Whoever sets one relies on it. When a version enforces one, its row in `_PROTECT
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -17,12 +16,13 @@ from codex_py.config.permissions import selected_profiles
 from codex_py.config.project_trust import Trusted
 from codex_py.config.schema import DEFAULTS
 from codex_py.errors import ConfigError
+from codex_py.protocol.frozen import frozen
 
 ACCEPT_KEY: Final = "allow_unenforced"
 """The setting that accepts protections by name. A project cannot set it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Protection:
     name: str
     """What `allow_unenforced` calls it."""

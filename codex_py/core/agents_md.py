@@ -4,18 +4,18 @@ Format: https://agents.md; where files are looked for and how their texts are jo
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from codex_py.filesystem.ordinary import read_start
+from codex_py.protocol.frozen import frozen
 
 _NAMES: Final = ("AGENTS.override.md", "AGENTS.md")
 _MAX_GLOBAL_BYTES: Final = 262_144
 """A bound for the user's own file, which no setting limits: some 65,000 tokens."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AgentsMd:
     text: str | None
     """A part of the first user message; None if there is nothing to say."""
@@ -23,7 +23,7 @@ class AgentsMd:
     """One sentence for each file that was cut, left out or cannot be read."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Document:
     path: Path
     content: bytes

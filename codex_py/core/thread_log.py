@@ -1,7 +1,7 @@
 """What a thread has come to: the history that the model sees and the session file, kept in step."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -9,6 +9,7 @@ from codex_py.core.context_update import context_update, model_switch
 from codex_py.core.history import History
 from codex_py.core.images import image_parts
 from codex_py.core.past import without_turns
+from codex_py.protocol.frozen import frozen
 from codex_py.protocol.messages import EncodedItem, input_text, message
 from codex_py.protocol.prompts import Note, UserPrompt
 from codex_py.protocol.settings import TurnSettings, turn_context
@@ -44,7 +45,7 @@ class Recorder(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ThreadState:
     """What a session begins with."""
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from codex_py.core.item_order import ItemOrder
 from codex_py.errors import CodexError, ExitCode, ModelError, single_error
 from codex_py.protocol.events import Event, MessageDelta, ReasoningSummaryDelta, Reconnecting
+from codex_py.protocol.frozen import frozen
 from codex_py.protocol.prompts import Note
 from codex_py.protocol.stream import (
     Completed,
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 _SERVICE_FAILED = "aborted: the model's service failed"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ItemHandlers:
     """What is done with the items of a response."""
 

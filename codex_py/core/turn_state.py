@@ -9,6 +9,7 @@ from codex_py.core.turn import RetryBudget
 from codex_py.errors import CodexError, ExitCode
 from codex_py.protocol.denied import Denied
 from codex_py.protocol.events import AgentMessage, CallDenied, Event, ItemCompleted
+from codex_py.protocol.frozen import frozen
 from codex_py.protocol.stream import Usage
 
 _ONCE_MORE = (
@@ -17,7 +18,7 @@ _ONCE_MORE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TurnResult:
     last_message: str | None
     """Text of the turn's last agent message."""

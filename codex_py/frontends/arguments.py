@@ -1,7 +1,7 @@
 """The options and words of a session's command line, and what they ask for. `cli/arguments.py` reads them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from codex_py.frontends.command_parser import (
@@ -13,9 +13,10 @@ from codex_py.frontends.command_parser import (
     protection,
     repeated,
 )
+from codex_py.protocol.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Arguments:
     """The words and options of a command. Paths are as the user wrote them."""
 
@@ -78,7 +79,7 @@ class Arguments:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SessionTarget:
     """What a session begins with: a prompt, an earlier thread, or both."""
 

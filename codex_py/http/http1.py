@@ -6,10 +6,11 @@ pass, at about one for each.
 """
 
 import re
-from dataclasses import dataclass
 from typing import Protocol
 
 import httpx
+
+from codex_py.protocol.frozen import frozen
 
 MAX_HEAD_BYTES = 65_536
 _MAX_LINE_BYTES = 8_192
@@ -21,7 +22,7 @@ _FOLDED_LINE = re.compile(rb"\r?\n[ \t]+")
 _CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]*)?\r\n")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Head:
     version: bytes
     """`1.1` or `1.0`."""

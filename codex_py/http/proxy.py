@@ -6,14 +6,14 @@ process. Local addresses are no exception: `NO_PROXY` has to name them.
 
 import ipaddress
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import httpx
 
 from codex_py.errors import ConfigError
+from codex_py.protocol.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Proxies:
     by_scheme: Mapping[str, tuple[str, str]]
     """`http`, `https`, `all` → the name of the variable and the proxy's URL."""

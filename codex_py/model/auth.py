@@ -6,17 +6,18 @@ import re
 import signal
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, cast
 
 from codex_py.errors import ConfigError, ExitCode, ModelError
 from codex_py.model.providers import Provider, TokenCommand
+from codex_py.protocol.frozen import frozen
 
 _MAX_TOKEN_BYTES = 65_536
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Key:
     value: str = field(repr=False)
     """Fit for a header: printable characters of Latin-1, at least one."""

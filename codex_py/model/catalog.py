@@ -5,19 +5,20 @@ models that of 0.80 and 0.98. Models of "code mode" there get plain function too
 """
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
 from codex_py.errors import ConfigError
 from codex_py.filesystem.ordinary import read_whole
+from codex_py.protocol.frozen import frozen
 
 _MAX_BYTES = 16 * 1024 * 1024
 
 ShellTool: TypeAlias = Literal["unified_exec", "shell_command", "shell", "local_shell", "disabled"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ModelInfo:
     slug: str
     """As asked for, not as listed."""

@@ -5,9 +5,10 @@ import math
 import re
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any, cast
+
+from codex_py.protocol.frozen import frozen
 
 MAX_MESSAGE_CHARACTERS = 2_000
 
@@ -20,7 +21,7 @@ _UNIT_S = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ServerError:
     message: str
     """One line, at most `MAX_MESSAGE_CHARACTERS`, safe to print; empty where the server gave none."""

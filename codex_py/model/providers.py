@@ -1,13 +1,14 @@
 """Who serves the models: `[model_providers.<id>]` of the configuration, and those built in."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
 from codex_py.errors import ConfigError
+from codex_py.protocol.frozen import frozen
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -22,7 +23,7 @@ _BUILT_IN: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TokenCommand:
     """A command that prints the key."""
 
@@ -32,7 +33,7 @@ class TokenCommand:
     timeout_ms: int = 5_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Provider:
     id: str
     name: str

@@ -2,9 +2,9 @@
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from codex_py.errors import ModelError, StreamError
+from codex_py.protocol.frozen import frozen
 
 _MAX_RETRIES = 100
 _MAX_TURN_RETRIES = 200
@@ -17,7 +17,7 @@ _MAX_REQUEST_WAIT_S = 600.0
 """Limit on the waits before the attempts of one request, in all."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Retry:
     attempt: int
     """From 1."""

@@ -1,9 +1,11 @@
 """Who may do what: policies, and the question put to whoever decides."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
+
+from codex_py.protocol.frozen import frozen
 
 
 class ApprovalPolicy(StrEnum):
@@ -24,7 +26,7 @@ ApprovalKind: TypeAlias = Literal[
 """What a question is about: leaving the sandbox and what is dangerous, what a rule says, and so on."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class GranularPolicy:
     """As `on-request`, for some kinds of question; those that are False are answered with a no, unasked."""
 
@@ -56,7 +58,7 @@ def approval_data(policy: AskForApproval) -> str | dict[str, Any]:
 SandboxMode: TypeAlias = Literal["read-only", "workspace-write", "danger-full-access"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SandboxPolicy:
     """What a command may write and reach."""
 
@@ -68,7 +70,7 @@ class SandboxPolicy:
     exclude_slash_tmp: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ApprovalRequest:
     """What is asked of an `Approver`."""
 
@@ -97,7 +99,7 @@ class ReviewDecision(StrEnum):
     """The turn ends."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Review:
     """An answer to an `ApprovalRequest`."""
 

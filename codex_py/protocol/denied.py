@@ -1,9 +1,11 @@
 """The calls of a turn that were not let run, summed up."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from codex_py.protocol.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Denied:
     calls: int = 0
     allow: tuple[str, ...] = ()

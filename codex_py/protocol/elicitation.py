@@ -1,11 +1,12 @@
 """Questions that an MCP server has for the user, and who puts them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from codex_py.protocol.frozen import frozen
 
-@dataclass(frozen=True, slots=True)
+
+@frozen
 class Elicitation:
     """One question. Of `schema` and `url`, one is set."""
 
@@ -17,7 +18,7 @@ class Elicitation:
     """An address that the user is to visit."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ElicitationAnswer:
     action: Literal["accept", "decline", "cancel"]
     """`cancel` is to leave the question open."""

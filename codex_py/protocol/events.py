@@ -6,10 +6,11 @@ JSONL events of Codex (`thread.started` … `turn.failed`); fields beyond those 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from codex_py.protocol.denied import Denied
+from codex_py.protocol.frozen import frozen
 from codex_py.protocol.patched_file import ChangeKind, PatchedFile
 from codex_py.protocol.stream import Usage
 
@@ -19,21 +20,21 @@ _BASELINE_TOKENS = 12_000
 """What Codex takes the base prompt and the tools for."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class AgentMessage:
     type: ClassVar = "agent_message"
     id: str
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ReasoningSummary:
     type: ClassVar = "reasoning"
     id: str
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CommandExecution:
     type: ClassVar = "command_execution"
     id: str
@@ -46,14 +47,14 @@ class CommandExecution:
     duration_ms: int | None = field(default=None, metadata={"json": False})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Change:
     path: str
     """Absolute; the old path of a move."""
     kind: ChangeKind
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class FileChange:
     type: ClassVar = "file_change"
     id: str
@@ -66,7 +67,7 @@ class FileChange:
     """`code` and `message`: why it failed or was declined."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class McpToolCall:
     type: ClassVar = "mcp_tool_call"
     id: str
@@ -78,7 +79,7 @@ class McpToolCall:
     status: Status = "in_progress"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class WebSearch:
     type: ClassVar = "web_search"
     id: str
@@ -86,14 +87,14 @@ class WebSearch:
     action: dict[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class TodoEntry:
     text: str
     completed: bool
     in_progress: bool = field(default=False, metadata={"json": False})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class TodoList:
     type: ClassVar = "todo_list"
     id: str
@@ -101,7 +102,7 @@ class TodoList:
     explanation: str | None = field(default=None, metadata={"json": False})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ErrorItem:
     """Something the user should know that does not end the turn."""
 
@@ -114,7 +115,7 @@ class ErrorItem:
     code: str | None = field(default=None, metadata={"json": "unless none"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class UserMessage:
     """What the user said while a turn ran, when the model is told; or, read back, any prompt. Live only."""
 
@@ -126,7 +127,7 @@ class UserMessage:
     """Paths, absolute."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ContextCompaction:
     """A summary takes the place of the history: started when it is asked for. Live only.
 
@@ -139,7 +140,7 @@ class ContextCompaction:
     status: Status = "in_progress"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class TurnTime:
     """How long a turn took that came to its end; only in what is read back."""
 
@@ -164,36 +165,36 @@ ThreadItem: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ThreadStarted:
     type: ClassVar = "thread.started"
     thread_id: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TurnStarted:
     type: ClassVar = "turn.started"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ItemStarted:
     type: ClassVar = "item.started"
     item: ThreadItem
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ItemUpdated:
     type: ClassVar = "item.updated"
     item: ThreadItem
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ItemCompleted:
     type: ClassVar = "item.completed"
     item: ThreadItem
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TurnCompleted:
     type: ClassVar = "turn.completed"
     usage: Usage
@@ -204,7 +205,7 @@ class TurnCompleted:
     denied: Denied | None = field(default=None, metadata={"json": "unless none"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ErrorInfo:
     message: str
     code: str
@@ -212,7 +213,7 @@ class ErrorInfo:
     http_status: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TurnFailed:
     type: ClassVar = "turn.failed"
     error: ErrorInfo
@@ -220,7 +221,7 @@ class TurnFailed:
     """As in `TurnCompleted`: what was patched before it failed stays so."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Error:
     """The reason of the `TurnFailed` that follows."""
 
@@ -231,7 +232,7 @@ class Error:
     http_status: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reconnecting:
     """A request failed; it is sent again after a wait. What has streamed of its answer is void."""
 
@@ -248,7 +249,7 @@ class Reconnecting:
     wait_s: float = field(kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MessageDelta:
     """Text of an answer as it arrives. Live only: never written to `--json`."""
 
@@ -256,21 +257,21 @@ class MessageDelta:
     delta: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReasoningSummaryDelta:
     type: ClassVar = None
     delta: str
     part: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CommandOutputDelta:
     type: ClassVar = None
     item_id: str
     delta: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class McpToolCallProgress:
     """What a server says of how far a call is. Live only."""
 
@@ -280,7 +281,7 @@ class McpToolCallProgress:
     """One line: `3/10`, what the server has in words, or both."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallDenied:
     """A policy, the sandbox or the user did not let a call run. Live only."""
 
@@ -293,7 +294,7 @@ class CallDenied:
     allow: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FilesPatched:
     """A patch has been written. Live only."""
 
@@ -301,7 +302,7 @@ class FilesPatched:
     files: Sequence[PatchedFile]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UsageReported:
     """What one response took. Live only."""
 

@@ -1,9 +1,9 @@
 """How much of the machine a sandboxed command may use."""
 
-from dataclasses import dataclass
+from codex_py.protocol.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SandboxLimits:
     """`[sandbox_limits]`."""
 

@@ -1,13 +1,15 @@
 """What a patch has made of one file."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Literal, TypeAlias
+
+from codex_py.protocol.frozen import frozen
 
 ChangeKind: TypeAlias = Literal["add", "delete", "update"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PatchedFile:
     """What becomes of one file, all sections of a patch that name it taken together."""
 

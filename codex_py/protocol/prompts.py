@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Literal, cast
 
+from codex_py.protocol.frozen import frozen
 from codex_py.protocol.messages import EncodedItem, decode_json, input_text, message
 
 CONTEXT_OPENINGS: Final = (
@@ -29,7 +29,7 @@ SUMMARY_OPENING: Final = "Another language model started to solve this problem"
 _IMAGE_LABEL = re.compile(r'<image name=\[Image #\d+\] path="(.*)">', re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UserPrompt:
     """What a person said, read back from an item."""
 
@@ -38,14 +38,14 @@ class UserPrompt:
     """Absolute paths of the files that were attached, which may have gone since."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PastPrompt:
     prompt: UserPrompt
     turns: int
     """The argument of `Session.rollback` that drops this prompt and everything after it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Note:
     """A message to the model that a program wrote. It never counts as a person's prompt."""
 

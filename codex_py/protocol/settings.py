@@ -1,17 +1,17 @@
 """What the turns of a session run with, and the part of it that a user may change between them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from codex_py.protocol.approval import AskForApproval, SandboxPolicy, approval_data
+from codex_py.protocol.frozen import frozen
 from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.stream import Prompt
 from codex_py.protocol.tools import ToolSpec
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Choices:
     """What `Session.change` takes; all else follows from it and the configuration."""
 
@@ -23,7 +23,7 @@ class Choices:
     sandbox_policy: SandboxPolicy
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TurnSettings:
     """What the turns of a session run with."""
 

@@ -2,9 +2,9 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from codex_py.protocol.frozen import frozen
 from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.tools import ToolSpec
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from codex_py.protocol.items import ResponseItem
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Prompt:
     """One request to a model, in terms that every wire can express."""
 
@@ -32,7 +32,7 @@ class Prompt:
     service_tier: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Usage:
     """Tokens of one response, or of many added up. `input_tokens` includes the cached ones."""
 
@@ -56,12 +56,12 @@ class Usage:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Created:
     response_id: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OutputItemAdded:
     """An item was announced, or its first delta came unannounced."""
 
@@ -69,13 +69,13 @@ class OutputItemAdded:
     item_type: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OutputTextDelta:
     output_index: int
     delta: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReasoningDelta:
     output_index: int
     delta: str
@@ -84,13 +84,13 @@ class ReasoningDelta:
     raw: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolInputDelta:
     output_index: int
     delta: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OutputItemDone:
     """An item is complete. Sent once for each item, whatever the server repeats.
 
@@ -101,13 +101,13 @@ class OutputItemDone:
     item: "ResponseItem"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RateLimits:
     limits: dict[str, Any]
     """The `x-ratelimit-*` headers, without the prefix."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Completed:
     response_id: str | None
     usage: Usage

@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
 from codex_py.errors import CallRefused
+from codex_py.protocol.frozen import frozen
 from codex_py.protocol.prompts import Note
 
 MCP_PREFIX = "mcp__"
@@ -14,7 +15,7 @@ _ALIASES = {"applypatch": "apply_patch", "container.exec": "shell"}
 _CODED = re.compile(r"\[ERROR:(\w+)\] ")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FunctionSpec:
     """A tool that takes a JSON object."""
 
@@ -24,7 +25,7 @@ class FunctionSpec:
     """JSON Schema of the object."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FreeformSpec:
     """A tool that takes plain text of a given grammar."""
 
@@ -34,7 +35,7 @@ class FreeformSpec:
     """In the notation of Lark."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HostedSpec:
     """A tool that the provider knows by its name: it runs it itself (`web_search`) or has defined its calls (`local_shell`)."""
 
@@ -46,25 +47,25 @@ ToolSpec: TypeAlias = FunctionSpec | FreeformSpec | HostedSpec
 """A tool as it is offered to a model. Each wire puts it into its own words."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FunctionPayload:
     arguments: str
     """JSON as the model wrote it: it need not parse."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CustomPayload:
     input: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LocalShellPayload:
     command: tuple[str, ...]
     workdir: str | None
     timeout_ms: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class McpPayload:
     server: str
     tool: str
@@ -76,7 +77,7 @@ class McpPayload:
 ToolPayload: TypeAlias = FunctionPayload | CustomPayload | LocalShellPayload | McpPayload
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolCall:
     tool_name: str
     """As the model wrote it, namespace included (`mcp__server__tool`)."""
@@ -85,7 +86,7 @@ class ToolCall:
     payload: ToolPayload
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolOutput:
     """What a tool gives back to the model.
 

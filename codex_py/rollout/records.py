@@ -7,12 +7,13 @@ continued by a program that does not; they are read, never appended to.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from codex_py.errors import SessionError
+from codex_py.protocol.frozen import frozen
 from codex_py.protocol.ids import is_thread_id, utc_timestamp
 from codex_py.protocol.messages import decode_json, encode_json
 from codex_py.protocol.stream import Usage
@@ -28,7 +29,7 @@ _USAGE_FIELDS = tuple(Usage.__dataclass_fields__)
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class SessionMeta:
     """The first line of a session file."""
 

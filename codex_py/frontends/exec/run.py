@@ -12,7 +12,6 @@ import signal
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +30,7 @@ from codex_py.frontends.streams import READER_LEFT, OutputStream
 from codex_py.frontends.terminal import Style, printable, wants_color
 from codex_py.patch.diff.turn_diff import TurnDiff
 from codex_py.protocol.events import Error, EventSink
+from codex_py.protocol.frozen import frozen
 
 _LOAD_SCHEMA = "codex_py.app.output_schema:load_schema"
 _COLLECT_AFTER_S = 0.3
@@ -65,7 +65,7 @@ def run(
     return asyncio.run(_supervised(one))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class _Run:
     arguments: Arguments
     target: SessionTarget

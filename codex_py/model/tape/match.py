@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, cast
+
+from codex_py.protocol.frozen import frozen
 
 _VOLATILE_KEYS = {"prompt_cache_key", "client_metadata"}
 
@@ -29,7 +30,7 @@ _SNIPPET = 60
 """Characters of a differing line on either side of the difference."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WorkingDirectory:
     path: str
 

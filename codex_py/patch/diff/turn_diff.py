@@ -17,6 +17,7 @@ from codex_py.protocol.events import (
     TurnFailed,
     TurnStarted,
 )
+from codex_py.protocol.frozen import frozen
 from codex_py.protocol.patched_file import PatchedFile
 
 _MAX_KEPT = 2 * 1024 * 1024
@@ -151,7 +152,7 @@ class NetChanges:
         return contents
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Contents:
     size: int | None
     """None for what was never read."""
