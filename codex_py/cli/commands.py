@@ -15,8 +15,8 @@ class Command:
 
     name: str
     target: str = ""
-    """`module:function`. The function gets the words of the command, as `own_options` says, and the
-    environment. It returns the exit code, or raises a `CodexError` that nobody has printed yet."""
+    """`module:function`. The function gets the command line, in the form that `own_options` says, and the
+    environment. It returns the exit code, or raises a `CodexError` whose message is not printed yet."""
     aliases: tuple[str, ...] = ()
     members: Mapping[str, str] = field(default_factory=dict[str, str])
     """The targets of a group of commands, by the word that follows the name."""

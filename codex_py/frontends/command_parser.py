@@ -7,11 +7,13 @@ import argparse
 from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import field, fields
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from codex_py.config.features import FEATURES
 from codex_py.errors import CodexError, ConfigError, ExitCode
 from codex_py.frontends.loading import load
+
+_OptionsT = TypeVar("_OptionsT")
 
 
 class UsageError(CodexError):
@@ -119,6 +121,16 @@ class _RequestHelp(argparse.Action):
 def given(options: argparse.Namespace) -> dict[str, Any]:
     """The options that were given, by the names of their fields."""
     return {name: value for name, value in vars(options).items() if value is not None}
+
+
+def parse_options(kind: type[_OptionsT], argv: Sequence[str]) -> _OptionsT:
+    """Read a command line as the dataclass that declares its options.
+
+    Raises:
+        UsageError: there is a mistake in it.
+        HelpRequested: `--help` is among the options.
+    """
+    return kind(**given(CommandParser(kind).parse_args(list(argv))))
 
 
 def one_of(*allowed: str) -> Callable[[str], str]:

@@ -1,7 +1,7 @@
 """Text on a terminal. No control sequence of a model or a tool may reach it."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 # Compiled by the first text that needs them: together 4 ms.
@@ -68,6 +68,15 @@ def wants_color(
     if choice != "auto":
         return choice == "always"
     return isatty and not environment.get("NO_COLOR") and environment.get("TERM") != "dumb"
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """The rows of a table as lines, each cell as wide as its column."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        for row in rows
+    ]
 
 
 class Style:

@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         threading.Event().wait()
     except KeyboardInterrupt:
-        # The reader of standard error has seen the violations as they came.
+        # Violations were printed as they came.
         return 130
     return 0
 

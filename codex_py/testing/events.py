@@ -1,6 +1,6 @@
 """Builders for the events of a streamed response, as plain JSON objects.
 
-What makes an item gives a list of events, in the order of OpenAI: added, deltas, done. Source of the shapes:
+A builder of an item returns a list of events, in the order of OpenAI: added, deltas, done. The shapes are those of
 the Responses API reference, streaming events.
 """
 
@@ -22,7 +22,7 @@ def ev_created(response_id: str = "resp_1") -> Event:
 
 
 def ev_item_done(item: Mapping[str, Any], index: int = 0) -> Event:
-    """Any item at all, as the one event that many servers send of it."""
+    """Any item, as the one event that many servers send for it."""
     return {"type": "response.output_item.done", "output_index": index, "item": dict(item)}
 
 
@@ -48,7 +48,7 @@ def ev_message(
 def ev_text_deltas(
     deltas: Iterable[str], *, index: int = 0, item_id: str | None = None
 ) -> list[Event]:
-    """Text alone, neither announced nor finished: what a broken stream leaves, or a sloppy server sends."""
+    """Text that is neither announced nor finished, as of a broken stream or a sloppy server."""
     place = {"item_id": item_id or f"msg_{index}", "output_index": index, "content_index": 0}
     return [{"type": "response.output_text.delta", **place, "delta": delta} for delta in deltas]
 

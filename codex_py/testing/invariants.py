@@ -1,4 +1,4 @@
-"""What holds of every request of an agent, whatever happened before it."""
+"""Checks that every request of an agent must pass."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -6,12 +6,9 @@ from typing import Any
 CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call"})
 OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
 
-_SHOWN = 500
-"""Characters of an item in a message."""
-
 
 def pairing_problem(items: Iterable[Mapping[str, Any]]) -> str | None:
-    """What is wrong with the calls and outputs of an input; None if nothing is.
+    """A problem with the calls and outputs of an input, or None.
 
     Each call has exactly one output, behind it, and each output its call. Ids may come again in later
     turns: an output answers an open call of its id.
@@ -30,7 +27,7 @@ def pairing_problem(items: Iterable[Mapping[str, Any]]) -> str | None:
 
 
 def prefix_problem(before: Sequence[object], items: Sequence[object]) -> str | None:
-    """Where an input does not begin with the one before it; None if it does."""
+    """The first difference, if an input does not begin with the one before it, or None."""
     for place, (old, new) in enumerate(zip(before, items, strict=False)):
         if old != new:
             return (

@@ -1,4 +1,4 @@
-"""What a scripted server answers with, and how that is written to a connection."""
+"""The replies of a scripted server, and how they are written to a connection."""
 
 import socket
 import threading
@@ -15,15 +15,15 @@ _PAUSE_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """A place in a reply where the server waits until a test sets `until`, for a minute at most."""
+    """A place in a reply where the server waits until a test sets `until`, at most a minute."""
 
     until: threading.Event = field(default_factory=threading.Event)
     reached: threading.Event = field(default_factory=threading.Event)
-    """Set by the server when it gets here; all before it has been sent."""
+    """Set by the server when it gets here and has sent everything before."""
 
 
 Part: TypeAlias = Mapping[str, Any] | bytes | Pause
-"""Of a stream: an event, bytes that go out as they are, or a place to wait."""
+"""Part of a stream: an event, bytes that go out as they are, or a place to wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ class RenderedReply:
         return [piece for piece in self._pieces if isinstance(piece, Pause)]
 
     def send(self, connection: socket.socket) -> bool:
-        """Write it; whether the connection can be used again.
+        """Write it. True if the connection can be used again.
 
         Raises:
             OSError: the client has left.
@@ -83,7 +83,7 @@ class RenderedReply:
 
 
 def _pieces(reply: Reply) -> Iterator[bytes | Pause]:
-    """Head and body; what stands between two pauses is one piece."""
+    """Head and body, in one piece from pause to pause."""
     if reply.body is not None:
         framing = {} if reply.cut else {"content-length": str(len(reply.body))}
         yield _head(reply, {"content-type": "application/json", **framing}) + reply.body
@@ -123,5 +123,5 @@ def _head(reply: Reply, headers: Mapping[str, str]) -> bytes:
 
 
 def _chunk(data: bytes) -> bytes:
-    """Nothing for nothing: a chunk without data would end the body."""
+    """Empty without data, because a chunk without data would end the body."""
     return b"%x\r\n%b\r\n" % (len(data), data) if data else b""

@@ -7,11 +7,11 @@
     ]
 
 A script is a list of replies. A reply that is a list holds what the model says: a string is an answer, an
-object an output item of any type, or an event (its type begins with `response.`, or is `error`). The
-response is completed behind it, unless an event in it has ended it already.
+object an output item of any type, or an event (its type begins with `response.`, or is `error`). A
+`response.completed` follows, unless one of the events has ended the response already.
 
 A reply that is an object holds the fields of `Reply`: `events`, which are played exactly as they are
-listed, or `body`, any JSON, which a string is not quoted for; and `status`, `headers`, `cut`,
+listed, or `body`, any JSON, of which a string is sent without quotes; and `status`, `headers`, `cut`,
 `chunk_each`, `write_bytes`, `delay_s`. `codex_py/testing/reply.py` says what each does: a stream that
 drips, for one, is `{"events": […], "chunk_each": true, "delay_s": 0.1}`.
 """
@@ -76,7 +76,7 @@ def _events(parts: list[Any]) -> list[Event]:
 
 
 def _event(part: Any, index: int) -> Event:
-    """An event as it is, an item as the event that says it is done."""
+    """An event as it is, or an item as `response.output_item.done`."""
     known: Event = cast("Event", part) if isinstance(part, dict) else {}
     kind = known.get("type")
     if not isinstance(kind, str):

@@ -21,7 +21,7 @@ from codex_py.testing.invariants import OUTPUTS, pairing_problem, prefix_problem
 from codex_py.testing.reply import Part, Pause, RenderedReply, Reply
 
 _IDLE_S = 60.0
-"""After which a connection that says nothing is closed: a test should fail rather than hang."""
+"""A silent connection is closed after this time: a test should fail rather than hang."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class RecordedRequest:
         return self.body["input"]
 
     def output(self, call_id: str) -> Any:
-        """What a call was answered with; the first one, should its id have come again.
+        """The output of a call; the first one, if its id was used again.
 
         Raises:
             LookupError: there is no such output.
@@ -66,12 +66,12 @@ Script: TypeAlias = Sequence[Part] | bytes | Reply | Callable[[RecordedRequest],
 class ScriptedServer:
     """Plays one reply of the script for each POST, in order. Use it as a context manager.
 
-    It serves every connection in a thread of its own and keeps connections alive. A handshake for a
-    WebSocket is answered with 426, upon which Codex goes on over HTTP at once.
+    It serves every connection in its own thread and keeps connections alive. It answers a handshake for a
+    WebSocket with 426, so that Codex continues over HTTP at once.
 
     Attributes:
         requests: the POSTs that have come in, oldest first.
-        violations: what broke the rules above.
+        violations: the broken rules, one sentence each.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class ScriptedServer:
             check_prefix: turn it off where the history is replaced on purpose (compaction).
             each_thread: play the whole script for every thread, told apart by their
                 `prompt_cache_key`, instead of once.
-            watch: told of every POST as it comes, and what is wrong with it.
+            watch: gets every POST as it comes, and what is wrong with it.
 
         Raises:
             OSError: the port is taken.

@@ -11,7 +11,7 @@ from codex_py.config.config import Config
 from codex_py.config.mcp import McpServerConfig
 from codex_py.frontends.admin.mcp_options import json_parser, mcp_config, parse_name
 from codex_py.frontends.streams import print_out
-from codex_py.frontends.terminal import on_one_line
+from codex_py.frontends.terminal import aligned, on_one_line
 
 _NONE: Final = "Try `codex-py mcp add my-tool -- my-command`."
 _AUTH: Final[Mapping[AuthStatus, str]] = {
@@ -163,10 +163,6 @@ def _environment(server: McpServerConfig) -> str:
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:
-    lines = [[on_one_line(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     # The last column is padded too, as it is in Codex.
-    return "".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + "\n"
-        for line in lines
-    )
+    lines = aligned([[on_one_line(cell) for cell in row] for row in rows])
+    return "".join(f"{line}\n" for line in lines)

@@ -34,7 +34,7 @@ def parse_name(parser: CommandParser, argv: Sequence[str], command: str) -> argp
 
 
 def mcp_config(options: argparse.Namespace, environment: Mapping[str, str]) -> Config:
-    """The configuration of this folder, after its warnings are printed; with the named server, if any is named.
+    """Print the warnings of this folder's configuration, and return it. A server that the options name is in it.
 
     Raises:
         ConfigError: it cannot be used.

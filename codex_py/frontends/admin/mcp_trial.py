@@ -1,4 +1,4 @@
-"""`codex-py mcp test`: start one server as a session would, and say what it offers or what is wrong."""
+"""`codex-py mcp test`: start one server as a session would, and print its tools or what is wrong."""
 
 import asyncio
 import json

@@ -93,8 +93,8 @@ def _run(
 def _exit_code(command: subprocess.Popen[bytes]) -> int:
     """Wait for the command; negative after a signal.
 
-    The keys of the terminal are for the command, which is in the same group and may catch them. A signal that a
-    process has sent to us alone ends the command, and is how both have ended.
+    Signals of the terminal's keys also reach the command, which is in the same group and may catch them. A signal
+    that another process sends to this one alone ends the command, and both report that signal.
     """
     if sys.platform != "linux":
         return command.wait()
@@ -102,7 +102,7 @@ def _exit_code(command: subprocess.Popen[bytes]) -> int:
     while (code := command.poll()) is None:
         came = signal.sigwaitinfo((*_ENDING, signal.SIGCHLD))
         if came.si_signo in _ENDING and came.si_code <= 0:
-            # Its launcher leaves signals to the command; without the launcher, all of it ends.
+            # The launcher passes no signal on; without it, the whole command ends.
             command.kill()
             command.wait()
             return -came.si_signo
@@ -112,7 +112,7 @@ def _exit_code(command: subprocess.Popen[bytes]) -> int:
 def _test(environment: Mapping[str, str]) -> int:
     """Run the probes on every backend, and print what each held. 1 if one held less than it should.
 
-    A question mark stands where the probe could not even be tried.
+    A question mark stands for a probe that could not even be tried.
     """
     stdout = OutputStream(1)
     working: list[Backend] = []

@@ -1,8 +1,8 @@
-"""The program that models call as `apply_patch`: a patch in, what the released one prints out.
+"""The program that models call as `apply_patch`. It prints what that of Codex CLI 0.169 prints.
 
-It runs where the command is called `apply_patch` or `applypatch` (by a symbolic link to `codex-py`), and for
-`codex-py --codex-run-as-apply-patch PATCH`. Measured: Codex CLI 0.169. Unlike there, a patch that does not
-fit changes nothing at all, and can be undone.
+It runs if the command is called `apply_patch` or `applypatch` (through a symbolic link to `codex-py`), and for
+`codex-py --codex-run-as-apply-patch PATCH`. Unlike in Codex, a patch that does not fit changes nothing at all, and
+one that was applied can be undone.
 """
 
 import os
@@ -27,7 +27,7 @@ _NOT_AN_ARGUMENT = f"Error: {RUN_AS_APPLY_PATCH} requires a UTF-8 PATCH argument
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run with the words after the name of the program; the exit code."""
+    """Apply the patch that the command line or standard input holds; the exit code."""
     if arguments[:1] == [RUN_AS_APPLY_PATCH]:
         if (text := _decoded(arguments[1:2])) is None:
             return _fail(_FAILED, _NOT_AN_ARGUMENT)
@@ -83,12 +83,12 @@ def _journal(cwd: Path) -> Journal | None:
     try:
         return Journal(codex_home(os.environ), cwd)
     except CodexError:
-        # What the released program would not look at is no reason to fail.
+        # The program of Codex does not need its home either.
         return None
 
 
 def _decoded(words: Sequence[str]) -> str | None:
-    """The first word, as it was given; None where there is none, or it is not UTF-8."""
+    """The first word, as it was given; None if there is none, or if it is not UTF-8."""
     try:
         return os.fsencode(words[0]).decode()
     except (IndexError, UnicodeDecodeError):

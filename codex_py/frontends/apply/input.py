@@ -24,19 +24,19 @@ class PatchInput:
     source: str
     """In words: `standard input`."""
     cwd: Path | None = None
-    """Absolute; what its relative paths start from, where it says so itself."""
+    """Absolute; its relative paths start here, if it came with a folder."""
 
 
 def patch_input(file: str | None, cwd: Path, environment: Mapping[str, str]) -> PatchInput:
     """Read the patch.
 
     Args:
-        file: its name, or `-` for standard input. None takes standard input too, unless that is a terminal:
-            then it is the last patch of the session of `cwd`.
+        file: its name, or `-` for standard input. None takes standard input too, but on a terminal the
+            last patch of the last session in `cwd`.
         cwd: absolute.
 
     Raises:
-        CodexError: there is none, or it cannot be read.
+        CodexError: there is no patch, or it cannot be read.
     """
     if file is not None and file != "-":
         return PatchInput(_read_file(file), file)

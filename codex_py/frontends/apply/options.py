@@ -1,4 +1,4 @@
-"""What may be asked of `codex-py apply`."""
+"""The options of `codex-py apply`."""
 
 import argparse
 from collections.abc import Sequence
@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from codex_py.frontends.command_parser import (
-    CommandParser,
     UsageError,
     flag,
-    given,
     one_of,
     option,
+    parse_options,
 )
 
 _MAX_STRIP = 99
@@ -26,7 +25,7 @@ def _count(word: str) -> int:
 @dataclass(frozen=True, slots=True)
 class ApplyOptions:
     file: str | None = option()
-    """None takes standard input, or on a terminal the session held last; `-` standard input."""
+    """None takes standard input, or on a terminal the last session; `-` takes standard input."""
     check: bool = flag("--check")
     reverse: bool = flag("-R", "--reverse")
     directory: str | None = option("--directory")
@@ -43,7 +42,7 @@ class ApplyOptions:
     def refuse_for_envelope(self) -> None:
         """
         Raises:
-            UsageError: an option was given that an envelope cannot follow.
+            UsageError: an option was given that is not for envelopes.
         """
         if self.reverse and not self.convert:
             raise UsageError(
@@ -62,9 +61,9 @@ def apply_options(argv: Sequence[str]) -> ApplyOptions:
     """Read the words after `apply`.
 
     Raises:
-        UsageError: an option is unknown, lacks a good value, or does not go with another.
+        UsageError: an option is unknown, lacks a good value, or contradicts another.
     """
-    options = ApplyOptions(**given(CommandParser(ApplyOptions).parse_args(list(argv))))
+    options = parse_options(ApplyOptions, argv)
     if options.convert:
         for name in ("check", "directory", "strip", "strict", "three_way", "partial", "json"):
             if getattr(options, name) not in {None, False}:

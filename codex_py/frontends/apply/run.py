@@ -27,16 +27,16 @@ _PARTS = {
     "--3way": "codex_py.app.patching:git_three_way",
     "--convert": "codex_py.frontends.apply.convert:converted",
 }
-"""Loaded for the patches and options that need them: each takes 7 to 40 ms."""
+"""Loaded for the patches and options that need them, since each takes 7 to 40 ms."""
 _MAX_NAMED = 3
 _MAX_STRIP_TRIED = 5
 
 
 def run_apply(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Do what the words after `apply` ask for; the exit code.
+    """Apply, check or convert a patch; the exit code.
 
     Raises:
-        CodexError: nothing was applied; not yet printed.
+        CodexError: nothing was applied; the message is not printed yet.
     """
     options = apply_options(argv)
     raise_when_stopped()
@@ -152,7 +152,7 @@ def _plan_diff(
 
 
 def _hint(plan: Callable[[int | None, Path], PatchPlan], cwd: Path, options: ApplyOptions) -> str:
-    """Which other names of the files would do; empty if none would."""
+    """A sentence about other names of the files that would fit; empty if none do."""
     for strip in range(_MAX_STRIP_TRIED):
         if strip != options.strip and _fits(plan, strip, cwd):
             return f"With -p{strip} it fits."
@@ -171,7 +171,7 @@ def _fits(plan: Callable[[int | None, Path], PatchPlan], strip: int | None, base
 
 
 def _write_rejects(plan: PatchPlan, cwd: Path, report: Report) -> list[Path]:
-    """Write what was left out beside the files that it is for, or where their folder would be."""
+    """Write each rejected part beside its file, or into `cwd` if the folder is missing."""
     texts: dict[Path, bytes] = {}
     for reject in plan.rejects:
         folder = reject.path.parent if reject.path.parent.is_dir() else cwd

@@ -1,18 +1,19 @@
-"""`codex-py undo`: bring back what patches replaced, and list them."""
+"""`codex-py undo`: restore what patches replaced, and list the patches."""
 
 import argparse
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from codex_py.config.paths import codex_home
-from codex_py.frontends.command_parser import CommandParser, UsageError
+from codex_py.frontends.command_parser import UsageError, flag, option, parse_options
 from codex_py.frontends.folder import working_folder
 from codex_py.frontends.stopping import Stopped, raise_when_stopped
 from codex_py.frontends.streams import OutputStream, print_out
-from codex_py.frontends.terminal import printable
+from codex_py.frontends.terminal import aligned, printable
 from codex_py.patch.diff.writer import git_diff
 from codex_py.patch.files.change import Entry, patched_files
 from codex_py.patch.files.journal import Journal
@@ -27,16 +28,32 @@ from codex_py.patch.undo import (
 from codex_py.protocol.patched_file import PatchedFile
 
 _MAX_NAMED = 3
-"""Files that are named in a line of the list."""
+"""The list names so many files of a patch."""
+
+
+def _number(word: str) -> int:
+    if not (word.isascii() and word.isdecimal()):
+        raise argparse.ArgumentTypeError(f"{word!r} is no number of a patch; see --list")
+    return int(word)
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    id: int | None = option(type=_number)
+    list: bool = flag("--list")
+    show: bool = flag("--show")
+    force: bool = flag("--force")
+    json: bool = flag("--json")
+    cd: str = option("-C", "--cd", default=".")
 
 
 def run_undo(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Do what the words after `undo` ask for; the exit code.
+    """Undo, list or show patches; the exit code.
 
     Raises:
         CodexError: there is nothing to undo, or it could not be undone.
     """
-    options = _parser().parse_args(argv)
+    options = parse_options(_Options, argv)
     if options.list and (options.show or options.force or options.id is not None):
         raise UsageError("--list stands alone")
     if options.show and options.force:
@@ -48,7 +65,7 @@ def run_undo(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         return stopped.tell()
 
 
-def _run(options: argparse.Namespace, environment: Mapping[str, str]) -> int:
+def _run(options: _Options, environment: Mapping[str, str]) -> int:
     journal = Journal(codex_home(environment), working_folder(options.cd))
     for sentence in journal.recover():
         _tell(f"{sentence}\n")
@@ -70,23 +87,6 @@ def _run(options: argparse.Namespace, environment: Mapping[str, str]) -> int:
     return _undo(plan, as_json=options.json)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = CommandParser()
-    parser.add_argument("id", nargs="?", type=_number)
-    parser.add_argument("--list", action="store_true")
-    parser.add_argument("--show", action="store_true")
-    parser.add_argument("--force", action="store_true")
-    parser.add_argument("--json", action="store_true")
-    parser.add_argument("-C", "--cd", default=".")
-    return parser
-
-
-def _number(word: str) -> int:
-    if not (word.isascii() and word.isdecimal()):
-        raise argparse.ArgumentTypeError(f"{word!r} is no number of a patch; see --list")
-    return int(word)
-
-
 def _list(journal: Journal, *, as_json: bool) -> int:
     known, damaged = entries(journal)
     undone = undone_by(known)
@@ -96,7 +96,7 @@ def _list(journal: Journal, *, as_json: bool) -> int:
             for entry in known
         ]
         rows += [{"id": number, "state": "damaged"} for number in damaged]
-        return print_out("".join([_line(row) for row in rows]))
+        return print_out("".join(map(_line, rows)))
     if not known and not damaged:
         return print_out("No patches are kept.\n")
     table = [("ID", "TIME", "STATE", "DIRECTORY", "FILES")]
@@ -109,14 +109,8 @@ def _list(journal: Journal, *, as_json: bool) -> int:
         state = undoes + facts["state"]
         table.append((str(entry.number), facts["time"][:19], state, entry.cwd, files))
     table += [(str(number), "", "damaged", "", "") for number in damaged]
-    widths = [max(len(_one_line(row[column])) for row in table) for column in range(4)]
-    lines = [
-        "  ".join(
-            [_one_line(cell).ljust(width) for cell, width in zip(row, [*widths, 0], strict=True)]
-        ).rstrip()
-        for row in table
-    ]
-    return print_out("\n".join(lines) + "\n")
+    lines = aligned([[_one_line(cell) for cell in row] for row in table])
+    return print_out("".join(f"{line.rstrip()}\n" for line in lines))
 
 
 def _show(journal: Journal, entry: Entry, *, as_json: bool) -> int:

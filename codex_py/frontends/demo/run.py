@@ -1,6 +1,6 @@
 """`codex-py demo`: a whole session without a key or a network.
 
-The recorded answers of a model are replayed to the very program that a live session runs: it reads the
+The recorded answers of a model are replayed to the program that a live session runs too: it reads the
 files of a small repository, runs its tests, patches it and runs them again, all of it for real.
 """
 
