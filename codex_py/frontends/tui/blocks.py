@@ -1,4 +1,4 @@
-"""An answer in Markdown as it arrives: what is finished and can be printed for good, and what is not."""
+"""Splits an answer in Markdown, as it arrives, into finished blocks and an unfinished rest."""
 
 import re
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import TypeAlias
 _FENCE = re.compile(r"(`{3,}|~{3,})[ \t]*([^`\s]*)[^`]*$")
 _ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]")
 _BEGINS_LIST = re.compile(r"(?:[-*+]|1[.)])[ \t]")
-"""What ends a paragraph: other numbers at the margin are part of it."""
+"""Ends a paragraph; other numbers at the margin are part of it."""
 _HEADING = re.compile(r"#{1,6}[ \t]")
 _TABLE_RULE = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$")
 _MAX_PROSE = 4_000
@@ -19,7 +19,7 @@ _CODE_PIECE_LINES = 24
 _MAX_MARKDOWN = 150_000
 """Characters of one answer. What comes behind them is shown as it is."""
 _MAX_AT_ONCE = 50_000
-"""The same for an answer that comes in one piece, for whose sake the program must not stand still."""
+"""The same for an answer that comes in one piece: to render more would stop the program for too long."""
 _MAX_VERBATIM = 500_000
 """Characters of one answer. What comes behind them is not shown."""
 
@@ -28,7 +28,7 @@ _MAX_VERBATIM = 500_000
 class Prose:
     markdown: str
     is_first: bool = True
-    """False: it goes on with the block before."""
+    """False: it continues the block before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,18 +81,18 @@ class Blocks:
 
     @property
     def hidden(self) -> int:
-        """How many characters of the answer are in no block."""
+        """Characters of the answer that are in no block."""
         return max(0, self._taken - _MAX_VERBATIM)
 
     def take(self) -> list[Block]:
-        """What has been finished since it was last asked for."""
+        """The blocks that were finished since the last call."""
         finished = self._finished
         self._finished = []
         return finished
 
     @property
     def rest(self) -> Block | None:
-        """What may still change."""
+        """The unfinished block."""
         if self._is_verbatim:
             return Verbatim(self._partial) if self._partial else None
         text = "".join(self._lines) + self._partial
@@ -132,7 +132,7 @@ class Blocks:
             self._fence, self._language = fence[1], fence[2]
             return
         if not line.strip():
-            # A list goes on behind empty lines, if what comes then is indented.
+            # A list continues behind empty lines, if the next line is indented.
             if self._lines and (_ITEM.match(self._lines[0]) or self._lines[0][0].isspace()):
                 self._lines.append(line)
             else:
@@ -142,7 +142,7 @@ class Blocks:
             if not self._lines[-1].strip() or _HEADING.match(line):
                 self._end()
             elif _ITEM.match(line) if _ITEM.match(self._lines[0]) else _BEGINS_LIST.match(line):
-                self._end(goes_on=True)
+                self._end(continues=True)
         self._lines.append(line)
         self._size += len(line)
         if _HEADING.match(line):
@@ -151,7 +151,7 @@ class Blocks:
         is_table = len(self._lines) > 1 and "|" in self._lines[1] and _is_rule(self._lines[1])
         if self._size > (_MAX_TABLE if is_table else _MAX_PROSE):
             header = self._lines[:2] if is_table else []
-            self._end(goes_on=True)
+            self._end(continues=True)
             self._lines = header
 
     def _take_code(self, line: str) -> None:
@@ -164,7 +164,7 @@ class Blocks:
             piece = empty[-1] + 1 if empty else piece
             rest = self._lines[piece:]
             del self._lines[piece:]
-            self._end(goes_on=True)
+            self._end(continues=True)
             self._lines = rest
             self._size = sum(map(len, rest))
 
@@ -174,7 +174,7 @@ class Blocks:
             cut = self._partial.rfind(" ", _MAX_PROSE // 2, _MAX_PROSE) + 1 or _MAX_PROSE
             self._lines.append(self._partial[:cut])
             self._partial = self._partial[cut:]
-            self._end(goes_on=True)
+            self._end(continues=True)
 
     def _feed_verbatim(self, delta: str) -> None:
         if not self._is_verbatim:
@@ -185,7 +185,7 @@ class Blocks:
             self._finished.append(Verbatim(lines + newline or self._partial))
             self._partial = self._partial if newline else ""
 
-    def _end(self, *, goes_on: bool = False) -> None:
+    def _end(self, *, continues: bool = False) -> None:
         text = "".join(self._lines)
         self._lines = []
         self._size = 0
@@ -194,7 +194,7 @@ class Blocks:
                 self._finished.append(Code(self._language, text, self._is_first))
         elif text.strip():
             self._finished.append(Prose(text, self._is_first))
-        self._is_first = not goes_on
+        self._is_first = not continues
 
 
 def _is_rule(line: str) -> bool:

@@ -44,7 +44,7 @@ class Composer:
         """Of what was written in this session, by its text."""
         self.attachments = Attachments()
         self.folds_bursts = not config.values.get("disable_paste_burst", False)
-        """Whether Enter with characters right behind it is part of a paste."""
+        """True if Enter with characters right behind it is part of a paste."""
         is_kept = config.history_persistence != "none"
         self.history = PromptHistory(
             config.home / "history.jsonl" if is_kept else None,
@@ -80,7 +80,7 @@ class Composer:
 
     @property
     def holds_escape(self) -> bool:
-        """Whether Esc has a meaning here: it leaves the writing of vi."""
+        """True if Esc is vi's: it leaves the insert mode."""
         mode = self.vi_mode
         return bool(mode) and (mode != "NORMAL" or get_app().vi_state.operator_func is not None)
 

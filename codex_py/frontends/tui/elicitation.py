@@ -62,16 +62,15 @@ class TerminalElicitor:
     async def _field(
         self, question: Fragments, field: Mapping[str, Any], *, needed: bool
     ) -> object:
-        """The value; None where the field is left open, `_DECLINED` where nothing is to be answered."""
+        """The value; None if the field is left empty, `_DECLINED` if the user declines."""
         options = _options(field)
         if options is None:
-            text = await self._ask(
-                lambda: Entry(
-                    question,
-                    check=lambda text: problem(text, field, needed=needed),
-                    text=str(field.get("default", "")),
-                )
-            )
+            default = str(field.get("default", ""))
+
+            def check(text: str) -> str:
+                return problem(text, field, needed=needed)
+
+            text = await self._ask(lambda: Entry(question, check=check, text=default))
             return _DECLINED if text is None else parsed(text, field) if text else None
         if field.get("type") == "array":
             return await self._several(question, options)
@@ -135,7 +134,7 @@ def _strings(value: Any) -> list[str]:
 
 
 def _options(field: Mapping[str, Any]) -> list[Option[object]] | None:
-    """What there is to choose from; None where something is to be written."""
+    """The choices; None for a field that takes a text."""
     if field.get("type") == "boolean":
         return [Option("Yes", True, "y"), Option("No", False, "n")]
     items = field.get("items") if field.get("type") == "array" else field
@@ -157,7 +156,7 @@ def _options(field: Mapping[str, Any]) -> list[Option[object]] | None:
 
 
 def problem(text: str, field: Mapping[str, Any], *, needed: bool) -> str:
-    """What is wrong with a text for a field, for the user; empty where nothing is."""
+    """Tell the user what is wrong with the text for a field; empty if nothing is."""
     if not text:
         return "this has to be filled in" if needed else ""
     kind = field.get("type")

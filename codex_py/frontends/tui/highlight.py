@@ -1,9 +1,10 @@
-"""Programs in an answer, coloured in the colours of the terminal."""
+"""Colours the programs in an answer with the palette of the terminal."""
 
 from collections.abc import Mapping
 from functools import lru_cache
+from itertools import accumulate
 
-from rich.cells import cell_len
+from rich.cells import chop_cells
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.style import Style
 from rich.syntax import ANSISyntaxTheme, Syntax
@@ -39,7 +40,7 @@ _STYLES: Mapping[tuple[str, ...], str] = {
 
 
 class Code:
-    """A program, coloured where its language is known. A line that is too long is cut anywhere.
+    """A program, coloured if its language is known. Long lines are cut anywhere.
 
     Args:
         code: `plain` already.
@@ -51,18 +52,8 @@ class Code:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         width = options.max_width
         for line in self._text.split("\n", allow_blank=True):
-            if len(line) <= width and line.cell_len <= width:
-                yield from line.render(console, end="\n")
-                continue
-            ends: list[int] = []
-            used = 0
-            for index, char in enumerate(line.plain):
-                size = cell_len(char)
-                if used + size > width:
-                    ends.append(index)
-                    used = 0
-                used += size
-            for row in line.divide(ends):
+            rows = chop_cells(line.plain, width) if line.cell_len > width else []
+            for row in line.divide(list(accumulate(map(len, rows[:-1])))):
                 yield from row.render(console, end="\n")
 
 

@@ -1,4 +1,4 @@
-"""Which keys the control sequences of a terminal stand for, in prompt-toolkit's names.
+"""Translates the control sequences of a terminal to keys, by prompt-toolkit's names.
 
 Understood are xterm's sequences, its `modifyOtherKeys`, and the kitty keyboard protocol:
 https://sw.kovidgoyal.net/kitty/keyboard-protocol/

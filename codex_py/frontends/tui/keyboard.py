@@ -1,4 +1,4 @@
-"""Reads what a terminal sends: text, keys, pastes, and reports that nobody wants to see typed.
+"""Reads what a terminal sends: text, keys, pastes, and reports, which must not end up as text.
 
 A control sequence is taken whole, as ECMA-48 delimits it, whether or not it means something here, and
 however many reads it comes in. So the rest of an unknown one is never typed, nor its beginning an Esc.
@@ -17,7 +17,7 @@ from prompt_toolkit.keys import Keys
 from codex_py.frontends.tui.key_codes import ESCAPE, KeyNames, alt_with, keys_of, plain
 
 _REST_S = 0.5
-"""How long the rest of a sequence is waited for, after which what comes was typed."""
+"""The rest of a sequence arrives within this time; what comes later was typed."""
 _KEPT_OF_SEQUENCE = 64
 _KEPT_OF_STRING = 3
 _STRINGS = frozenset("]PX^_")
@@ -62,13 +62,13 @@ class KeyParser(Vt100Parser):
         self._paste: list[str] | None = None
 
     def feed(self, data: str) -> None:
-        """Take what was read, and give the keys in it; a sequence at its end may go on in the next."""
+        """Report the keys in what was read. A sequence at its end may continue in the next read."""
         now = self._clock()
         if self._paste is None and now - self._read_at > _REST_S:
             self._unfinished = ""
         self._read_at = now
         if self._paste is not None and data in _CTRL_C:
-            # Alone it is the key: the mark of the end was lost, and would be waited for for ever.
+            # Alone it is the key: the mark of the end was lost, and would never come.
             data = _PASTE_END
         text, self._unfinished = self._unfinished + data, ""
         place = 0
@@ -88,7 +88,7 @@ class KeyParser(Vt100Parser):
                 place = self._take_other(text, place)
 
     def flush(self) -> None:
-        """Nothing has followed for a while: Esc was pressed, or Alt and the beginning of a sequence."""
+        """Nothing has followed for a while: Esc was pressed, or Alt with a key that begins a sequence."""
         if self._paste is not None:
             return
         match self._unfinished:
@@ -118,7 +118,7 @@ class KeyParser(Vt100Parser):
                 self._press(keys, keys[-1] if keys and len(keys[-1]) == 1 else "")
 
     def _take_other(self, text: str, place: int) -> int:
-        """Esc with what follows it, which is no sequence, or one that was broken off; where it ends."""
+        """Handle Esc before something that is no whole sequence; the place behind it."""
         if (match := _BROKEN_OFF.match(text, place)) is not None:
             return match.end()
         if text[place + 1] == "\x1b":
@@ -143,7 +143,7 @@ class KeyParser(Vt100Parser):
         return end + len(_PASTE_END)
 
     def _keep(self, unfinished: str) -> None:
-        """As much as is needed to know how it goes on; what is longer means nothing to us."""
+        """Keep enough of a sequence to find its end; longer ones have no meaning here."""
         is_string = unfinished[1:2] in _STRINGS
         most = _KEPT_OF_STRING if is_string else _KEPT_OF_SEQUENCE
         ends_in_escape = is_string and len(unfinished) > most and unfinished.endswith("\x1b")

@@ -74,8 +74,8 @@ def program_keys(surface: Surface, half: Callable[[], LoadedHalf]) -> KeyBinding
     # Before the composer's own: a question waits until the user has stopped writing.
     answering: KeyTable = {("tab",): lambda _: surface.panels.call()}
     bind(answering, filter=composing & announced & ~completing, eager=True, to=keys)
-    # Keys with Alt that nothing else takes: neither Esc nor the other key was meant. For vi they are
-    # both, in the composer, as ever.
+    # Alt with a key that has no binding does nothing: neither Esc nor the key was meant. With vi's keys it is
+    # both, in the composer.
     bind({(("escape", "<any>"),): lambda _: None}, filter=emacs_mode | ~composing, to=keys)
     # Emacs accepts the line with these, which drops it where nothing accepts it.
     bind({(("escape", "#"), "c-o"): lambda _: None}, filter=emacs_mode, to=keys)

@@ -20,7 +20,7 @@ from codex_py.frontends.tui.surface import Surface
 _LEAST_ROWS = 3
 """Of what is under way, however low the screen is."""
 _OTHER_ROWS = 8
-"""What the rest takes, as a rule."""
+"""Rows of the rest, as a rule."""
 _QUEUED = "  (after the turn; Alt-Up takes it back)"
 
 

@@ -21,7 +21,7 @@ from codex_py.frontends.tui.theme import Theme
 
 _PARSER = MarkdownIt().enable(["strikethrough", "table"])
 _COLUMN = 7
-"""Where a table has less room for each of its columns, its rows are shown as lists."""
+"""A table with less room for each of its columns is shown as lists."""
 _INLINE_STYLES = {"em_open": "emphasis", "strong_open": "strong", "s_open": "struck"}
 
 
@@ -111,7 +111,7 @@ class _Reader:
         return _Table(rows[0], rows[1:], self._theme)
 
     def _text(self, closing: str) -> Text:
-        """What stands in a paragraph, a heading or a cell."""
+        """The text of a paragraph, a heading or a table cell."""
         text = Text()
         for token in self._tokens:
             if token.type == closing:
@@ -122,7 +122,7 @@ class _Reader:
     def _inline(self, tokens: list[Token], text: Text) -> None:
         styles: list[str] = []
         links: list[tuple[str, int]] = []
-        """Where each open one leads, and where its text begins."""
+        """The target of each open one, and where its text begins."""
         for token in tokens:
             style = " ".join(styles)
             match token.type:

@@ -126,7 +126,7 @@ class Panels:
             self._status.is_asking = False
 
     def _put_off(self, text: str) -> None:
-        """Close the question on top: the user writes this, and goes on in the composer."""
+        """Close the question on top: the user goes on writing, with this text, in the composer."""
         self._close(self._open[-1])
         self._typed_at = time.monotonic()
         self._composer.paste(text)

@@ -150,7 +150,7 @@ class Picker(Panel[T | None]):
         return "" if self._typed.text else fit(_HINT, get_app().output.get_size().columns - 5)
 
     def _place(self) -> tuple[str, str]:
-        """Which row of how many is selected, if they are not all seen."""
+        """`3 of 200`: the selected row, if there are more than are seen."""
         count = len(self._rows)
         is_cut = count > self._height().max
         return ("class:quiet", f"  {self._selected + 1} of {count}" if is_cut else "")

@@ -1,4 +1,4 @@
-"""Text of models, tools and files, made fit to be shown: bounded, and with nothing in it that steers a terminal."""
+"""Makes text of models, tools and files safe to show: bounded, and with nothing that steers a terminal."""
 
 import re
 
@@ -31,7 +31,7 @@ def plain(text: str, *, tab: int = 8) -> str:
 
 
 def command_output(text: str) -> str:
-    """What a command has printed, as the terminal would show it in the end, without colours.
+    """The output of a command as the terminal would show it in the end, without colours.
 
     Sequences are left out, and of a line that was written over with `\\r` only what came last is kept.
     """

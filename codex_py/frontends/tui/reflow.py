@@ -1,4 +1,4 @@
-"""What a terminal does with the rows that are drawn when it is made narrower."""
+"""Finds the first row of the frame after a terminal was made narrower and wrapped its rows."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ def reflows(environment: Mapping[str, str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What was drawn last: enough to find its first row again."""
+    """The frame that was drawn last, as far as needed to find its first row."""
 
     widths: Sequence[int]
     """Columns of each row down to the cursor's."""
@@ -39,7 +39,7 @@ class Frame:
     """Column."""
 
     def rows_above(self, columns: int) -> int:
-        """How many rows the cursor is below the first, in a terminal that is now so wide and reflows."""
+        """Rows between the first one and the cursor's, once the terminal has wrapped them to this width."""
         above = sum(max(1, -(-width // columns)) for width in self.widths[:-1])
         return above + self.cursor // columns
 
@@ -54,7 +54,7 @@ def frame_of(screen: Screen, cursor: tuple[int, int]) -> Frame:
 
 
 def _width(screen: Screen, y: int) -> int:
-    """Columns up to the last one with something in it; blanks in a style count, for they are drawn."""
+    """Columns up to the last one that is not blank. A blank with a style counts, because it is drawn."""
     cells = screen.data_buffer[y]
     last = max((x for x, cell in cells.items() if cell.char != " "), default=-1)
     return 0 if last < 0 else last + max(1, get_cwidth(cells[last].char))

@@ -1,4 +1,4 @@
-"""The terminal's main screen: finished lines that are never touched again, and below them what is live."""
+"""The terminal's main screen: finished lines that are never touched again, and a live frame below them."""
 
 import asyncio
 import os
@@ -28,16 +28,16 @@ T = TypeVar("T")
 
 _DRAIN_S = 1.0
 _FRAME_S = 0.05
-"""Between two looks at what the session has done; what is typed is shown at once."""
+"""Between two frames for what the session does; what is typed is shown at once."""
 _MAX_BACKLOG = 32 * 1024
-"""Bytes. A terminal that is further behind is given no more until it has caught up."""
+"""Bytes. A terminal that has read less waits for its next frame until it has caught up."""
 
 _ESCAPE_S = 0.05
-"""How long Esc is waited with, for it may be the beginning of a key's sequence."""
+"""An Esc that nothing follows for so long is the key, and not the beginning of a sequence."""
 _REPORTS_S = 0.03
-"""How long a report that the terminal sent before it was told to stop may be under way."""
+"""Reports that the terminal sent before it was told to stop arrive within this time."""
 
-# The name of the window put by, reports of the focus and of keys, and the other way round: xterm,
+# Save the window's title, switch on the reports of focus and keys; and the reverse: xterm,
 # "Control Sequences". A terminal ignores what it does not know.
 _ENTER = f"\x1b[22;0t\x1b[?1004h{KITTY_ON}"
 _LEAVE = f"{KITTY_OFF}\x1b[?2026l\x1b[?1004l\x1b[23;0t"
@@ -95,7 +95,7 @@ class Screen:
             editing_mode=EditingMode.VI if vi else EditingMode.EMACS,
             before_render=self._before_frame,
             after_render=self._after_frame,
-            # A signal tells of a new size; looking for it would be work while there is none.
+            # A signal tells of a new size; polling would keep the idle program busy.
             terminal_size_polling_interval=None,
             input=keyboard,
             output=self._output,
@@ -193,14 +193,14 @@ class Screen:
                 signal.signal(signal.SIGINT, handler)
 
     async def suspend(self) -> None:
-        """Stop, as Ctrl-Z does elsewhere, and draw again when the shell goes on with us.
+        """Stop like any program on Ctrl-Z, and draw again when the shell continues it.
 
-        What the session runs is in process groups of its own, and goes on.
+        The commands of the session are in process groups of their own, and keep running.
         """
         loop = asyncio.get_running_loop()
         async with self._handed_over():
             loop.remove_signal_handler(signal.SIGTSTP)
-            # From this thread: nothing is done in it until the process goes on.
+            # Blocks this thread until the process is continued.
             os.kill(0, signal.SIGTSTP)
             loop.add_signal_handler(signal.SIGTSTP, self._asked_to_stop)
 
@@ -279,7 +279,7 @@ class Screen:
             self._output.write_raw(self._finished.take().replace("\n", "\r\n"))
 
     def _shrink(self) -> None:
-        """Let go of lines that are not needed any more: prompt-toolkit keeps the height it once had."""
+        """Erase a frame that is higher than needed: prompt-toolkit never makes it lower."""
         last = self.app.renderer.last_rendered_screen
         if last is None:
             return
@@ -309,7 +309,7 @@ class Screen:
 
 
 def _ignore(_number: int, _frame: object) -> None:
-    """As a handler, which the other program does not inherit."""
+    """A handler, unlike `SIG_IGN`, is not inherited by the other program."""
 
 
 def _ptk_style(style: str) -> str:

@@ -1,4 +1,4 @@
-"""`!COMMAND`: what the user runs himself, as himself: in no sandbox, and without being asked.
+"""`!COMMAND`: a command that the user runs directly, without sandbox and without approval.
 
 It is shown as the agent's commands are, and the model is told of it, in the words of Codex.
 """

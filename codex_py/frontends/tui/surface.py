@@ -1,4 +1,7 @@
-"""The half of the terminal that the first frame needs, as the other half sees it, and the other way round."""
+"""The border between the two halves of the terminal: what each offers to the other.
+
+The first frame needs the light half alone; `loaded.py` is the other one.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,6 +37,8 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Surface:
+    """The parts of the light half."""
+
     environment: Mapping[str, str]
     safe_environment: Mapping[str, str]
     """For programs such as git: its `PATH` leads to none that the project or the model can have made."""

@@ -1,4 +1,4 @@
-"""How the terminal's text looks: colours of the terminal's own palette, so that any background does."""
+"""Styles of the terminal's text, in the colours of its own palette, so that any background will do."""
 
 import os
 from collections.abc import Mapping
@@ -82,12 +82,12 @@ class Theme:
     dumb: bool = False
     """The terminal knows no control sequences but for moving the cursor."""
     shell: str = ""
-    """Path of the user's own shell. A script for it, or for one of the system, is shown without the shell."""
+    """Path of the user's shell. Commands are shown without it, and without a shell of the system."""
     cwd: str = ""
     """Of the session: a command that runs elsewhere says where."""
 
     def style(self, name: str) -> str:
-        """What a part of the text looks like, for rich; empty where nothing can be shown."""
+        """The style of a part of the text, for rich; empty if the terminal has no styles."""
         if self.dumb:
             return ""
         style = _STYLES[name]
@@ -105,11 +105,10 @@ class Theme:
 def terminal_theme(
     environment: Mapping[str, str], wanted: object = None, *, cwd: str = ""
 ) -> Theme:
-    """What the environment says of the terminal.
+    """Read the abilities of the terminal from the environment.
 
     Args:
-        wanted: `tui.theme`, of which `dark` and `light` count: Codex has names of palettes there, which
-            say nothing here.
+        wanted: `tui.theme`. Only `dark` and `light` count; the palettes that Codex names there do not.
         cwd: of the session.
     """
     dumb = environment.get("TERM", "") in {"", "dumb"}
@@ -147,7 +146,7 @@ def _color_system(environment: Mapping[str, str]) -> ColorSystem:
 
 
 def terminal_size(fd: int) -> tuple[int, int]:
-    """Columns and rows; 80 and 24 where the terminal does not say."""
+    """Columns and rows; 80 and 24 if the terminal does not tell."""
     try:
         size = os.get_terminal_size(fd)
     except OSError:

@@ -1,4 +1,4 @@
-"""What else the agent does: its plan, calls of MCP servers, searches, making room."""
+"""Cells of the plan, calls of MCP servers, web searches and compaction."""
 
 import json
 from collections.abc import Mapping
@@ -101,7 +101,7 @@ def _call(verb: str, item: McpToolCall, theme: Theme) -> Text:
 
 
 def _json(value: Any) -> str:
-    """The beginning of it. What is in it may be of any size; it is cut before it is written."""
+    """JSON of a value of any size, of which long parts are cut before they are written."""
     if isinstance(value, str):
         return json.dumps(cut(value, _LONGEST_ARGUMENTS, ""), ensure_ascii=False)
     if isinstance(value, dict):
@@ -113,7 +113,7 @@ def _json(value: Any) -> str:
 
 
 def _result_text(result: Mapping[str, Any] | None) -> str:
-    """What a result says in words; of pictures and the like, what they are."""
+    """The texts of a result; for images and the like, their kind."""
     if result is None:
         return ""
     content = result.get("content")

@@ -1,4 +1,4 @@
-"""Commands: what was run, what came of it, and how it looks while it runs."""
+"""Cells of commands, running and finished."""
 
 import re
 from collections.abc import Sequence
@@ -19,12 +19,12 @@ from codex_py.protocol.events import CommandExecution
 _COMMAND_HEAD, _COMMAND_TAIL = 4, 1
 _OUTPUT_HEAD, _OUTPUT_TAIL = 2, 3
 _FAILED_TAIL = 10
-"""What went wrong is said at the end."""
+"""Errors are at the end."""
 _MOST_READ = 4_000
 """Characters of a command that are looked at to see what it does."""
 
 _SILENT = {"cd", "pwd", "true", "wc", "uniq"}
-"""They say nothing of files, or only of what others have read."""
+"""They print nothing of files, or count what others have read."""
 _FILTERS = {"head", "tail"}
 _SHELL = re.compile(r"(\S+) -l?c (?=.)", re.DOTALL)
 _QUOTED = re.compile(r"""'([^']*)'|"((?:[^"\\]|\\.)*)"|([^\s'"\\]+)""", re.DOTALL)
@@ -33,10 +33,10 @@ _LONGEST_FOLDER = 1_000
 
 
 def script_of(command: str, own_shell: str = "") -> str:
-    """What a command line runs, without the shell that it is given to: `/bin/bash -lc 'ls -l'` is `ls -l`.
+    """A command line without the shell that runs it: `/bin/bash -lc 'ls -l'` is `ls -l`.
 
-    Only a shell of the system, or the user's own at its absolute path, goes without saying. Another program
-    of that name can do as it likes, whatever its script says.
+    Only a shell of the system, or the user's own at its absolute path, is left out. Another program
+    of that name may do anything, whatever its script says.
     """
     wrapper = _SHELL.match(command)
     if wrapper is None or len(command) > _LONGEST_QUOTED:
@@ -88,12 +88,12 @@ def running_cell(
 
 
 def explored(item: CommandExecution, own_shell: str = "") -> list[tuple[str, str]]:
-    """What a command that has only looked at files was after: `("Read", "setup.py")`. Empty for any other."""
+    """The reads of a command that has only looked at files: `("Read", "setup.py")`. Empty for others."""
     script = script_of(item.command, own_shell)
     if item.status != "completed" or item.exit_code != 0 or len(script) > _MOST_READ:
         return []
     if not is_known_safe(("bash", "-c", script)):
-        # What it does beside looking is not to be passed over in silence.
+        # It may do more than look.
         return []
     looks: list[tuple[str, str]] = []
     for command in plain_script(script) or ():

@@ -1,4 +1,4 @@
-"""How a cell is laid out: a sign and a body beside it, long text folded to its ends."""
+"""The layout of cells: a sign and a body beside it, long text folded to its ends."""
 
 from collections.abc import Callable, Sequence
 
@@ -37,7 +37,7 @@ class Hanging:
         newline = Segment.line()
         style = Style.parse(self._style) if self._style else None
         if width < _NARROWEST_BODY:
-            # A column of two letters helps nobody.
+            # Too narrow to read beside the sign.
             yield Segment(self._sign.rstrip() + "\n", style)
             yield from console.render(self._body, options)
             return
@@ -56,12 +56,12 @@ class Hanging:
 def marked(
     body: RenderableType, theme: Theme, *, glyph: str = "bullet", style: str = "quiet"
 ) -> Hanging:
-    """What happened, behind the sign of what it is. `style` names one of the theme's, for the sign."""
+    """A cell with a sign before it. `style` names the sign's in the theme."""
     return Hanging(f"{theme.glyph(glyph)} ", body, style=theme.style(style))
 
 
 def below(body: RenderableType, theme: Theme) -> Hanging:
-    """What came of it, hung under what happened."""
+    """The result of a call, below its cell."""
     return Hanging(f"{theme.glyph('branch')} ", body, style=theme.style("quiet"))
 
 

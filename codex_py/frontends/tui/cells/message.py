@@ -27,7 +27,7 @@ _REHEARSED = "A `word`:\n\n```python\nx = 1\n```\n\n| a | b |\n|---|---|\n| c | 
 
 
 def rehearse(theme: Theme) -> None:
-    """Render a short answer for nobody. It blocks, for as long as the first answer would have to wait."""
+    """Render a short answer, and drop it: the first real one need not wait for the imports. It blocks."""
     Renderer(theme).text(_markdown().markdown(_REHEARSED, theme), 80)
 
 
@@ -114,11 +114,6 @@ class _Verbatim:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         width = options.max_width
         for line in self._lines:
-            if len(line) <= width and line.isascii():
-                yield Segment(f"{line}\n")
-            elif line.isascii():
-                for start in range(0, len(line), width):
-                    yield Segment(f"{line[start : start + width]}\n")
-            else:
-                for row in chop_cells(line, width):
-                    yield Segment(f"{row}\n")
+            fits = len(line) <= width and line.isascii()
+            for row in (line,) if fits else chop_cells(line, width):
+                yield Segment(f"{row}\n")

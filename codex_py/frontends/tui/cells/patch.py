@@ -25,7 +25,7 @@ _KINDS = {"add": "Added", "delete": "Deleted", "update": "Edited"}
 
 
 def change_cell(item: FileChange, theme: Theme) -> RenderableType:
-    """What a patch has done, or would have."""
+    """A patch that is over: its diff, or why it failed."""
     if item.status == "completed":
         return diff_cell(item.diff, theme, changes=item.changes)
     verb = "Declined the patch of" if item.status == "declined" else "Failed to patch"
@@ -121,7 +121,7 @@ def _body(file: ShownFile, theme: Theme, most: int) -> list[RenderableType]:
 
 
 class _Lines:
-    """Lines with their numbers. What does not fit goes on below its own text."""
+    """Lines with their numbers. Long ones are wrapped below their own text."""
 
     def __init__(self, lines: Sequence[DiffLine], theme: Theme) -> None:
         self._lines = lines

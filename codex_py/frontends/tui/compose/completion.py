@@ -1,4 +1,4 @@
-"""What is offered below the composer for the word at the cursor: commands, files, skills."""
+"""Suggestions below the composer for the word at the cursor: commands, files, skills."""
 
 import asyncio
 import re
@@ -28,7 +28,7 @@ class Suggestion:
     """Takes the word's place."""
     note: str = ""
     sends: bool = False
-    """Nothing is missing then: Enter sends it off."""
+    """Enter sends the line at once: nothing is missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Word:
     start: int
     """Place of its first character in the text, which is the sign that asks for suggestions."""
     text: str
-    """What stands behind the sign, up to the cursor."""
+    """The text behind the sign, up to the cursor."""
 
 
 class Source(Protocol):
@@ -47,9 +47,9 @@ class Source(Protocol):
     def suggestions(
         self, word: str
     ) -> Sequence[Suggestion] | Callable[[], Awaitable[Sequence[Suggestion]]]:
-        """What the word may become, the best first; or, where that takes a while, what looks for it.
+        """The suggestions for the word, the best first; or a search for them, if it takes a while.
 
-        That is cancelled when more is typed.
+        The search is cancelled when more is typed.
         """
         ...
 
@@ -58,7 +58,7 @@ class Completion:
     """Watches a buffer, and has suggestions for it.
 
     Args:
-        changed: is told to draw.
+        changed: is called when there is something new to draw.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Completion:
         return bool(self._found) or self._is_slow
 
     def wait_with(self, work: Callable[[], None]) -> bool:
-        """Whether suggestions are being looked for. The work is then done after, if nothing is typed before."""
+        """Do the work after the search that is under way, unless more is typed; False if there is no search."""
         if self._task is None:
             return False
         self._then = work
@@ -119,9 +119,9 @@ class Completion:
             self._selected = (self._selected + rows) % len(self._found)
 
     def take(self) -> bool:
-        """Put the selected suggestion in the word's place; whether that is all there is to say.
+        """Replace the word by the selected suggestion; True if the line can be sent like that.
 
-        It must be open, and nothing being looked for.
+        There must be suggestions, and no search under way.
         """
         word, suggestion = self._word, self._found[self._selected]
         assert word is not None
@@ -134,7 +134,7 @@ class Completion:
         return suggestion.sends
 
     def rows(self, width: int) -> Fragments:
-        """What is drawn."""
+        """The suggestions as they are drawn."""
         if not self._found:
             return [("class:quiet", "  looking for files")]
         shown = window(self._selected, len(self._found), ROWS)

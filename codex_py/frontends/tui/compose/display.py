@@ -1,4 +1,4 @@
-"""How the text in the composer looks: labels for what is folded, and nothing that steers the terminal."""
+"""Shows the text in the composer: with labels for folded parts, and nothing that steers the terminal."""
 
 import re
 from bisect import bisect_right

@@ -64,7 +64,7 @@ class FileIndex:
         return await asyncio.to_thread(rank)
 
     async def _list(self) -> None:
-        """Wait for the names; for newer ones nobody waits."""
+        """Wait for the first list of names. A newer one is made in the background."""
         if self._listing is None:
             self._listing = asyncio.wrap_future(_beside(self._names))
             self._listing.add_done_callback(self._listed)
@@ -74,7 +74,7 @@ class FileIndex:
     def _listed(self, listing: "asyncio.Future[list[tuple[str, str]]]") -> None:
         self._listing = None
         if not listing.cancelled():
-            # An error of ours is raised here.
+            # Raises the bug that has ended it, if one did.
             self._blocks = listing.result()
             self._listed_at = time.monotonic()
 
@@ -82,7 +82,7 @@ class FileIndex:
         return list(_blocks(self._tracked() or b"\0".join(_walked(self._cwd))))
 
     def _tracked(self) -> bytes | None:
-        """What git lists, each name with a NUL behind it; None where there is no git to ask."""
+        """The names that git lists, each followed by a NUL; None without git."""
         if not self._use_git or (git := find_git(self._cwd, self._environment)) is None:
             return None
         try:
@@ -93,7 +93,7 @@ class FileIndex:
 
 
 def _beside(work: Callable[[], _T]) -> "Future[_T]":
-    """Have it done in a thread that the end of the program does not wait for."""
+    """Run the work in a thread that the end of the program does not wait for."""
     future: Future[_T] = Future()
 
     def run() -> None:

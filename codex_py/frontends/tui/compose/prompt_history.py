@@ -1,4 +1,4 @@
-"""What the user has sent before, in this session and in others: `$CODEX_HOME/history.jsonl`.
+"""The prompts that the user has sent, in this session and in others: `$CODEX_HOME/history.jsonl`.
 
 One object a line, `{"session_id": …, "ts": seconds, "text": …}`, as Codex 0.169 writes it and reads it.
 """
@@ -41,7 +41,7 @@ class PromptHistory:
         self._loading: Future[list[str]] | None = None
         self._added: list[str] = []
         self._written = 0
-        """How many of them are in the file, or will be."""
+        """How many of these the file has, or soon will."""
 
     @property
     def entries(self) -> Sequence[str]:
@@ -54,7 +54,7 @@ class PromptHistory:
         """Have `entries` whole, but for what others write from now on."""
         if self._loading is None:
             self._loading = self._thread.submit(_read, self._path, self._written)
-        # Who stops waiting does not take the history from the next.
+        # Shielded: another caller may wait for the same.
         await asyncio.shield(asyncio.wrap_future(self._loading))
 
     def remember(self, text: str) -> None:
@@ -93,7 +93,7 @@ def _read(path: Path | None, added: int) -> list[str]:
 
 
 def _text(line: bytes) -> str | None:
-    """None for a line that is damaged, or none of ours."""
+    """The text of a line; None if the line is damaged."""
     try:
         entry: Any = json.loads(line)
         text = entry["text"]
@@ -133,7 +133,7 @@ def _cut(path: Path, descriptor: int, size: int, kept: int) -> None:
         # The last line alone is longer than what is to be kept.
         whole = os.pread(descriptor, size, 0)
         tail, first = whole, whole.rfind(b"\n", 0, size - 1) + 1
-    # One that was opened for appending writes to its end wherever it is told to.
+    # A descriptor opened for appending ignores the offset of `pwrite`.
     writer = _open_regular(str(path), os.O_WRONLY)
     try:
         if os.fstat(writer).st_ino == os.fstat(descriptor).st_ino:

@@ -1,4 +1,4 @@
-"""Where suggestions come from: the names of commands, skills and files."""
+"""Sources of suggestions: the names of commands, skills and files."""
 
 import json
 import re
@@ -25,7 +25,7 @@ class CommandName:
     """A short phrase without a full stop."""
     aliases: tuple[str, ...] = field(default=(), kw_only=True)
     argument: str = field(default="", kw_only=True)
-    """What may stand behind it, for people: `[NAME]`."""
+    """The argument it takes, as the help shows it: `[NAME]`."""
 
 
 class CommandSource:
@@ -50,7 +50,7 @@ class CommandSource:
             names = (command.name, *command.aliases)
             ranks = [rank for name in names if (rank := _rank(word, name)) is not None]
             if ranks:
-                # What has to be said yet is not sent without it.
+                # A command that needs an argument is not sent without one.
                 is_whole = not command.argument or command.argument.startswith("[")
                 name = f"/{command.name} {command.argument}".rstrip()
                 suggestion = Suggestion(name, f"/{command.name}", command.help, sends=is_whole)

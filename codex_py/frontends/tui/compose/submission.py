@@ -1,4 +1,4 @@
-"""What the user sends off, and what of it the model has not been told yet."""
+"""Prompts that the user sends off, and those that the model has not been told yet."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
