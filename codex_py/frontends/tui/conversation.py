@@ -223,7 +223,7 @@ class Conversation:
 
     async def _find_branch(self) -> None:
         info = await asyncio.to_thread(git_info, self.config.cwd)
-        self._surface.status.branch = info.get("branch", "")
+        self._surface.status.known["git-branch"] = info.get("branch", "")
         self._surface.screen.changed()
 
     async def _interrupt(self) -> None:

@@ -98,7 +98,7 @@ class Loaded:
         tokens = (
             f"Token usage: total={used.total_tokens:,} input={used.input_tokens:,}"
             f" (+ {used.cached_input_tokens:,} cached) output={used.output_tokens:,}\n"
-            if self._surface.status.usage is not None and used.total_tokens
+            if "used-tokens" in self._surface.status.known and used.total_tokens
             else ""
         )
         return f"{tokens}To continue this session, run: codex-py resume {session.thread_id}\n"

@@ -3,7 +3,6 @@
 import asyncio
 import gc
 from collections.abc import Callable
-from pathlib import Path
 
 from prompt_toolkit.input import Input
 
@@ -48,7 +47,6 @@ class Terminal:
         screen = Screen(theme, writer, keyboard, reflows=reflows(environment), vi=is_vi)
         hints = Hints(screen.changed)
         status = Status(
-            Path.home(),
             items=settings.get("status_line", ITEMS),
             title_items=settings.get("terminal_title", TITLE_ITEMS),
         )

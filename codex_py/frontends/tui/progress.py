@@ -2,8 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from codex_py.app.past_items import thread_items
 from codex_py.core.session import Session
@@ -58,7 +59,8 @@ class Progress:
             status.reconnecting = None
         match event:
             case Reconnecting(wait_s=wait_s):
-                status.reconnecting = event, time.monotonic() + wait_s
+                attempt = f"{event.attempt}/{event.max_attempts}"
+                status.reconnecting = attempt, time.monotonic() + wait_s
             case ThreadStarted() if (left := self._session()) is not None:
                 # On a line of its own the command is not broken in a narrow terminal.
                 back = f" To go back:\n/resume {left.thread_id}" if left.has_begun else ""
@@ -69,7 +71,7 @@ class Progress:
                 self._has_failed = error.retryable
                 event = replace(event, error=replace(error, message=self._advised(error)))
             case UsageReported():
-                status.usage = event
+                status.known |= _usage_items(event)
             case ItemStarted(CommandExecution() as item):
                 status.commands[item.id] = item.command, time.monotonic()
             case ItemCompleted(item):
@@ -90,7 +92,9 @@ class Progress:
 
     def begin(self, session: Session) -> None:
         """Show another session, and what was said in it."""
-        self._status.usage = session.token_usage if session.earlier else None
+        self._status.known = {"git-branch": self._status.known.get("git-branch", "")}
+        if session.earlier:
+            self._status.known |= _usage_items(session.token_usage)
         self._status.commands.clear()
         self._has_failed = False
         self.refresh()
@@ -100,9 +104,7 @@ class Progress:
     def refresh(self) -> None:
         """Show the settings and the name of the session."""
         if (session := self._session()) is not None:
-            self._status.settings = session.settings
-            self._status.thread = session.thread_id
-            self._status.name = session.name or ""
+            self._status.known |= _session_items(session)
         self._surface.screen.changed()
 
     def prompt(self, submission: Submission) -> None:
@@ -155,3 +157,44 @@ class Progress:
         if self._status.working_since is not None:
             self._clock = asyncio.get_running_loop().call_later(1, self._tick)
             self._surface.screen.changed()
+
+
+def _session_items(session: Session) -> Mapping[str, str]:
+    """Items of the status, by their names in Codex."""
+    settings = session.settings
+    effort = settings.reasoning_effort or ""
+    mode, policy = settings.sandbox_policy.mode, str(settings.approval_policy)
+    folder, home = str(settings.cwd), Path.home()
+    if settings.cwd.is_relative_to(home):
+        folder = "~" + folder[len(str(home)) :]
+    return {
+        "model": settings.model,
+        "model-name": settings.model,
+        "model-with-reasoning": f"{settings.model} {effort}".rstrip(),
+        "reasoning": effort,
+        "current-dir": folder,
+        "project-name": settings.cwd.name,
+        "permissions": mode if policy == "on-request" else f"{mode}, {policy}",
+        "session-id": session.thread_id,
+        "thread-name": session.name or "",
+    }
+
+
+def _usage_items(usage: UsageReported) -> Mapping[str, str]:
+    left, total = usage.context_left_percent, usage.total
+    return {
+        "context-remaining": f"{left}% left",
+        "context-used": f"{100 - left}% used",
+        "context-window-size": f"{_short(usage.context_window)} window",
+        "used-tokens": f"{_short(total.total_tokens)} tokens",
+        "total-input-tokens": f"{_short(total.input_tokens)} in",
+        "total-output-tokens": f"{_short(total.output_tokens)} out",
+    }
+
+
+def _short(count: int) -> str:
+    """`950`, `12.3k`, `1.2M`."""
+    if count < 1_000:
+        return str(count)
+    number, unit = (count / 1_000, "k") if count < 999_950 else (count / 1_000_000, "M")
+    return f"{number:.1f}".removesuffix(".0") + unit

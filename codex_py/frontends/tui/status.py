@@ -2,9 +2,8 @@
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
 
 from prompt_toolkit.utils import get_cwidth
@@ -12,8 +11,6 @@ from prompt_toolkit.utils import get_cwidth
 from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.theme import Theme
-from codex_py.protocol.events import Reconnecting, UsageReported
-from codex_py.protocol.settings import TurnSettings
 
 ITEMS: Final = (
     *("model-with-reasoning", "current-dir", "git-branch", "permissions"),
@@ -32,25 +29,19 @@ TITLE_ITEMS: Final = ("activity", "project")
 class Status:
     """What is known of the conversation right now."""
 
-    home: Path
     items: Sequence[str] = ITEMS
     """Of the line, by name; unknown ones are left out."""
     title_items: Sequence[str] = TITLE_ITEMS
-    settings: TurnSettings | None = None
-    usage: UsageReported | None = None
-    thread: str = ""
-    """Its id."""
-    name: str = ""
-    """The user's name for the conversation."""
-    branch: str = ""
+    known: dict[str, str] = field(default_factory=dict[str, str])
+    """The text of each item that is known; nothing in it is safe for a terminal yet."""
     working_since: float | None = None
     """`time.monotonic()`; None while nothing is under way."""
     is_asking: bool = False
     """The agent waits for an answer."""
     announced: str = ""
     """The question that waits until the user has stopped writing."""
-    reconnecting: tuple[Reconnecting, float] | None = None
-    """The request that failed last, until it is answered, and when it is sent again, `time.monotonic()`."""
+    reconnecting: tuple[str, float] | None = None
+    """`2/10`: which attempt comes next, until one is answered, and when it is sent, `time.monotonic()`."""
     waiting_for: Callable[[], Sequence[str]] | None = None
     """Names the MCP servers that the request waits for."""
     commands: dict[str, tuple[str, float]] = field(default_factory=dict[str, tuple[str, float]])
@@ -60,8 +51,8 @@ class Status:
 
     def line(self, theme: Theme, columns: int) -> Fragments:
         """As much as there is room for; the least important is left out."""
-        known = self._items()
-        parts = {name: printable(known[name]) for name in self.items if known.get(name)}
+        known = {name: self.known.get(name, "") for name in self.items}
+        parts = {name: printable(text) for name, text in known.items() if text}
         dot = f" {theme.glyph('dot')} "
         room = columns - 1
 
@@ -102,11 +93,10 @@ class Status:
             what = f"Starting MCP servers: {printable(', '.join(missing))} "
             return "accent", what, f"({age} {dot} esc to go on without)"
         if self.reconnecting is not None:
-            retry, at = self.reconnecting
+            attempt, at = self.reconnecting
             wait_s = math.ceil(at - time.monotonic())
             soon = f"{duration(wait_s)} {dot} " if wait_s > 0 else ""
-            what = f"Reconnecting... {retry.attempt}/{retry.max_attempts} "
-            return "warning", what, f"({soon}esc to interrupt)"
+            return "warning", f"Reconnecting... {attempt} ", f"({soon}esc to interrupt)"
         return "accent", "Working ", f"({age} {dot} esc to interrupt)"
 
     def title(self, theme: Theme) -> str:
@@ -122,55 +112,13 @@ class Status:
                 return theme.glyph("bullet") if self.working_since is not None else ""
             case "app-name":
                 return "codex-py"
-            case "thread":
-                return self.name
             case _:
-                return self._items().get("project-name" if name == "project" else name, "")
-
-    def _items(self) -> Mapping[str, str]:
-        """All that the line can show, by name."""
-        settings, usage = self.settings, self.usage
-        if settings is None:
-            return {}
-        effort = settings.reasoning_effort or ""
-        mode, policy = settings.sandbox_policy.mode, str(settings.approval_policy)
-        folder = str(settings.cwd)
-        if settings.cwd.is_relative_to(self.home):
-            folder = "~" + folder[len(str(self.home)) :]
-        items = {
-            "model": settings.model,
-            "model-name": settings.model,
-            "model-with-reasoning": f"{settings.model} {effort}".rstrip(),
-            "reasoning": effort,
-            "current-dir": folder,
-            "project-name": settings.cwd.name,
-            "git-branch": self.branch,
-            "permissions": mode if policy == "on-request" else f"{mode}, {policy}",
-            "session-id": self.thread,
-            "thread-name": self.name,
-        }
-        if usage is not None:
-            items |= {
-                "context-remaining": f"{usage.context_left_percent}% left",
-                "context-used": f"{100 - usage.context_left_percent}% used",
-                "context-window-size": f"{short_count(usage.context_window)} window",
-                "used-tokens": f"{short_count(usage.total.total_tokens)} tokens",
-                "total-input-tokens": f"{short_count(usage.total.input_tokens)} in",
-                "total-output-tokens": f"{short_count(usage.total.output_tokens)} out",
-            }
-        return items
+                codex_name = {"project": "project-name", "thread": "thread-name"}.get(name, name)
+                return self.known.get(codex_name, "")
 
 
 def _rank(name: str) -> int:
     return _MOST_FIRST.index(name) if name in _MOST_FIRST else len(_MOST_FIRST)
-
-
-def short_count(count: int) -> str:
-    """`950`, `12.3k`, `1.2M`."""
-    if count < 1_000:
-        return str(count)
-    number, unit = (count / 1_000, "k") if count < 999_950 else (count / 1_000_000, "M")
-    return f"{number:.1f}".removesuffix(".0") + unit
 
 
 def duration(seconds: int) -> str:
