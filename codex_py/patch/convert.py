@@ -16,8 +16,7 @@ from codex_py.patch.envelope.apply import plan_patch
 from codex_py.patch.files.access import permissions_by_umask
 from codex_py.patch.kind import kind_of
 from codex_py.patch.lines import BLANK
-from codex_py.patch.plan import PatchPlan, readable_under
-from codex_py.patch.unified.hunks import DiffHunk
+from codex_py.patch.plan import readable_under
 from codex_py.patch.unified.plan import plan_unified
 from codex_py.patch.unified.reader import read_diff
 from codex_py.protocol.patched_file import PatchedFile
@@ -54,7 +53,7 @@ def to_envelope(diff: str, cwd: Path) -> str:
 def _section(change: PatchedFile, cwd: Path) -> str:
     """The lines of one file, joined; checked to do what the change does."""
     if reason := _unsayable_entry(change, cwd) or _unsayable_contents(change):
-        path = change.move_to or change.path
+        path = change.destination
         raise PatchError(f"{path}: an envelope cannot say {reason}", kind="parse")
     section = ""
     if change.old is None or change.new is None:
@@ -69,7 +68,7 @@ def _section(change: PatchedFile, cwd: Path) -> str:
 
 
 def _unsayable_entry(change: PatchedFile, cwd: Path) -> str | None:
-    for path in (change.path, change.move_to or change.path):
+    for path in (change.path, change.destination):
         name = str(path.relative_to(cwd))
         if "\n" in name or name != name.strip(BLANK):
             return f"a name with a line break in it or blanks around it: {name!r}"
@@ -78,7 +77,7 @@ def _unsayable_entry(change: PatchedFile, cwd: Path) -> str | None:
         return f"what becomes of a {'symbolic link' if 'link' in kinds else 'submodule'}"
     if change.new is None:
         return None
-    if (change.move_to or change.path).is_dir():
+    if change.destination.is_dir():
         return "that a file takes the place of a directory"
     if change.move_to is not None and change.path in change.move_to.parents:
         return "that a directory takes the place of a file that is moved into it"
@@ -111,20 +110,18 @@ def _lines(change: PatchedFile, cwd: Path, context: int) -> Iterator[str]:
     if change.new is None:
         yield f"*** Delete File: {name}"
     elif change.old is None:
-        yield f"*** Add File: {name}"
-        yield from ("+" + line for line in change.new.decode().split("\n")[:-1])
+        yield from _added(change.path, change.new, cwd)
     elif change.old == change.new and change.move_to is None:
         return
     elif not change.old:
         # There is no line to be found in an empty file.
         yield f"*** Delete File: {name}"
-        yield f"*** Add File: {(change.move_to or change.path).relative_to(cwd)}"
-        yield from ("+" + line for line in change.new.decode().split("\n")[:-1])
+        yield from _added(change.destination, change.new, cwd)
     else:
         yield f"*** Update File: {name}"
         if change.move_to is not None:
             yield f"*** Move to: {change.move_to.relative_to(cwd)}"
-        hunks = _hunks(change, cwd, context)
+        hunks = read_diff(exact_diff([change], cwd, context))[-1].hunks
         for hunk in hunks:
             yield "@@"
             yield from (_text(line) for line in hunk.body)
@@ -135,9 +132,9 @@ def _lines(change: PatchedFile, cwd: Path, context: int) -> Iterator[str]:
             yield " " + _text(change.old.partition(b"\n")[0])
 
 
-def _hunks(change: PatchedFile, cwd: Path, context: int) -> tuple[DiffHunk, ...]:
-    files = read_diff(exact_diff([change], cwd, context))
-    return files[-1].hunks
+def _added(path: Path, data: bytes, cwd: Path) -> Iterator[str]:
+    yield f"*** Add File: {path.relative_to(cwd)}"
+    yield from ("+" + line for line in data.decode().split("\n")[:-1])
 
 
 def _text(line: bytes) -> str:
@@ -158,11 +155,8 @@ def _outcome(changes: list[PatchedFile]) -> dict[Path, bytes | None]:
     """What is at each path in the end."""
     outcome: dict[Path, bytes | None] = {}
     for change in changes:
-        if change.move_to is None:
-            outcome[change.path] = change.new
-        else:
-            outcome[change.path] = None
-            outcome[change.move_to] = change.new
+        outcome[change.path] = None
+        outcome[change.destination] = change.new
     return outcome
 
 
@@ -175,42 +169,26 @@ def reversed_diff(diff: str, cwd: Path) -> str:
         PatchError: the diff does not fit the files.
     """
     plan = plan_unified(diff, cwd, None, readable=readable_under([cwd]))
-    return exact_diff(_undone(plan), cwd).decode(errors="surrogateescape")
-
-
-def _undone(plan: PatchPlan) -> Iterator[PatchedFile]:
-    for change in reversed(plan.changes):
-        yield from _opposite(change)
+    undone = [part for change in reversed(plan.changes) for part in _opposite(change)]
+    return exact_diff(undone, cwd).decode(errors="surrogateescape")
 
 
 def _opposite(change: PatchedFile) -> Iterator[PatchedFile]:
-    kind = change.kind
-    if change.old is None:
-        kind = "delete"
-    elif change.new is None:
-        kind = "add"
-    if change.move_to is None or change.replaced is None:
-        path, move_to = change.path, None
-        if change.move_to is not None:
-            path, move_to = change.move_to, change.path
-        yield PatchedFile(
-            path,
-            kind,
-            move_to,
+    if change.replaced is None:
+        yield PatchedFile.of(
+            change.destination,
             change.new,
             change.old,
+            move_to=change.path if change.move_to else None,
             old_mode=change.new_mode,
             new_mode=change.old_mode,
         )
         return
-    yield PatchedFile(
-        change.move_to,
-        "update",
-        None,
+    yield PatchedFile.of(
+        change.destination,
         change.new,
         change.replaced,
-        None,
-        change.new_mode,
-        change.replaced_mode or change.new_mode,
+        old_mode=change.new_mode,
+        new_mode=change.replaced_mode or change.new_mode,
     )
-    yield PatchedFile(change.path, "add", None, None, change.old, None, None, change.old_mode)
+    yield PatchedFile.of(change.path, None, change.old, new_mode=change.old_mode)

@@ -2,13 +2,8 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from codex_py.patch.match import LineIndex
-
-if TYPE_CHECKING:
-    # Those who explain unified diffs do not read envelopes.
-    from codex_py.patch.envelope.reader import Hunk
 
 MAX_EXPLAINED = 5
 """Failures of one file whose reasons are looked for, which takes longer than to find that there is none."""
@@ -36,22 +31,28 @@ def explain_header(index: LineIndex, lines: Sequence[str], header: str, start: i
     return nearest(lines, [header])
 
 
-def explain_block(index: LineIndex, lines: Sequence[str], hunk: "Hunk", start: int) -> str:
-    """Why the old lines of a hunk were not found from line `start` on."""
-    if found := index.find(hunk.old_lines, start):
-        return (
-            f"The lines are at line {found.start + 1}, which is not the end of the file "
-            f"({len(lines)} lines): leave out '*** End of File'."
-        )
-    if early := index.find(hunk.old_lines):
+def explain_block(
+    index: LineIndex,
+    lines: Sequence[str],
+    old: Sequence[str],
+    new: Sequence[str],
+    start: int,
+    *,
+    adds: bool,
+) -> str:
+    """Why the old lines of a hunk were not found from line `start` on.
+
+    Args:
+        adds: the new lines are not just lines of context.
+    """
+    if early := index.find(old):
         return before(early.start, start)
-    adds = len(hunk.new_lines) > len(hunk.context)
-    if adds and any(hunk.new_lines) and (applied := index.find(hunk.new_lines)):
+    if adds and any(new) and (applied := index.find(new)):
         return (
             f"The lines that this hunk would make are already at line {applied.start + 1}: "
             "it seems to be already applied."
         )
-    return nearest(lines, hunk.old_lines)
+    return nearest(lines, [line.rstrip("\n") for line in old])
 
 
 def before(found: int, start: int) -> str:

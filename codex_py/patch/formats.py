@@ -4,8 +4,7 @@ Reading the patch is left to the modules for its kind, so that an envelope does 
 """
 
 import re
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from codex_py.errors import PatchError
 from codex_py.patch.lines import BLANK, BOM
@@ -19,8 +18,7 @@ _BARE_HUNK = re.compile(r"^@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@", re.MULTILINE)
 _FENCE = re.compile(r"^([ \t]*)(`{3,}|~{3,})([^\n]*)\n?", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class Detected:
+class Detected(NamedTuple):
     """A patch that was found."""
 
     kind: Literal["envelope", "unified"]

@@ -2,8 +2,8 @@
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 from codex_py.patch.lines import BLANK
 
@@ -46,8 +46,7 @@ _OTHER = "\0"
 """Stands for every line that is not looked for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(NamedTuple):
     """Where a block of lines is."""
 
     start: int

@@ -12,34 +12,31 @@ from codex_py.patch.files.change import Entry, FileChange, patched_files
 from codex_py.patch.files.commit import Committed, commit
 from codex_py.patch.files.handles import join
 from codex_py.patch.files.journal import Journal
-from codex_py.patch.report import HunkReport, Reject
+from codex_py.patch.report import Findings
 from codex_py.protocol.patched_file import PatchedFile
 from codex_py.protocol.protected import PROTECTED_NAMES
 
 
 class PatchPlan:
-    """A patch that has been checked against the files as they are."""
+    """A patch that has been checked against the files as they are.
+
+    Args:
+        findings: the plan has them as `notes`, `hunks`, `rejects` and `conflicts`.
+    """
 
     def __init__(
         self,
         files: Sequence[FileChange],
         named: Sequence[tuple[Literal["A", "M", "D"], str]],
-        notes: Sequence[str],
-        hunks: Sequence[HunkReport],
+        findings: Findings,
         *,
-        rejects: Sequence[Reject] = (),
-        conflicts: Sequence[Path] = (),
         emptied: Sequence[str] = (),
         only_read: Sequence[FileChange] = (),
     ) -> None:
-        self.notes = tuple(notes)
-        """What the author of the patch may want to check, a sentence each."""
-        self.hunks = tuple(hunks)
-        """Where each hunk goes, in the order of the patch."""
-        self.rejects = tuple(rejects)
-        """What is left out, where that was asked for."""
-        self.conflicts = tuple(conflicts)
-        """Absolute paths of files that will have conflict markers in them."""
+        self.notes = tuple(findings.notes)
+        self.hunks = tuple(findings.hunks)
+        self.rejects = tuple(findings.rejects)
+        self.conflicts = tuple(findings.conflicts)
         self.emptied = tuple(emptied)
         """Absolute, real paths of directories that go too, the innermost first."""
         self.locations = {Path(file.location) for file in (*files, *only_read)}

@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from codex_py.errors import PatchError
+from codex_py.patch.explain import joined
 from codex_py.patch.match import Level
 
 
-@dataclass(frozen=True, slots=True)
-class HunkReport:
+class HunkReport(NamedTuple):
     """Where one hunk went."""
 
     path: str
@@ -37,7 +38,7 @@ class HunkReport:
         if self.fuzz:
             parts.append(f"fuzz {self.fuzz}")
         if self.level:
-            parts.append(f"{_DIFFERENCES[self.level]} differ")
+            parts.append(_DIFFERENCES[self.level])
         if self.also_at:
             parts.append(f"it also fits at {', '.join(map(str, self.also_at))}")
         where = f"{self.path}: hunk {self.hunk} was applied at line {self.placed}"
@@ -55,14 +56,13 @@ class HunkReport:
 
 
 _DIFFERENCES = {
-    Level.TRAILING_BLANKS: "line ends",
-    Level.INDENTATION: "indentations",
-    Level.PUNCTUATION: "punctuation and blanks",
+    Level.TRAILING_BLANKS: "line ends differ",
+    Level.INDENTATION: "indentations differ, and added lines are as given",
+    Level.PUNCTUATION: "punctuation and blanks differ, and added lines are as given",
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Reject:
+class Reject(NamedTuple):
     """The hunks of one file that do not fit."""
 
     path: Path
@@ -75,11 +75,23 @@ class Reject:
 
 @dataclass(slots=True)
 class Findings:
-    """What there is to say of a diff, collected while it is planned."""
+    """What there is to say of a patch, collected while it is planned."""
 
     notes: list[str] = field(default_factory=list[str])
-    reports: list[HunkReport] = field(default_factory=list[HunkReport])
+    """What the author of the patch may want to check, a sentence each."""
+    hunks: list[HunkReport] = field(default_factory=list[HunkReport])
+    """Where each hunk goes, in the order of the patch."""
     rejects: list[Reject] = field(default_factory=list[Reject])
+    """What is left out, if that was asked for."""
     conflicts: list[Path] = field(default_factory=list[Path])
-    """Files that will have conflict markers in them."""
+    """Absolute paths of files that will have conflict markers in them."""
     failures: list[PatchError] = field(default_factory=list[PatchError])
+
+    def raise_failures(self) -> None:
+        """
+        Raises:
+            PatchError: there are failures; it tells of all of them.
+        """
+        if self.failures:
+            reasons = [error.reason for error in self.failures]
+            raise PatchError(joined(reasons), kind=self.failures[0].kind)

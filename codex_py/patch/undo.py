@@ -12,7 +12,7 @@ from pathlib import Path
 
 from codex_py.errors import CodexError, PatchError
 from codex_py.patch.diff.writer import git_diff
-from codex_py.patch.failures import file_error
+from codex_py.patch.failures import failing_to
 from codex_py.patch.files.change import Entry, FileChange, State, patched_files
 from codex_py.patch.files.commit import Committed, commit
 from codex_py.patch.files.entry_file import DamagedEntry
@@ -93,13 +93,10 @@ def plan_undo(journal: Journal, number: int | None = None, *, force: bool = Fals
     files: list[FileChange] = []
     with Directories() as directories:
         for change in entry.changes:
-            try:
+            with failing_to("read file", change.path):
                 file = _as_it_is(change, made, directories)
-            except OSError as error:
-                raise file_error("read file", change.path, error) from error
             if not _is_as_left(file, change):
-                kind = "add" if change.new is None else "update" if file.before else "delete"
-                edited.append(PatchedFile(Path(file.path), kind, None, change.new, file.old))
+                edited.append(PatchedFile.of(Path(file.path), change.new, file.old))
             files.append(_reversed(file, change))
     if edited and not force:
         names = ", ".join(str(change.path) for change in edited)

@@ -40,8 +40,7 @@ def work_tree_diff(git: Git, root: Path) -> str:
         new_bytes = _present(root / name)
         # A checkout may have other line endings than what was committed.
         if old != new_bytes and (old or b"") != (new_bytes or b"").replace(b"\r\n", b"\n"):
-            kind = "add" if old is None else "delete" if new_bytes is None else "update"
-            changes.append(PatchedFile(root / name, kind, None, old, new_bytes))
+            changes.append(PatchedFile.of(root / name, old, new_bytes))
     return git_diff(changes, root)
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import field
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, Self, TypeAlias
 
 from codex_py.protocol.frozen import frozen
 
@@ -30,6 +30,21 @@ class PatchedFile:
     new_mode: int | None = field(default=None, compare=False)
     """None for a deleted file, and for a new one whose bits the umask decides."""
     replaced_mode: int | None = field(default=None, compare=False)
+
+    @classmethod
+    def of(
+        cls,
+        path: Path,
+        old: bytes | None,
+        new: bytes | None,
+        *,
+        move_to: Path | None = None,
+        old_mode: int | None = None,
+        new_mode: int | None = None,
+    ) -> Self:
+        """A change of the kind that its contents say."""
+        kind = "delete" if new is None else "add" if old is None else "update"
+        return cls(path, kind, move_to, old, new, old_mode=old_mode, new_mode=new_mode)
 
     @property
     def destination(self) -> Path:

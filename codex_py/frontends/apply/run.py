@@ -20,6 +20,7 @@ from codex_py.patch.files.tree import Overlay
 from codex_py.patch.formats import Detected, detect
 from codex_py.patch.match import Level
 from codex_py.patch.plan import PatchPlan, readable_under, writable_under
+from codex_py.patch.report import Findings
 
 _PARTS = {
     "envelope": "codex_py.patch.envelope.apply:plan_patch",
@@ -181,7 +182,7 @@ def _write_rejects(plan: PatchPlan, cwd: Path, report: Report) -> list[Path]:
         with Directories() as handles:
             overlay = Overlay(cwd, handles, readable_under([cwd]))
             files = [overlay.write(path, text) for path, text in texts.items()]
-        PatchPlan(files, [], [], []).checked(writable_under([cwd])).commit()
+        PatchPlan(files, [], Findings()).checked(writable_under([cwd])).commit()
     except (OSError, PatchError) as error:
         report.note(f"what was left out could not be written: {error}")
         return []

@@ -27,14 +27,12 @@ def in_git_words(change: PatchedFile) -> Iterator[PatchedFile]:
             "as a diff",
             kind="file",
         )
-    path = change.move_to or change.path
+    path = change.destination
     if change.old is not None or change.new is None:
-        yield PatchedFile(change.path, "delete", None, change.old, None, old_mode=change.old_mode)
+        yield PatchedFile.of(change.path, change.old, None, old_mode=change.old_mode)
     if change.replaced is not None and is_file and kind_of(change.replaced_mode) in {"file", None}:
-        yield PatchedFile(
+        yield PatchedFile.of(
             path,
-            "update",
-            None,
             change.replaced,
             change.new,
             old_mode=change.replaced_mode or change.new_mode,
@@ -42,7 +40,6 @@ def in_git_words(change: PatchedFile) -> Iterator[PatchedFile]:
         )
         return
     if change.replaced is not None:
-        mode = change.replaced_mode
-        yield PatchedFile(path, "delete", None, change.replaced, None, old_mode=mode)
+        yield PatchedFile.of(path, change.replaced, None, old_mode=change.replaced_mode)
     if change.new is not None:
-        yield PatchedFile(path, "add", None, None, change.new, new_mode=change.new_mode)
+        yield PatchedFile.of(path, None, change.new, new_mode=change.new_mode)

@@ -12,15 +12,16 @@ from pathlib import Path
 from typing import Literal
 
 from codex_py.errors import PatchError
-from codex_py.patch.envelope.edit import Edit, edit_text
+from codex_py.patch.envelope.edit import edit_text
 from codex_py.patch.envelope.reader import AddFile, DeleteFile, Section, UpdateFile, parse_patch
 from codex_py.patch.explain import joined
-from codex_py.patch.failures import file_error
+from codex_py.patch.failures import failing_to
 from codex_py.patch.files.handles import Directories
 from codex_py.patch.files.tree import Overlay
+from codex_py.patch.match import Level
 from codex_py.patch.names import refuse_long
 from codex_py.patch.plan import PatchPlan
-from codex_py.patch.report import HunkReport
+from codex_py.patch.report import Findings, HunkReport
 
 
 def plan_patch(
@@ -46,26 +47,27 @@ def plan_patch(
     sections = parse_patch(text)
     if not sections:
         raise PatchError("No files were modified.", kind="empty")
-    failures: list[PatchError] = []
+    findings = Findings()
     with Directories() as handles:
-        planner = _Planner(Overlay(cwd, handles, readable))
+        overlay = Overlay(cwd, handles, readable)
+        planner = _Planner(overlay, findings)
         for section in sections:
             try:
                 planner.plan(section)
             except PatchError as error:
                 if error.kind == "refused":
                     raise
-                failures.append(error)
-    if failures:
-        raise PatchError(joined([error.reason for error in failures]), kind=failures[0].kind)
-    several = [told for report in planner.reports if (told := report.ambiguity())]
+                findings.failures.append(error)
+    findings.raise_failures()
+    several = [told for report in findings.hunks if (told := report.ambiguity())]
     if unambiguous and several:
         raise PatchError(joined(several), kind="match")
+    for report in findings.hunks:
+        # That blanks at the ends of lines differ is nothing that a model could do better.
+        if report.level != Level.TRAILING_BLANKS or report.also_at:
+            findings.notes += filter(None, [report.note()])
     named = [_named(section) for section in sections]
-    overlay = planner.overlay
-    plan = PatchPlan(
-        overlay.touched, named, planner.notes, planner.reports, only_read=overlay.only_read
-    )
+    plan = PatchPlan(overlay.touched, named, findings, only_read=overlay.only_read)
     return plan.checked(writable)
 
 
@@ -80,89 +82,71 @@ def _named(section: Section) -> tuple[Literal["A", "M", "D"], str]:
 
 
 class _Planner:
-    def __init__(self, overlay: Overlay) -> None:
-        self.overlay = overlay
-        self.notes: list[str] = []
-        self.reports: list[HunkReport] = []
+    def __init__(self, overlay: Overlay, findings: Findings) -> None:
+        self._overlay = overlay
+        self._findings = findings
         self._failed: set[str] = set()
         """Files whose later sections cannot be judged."""
 
     def plan(self, section: Section) -> None:
-        if "\0" in section.path or (
-            isinstance(section, UpdateFile) and "\0" in (section.move_to or "")
-        ):
-            raise PatchError(f"path {section.path!r} has a NUL in it", kind="file")
-        refuse_long(section.path)
-        if isinstance(section, UpdateFile) and section.move_to:
-            refuse_long(section.move_to)
-        path = self.overlay.absolute(section.path)
+        move_to = section.move_to if isinstance(section, UpdateFile) else None
+        for name in (section.path, move_to or ""):
+            if "\0" in name:
+                raise PatchError(f"path {section.path!r} has a NUL in it", kind="file")
+            refuse_long(name)
+        path = self._overlay.absolute(section.path)
         # The working directory can be what is too long.
         refuse_long(path)
         if path in self._failed:
             return
         try:
             match section:
-                case AddFile():
-                    self._add(path, section)
+                case AddFile(_, content):
+                    with failing_to("write file", path):
+                        self._overlay.write(path, content.encode(), added=True)
                 case DeleteFile():
-                    self._delete(path)
+                    with failing_to("delete file", path):
+                        self._overlay.remove(path)
                 case UpdateFile():
                     self._update(path, section)
         except PatchError:
             self._failed.add(path)
             raise
 
-    def _add(self, path: str, section: AddFile) -> None:
-        try:
-            self.overlay.write(path, section.content.encode(), added=True)
-        except OSError as error:
-            raise file_error("write file", path, error) from error
-
-    def _delete(self, path: str) -> None:
-        try:
-            self.overlay.remove(path)
-        except OSError as error:
-            raise file_error("delete file", path, error) from error
-
     def _update(self, path: str, section: UpdateFile) -> None:
-        try:
-            old = self.overlay.read(path)
-        except OSError as error:
-            raise file_error("read file to update", path, error) from error
-        new, edit = _edited(old, path, section)
-        self.notes += edit.notes
-        self.reports += edit.reports
-        destination = self.overlay.absolute(section.move_to) if section.move_to else path
-        try:
+        with failing_to("read file to update", path):
+            old = self._overlay.read(path)
+        new, reports = _edited(old, path, section)
+        self._findings.hunks += reports
+        destination = self._overlay.absolute(section.move_to) if section.move_to else path
+        with failing_to("write file", destination):
             if section.move_to:
-                self.overlay.move(path, destination, new)
+                self._overlay.move(path, destination, new)
             else:
-                self.overlay.write(path, new)
-        except OSError as error:
-            raise file_error("write file", destination, error) from error
+                self._overlay.write(path, new)
 
 
-def _edited(old: bytes, path: str, section: UpdateFile) -> tuple[bytes, Edit]:
+def _edited(old: bytes, path: str, section: UpdateFile) -> tuple[bytes, list[HunkReport]]:
     try:
-        edit = edit_text(old.decode(), section.hunks, path)
+        text, reports = edit_text(old.decode(), section.hunks, path)
     except UnicodeDecodeError as error:
         return _edited_as_ascii(old, path, section, error)
-    return edit.text.encode(), edit
+    return text.encode(), reports
 
 
 def _edited_as_ascii(
     old: bytes, path: str, section: UpdateFile, cause: UnicodeDecodeError
-) -> tuple[bytes, Edit]:
+) -> tuple[bytes, list[HunkReport]]:
     """In any encoding that extends ASCII, lines of ASCII can give way to lines of ASCII."""
     unreadable = f"Failed to read file to update {path}: {_decoding_cause(cause)}"
     touched = [line for hunk in section.hunks for line in (*hunk.old_lines, *hunk.new_lines)]
     if not all(line.isascii() for line in touched):
         raise PatchError(unreadable, kind="file") from cause
     try:
-        edit = edit_text(old.decode(errors="surrogateescape"), section.hunks, path)
+        text, reports = edit_text(old.decode(errors="surrogateescape"), section.hunks, path)
     except PatchError as error:
         raise PatchError(f"{unreadable}\n{error.reason}", kind="file") from error
-    return edit.text.encode(errors="surrogateescape"), edit
+    return text.encode(errors="surrogateescape"), reports
 
 
 def _decoding_cause(error: UnicodeDecodeError) -> str:

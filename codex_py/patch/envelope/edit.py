@@ -7,7 +7,7 @@ is taken for a hint where the file has no such line.
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from codex_py.errors import PatchError
 from codex_py.patch.envelope.reader import Hunk
@@ -21,16 +21,7 @@ _MAX_PLACES = 5
 """How many other places an ambiguous hunk is told."""
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
-    text: str
-    notes: tuple[str, ...]
-    """What the author of the patch may want to check, a sentence each."""
-    reports: tuple[HunkReport, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Change:
+class _Change(NamedTuple):
     """Some lines of the file that give way to others."""
 
     start: int
@@ -38,8 +29,7 @@ class _Change:
     lines: Sequence[str]
 
 
-@dataclass(frozen=True, slots=True)
-class _Anchor:
+class _Anchor(NamedTuple):
     """Where the search for a hunk begins."""
 
     start: int
@@ -47,8 +37,8 @@ class _Anchor:
     """Line index near which the hunk should be, by the line number of a unified diff."""
 
 
-def edit_text(text: str, hunks: Sequence[Hunk], path: str) -> Edit:
-    """The text after all hunks.
+def edit_text(text: str, hunks: Sequence[Hunk], path: str) -> tuple[str, list[HunkReport]]:
+    """The text after all hunks, and where they went.
 
     Context lines keep their bytes; new lines get the first line terminator that occurs in the text. The
     result ends in a terminator unless it is empty. A byte order mark at the start stays, and need not
@@ -84,7 +74,7 @@ def edit_text(text: str, hunks: Sequence[Hunk], path: str) -> Edit:
         written = _written(lines, terminators, changes)
     else:
         written = _written_alike(lines, end, changes)
-    return Edit(bom + written, tuple(editor.notes), tuple(editor.reports))
+    return bom + written, editor.reports
 
 
 def _searched(hunks: Sequence[Hunk]) -> Iterator[str]:
@@ -142,7 +132,6 @@ class _Editor:
         self._in_blocks = in_blocks
         self._cursor = 0
         self.changes: list[_Change] = []
-        self.notes: list[str] = []
         self.reports: list[HunkReport] = []
         self.failures: list[str] = []
 
@@ -164,12 +153,10 @@ class _Editor:
             new = new[:-1] if new and not new[-1] else new
             match = self._find(old, hunk, anchor)
         if match is None:
-            failure = f"Failed to find expected lines in {self._path}:\n" + "\n".join(
-                hunk.old_lines
-            )
+            lines = "\n".join(hunk.old_lines)
+            failure = f"Failed to find expected lines in {self._path}:\n{lines}"
             if len(self.failures) < MAX_EXPLAINED:
-                reason = explain_block(self._index, self._lines, hunk, anchor.start)
-                failure += f"\n{reason}"
+                failure += f"\n{self._explained(hunk, anchor.start)}"
             self.failures.append(failure)
             return
         self._cursor = match.start + match.length
@@ -177,10 +164,11 @@ class _Editor:
             self.changes.append(_Change(match.start, len(old), new))
         else:
             self.changes += _changes(match.start, old, new, hunk.context)
-        others = self._others(hunk, old, match) if old else []
+        others: list[int] = []
+        if old and not hunk.headers and not hunk.end_of_file:
+            # Nothing but the lines themselves says which place is meant.
+            others = self._index.others(old, match, _MAX_PLACES)
         self._report(hunk, number, match.start, match.level, others)
-        if old:
-            self._note(number, match, others)
 
     def _anchor(self, hunk: Hunk) -> _Anchor | None:
         """Where the headers lead; None, and a failure, where one of them is not found."""
@@ -221,11 +209,15 @@ class _Editor:
             self._index.find_nearest(block, self._cursor, anchor.hint)
         )
 
-    def _others(self, hunk: Hunk, block: Sequence[str], match: Match) -> list[int]:
-        """Later places that fit as well, where nothing but the lines themselves says which is meant."""
-        if hunk.headers or hunk.end_of_file:
-            return []
-        return self._index.others(block, match, _MAX_PLACES)
+    def _explained(self, hunk: Hunk, start: int) -> str:
+        old, new = hunk.old_lines, hunk.new_lines
+        if found := self._index.find(old, start):
+            return (
+                f"The lines are at line {found.start + 1}, which is not the end of the file "
+                f"({len(self._lines)} lines): leave out '*** End of File'."
+            )
+        adds = len(new) > len(hunk.context)
+        return explain_block(self._index, self._lines, old, new, start, adds=adds)
 
     def _report(
         self, hunk: Hunk, number: int, start: int, level: Level, others: Sequence[int] = ()
@@ -233,19 +225,6 @@ class _Editor:
         also_at = tuple([at + 1 for at in others])
         report = HunkReport(self._path, number, hunk.line, start + 1, level=level, also_at=also_at)
         self.reports.append(report)
-
-    def _note(self, number: int, match: Match, others: Sequence[int]) -> None:
-        place = f"{self._path}: hunk {number} was applied at line {match.start + 1}"
-        if others:
-            numbers = ", ".join(str(at + 1) for at in others)
-            self.notes.append(f"{place}, the first place that fits; it also fits at {numbers}.")
-        if match.level >= Level.INDENTATION:
-            ignored = (
-                "indentation" if match.level == Level.INDENTATION else "punctuation and blanks"
-            )
-            self.notes.append(
-                f"{place}, where the lines differ in {ignored}; added lines were written as given."
-            )
 
 
 def _changes(

@@ -8,7 +8,7 @@ fences or prose around the patch.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from codex_py.errors import PatchError
 from codex_py.patch.lines import BLANK, BOM
@@ -29,37 +29,54 @@ _LOOKS_LIKE_PATCH = re.compile(r"\*\*\* |@@|[-+]")
 _QUOTED_SCRIPT = re.compile(r"\s-l?c\s+[\"']")
 
 
-@dataclass(frozen=True, slots=True)
-class AddFile:
+class AddFile(NamedTuple):
     path: str
     """As written in the patch, like every path here."""
     content: str
     """Empty, or lines that each end in LF."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteFile:
+class DeleteFile(NamedTuple):
     path: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Hunk:
-    headers: tuple[str, ...]
-    """The texts after `@@`, each a line to be found before the next."""
-    old_lines: tuple[str, ...]
-    """Context and removed lines, without terminators."""
-    new_lines: tuple[str, ...]
-    """Context and added lines, without terminators."""
-    context: tuple[tuple[int, int], ...]
-    """Where each context line stands in `old_lines` and in `new_lines`."""
-    end_of_file: bool
-    """The old lines must be the last ones of the file."""
     line: int
     """Of the patch, from 1."""
+    headers: list[str] = field(default_factory=list[str])
+    """The texts after `@@`, each a line to be found before the next."""
+    old_lines: list[str] = field(default_factory=list[str])
+    """Context and removed lines, without terminators."""
+    new_lines: list[str] = field(default_factory=list[str])
+    """Context and added lines, without terminators."""
+    context: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    """Where each context line stands in `old_lines` and in `new_lines`."""
+    end_of_file: bool = False
+    """The old lines must be the last ones of the file."""
+
+    @property
+    def empty(self) -> bool:
+        return not self.old_lines and not self.new_lines
+
+    def add(self, lines: Sequence[str]) -> None:
+        """Take lines that are context, added or removed; an empty one is context."""
+        old_at, new_at = len(self.old_lines), len(self.new_lines)
+        for line in lines:
+            mark = line[:1]
+            if mark == "-":
+                old_at += 1
+            elif mark == "+":
+                new_at += 1
+            else:
+                self.context.append((old_at, new_at))
+                old_at += 1
+                new_at += 1
+        self.old_lines += [line[1:] for line in lines if line[:1] != "+"]
+        self.new_lines += [line[1:] for line in lines if line[:1] != "-"]
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateFile:
+class UpdateFile(NamedTuple):
     path: str
     move_to: str | None
     hunks: tuple[Hunk, ...]
@@ -139,46 +156,6 @@ def _peel(lines: Sequence[str]) -> list[str] | None:
     return list(lines[begin : end + 1])
 
 
-@dataclass(slots=True)
-class _OpenHunk:
-    line: int
-    headers: list[str] = field(default_factory=list[str])
-    old_lines: list[str] = field(default_factory=list[str])
-    new_lines: list[str] = field(default_factory=list[str])
-    context: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
-    end_of_file: bool = False
-
-    @property
-    def empty(self) -> bool:
-        return not self.old_lines and not self.new_lines
-
-    def add(self, lines: Sequence[str]) -> None:
-        """Take lines that are context, added or removed; an empty one is context."""
-        old_at, new_at = len(self.old_lines), len(self.new_lines)
-        for line in lines:
-            mark = line[:1]
-            if mark == "-":
-                old_at += 1
-            elif mark == "+":
-                new_at += 1
-            else:
-                self.context.append((old_at, new_at))
-                old_at += 1
-                new_at += 1
-        self.old_lines += [line[1:] for line in lines if line[:1] != "+"]
-        self.new_lines += [line[1:] for line in lines if line[:1] != "-"]
-
-    def close(self) -> Hunk:
-        return Hunk(
-            tuple(self.headers),
-            tuple(self.old_lines),
-            tuple(self.new_lines),
-            tuple(self.context),
-            self.end_of_file,
-            self.line,
-        )
-
-
 class _Parser:
     """Reads the lines of an envelope one section at a time."""
 
@@ -249,7 +226,7 @@ class _Parser:
 
     def _update(self, path: str) -> UpdateFile:
         header = self._at
-        hunks: list[_OpenHunk] = []
+        hunks: list[Hunk] = []
         # The last line is an end marker, and none of these.
         while self._lines[self._at].rstrip(BLANK) == _END_OF_FILE:
             self._at += 1
@@ -268,7 +245,7 @@ class _Parser:
             if self._ends():
                 raise _invalid("Update hunk does not contain any lines", self._at + 1)
             raise self._unexpected(self._at + 1, self._lines[self._at].rstrip(BLANK))
-        return UpdateFile(path, move_to, tuple([hunk.close() for hunk in hunks]))
+        return UpdateFile(path, move_to, tuple(hunks))
 
     def _update_ends(self) -> bool:
         # Indented markers are context lines here, but for the end marker on the very last line.
@@ -286,12 +263,12 @@ class _Parser:
         self._at = last if found is None else found.start()
         return self._lines[start : self._at]
 
-    def _hunk_line(self, line: str, hunks: list[_OpenHunk]) -> None:
+    def _hunk_line(self, line: str, hunks: list[Hunk]) -> None:
         bare = line.rstrip(BLANK)
         last = hunks[-1] if hunks else None
         if bare == "@@" or bare.startswith("@@ "):
             if last is None or not last.empty:
-                last = _OpenHunk(self._at)
+                last = Hunk(self._at)
                 hunks.append(last)
             if header := bare[3:]:
                 last.headers.append(header)
@@ -304,7 +281,7 @@ class _Parser:
                     raise _invalid("Update hunk does not contain any lines", self._at)
                 last.end_of_file = True
         else:
-            hunk = last or _OpenHunk(self._at)
+            hunk = last or Hunk(self._at)
             if line[:1] not in "-+ ":
                 raise self._unexpected(self._at, line) if hunk.empty else self._no_marker(line)
             hunk.add([line])

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from codex_py.patch.files.handles import Status, join, split
 from codex_py.patch.kind import SUBMODULE
-from codex_py.protocol.patched_file import ChangeKind, PatchedFile
+from codex_py.protocol.patched_file import PatchedFile
 
 
 @dataclass(slots=True, eq=False)
@@ -126,18 +126,16 @@ def patched_files(changes: Sequence[FileChange]) -> list[PatchedFile]:
         origin = change.origin
         if change.present and origin is not None and not origin.present:
             files.append(_moved(origin, change))
-        elif change.present:
-            kind = "add" if change.before is None or change.added else "update"
-            files.append(_patched(change, kind))
-        elif change.before is not None and id(change) not in moved:
-            files.append(_patched(change, "delete"))
+        elif change.present or (change.before is not None and id(change) not in moved):
+            files.append(_patched(change))
     return files
 
 
-def _patched(change: FileChange, kind: ChangeKind) -> PatchedFile:
+def _patched(change: FileChange) -> PatchedFile:
+    is_new = change.before is None or change.added
     return PatchedFile(
         Path(change.path),
-        kind,
+        "delete" if not change.present else "add" if is_new else "update",
         None,
         change.old,
         change.new,

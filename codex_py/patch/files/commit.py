@@ -7,7 +7,7 @@ is put back even if the process is killed, and can be brought back later.
 
 from collections.abc import Generator, Iterable
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from codex_py.errors import PatchError
 from codex_py.patch.failures import describe, file_error
@@ -19,8 +19,7 @@ from codex_py.patch.files.rollback import finish, roll_back
 from codex_py.patch.files.transaction import Transaction, by_folder, check_unchanged
 
 
-@dataclass(frozen=True, slots=True)
-class Committed:
+class Committed(NamedTuple):
     """What there is to say about changes that have been made."""
 
     number: int | None

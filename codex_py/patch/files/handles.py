@@ -71,7 +71,8 @@ class Status(NamedTuple):
 class Directories:
     """Open directories by path; a context manager that closes them.
 
-    Paths are absolute, normal, and free of links when they were checked.
+    Paths are absolute, normal, and free of links when they were checked. Every method raises the `OSError` of
+    what it could not do.
     """
 
     def __init__(self) -> None:
@@ -94,7 +95,7 @@ class Directories:
 
         Raises:
             FileNotFoundError: it is not there.
-            OSError: it cannot be reached, or it or one above it is no directory: perhaps a link now.
+            NotADirectoryError: it or one above it is no directory: perhaps a link now.
         """
         handle = self._handles.pop(path, None)
         if handle is None:
@@ -107,9 +108,6 @@ class Directories:
 
         Args:
             mode: permission bits; None goes by the umask.
-
-        Raises:
-            OSError: it cannot be made.
         """
         parent, name = split(path)
         folder = self.handle(parent)
@@ -119,10 +117,6 @@ class Directories:
             self.set_mode(path, mode)
 
     def set_mode(self, path: str, mode: int) -> None:
-        """
-        Raises:
-            OSError: it is not there, or no directory, or not ours.
-        """
         parent, name = split(path)
         folder = self.handle(parent)
         found = os.stat(name, dir_fd=folder, follow_symlinks=False)
@@ -135,21 +129,13 @@ class Directories:
             os.close(fd)
 
     def remove(self, path: str) -> None:
-        """Remove an empty directory.
-
-        Raises:
-            OSError: it cannot be removed.
-        """
+        """Remove an empty directory."""
         parent, name = split(path)
         os.rmdir(name, dir_fd=self.handle(parent))
         self._close_below(path)
 
     def found(self, location: str) -> os.stat_result | None:
-        """Of a directory entry by its path, a link itself; None if there is none.
-
-        Raises:
-            OSError: it cannot be found out.
-        """
+        """Of a directory entry by its path, a link itself; None if there is none."""
         path, name = split(location)
         try:
             return os.stat(name, dir_fd=self.handle(path), follow_symlinks=False)
@@ -162,11 +148,7 @@ class Directories:
         return found and Status.of(found)
 
     def contents(self, location: str, expected: Status) -> bytes:
-        """Of a regular file; of a symbolic link, where it leads.
-
-        Raises:
-            OSError: it cannot be read, or is not what was expected.
-        """
+        """Of a regular file, which must be the expected one; of a symbolic link, where it leads."""
         folder, name = split(location)
         handle = self.handle(folder)
         if expected.is_link:
@@ -174,19 +156,12 @@ class Directories:
         return read_file(name, expected, dir_fd=handle)
 
     def rename(self, source: str, destination: str) -> None:
-        """
-        Raises:
-            OSError: it cannot be renamed.
-        """
         (old_folder, old), (new_folder, new) = split(source), split(destination)
         old_handle, new_handle = self.handle(old_folder), self.handle(new_folder)
         os.rename(old, new, src_dir_fd=old_handle, dst_dir_fd=new_handle)
 
     def unlink(self, location: str) -> None:
-        """
-        Raises:
-            OSError: it is there and cannot be removed.
-        """
+        """Remove an entry, if it is there."""
         folder, name = split(location)
         with suppress(FileNotFoundError):
             os.unlink(name, dir_fd=self.handle(folder))
@@ -304,10 +279,6 @@ def rewrite(name: str, data: bytes, mode: int, expected: Status, *, dir_fd: int)
 
 
 def write_all(fd: int, data: bytes) -> None:
-    """
-    Raises:
-        OSError: not everything could be written.
-    """
     written = os.write(fd, data)
     while written < len(data):
         written += os.write(fd, memoryview(data)[written:])

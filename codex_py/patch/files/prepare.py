@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Sequence, Set
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from codex_py.patch.files.change import Entry, FileChange
 from codex_py.patch.files.handles import join, split
@@ -13,8 +13,7 @@ MAX_KEPT_TOGETHER = 256 * 1024 * 1024
 """Of one entry; what comes after is not kept."""
 
 
-@dataclass(frozen=True, slots=True)
-class Store:
+class Store(NamedTuple):
     """A directory for what the changes of one entry replace. It need not be there yet."""
 
     path: str

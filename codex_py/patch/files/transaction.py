@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from codex_py.errors import PatchError
-from codex_py.patch.failures import file_error
+from codex_py.patch.failures import failing_to, file_error
 from codex_py.patch.files.change import Entry, FileChange
 from codex_py.patch.files.handles import NOT_REPLACEABLE, Directories, Status, rewrite, write_new
 from codex_py.patch.files.journal import Journal
@@ -29,10 +29,8 @@ def check_unchanged(change: FileChange, directories: Directories) -> os.stat_res
     Raises:
         PatchError: it is no longer what was there when the patch was planned.
     """
-    try:
+    with failing_to("write file", change.path):
         found = directories.found(change.location)
-    except OSError as error:
-        raise file_error("write file", change.path, error) from error
     if (found and Status.of(found)) != change.before:
         raise PatchError(
             f"Failed to write file {change.path}: it has changed since the patch was checked",
@@ -128,10 +126,8 @@ class Transaction:
         if change.in_place and (before := change.before) is not None:
             mode = before.permissions if change.mode is None else change.mode
             folder = self._directories.handle(change.folder)
-            try:
+            with failing_to("write file", change.path):
                 rewrite(change.name, change.new or b"", mode, before, dir_fd=folder)
-            except OSError as error:
-                raise file_error("write file", change.path, error) from error
 
     def _fall_back(self, change: FileChange, error: OSError) -> None:
         """Go over to writing in place, if a file cannot be replaced."""
@@ -145,10 +141,8 @@ class Transaction:
 
     def _set_aside(self, change: FileChange) -> None:
         check_unchanged(change, self._directories)
-        try:
+        with failing_to("delete file", change.path):
             self._make_way(change)
-        except OSError as error:
-            raise file_error("delete file", change.path, error) from error
 
     def _make_way(self, change: FileChange) -> None:
         """Rename what is to be set aside."""

@@ -56,9 +56,6 @@ class PlannedTree:
         Args:
             path: as messages name it, if the entry is not known yet.
             look: or else nothing is there, whatever the disk says.
-
-        Raises:
-            OSError: it cannot be found out what is there.
         """
         file = self._files.get(location)
         if file is None:
@@ -76,7 +73,6 @@ class PlannedTree:
 
         Raises:
             PatchError: of kind `refused`: it may not be read.
-            OSError: it cannot be read, or is no ordinary file.
         """
         if file.old is None:
             if self._readable is not None and not self._readable(file.location):
@@ -87,11 +83,7 @@ class PlannedTree:
         return file.old
 
     def _make_room(self, location: str) -> None:
-        """See that every directory above a new entry is there or can be made.
-
-        Raises:
-            OSError: something else is in the way, or nothing may be made in the lowest that is there.
-        """
+        """See that every directory above a new entry is there or can be made."""
         folder = parent = split(location)[0]
         above: list[str] = []
         while parent not in self._directories and parent != "/":
@@ -175,11 +167,7 @@ class Overlay(PlannedTree):
         return file
 
     def read(self, path: str) -> bytes:
-        """The contents of a regular file.
-
-        Raises:
-            OSError: there is none, or it cannot be read.
-        """
+        """The contents of a regular file."""
         file = self.target(path)
         if not file.present:
             if not file.touched:
@@ -193,12 +181,7 @@ class Overlay(PlannedTree):
     def write(
         self, path: str | os.PathLike[str], data: bytes, *, added: bool = False
     ) -> FileChange:
-        """Make or overwrite a file, following symbolic links.
-
-        Raises:
-            OSError: something other than a regular file is there, or a file is where a directory
-                should be.
-        """
+        """Make or overwrite a regular file, following symbolic links."""
         file = self.target(os.fspath(path))
         if file.location in self._directories or file.has_type(stat.S_IFDIR):
             raise system_error(errno.EISDIR)
@@ -215,11 +198,7 @@ class Overlay(PlannedTree):
         return file
 
     def remove(self, path: str) -> None:
-        """Unlink an entry; a symbolic link itself, not what it leads to.
-
-        Raises:
-            OSError: there is none, or it is a directory or leads to one, or is a pipe, a device or a socket.
-        """
+        """Unlink a file, or a symbolic link itself; not a link to a directory, a pipe, a device or a socket."""
         file = self.entry(path)
         if not file.present:
             raise system_error(errno.ENOENT)
@@ -241,9 +220,6 @@ class Overlay(PlannedTree):
         """Write to one path and unlink another; the file keeps its permission bits.
 
         A file moved onto itself stays.
-
-        Raises:
-            OSError: as for `write` and `remove`.
         """
         read = self.target(source)
         if self.target(destination) is read:

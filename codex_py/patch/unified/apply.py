@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from io import BytesIO
 from itertools import chain
+from typing import NamedTuple
 
-from codex_py.patch.explain import MAX_EXPLAINED, before, nearest
+from codex_py.patch.explain import MAX_EXPLAINED, explain_block
 from codex_py.patch.match import Level, LineIndex
 from codex_py.patch.report import HunkReport
 from codex_py.patch.unified.hunks import DiffHunk
@@ -34,8 +35,7 @@ class Applied:
     """The hunks that do not fit, and why."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(NamedTuple):
     """Where a hunk fits, and how well."""
 
     start: int
@@ -230,16 +230,10 @@ class _Applier:
         return None
 
     def _explained(self, hunk: DiffHunk) -> str:
-        adds = len(hunk.new) > hunk.leading + hunk.trailing
-        if earlier := self._index.find(_text(hunk.old)):
-            return before(earlier.start, self._cursor)
-        if adds and any(hunk.new) and (applied := self._index.find(_text(hunk.new))):
-            return (
-                f"The lines that it would make are already at line {applied.start + 1}: it "
-                "seems to be already applied."
-            )
         lines = [text.rstrip("\n") for text in _text(self._lines)]
-        return nearest(lines, [text.rstrip("\n") for text in _text(hunk.old)])
+        old, new = _text(hunk.old), _text(hunk.new)
+        adds = len(new) > hunk.leading + hunk.trailing
+        return explain_block(self._index, lines, old, new, self._cursor, adds=adds)
 
 
 def _ends_file(hunk: DiffHunk) -> bool:

@@ -89,7 +89,7 @@ class Patcher:
                 data, has_conflicts = merged
                 self._note_merge(target, has_conflicts=has_conflicts)
                 return Content(data, mode=mode)
-        self._findings.reports += applied.reports
+        self._findings.hunks += applied.reports
         if applied.failures:
             hunks = [hunk for hunk, _reason in applied.failures]
             errors = [PatchError(reason, kind="match") for _hunk, reason in applied.failures]

@@ -7,11 +7,10 @@ are taken one after the other all the same, as far as files are changed in place
 
 import stat
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Literal
 
 from codex_py.errors import PatchError
-from codex_py.patch.failures import file_error
+from codex_py.patch.failures import failing_to, file_error
 from codex_py.patch.files.change import FileChange
 from codex_py.patch.report import Findings, HunkReport
 from codex_py.patch.unified.content import Patcher, reject
@@ -82,10 +81,8 @@ class DiffPlanner:
             return self._add(target)
         if target.diff.old_kind is None:
             # A diff of `diff -u` is of what a link leads to.
-            try:
+            with failing_to("read file to update", target.old):
                 file = self._tree.followed(file)
-            except OSError as error:
-                raise file_error("read file to update", target.old, error) from error
         new = self._patcher.patched(target, file, self._current(file, target))
         if new is None:
             return False
@@ -104,7 +101,7 @@ class DiffPlanner:
             self.named.append(("A", target.new_shown))
             file.added = True
         self._put(file, new, target)
-        self._findings.reports += [
+        self._findings.hunks += [
             HunkReport(target.new, 1, hunk.line, 1, 0) for hunk in target.diff.hunks
         ]
         return True
@@ -130,7 +127,7 @@ class DiffPlanner:
         if new is None:
             return False
         if new.kind == "file" and new.mode is None and source.before is not None:
-            new = replace(new, mode=source.before.permissions)
+            new = new._replace(mode=source.before.permissions)
         if file is not source:
             self._refuse_existing(file, new, target)
         if target.diff.operation == "copy":
@@ -146,32 +143,26 @@ class DiffPlanner:
         return True
 
     def _remove(self, file: FileChange, target: Target) -> None:
-        try:
+        with failing_to("delete file", target.old):
             self._tree.remove(file)
-        except OSError as error:
-            raise file_error("delete file", target.old, error) from error
 
     def _put(self, file: FileChange, content: Content, target: Target) -> None:
         self._tree.put(file, content)
         self._put_by[file.location] = target
 
     def _current(self, file: FileChange, target: Target) -> Content:
-        try:
+        with failing_to("read file to update", target.old):
             content = self._tree.current(file)
             if content.kind == "submodule" and target.diff.old_kind is None:
                 raise OSError(f"path `{target.old}` is not a file")
-        except OSError as error:
-            raise file_error("read file to update", target.old, error) from error
-        return content
+            return content
 
     def _original(self, file: FileChange, target: Target) -> Content:
         """What is to be renamed or copied: the file as it was before the diff."""
         if file.before is None:
             return self._current(file, target)
-        try:
+        with failing_to("read file to update", target.old):
             return self._tree.original(file)
-        except OSError as error:
-            raise file_error("read file to update", target.old, error) from error
 
     def _refuse_existing(self, file: FileChange, new: Content, target: Target) -> None:
         put_by = self._put_by.get(file.location)
@@ -181,10 +172,8 @@ class DiffPlanner:
         if file.has_type(stat.S_IFDIR) and not is_made:
             # There may be room once the diff has emptied it.
             return
-        try:
+        with failing_to("write file", target.new):
             old = self._tree.current(file)
-        except OSError as error:
-            raise file_error("write file", target.new, error) from error
         is_same = (old.data, old.kind) == (new.data, new.kind)
         reason = "with the same contents: it seems to be already applied" if is_same else "already"
         raise PatchError(

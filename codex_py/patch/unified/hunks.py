@@ -5,8 +5,8 @@ https://git-scm.com/docs/diff-format ("Generating patch text with -p").
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Literal, NamedTuple, TypeAlias
 
 from codex_py.patch.kind import Kind, kind_of
 from codex_py.patch.lines import NO_NEWLINE
@@ -17,8 +17,7 @@ Operation: TypeAlias = Literal["update", "add", "delete", "rename", "copy", "unc
 _SWAPPED = bytes.maketrans(b"+-", b"-+")
 
 
-@dataclass(frozen=True, slots=True)
-class DiffHunk:
+class DiffHunk(NamedTuple):
     """Lines of a file that give way to others. Lines end in LF, but for the last of a file without one."""
 
     line: int
@@ -40,42 +39,38 @@ class DiffHunk:
         return self.old_start - 1 if self.old else self.old_start
 
     def reversed(self) -> "DiffHunk":
-        body = [line[:1].translate(_SWAPPED) + line[1:] for line in self.body]
-        return DiffHunk(
-            self.line,
-            self.new_start,
-            self.old_start,
-            body,
-            self.new,
-            self.old,
-            self.leading,
-            self.trailing,
+        return self._replace(
+            old_start=self.new_start,
+            new_start=self.old_start,
+            body=[line[:1].translate(_SWAPPED) + line[1:] for line in self.body],
+            old=self.new,
+            new=self.old,
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class FileDiff:
     """What a diff says of one file."""
 
     line: int
     """Of the diff, from 1."""
-    operation: Operation
-    old_name: str
-    """As written, prefix included, quotes undone; that of the new file where there is no old one."""
-    new_name: str
-    is_git: bool
+    is_git: bool = False
     """Began with `diff --git`."""
-    has_prefix: bool
+    operation: Operation = "update"
+    old_name: str = ""
+    """As written, prefix included, quotes undone; that of the new file if there is no old one."""
+    new_name: str = ""
+    has_prefix: bool = True
     """Names begin with `a/` and `b/`, or the like; those of renames and copies never do."""
-    old_mode: int | None
+    old_mode: int | None = None
     """As git writes it, file type included: 0o100644, 0o100755, 0o120000, 0o160000."""
-    new_mode: int | None
-    old_blob: str | None
+    new_mode: int | None = None
+    old_blob: str | None = None
     """Hexadecimal, perhaps shortened: the git object that was changed."""
-    new_blob: str | None
-    hunks: tuple[DiffHunk, ...]
-    is_binary: bool
-    has_crlf: bool
+    new_blob: str | None = None
+    hunks: list[DiffHunk] = field(default_factory=list[DiffHunk])
+    is_binary: bool = False
+    has_crlf: bool = False
     """Every line of the diff itself ends in CRLF: it went through a program that makes it so."""
 
     @property
@@ -110,12 +105,12 @@ class FileDiff:
             new_mode=self.old_mode,
             old_blob=self.new_blob,
             new_blob=self.old_blob,
-            hunks=tuple([hunk.reversed() for hunk in self.hunks]),
+            hunks=[hunk.reversed() for hunk in self.hunks],
         )
 
     def without_crlf(self) -> "FileDiff":
         """The diff as it was before its line ends became CRLF."""
-        return replace(self, hunks=tuple([_without_crlf(hunk) for hunk in self.hunks]))
+        return replace(self, hunks=[_without_crlf(hunk) for hunk in self.hunks])
 
 
 def written_hunks(hunks: Sequence[DiffHunk]) -> bytes:
@@ -135,4 +130,4 @@ def _without_crlf(hunk: DiffHunk) -> DiffHunk:
     def lf(lines: list[bytes]) -> list[bytes]:
         return [line[:-2] + b"\n" if line.endswith(b"\r\n") else line for line in lines]
 
-    return replace(hunk, body=lf(hunk.body), old=lf(hunk.old), new=lf(hunk.new))
+    return hunk._replace(body=lf(hunk.body), old=lf(hunk.old), new=lf(hunk.new))

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TypeAlias
 
 from codex_py.errors import PatchError
-from codex_py.patch.explain import joined
 from codex_py.patch.files.handles import Directories
 from codex_py.patch.kind import kind_of
 from codex_py.patch.plan import PatchPlan
@@ -67,19 +66,11 @@ def plan_unified(
         tree = DiffTree(root, cwd, vacated(targets), handles, readable)
         planner = DiffPlanner(tree, targets, patcher, findings)
         planner.run()
-    failures = findings.failures
-    if failures and (not partial or not tree.touched):
-        raise PatchError(joined([error.reason for error in failures]), kind=failures[0].kind)
-    notes = [note for report in findings.reports if (note := report.note())]
-    plan = PatchPlan(
-        tree.touched,
-        planner.named,
-        [*notes, *findings.notes],
-        findings.reports,
-        rejects=findings.rejects,
-        conflicts=findings.conflicts,
-        emptied=tree.emptied,
-    )
+    if not partial or not tree.touched:
+        findings.raise_failures()
+    notes = [note for report in findings.hunks if (note := report.note())]
+    findings.notes = [*notes, *findings.notes]
+    plan = PatchPlan(tree.touched, planner.named, findings, emptied=tree.emptied)
     return plan.checked(writable)
 
 

@@ -45,7 +45,6 @@ class _Reader:
         self._marks = b"".join([line[:1] for line in lines])
         self._files: list[FileDiff] = []
         self._header: FileHeader | None = None
-        self._hunks: list[DiffHunk] = []
 
     def files(self) -> tuple[FileDiff, ...]:
         at = 0
@@ -60,8 +59,8 @@ class _Reader:
         header = self._header
         if line.startswith(b"diff --git "):
             self._finish()
-            self._header = FileHeader(at + 1, is_git=True, names=git_names(line[11:]))
-            self._header.has_crlf = line.endswith(b"\r\n")
+            diff = FileDiff(at + 1, is_git=True, has_crlf=line.endswith(b"\r\n"))
+            self._header = FileHeader(diff, git_names(line[11:]))
         elif line.startswith(b"--- ") and self._lines[at + 1 : at + 2]:
             following = self._lines[at + 1]
             if following.startswith(b"+++ "):
@@ -70,34 +69,39 @@ class _Reader:
         elif line.startswith(b"@@ -"):
             if header is None:
                 _refuse("a hunk without the names of a file (`---`, `+++`) before it", at + 1)
-            return self._hunk(at, line)
+            return self._hunk(header.diff, at, line)
         elif line.startswith((b"@@@ ", b"diff --cc ", b"diff --combined ")):
             _refuse("combined diffs, which git makes of merges, cannot be applied", at + 1)
-        elif header is not None and not self._hunks:
+        elif header is not None and not header.diff.hunks:
             if _BINARY.match(line):
-                header.is_binary = True
-            elif header.is_git and header.old_name is None:
+                header.diff.is_binary = True
+            elif header.diff.is_git and header.old_name is None:
                 header.extended(line)
         return at + 1
 
     def _file_names(self, at: int, old_line: bytes, new_line: bytes) -> None:
         header = self._header
-        if header is None or not header.is_git or header.old_name is not None or self._hunks:
+        if (
+            header is None
+            or not header.diff.is_git
+            or header.old_name is not None
+            or header.diff.hunks
+        ):
             self._finish()
-            header = self._header = FileHeader(at + 1)
-        header.has_crlf = old_line.endswith(b"\r\n") and new_line.endswith(b"\r\n")
+            header = self._header = FileHeader(FileDiff(at + 1))
+        header.diff.has_crlf = old_line.endswith(b"\r\n") and new_line.endswith(b"\r\n")
         header.old_name, header.old_stamp = header_name(old_line[4:])
         header.new_name, header.new_stamp = header_name(new_line[4:])
 
     def _finish(self) -> None:
         header = self._header
         if header is not None:
-            if header.old_name is not None and not self._hunks and not self._cut_short:
-                _refuse("the diff ends before the first hunk of this file", header.line)
-            self._files.append(header.file(self._hunks))
-        self._header, self._hunks = None, []
+            if header.old_name is not None and not header.diff.hunks and not self._cut_short:
+                _refuse("the diff ends before the first hunk of this file", header.diff.line)
+            self._files.append(header.file())
+        self._header = None
 
-    def _hunk(self, at: int, line: bytes) -> int:
+    def _hunk(self, file: FileDiff, at: int, line: bytes) -> int:
         found = _RANGE.match(line)
         if found is None:
             _refuse(f"{_shown(line)} is no hunk header", at + 1)
@@ -118,7 +122,7 @@ class _Reader:
         new = [line[1:] for line in body if line[0] != 45]
         leading = len(marks) - len(marks.lstrip(b" "))
         trailing = len(marks) - len(marks.rstrip(b" "))
-        self._hunks.append(
+        file.hunks.append(
             DiffHunk(at + 1, int(found[1]), int(found[3]), body, old, new, leading, trailing)
         )
         self._check_end(at, end)

@@ -2,8 +2,8 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from codex_py.errors import PatchError
 from codex_py.patch.names import refuse_long, stripped
@@ -16,8 +16,7 @@ _MAX_LOOKED_FOR = 100
 """Files by which the number of leading directories is guessed; more would say the same."""
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(NamedTuple):
     """A file of the diff with its paths."""
 
     diff: FileDiff

@@ -9,8 +9,8 @@ import heapq
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from codex_py.errors import PatchError
 from codex_py.patch.failures import system_error
@@ -21,8 +21,7 @@ from codex_py.patch.files.tree import PlannedTree
 from codex_py.patch.kind import Kind
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
+class Content(NamedTuple):
     """What is at a path, before the diff or after it."""
 
     data: bytes
@@ -78,11 +77,7 @@ class DiffTree(PlannedTree):
         return self._at(path, location, look=not is_behind_link)
 
     def followed(self, file: FileChange) -> FileChange:
-        """What an entry leads to if it is a symbolic link that is on disk; else itself.
-
-        Raises:
-            OSError: it leads back to itself.
-        """
+        """What an entry leads to if it is a symbolic link that is on disk; else itself."""
         if not file.has_type(stat.S_IFLNK) or file.location in self._now:
             return file
         location = os.path.realpath(file.location)
@@ -92,11 +87,7 @@ class DiffTree(PlannedTree):
         return reached
 
     def current(self, file: FileChange) -> Content:
-        """What the diff has made of an entry so far.
-
-        Raises:
-            OSError: there is nothing, or nothing that could be read.
-        """
+        """What the diff has made of an entry so far."""
         if file.location not in self._now:
             return self.original(file)
         if (content := self._now[file.location]) is None:
@@ -104,11 +95,7 @@ class DiffTree(PlannedTree):
         return content
 
     def original(self, file: FileChange) -> Content:
-        """What was there before the diff.
-
-        Raises:
-            OSError: there was nothing, or nothing that could be read.
-        """
+        """What was there before the diff."""
         before = file.before
         if before is None:
             raise system_error(errno.ENOENT)
@@ -134,10 +121,6 @@ class DiffTree(PlannedTree):
         self._now[file.location] = content
 
     def remove(self, file: FileChange) -> None:
-        """
-        Raises:
-            OSError: its directory may not be written.
-        """
         if file.before is not None:
             self._folders.refuse_locked(split(file.location)[0])
         self._now[file.location] = None

@@ -308,7 +308,7 @@ def test_changes_say_what_becomes_of_each_file(tmp_path: Path):
 def test_notes_come_with_the_plan(tmp_path: Path):
     (tmp_path / "a").write_text("x\nx\n", encoding="utf-8")
     assert plan(tmp_path, "*** Update File: a", "-x").notes == (
-        f"{tmp_path}/a: hunk 1 was applied at line 1, the first place that fits; it also fits at 2.",
+        f"{tmp_path}/a: hunk 1 was applied at line 1 (it also fits at 2).",
     )
 
 

@@ -15,8 +15,8 @@ def edit(text: str, *lines: str) -> tuple[str, tuple[str, ...]]:
     patch = "\n".join(["*** Begin Patch", "*** Update File: f", *lines, "*** End Patch"])
     (section,) = parse_patch(patch)
     assert isinstance(section, UpdateFile)
-    result = edit_text(text, section.hunks, "/p/f")
-    return result.text, result.notes
+    new, reports = edit_text(text, section.hunks, "/p/f")
+    return new, tuple(filter(None, [report.note() for report in reports]))
 
 
 def failure(text: str, *lines: str) -> str:
@@ -130,7 +130,7 @@ def test_a_range_of_a_unified_diff_is_a_hint():
 def test_an_ambiguous_hunk_is_applied_at_the_first_place_and_says_so():
     assert edit("a\nb\na\nb\n", " a", "-b") == (
         "a\na\nb\n",
-        ("/p/f: hunk 1 was applied at line 1, the first place that fits; it also fits at 3.",),
+        ("/p/f: hunk 1 was applied at line 1 (it also fits at 3).",),
     )
     assert edit("a\nb\na\nb\n", "@@ a", "-b")[1] == ()
 
@@ -139,8 +139,7 @@ def test_a_lenient_match_says_so():
     assert edit("  a\n", "-a", "+b") == (
         "b\n",
         (
-            "/p/f: hunk 1 was applied at line 1, where the lines differ in indentation; added lines "
-            "were written as given.",
+            "/p/f: hunk 1 was applied at line 1 (indentations differ, and added lines are as given).",
         ),
     )
 

@@ -28,7 +28,7 @@ def hunk(
     end_of_file: bool = False,
     line: int,
 ) -> Hunk:
-    return Hunk(headers, old, new, context, end_of_file, line)
+    return Hunk(line, list(headers), list(old), list(new), list(context), end_of_file)
 
 
 def refusal(text: str) -> str:

@@ -192,7 +192,7 @@ def test_hunks_that_fit_are_applied_without_the_others():
         (
             NINE.replace("5", "five"),
             (FIFTH,),
-            "/p/f: hunk 1 (line 3 of the patch) does not fit at line 2. The lines that it would make "
+            "/p/f: hunk 1 (line 3 of the patch) does not fit at line 2. The lines that this hunk would make "
             "are already at line 2: it seems to be already applied.",
         ),
     ],

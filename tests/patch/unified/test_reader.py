@@ -35,7 +35,7 @@ def test_a_plain_diff_is_read():
         new_mode=None,
         old_blob=None,
         new_blob=None,
-        hunks=(
+        hunks=[
             DiffHunk(
                 line=3,
                 old_start=1,
@@ -46,7 +46,7 @@ def test_a_plain_diff_is_read():
                 leading=1,
                 trailing=1,
             ),
-        ),
+        ],
         is_binary=False,
         has_crlf=False,
     )

@@ -112,8 +112,7 @@ def test_notes_follow_the_summary(tmp_path: Path):
         ApplyPatch(), enveloped("*** Update File: a", "-x"), tool_context(tmp_path, ignored)
     )
     assert output.text.endswith(
-        f"M a\nNote: {tmp_path}/a: hunk 1 was applied at line 1, the first place that fits; "
-        "it also fits at 2.\n"
+        f"M a\nNote: {tmp_path}/a: hunk 1 was applied at line 1 (it also fits at 2).\n"
     )
 
 
