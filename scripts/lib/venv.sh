@@ -1,4 +1,5 @@
-# Sourced by the scripts beside this folder. Makes and fills `.venv` of this checkout where that is due.
+# Sourced by the scripts beside this folder. Makes and fills `.venv` of this checkout where that is due, with the
+# versions in constraints.txt.
 #
 #   root              the checkout
 #   use_venv [EXTRA]  afterwards $root/.venv/bin has the program, and what the extra names
@@ -23,9 +24,9 @@ find_python() {
     exit 1
 }
 
-# What is installed depends on the project file, on this file and on the extra, and on nothing else.
+# What is installed depends on these files and on the extra, and on nothing else.
 wanted_stamp() {
-    cat "$root/pyproject.toml" "$root/scripts/lib/venv.sh" | cksum | tr -d '\n'
+    cat "$root/pyproject.toml" "$root/constraints.txt" "$root/scripts/lib/venv.sh" | cksum | tr -d '\n'
     echo " ${1:-}"
 }
 
@@ -49,6 +50,8 @@ use_venv() {
     exec 9>&-
 }
 
+pip_install() { "$root/.venv/bin/python" -m pip install --quiet --disable-pip-version-check "$@" </dev/null; }
+
 # install PYTHON EXTRA
 install() {
     echo "codex-py: installing into $root/.venv" >&2
@@ -59,11 +62,15 @@ install() {
     fi
     rm -f "$root/.venv/installed"
     log="$root/.venv/install.log"
-    if ! "$root/.venv/bin/python" -m pip install --quiet --disable-pip-version-check \
-        --editable "$root${2:+[$2]}" >"$log" 2>&1 </dev/null; then
-        cat "$log" >&2
-        echo "codex-py: the installation failed" >&2
-        exit 1
+    package="$root${2:+[$2]}"
+    if ! pip_install --constraint "$root/constraints.txt" --editable "$package" >"$log" 2>&1; then
+        # A version may not be available for a newer Python, or for another system.
+        if ! pip_install --editable "$package" >>"$log" 2>&1; then
+            cat "$log" >&2
+            echo "codex-py: the installation failed" >&2
+            exit 1
+        fi
+        echo "codex-py: a version in constraints.txt is not available here; the newest versions are installed" >&2
     fi
     # Without compiled files the first start takes some 0.3 s longer.
     "$root/.venv/bin/python" -m compileall -q "$root/codex_py" || true

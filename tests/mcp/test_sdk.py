@@ -2,6 +2,10 @@
 
 import subprocess
 import sys
+from importlib import import_module
+from operator import attrgetter
+
+import pytest
 
 LOAD = "import asyncio, sys; from codex_py.mcp.sdk import load_client; asyncio.run(load_client())"
 
@@ -38,3 +42,26 @@ def test_other_code_still_finds_the_sdk_whole() -> None:
 
 def test_an_sdk_that_is_loaded_already_is_left_as_it_is() -> None:
     assert told("import mcp", LOAD, "print(type(mcp).__name__)") == ["module"]
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        # sdk.py: the parts that are loaded one by one.
+        ("mcp_types._types", "InitializeResult"),
+        ("mcp_types._v2025_11_25", "InitializeResult"),
+        ("mcp_types._v2026_07_28", "Tool"),
+        # connection.py, http.py, stdio.py: requests as plain JSON.
+        ("mcp.shared.jsonrpc_dispatcher", "JSONRPCDispatcher.send_raw_request"),
+        ("mcp.shared.dispatcher", "CallOptions"),
+        ("mcp.shared.message", "SessionMessage"),
+        ("mcp.client.streamable_http", "MCP_SESSION_ID"),
+        # oauth.py: what the server names, before the SDK follows it.
+        ("mcp.client.auth.utils", "extract_resource_metadata_from_www_auth"),
+        ("mcp.client.auth.oauth2", "OAuthContext.get_authorization_base_url"),
+        ("mcp.client.auth.oauth2", "OAuthContext.should_include_resource_param"),
+    ],
+)
+def test_a_part_that_the_sdk_does_not_document_is_there(module: str, name: str) -> None:
+    """Hence the upper bound of `mcp` in `pyproject.toml`."""
+    attrgetter(name)(import_module(module))

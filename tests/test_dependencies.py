@@ -1,0 +1,63 @@
+"""What the product imports is what the project file declares, and what CI installs is what it allows."""
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+from tests.test_layers import MODULES
+
+ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def normalised(name: str) -> str:
+    """The name of a distribution as PyPI compares it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def names(requirements: list[str]) -> set[str]:
+    return {normalised(re.split(r"[^\w.-]", requirement)[0]) for requirement in requirements}
+
+
+def imported_packages() -> set[str]:
+    """The top-level packages of others that the product imports, wherever it does."""
+    found: set[str] = set()
+    for path in MODULES.values():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            match node:
+                case ast.Import(names=aliases):
+                    found |= {alias.name.partition(".")[0] for alias in aliases}
+                case ast.ImportFrom(module=str(module), level=0):
+                    found.add(module.partition(".")[0])
+                case _:
+                    pass
+    return found - sys.stdlib_module_names - {"codex_py"}
+
+
+def test_what_is_imported_is_declared_and_what_is_declared_is_imported() -> None:
+    distributions = packages_distributions()
+    imported = {normalised(distributions[package][0]) for package in imported_packages()}
+    assert imported == names(PROJECT["dependencies"])
+
+
+def test_the_constraints_are_exact_versions_of_everything_declared() -> None:
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pins = [line for line in lines if not line.startswith("#")]
+    assert [pin for pin in pins if not re.fullmatch(r"[\w.-]+==[\w.]+", pin)] == []
+    declared = names(PROJECT["dependencies"] + PROJECT["optional-dependencies"]["dev"])
+    assert declared - names(pins) == set()
+
+
+def test_httpx_loads_without_its_command_line() -> None:
+    """`codex_py.model` hides the private module `httpx._main`; hence the upper bound of httpx."""
+    code = (
+        "import sys; sys.modules['httpx._main'] = None; import httpx; print(callable(httpx.main))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stdout == "True\n", done.stderr
