@@ -1,19 +1,20 @@
-"""The configuration of a session: what all the layers amount to, with types."""
+"""The configuration of a session: the merged layers, with types."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
 
 from codex_py.config.environment import ShellEnvironmentPolicy
 from codex_py.config.files import read_required_text
-from codex_py.config.layers import SYSTEM_FOLDER, read_layers
+from codex_py.config.kinds import Kind
+from codex_py.config.layers import SYSTEM_FOLDER, Layers, read_layers
 from codex_py.config.mcp import McpServerConfig, StoreKind, mcp_servers
 from codex_py.config.paths import inside_git
 from codex_py.config.permissions import chosen_sandbox_mode
 from codex_py.config.project_trust import ProjectTrust
-from codex_py.config.schema import DEFAULTS
+from codex_py.config.schema import DEFAULTS, SCHEMA
 from codex_py.config.trust import Trust
 from codex_py.config.unenforced import unenforced
 from codex_py.config.without_effect import without_effect
@@ -27,6 +28,8 @@ from codex_py.protocol.approval import (
 )
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.limits import SandboxLimits
+
+_T = TypeVar("_T", SandboxLimits, ShellEnvironmentPolicy, "SandboxWorkspaceWrite")
 
 WebSearchMode: TypeAlias = Literal["disabled", "cached", "indexed", "live"]
 
@@ -53,7 +56,7 @@ class Config:
     inside_git: bool
     trust: Trust | None
     project_trust: ProjectTrust
-    """Whether the files of its `.codex` folders are used, and what is in those that are."""
+    """Whether the files of its `.codex` folders are used, and the contents of those that are."""
 
     model: str
     model_provider: str
@@ -95,13 +98,13 @@ class Config:
     mcp_servers: Mapping[str, McpServerConfig]
     mcp_oauth_credentials_store: StoreKind
     mcp_oauth_callback_port: int | None
-    """At which a browser comes back from a login; None for any that is free."""
+    """To which a browser comes back from a login; None for any free one."""
     mcp_oauth_callback_url: str | None
-    """Where a browser is sent instead, if that is what leads to this machine."""
+    """Where a browser is sent instead, for instance to a proxy in front of this machine."""
 
     notify: tuple[str, ...] | None
     patch_ambiguous: Literal["first", "refuse"]
-    """What becomes of a hunk that fits several places."""
+    """For a hunk that fits several places."""
     history_persistence: Literal["save-all", "none"]
     hide_agent_reasoning: bool
     features: Mapping[str, Any]
@@ -111,22 +114,22 @@ class Config:
     warnings: tuple[str, ...]
     """One sentence each, for the user."""
     unenforced: tuple[str, ...]
-    """One sentence for each protection that is asked for, not there and not accepted."""
+    """One sentence for each protection that is set, missing in this version and not accepted."""
 
     def require_enforced(self) -> None:
-        """Make sure that a session would be protected as the user asked.
+        """Refuse to start a session without a protection that the user has set.
 
         Raises:
-            ConfigError: it would not; the message names the files, and what accepts it.
+            ConfigError: the message names the files, and the option that accepts it.
         """
         if self.unenforced:
             raise ConfigError("\n".join(self.unenforced))
 
     def sandbox_policy(self, add_dirs: Sequence[Path] = ()) -> SandboxPolicy:
-        """What commands may touch: reading alone, unless the project is trusted or the user says more.
+        """What commands may touch: read-only unless the project is trusted or the user sets another mode.
 
         `add_dirs` are further writable folders, relative to the working directory or absolute; like
-        the configured ones they count with `workspace-write` alone.
+        the configured ones they apply only in the mode `workspace-write`.
         """
         mode = self.sandbox_mode or ("workspace-write" if self.trust == "trusted" else "read-only")
         if mode != "workspace-write":
@@ -179,105 +182,102 @@ def load_config(
         strict=strict,
         system=system,
     )
+    return _config(layers)
+
+
+_KEYS: Final = {
+    "background_terminal_max_timeout_ms": "background_terminal_max_timeout",
+    "history_persistence": "history.persistence",
+    "patch_ambiguous": "patch.ambiguous",
+    "update_plan_enabled": "tools.update_plan.enabled",
+}
+"""The keys of those fields of `Config` that have other names."""
+
+
+def _config(layers: Layers) -> Config:
     values = layers.merged()
 
-    def get(key: str) -> Any:
-        value: Any = values
-        for part in key.split("."):
-            if not isinstance(value, dict) or part not in value:
-                return DEFAULTS.get(key)
-            value = cast("dict[str, Any]", value)[part]
-        return value
-
-    def text_of(key: str) -> str | None:
-        layer = next((layer for layer in layers.layers if key in layer.values), None)
-        if layer is None:
-            return None
-        root = layers.project_root if layer.name == "project" else None
-        return read_required_text(Path(layer.values[key]), key, root=root)
+    def section(cls: type[_T], key: str) -> _T:
+        return cls(**{each.name: _value(values, f"{key}.{each.name}") for each in fields(cls)})
 
     servers, server_warnings = mcp_servers(values.get("mcp_servers", {}))
     sandbox_mode, sandbox_warnings = chosen_sandbox_mode(layers)
-    web_search_tool = cast("dict[str, Any] | bool | None", get("tools.web_search"))
-    base_instructions = text_of("model_instructions_file")
-    compact_prompt = text_of("experimental_compact_prompt_file")
-    catalog, notify = get("model_catalog_json"), get("notify")
-    return Config(
-        home=layers.home,
-        cwd=layers.cwd,
-        project_root=layers.project_root,
-        inside_git=inside_git(layers.cwd),
-        trust=layers.trust,
-        project_trust=layers.project_trust,
-        model=get("model"),
-        model_provider=get("model_provider"),
-        model_providers=values.get("model_providers", {}),
-        oss_provider=get("oss_provider"),
-        openai_base_url=get("openai_base_url"),
-        model_context_window=get("model_context_window"),
-        model_auto_compact_token_limit=get("model_auto_compact_token_limit"),
-        model_reasoning_effort=get("model_reasoning_effort"),
-        model_reasoning_summary=get("model_reasoning_summary"),
-        model_verbosity=get("model_verbosity"),
-        model_catalog_json=None if catalog is None else Path(catalog),
-        service_tier=get("service_tier"),
-        base_instructions=get("instructions") if base_instructions is None else base_instructions,
-        developer_instructions=get("developer_instructions"),
-        compact_prompt=get("compact_prompt") if compact_prompt is None else compact_prompt,
-        include_permissions_instructions=get("include_permissions_instructions"),
-        include_environment_context=get("include_environment_context"),
-        project_doc_max_bytes=get("project_doc_max_bytes"),
-        project_doc_fallback_filenames=tuple(get("project_doc_fallback_filenames")),
-        approval_policy=_approval(get("approval_policy")),
-        sandbox_mode=sandbox_mode,
-        sandbox_workspace_write=SandboxWorkspaceWrite(
-            writable_roots=tuple(map(Path, get("sandbox_workspace_write.writable_roots"))),
-            network_access=get("sandbox_workspace_write.network_access"),
-            exclude_tmpdir_env_var=get("sandbox_workspace_write.exclude_tmpdir_env_var"),
-            exclude_slash_tmp=get("sandbox_workspace_write.exclude_slash_tmp"),
-        ),
-        sandbox_limits=_sandbox_limits(get),
-        shell_environment=ShellEnvironmentPolicy(
-            inherit=get("shell_environment_policy.inherit"),
-            ignore_default_excludes=get("shell_environment_policy.ignore_default_excludes"),
-            exclude=tuple(get("shell_environment_policy.exclude")),
-            set=get("shell_environment_policy.set"),
-            include_only=tuple(get("shell_environment_policy.include_only")),
-        ),
-        allow_login_shell=get("allow_login_shell"),
-        tool_output_token_limit=get("tool_output_token_limit"),
-        background_terminal_max_timeout_ms=get("background_terminal_max_timeout"),
-        # The old switch `tools.web_search = false` still means what it says.
-        web_search=values.get("web_search")
-        or ("disabled" if web_search_tool is False else get("web_search")),
-        web_search_options=web_search_tool if isinstance(web_search_tool, dict) else {},
-        update_plan_enabled=get("tools.update_plan.enabled"),
-        mcp_servers=servers,
-        mcp_oauth_credentials_store=values.get("mcp_oauth_credentials_store", "auto"),
-        mcp_oauth_callback_port=get("mcp_oauth_callback_port"),
-        mcp_oauth_callback_url=get("mcp_oauth_callback_url"),
-        notify=None if notify is None else tuple(notify),
-        patch_ambiguous=get("patch.ambiguous"),
-        history_persistence=get("history.persistence"),
-        hide_agent_reasoning=get("hide_agent_reasoning"),
-        features=values.get("features", {}),
-        values=values,
-        warnings=(
+    settings: dict[str, Any] = {
+        "home": layers.home,
+        "cwd": layers.cwd,
+        "project_root": layers.project_root,
+        "inside_git": inside_git(layers.cwd),
+        "trust": layers.trust,
+        "project_trust": layers.project_trust,
+        "model_providers": values.get("model_providers", {}),
+        "base_instructions": _text(layers, "model_instructions_file", "instructions"),
+        "compact_prompt": _text(layers, "experimental_compact_prompt_file", "compact_prompt"),
+        "approval_policy": _approval(values.get("approval_policy")),
+        "sandbox_mode": sandbox_mode,
+        "sandbox_workspace_write": section(SandboxWorkspaceWrite, "sandbox_workspace_write"),
+        "sandbox_limits": _positive(section(SandboxLimits, "sandbox_limits")),
+        "shell_environment": section(ShellEnvironmentPolicy, "shell_environment_policy"),
+        **_web_search(values),
+        "mcp_servers": servers,
+        "mcp_oauth_credentials_store": values.get("mcp_oauth_credentials_store", "auto"),
+        "features": values.get("features", {}),
+        "values": values,
+        "warnings": (
             *layers.warnings,
             *sandbox_warnings,
             *server_warnings,
             *without_effect(values),
         ),
-        unenforced=unenforced(layers),
-    )
+        "unenforced": unenforced(layers),
+    }
+    for each in fields(Config):
+        if each.name not in settings:
+            settings[each.name] = _value(values, _KEYS.get(each.name, each.name))
+    return Config(**settings)
 
 
-def _sandbox_limits(get: Callable[[str], Any]) -> SandboxLimits:
-    limits = {field.name: get(f"sandbox_limits.{field.name}") for field in fields(SandboxLimits)}
-    for name, value in limits.items():
-        if value == 0:
-            raise ConfigError(f"sandbox_limits.{name} must be more than 0")
-    return SandboxLimits(**limits)
+def _value(values: Mapping[str, Any], key: str) -> Any:
+    """The value of a dotted key, or its default; arrays as tuples, paths as `Path`."""
+    kind: Kind | None = SCHEMA
+    value: Any = values
+    for part in key.split("."):
+        kind = kind.get(part) if isinstance(kind, dict) else None
+        value = cast("dict[str, Any]", value).get(part) if isinstance(value, dict) else None
+    if value is None:
+        value = DEFAULTS.get(key)
+    match kind:
+        case "path" if value is not None:
+            return Path(value)
+        case [inner] if value is not None:
+            return tuple(map(Path, value)) if inner == "path" else tuple(value)
+        case _:
+            return value
+
+
+def _text(layers: Layers, file_key: str, key: str) -> str | None:
+    """The contents of the file that one key names, else the value of the other."""
+    layer = next((layer for layer in layers.layers if file_key in layer.values), None)
+    if layer is None:
+        return layers.merged().get(key)
+    root = layers.project_root if layer.name == "project" else None
+    return read_required_text(Path(layer.values[file_key]), file_key, root=root)
+
+
+def _web_search(values: Mapping[str, Any]) -> dict[str, Any]:
+    tool = values.get("tools", {}).get("web_search")
+    # The old switch `tools.web_search = false` still turns it off.
+    default = "disabled" if tool is False else DEFAULTS["web_search"]
+    return {
+        "web_search": values.get("web_search", default),
+        "web_search_options": cast("dict[str, Any]", tool) if isinstance(tool, dict) else {},
+    }
+
+
+def _positive(limits: SandboxLimits) -> SandboxLimits:
+    for each in fields(limits):
+        if getattr(limits, each.name) == 0:
+            raise ConfigError(f"sandbox_limits.{each.name} must be more than 0")
+    return limits
 
 
 def _approval(value: Any) -> AskForApproval | None:
@@ -290,8 +290,8 @@ def _approval(value: Any) -> AskForApproval | None:
             granular = value.get("granular", {})
             for key in ("sandbox_approval", "rules", "mcp_elicitations"):
                 if key not in granular:
-                    # Left out, it would be the user's guess what it means.
+                    # A default would be for the user to guess.
                     raise ConfigError(f"`approval_policy.granular` needs `{key}`: true or false")
-            kinds = GranularPolicy.__dataclass_fields__
-            # One that is not known has been warned about.
-            return GranularPolicy(**{key: granular[key] for key in kinds if key in granular})
+            names = {each.name for each in fields(GranularPolicy)}
+            # The user was warned of unknown ones.
+            return GranularPolicy(**{key: granular[key] for key in names & granular.keys()})

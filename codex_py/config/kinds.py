@@ -1,6 +1,7 @@
 """The kinds of values that the table of known keys is made of."""
 
-from typing import Final, TypeAlias
+from collections.abc import Mapping
+from typing import Any, Final, TypeAlias
 
 
 class AnyOf(tuple["Kind", ...]):
@@ -28,3 +29,32 @@ PLAIN: Final[dict[str, tuple[str, tuple[type, ...]]]] = {
     "array": ("an array", (list,)),  # likewise
     "any": ("anything", (object,)),
 }
+
+
+class Setting:
+    """A key about which there is more to say than the kind of its value."""
+
+    __slots__ = ("default", "harmless", "kind", "project")
+
+    def __init__(
+        self,
+        kind: "Kind | Table",
+        *,
+        default: Any = None,
+        project: bool = True,
+        harmless: tuple[Any, ...] | None = None,
+    ) -> None:
+        self.kind = kind
+        self.default = default
+        self.project = project
+        """A project may set it."""
+        self.harmless = harmless
+        """For a key without effect in this version: the values that ask for nothing else. None for other keys."""
+
+
+Table: TypeAlias = "Mapping[str, Kind | Setting | Table]"
+
+
+def unused(kind: "Kind | Table", *harmless: Any, **more: Any) -> Setting:
+    """A key without effect in this version; the user is warned unless the value is `harmless`."""
+    return Setting(kind, harmless=harmless, **more)

@@ -1,13 +1,15 @@
-"""Every key that a configuration file may hold, as a table to read.
+"""Every key of the configuration file in one table: its kind, its default, and whether it has an effect.
 
-The keys are those that Codex 0.169 accepts with `--strict-config`. Those that this program makes no use
-of are here as well: a file that is written for Codex is not full of mistakes.
+The keys are those that Codex 0.169 accepts with `--strict-config`. Those that this program does not use are
+here too, so that a file written for Codex is accepted. A new key is one line here; `Config` has a field of the
+same name if the program reads it.
 """
 
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Any, Final, cast
 
 from codex_py.config.features import FEATURES, FEATURES_WITH_SETTINGS
-from codex_py.config.kinds import AnyOf, Kind
+from codex_py.config.kinds import AnyOf, Kind, Setting, Table, unused
 from codex_py.config.tables import (
     HOOK_EVENTS,
     HOOKS,
@@ -20,39 +22,39 @@ from codex_py.config.tables import (
 )
 from codex_py.protocol.limits import DEFAULT_LIMITS
 
-SCHEMA: Final[dict[str, Kind]] = {
+_KEYS: Final[Table] = {
     # The model.
-    "model": "string",
-    "review_model": "string",
-    "model_provider": "string",
-    "model_providers": {"*": MODEL_PROVIDER},
+    "model": Setting("string", default="gpt-6.1-sol"),
+    "review_model": unused("string"),
+    "model_provider": Setting("string", default="openai", project=False),
+    "model_providers": Setting({"*": MODEL_PROVIDER}, project=False),
     "oss_provider": "string",
-    "openai_base_url": "string",
-    "chatgpt_base_url": "string",
+    "openai_base_url": Setting("string", project=False),
+    "chatgpt_base_url": unused("string", project=False),
     "model_context_window": "count",
     "model_auto_compact_token_limit": "integer",
-    "model_auto_compact_token_limit_scope": ("total", "body_after_prefix"),
-    "model_post_turn_compact_threshold_percent": "count",
+    "model_auto_compact_token_limit_scope": unused(("total", "body_after_prefix"), "total"),
+    "model_post_turn_compact_threshold_percent": unused("count"),
     "model_catalog_json": "path",
     "model_reasoning_effort": REASONING_EFFORT,
-    "plan_mode_reasoning_effort": REASONING_EFFORT,
+    "plan_mode_reasoning_effort": unused(REASONING_EFFORT),
     "model_reasoning_summary": ("auto", "concise", "detailed", "none"),
     "model_verbosity": ("low", "medium", "high"),
     "service_tier": "string",
-    "personality": ("none", "friendly", "pragmatic"),
+    "personality": unused(("none", "friendly", "pragmatic"), "none"),
     # What it is told.
     "instructions": "string",
     "model_instructions_file": "path",
     "developer_instructions": "string",
     "compact_prompt": "string",
     "experimental_compact_prompt_file": "path",
-    "include_permissions_instructions": "boolean",
-    "include_environment_context": "boolean",
-    "include_apps_instructions": "boolean",
-    "include_collaboration_mode_instructions": "boolean",
-    "project_doc_max_bytes": "count",
-    "project_doc_fallback_filenames": ["string"],
-    "project_root_markers": ["string"],
+    "include_permissions_instructions": Setting("boolean", default=True),
+    "include_environment_context": Setting("boolean", default=True),
+    "include_apps_instructions": unused("boolean", False),
+    "include_collaboration_mode_instructions": unused("boolean", False),
+    "project_doc_max_bytes": Setting("count", default=32768),
+    "project_doc_fallback_filenames": Setting(["string"], default=[]),
+    "project_root_markers": Setting(["string"], default=[".git"]),
     # What it may do.
     "approval_policy": AnyOf(
         (
@@ -69,33 +71,36 @@ SCHEMA: Final[dict[str, Kind]] = {
         )
     ),
     "approvals_reviewer": ("user", "auto_review", "guardian_subagent"),
-    "auto_review": {"policy": "string", "circuit_break_action": ("default", "strict")},
+    "auto_review": {
+        "policy": "string",
+        "circuit_break_action": unused(("default", "strict"), "default"),
+    },
     "sandbox_mode": ("read-only", "workspace-write", "danger-full-access"),
     "sandbox_workspace_write": {
-        "writable_roots": ["path"],
-        "network_access": "boolean",
-        "exclude_tmpdir_env_var": "boolean",
-        "exclude_slash_tmp": "boolean",
+        "writable_roots": Setting(["path"], default=[]),
+        "network_access": Setting("boolean", default=False),
+        "exclude_tmpdir_env_var": Setting("boolean", default=False),
+        "exclude_slash_tmp": Setting("boolean", default=False),
     },
     "sandbox_limits": {
-        "max_processes": "count",
-        "max_open_files": "count",
+        "max_processes": Setting("count", default=DEFAULT_LIMITS.max_processes),
+        "max_open_files": Setting("count", default=DEFAULT_LIMITS.max_open_files),
         "max_memory_mb": "count",
     },
     "default_permissions": "string",
     "permissions": {"*": PERMISSION_PROFILE},
-    "projects": {"*": {"trust_level": ("trusted", "untrusted")}},
+    "projects": Setting({"*": {"trust_level": ("trusted", "untrusted")}}, project=False),
     # Its tools.
-    "allow_login_shell": "boolean",
+    "allow_login_shell": Setting("boolean", default=True),
     "shell_environment_policy": {
-        "inherit": ("all", "core", "none"),
-        "ignore_default_excludes": "boolean",
-        "exclude": ["string"],
-        "set": {"*": "string"},
-        "include_only": ["string"],
-        "experimental_use_profile": "boolean",
+        "inherit": Setting(("all", "core", "none"), default="all"),
+        "ignore_default_excludes": Setting("boolean", default=True),
+        "exclude": Setting(["string"], default=[]),
+        "set": Setting({"*": "string"}, default={}),
+        "include_only": Setting(["string"], default=[]),
+        "experimental_use_profile": Setting("boolean", default=False),
     },
-    "background_terminal_max_timeout": "count",
+    "background_terminal_max_timeout": Setting("count", default=300_000),
     "experimental_use_unified_exec_tool": "boolean",
     "tool_output_token_limit": "count",
     "tools": {
@@ -115,45 +120,50 @@ SCHEMA: Final[dict[str, Kind]] = {
             )
         ),
         "update_plan": {"enabled": "boolean"},
-        "experimental_request_user_input": {"enabled": "boolean"},
-        "client_search_provider": ("standalone", "search_mcp"),
+        "experimental_request_user_input": {"enabled": unused("boolean", False)},
+        "client_search_provider": unused(("standalone", "search_mcp")),
     },
-    "web_search": ("disabled", "cached", "indexed", "live"),
+    "web_search": Setting(("disabled", "cached", "indexed", "live"), default="cached"),
     "mcp_servers": {"*": MCP_SERVER},
     "mcp_oauth_credentials_store": ("auto", "file", "keyring"),
     "mcp_oauth_callback_port": "count",
     "mcp_oauth_callback_url": "string",
     "skills": {
         "config": ["table"],
-        "bundled": {"enabled": "boolean"},
-        "include_instructions": "boolean",
-        "max_context_tokens": "count",
+        "bundled": {"enabled": unused("boolean", False)},
+        "include_instructions": unused("boolean", False),
+        "max_context_tokens": unused("count"),
     },
-    "agents": {
-        "enabled": "boolean",
-        "max_threads": "count",
-        "max_depth": "integer",
-        "job_max_runtime_seconds": "count",
-        "interrupt_message": "boolean",
-        "default_subagent_model": "string",
-        "default_subagent_reasoning_effort": "string",
-        "*": {
-            "description": "string",
-            "config_file": "path",
-            "nickname_candidates": ["string"],
-        },
-    },
+    "agents": unused(
+        {
+            "enabled": "boolean",
+            "max_threads": "count",
+            "max_depth": "integer",
+            "job_max_runtime_seconds": "count",
+            "interrupt_message": "boolean",
+            "default_subagent_model": "string",
+            "default_subagent_reasoning_effort": "string",
+            "*": {
+                "description": "string",
+                "config_file": "path",
+                "nickname_candidates": ["string"],
+            },
+        }
+    ),
     # What happens around it.
-    "notify": ["string"],
+    "notify": Setting(["string"], project=False),
     "hooks": {**dict.fromkeys(HOOK_EVENTS, HOOKS), "state": "table", "*": "any"},
     # Ours, not Codex's.
-    "patch": {"ambiguous": ("first", "refuse")},
-    "history": {"persistence": ("save-all", "none"), "max_bytes": "count"},
-    "sqlite_home": "path",
-    "log_dir": "path",
-    "hide_agent_reasoning": "boolean",
-    "show_raw_agent_reasoning": "boolean",
-    "file_opener": ("vscode", "vscode-insiders", "windsurf", "cursor", "none"),
+    "patch": {"ambiguous": Setting(("first", "refuse"), default="first")},
+    "history": {
+        "persistence": Setting(("save-all", "none"), default="save-all"),
+        "max_bytes": "count",
+    },
+    "sqlite_home": unused("path"),
+    "log_dir": unused("path"),
+    "hide_agent_reasoning": Setting("boolean", default=False),
+    "show_raw_agent_reasoning": unused("boolean", False, default=False),
+    "file_opener": unused(("vscode", "vscode-insiders", "windsurf", "cursor", "none"), "none"),
     "check_for_update_on_startup": "boolean",
     "disable_paste_burst": "boolean",
     "suppress_unstable_features_warning": "boolean",
@@ -162,102 +172,93 @@ SCHEMA: Final[dict[str, Kind]] = {
         **dict.fromkeys(FEATURES_WITH_SETTINGS, AnyOf(("boolean", "table"))),
     },
     "tui": TUI,
-    "allow_unenforced": ["string"],
+    "allow_unenforced": Setting(["string"], project=False),
     "budget": "table",
     # Accepted, and mostly of no effect here.
-    "allow_symlinked_codex_home": "boolean",
-    "browser_use": "table",
-    "cloud": "table",
-    "computer_use": "table",
-    "experimental_realtime_webrtc_call_base_url": "string",
-    "experimental_thread_store_endpoint": "string",
-    "goals": "table",
-    "js_repl_node_module_dirs": ["path"],
-    "js_repl_node_path": "path",
-    "mcp_enterprise_managed_auth": "table",
-    "mcp_optional_startup_grace_ms": "count",
-    "responses_api_metadata": {"*": "string"},
-    "thread_unload_delay_secs": "count",
-    "cli_auth_credentials_store": ("file", "keyring", "auto", "ephemeral"),
+    "allow_symlinked_codex_home": unused("boolean", False),
+    "browser_use": unused("table"),
+    "cloud": unused("table"),
+    "computer_use": unused("table"),
+    "experimental_realtime_webrtc_call_base_url": unused("string"),
+    "experimental_thread_store_endpoint": unused("string"),
+    "goals": unused("table"),
+    "js_repl_node_module_dirs": unused(["path"]),
+    "js_repl_node_path": unused("path"),
+    "mcp_enterprise_managed_auth": unused("table"),
+    "mcp_optional_startup_grace_ms": unused("count"),
+    "responses_api_metadata": unused({"*": "string"}, {}),
+    "thread_unload_delay_secs": unused("count"),
+    "cli_auth_credentials_store": unused(("file", "keyring", "auto", "ephemeral"), "file"),
     "forced_login_method": ("chatgpt", "api"),
-    "forced_chatgpt_workspace_id": AnyOf(("string", ["string"])),
+    "forced_chatgpt_workspace_id": unused(AnyOf(("string", ["string"]))),
     "analytics": {"enabled": "boolean"},
     "feedback": {"enabled": "boolean"},
-    "otel": {
-        "environment": "string",
-        "log_user_prompt": "boolean",
-        "exporter": "any",
-        "trace_exporter": "any",
-        "metrics_exporter": "any",
-        "*": "any",
-    },
-    "apps": {"*": {"enabled": "boolean", "*": "any"}},
-    "apps_mcp_product_sku": "string",
-    "audio": "table",
+    "otel": unused(
+        {
+            "environment": "string",
+            "log_user_prompt": "boolean",
+            "exporter": "any",
+            "trace_exporter": "any",
+            "metrics_exporter": "any",
+            "*": "any",
+        },
+        project=False,
+    ),
+    "apps": unused({"*": {"enabled": "boolean", "*": "any"}}),
+    "apps_mcp_product_sku": unused("string", project=False),
+    "audio": unused("table"),
     "desktop": "table",
-    "experimental_realtime_start_instructions": "string",
-    "experimental_realtime_ws_backend_prompt": "string",
-    "experimental_realtime_ws_base_url": "string",
-    "experimental_realtime_ws_model": "string",
-    "experimental_realtime_ws_startup_context": "string",
-    "experimental_thread_store": "table",
-    "ghost_snapshot": "table",
-    "marketplaces": "table",
-    "memories": MEMORIES,
+    "experimental_realtime_start_instructions": unused("string"),
+    "experimental_realtime_ws_backend_prompt": unused("string"),
+    "experimental_realtime_ws_base_url": unused("string", project=False),
+    "experimental_realtime_ws_model": unused("string"),
+    "experimental_realtime_ws_startup_context": unused("string"),
+    "experimental_thread_store": unused("table"),
+    "ghost_snapshot": unused("table"),
+    "marketplaces": unused("table"),
+    "memories": unused(MEMORIES),
     "notice": "table",
-    "orchestrator": "table",
-    "plugins": {"*": {"enabled": "boolean", "*": "any"}},
-    "profile": "string",
-    "profiles": "table",
-    "realtime": "table",
-    "tool_suggest": "table",
+    "orchestrator": unused("table"),
+    "plugins": unused({"*": {"enabled": "boolean", "*": "any"}}),
+    "profile": Setting("string", project=False),
+    "profiles": Setting("table", project=False),
+    "realtime": unused("table"),
+    "tool_suggest": unused("table"),
     "windows": "table",
 }
 
+
+def _kinds(table: Table) -> dict[str, Kind]:
+    """The table with the kind of each setting in the setting's place."""
+    kinds: dict[str, Kind] = {}
+    for name, entry in table.items():
+        kind = entry.kind if isinstance(entry, Setting) else entry
+        kinds[name] = _kinds(kind) if isinstance(kind, dict) else cast("Kind", kind)
+    return kinds
+
+
+def _settings(table: Table, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Setting]]:
+    """The settings among the entries of a table and of the tables in it, by dotted key."""
+    for name, entry in table.items():
+        key = (*path, name)
+        if isinstance(entry, Setting):
+            yield ".".join(key), entry
+        kind = entry.kind if isinstance(entry, Setting) else entry
+        if isinstance(kind, dict):
+            yield from _settings(kind, key)
+
+
+_SETTINGS: Final = dict(_settings(_KEYS))
+
+SCHEMA: Final = _kinds(_KEYS)
+"""The kind of every key."""
 DEFAULTS: Final[dict[str, Any]] = {
-    "model": "gpt-6.1-sol",
-    "model_provider": "openai",
-    "include_permissions_instructions": True,
-    "include_environment_context": True,
-    "project_doc_max_bytes": 32768,
-    "project_doc_fallback_filenames": [],
-    "project_root_markers": [".git"],
-    "sandbox_workspace_write.writable_roots": [],
-    "sandbox_workspace_write.network_access": False,
-    "sandbox_workspace_write.exclude_tmpdir_env_var": False,
-    "sandbox_workspace_write.exclude_slash_tmp": False,
-    "sandbox_limits.max_processes": DEFAULT_LIMITS.max_processes,
-    "sandbox_limits.max_open_files": DEFAULT_LIMITS.max_open_files,
-    "allow_login_shell": True,
-    "shell_environment_policy.inherit": "all",
-    "shell_environment_policy.ignore_default_excludes": True,
-    "shell_environment_policy.exclude": [],
-    "shell_environment_policy.set": {},
-    "shell_environment_policy.include_only": [],
-    "shell_environment_policy.experimental_use_profile": False,
-    "background_terminal_max_timeout": 300_000,
-    "web_search": "cached",
-    "patch.ambiguous": "first",
-    "history.persistence": "save-all",
-    "hide_agent_reasoning": False,
-    "show_raw_agent_reasoning": False,
+    key: setting.default for key, setting in _SETTINGS.items() if setting.default is not None
 }
 """By dotted key. A key that is not here is unset by default."""
-
-PROJECT_REFUSED: Final = frozenset(
-    {
-        "allow_unenforced",
-        "apps_mcp_product_sku",
-        "chatgpt_base_url",
-        "experimental_realtime_ws_base_url",
-        "model_provider",
-        "model_providers",
-        "notify",
-        "openai_base_url",
-        "otel",
-        "profile",
-        "profiles",
-        "projects",
-    }
-)
+PROJECT_REFUSED: Final = frozenset(key for key, setting in _SETTINGS.items() if not setting.project)
 """Keys that a repository does not decide: where requests and keys go, what is started, whom to trust."""
+UNUSED: Final = {
+    key: setting.harmless for key, setting in _SETTINGS.items() if setting.harmless is not None
+}
+"""The harmless values of each key without effect, by dotted key, where `*` is any name."""

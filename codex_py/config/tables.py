@@ -2,12 +2,12 @@
 
 from typing import Final
 
-from codex_py.config.kinds import AnyOf, Kind
+from codex_py.config.kinds import AnyOf, Kind, Table, unused
 
 _APPROVAL_MODE: Final[Kind] = ("auto", "prompt", "writes", "approve")
 REASONING_EFFORT: Final[Kind] = "string"  # each model has its own; Codex passes any through
 
-MODEL_PROVIDER: Final[dict[str, Kind]] = {
+MODEL_PROVIDER: Final[Table] = {
     "name": "string",
     "base_url": "string",
     "env_key": "string",
@@ -18,9 +18,9 @@ MODEL_PROVIDER: Final[dict[str, Kind]] = {
         "args": ["string"],
         "cwd": "path",
         "timeout_ms": "count",
-        "refresh_interval_ms": "count",
+        "refresh_interval_ms": unused("count"),
     },
-    "aws": "table",
+    "aws": unused("table"),
     "wire_api": "string",  # the model package knows its wires
     "query_params": {"*": "string"},
     "http_headers": {"*": "secret"},
@@ -28,13 +28,13 @@ MODEL_PROVIDER: Final[dict[str, Kind]] = {
     "request_max_retries": "count",
     "stream_max_retries": "count",
     "stream_idle_timeout_ms": "count",
-    "websocket_connect_timeout_ms": "count",
-    "supports_websockets": "boolean",
+    "websocket_connect_timeout_ms": unused("count"),
+    "supports_websockets": unused("boolean", False),
     "requires_openai_auth": "boolean",
-    "capabilities": "table",
+    "capabilities": unused("table", {}),
 }
 
-MCP_SERVER: Final[dict[str, Kind]] = {
+MCP_SERVER: Final[Table] = {
     "name": "string",
     "command": "string",
     "args": ["string"],
@@ -45,11 +45,11 @@ MCP_SERVER: Final[dict[str, Kind]] = {
     "url": "string",
     "bearer_token_env_var": "string",
     "http_headers": {"*": "secret"},
-    "http_headers_helper": "string",
+    "http_headers_helper": unused("string"),
     "env_http_headers": {"*": "string"},
     "oauth": {"client_id": "string", "*": "any"},
     "oauth_resource": "string",
-    "auth": ("oauth", "chatgpt", "ema_auth"),
+    "auth": unused(("oauth", "chatgpt", "ema_auth"), "oauth"),
     "scopes": ["string"],
     "enabled": "boolean",
     "required": "boolean",
@@ -60,10 +60,10 @@ MCP_SERVER: Final[dict[str, Kind]] = {
     "disabled_tools": ["string"],
     "supports_parallel_tool_calls": "boolean",
     "default_tools_approval_mode": _APPROVAL_MODE,
-    "tools": {"*": {"approval_mode": _APPROVAL_MODE, "output_token_limit": "count"}},
-    "startup_readiness": ("connection", "catalog"),
-    "tool_input_schema_max_bytes": "count",
-    "omit_tools_from": "array",
+    "tools": {"*": {"approval_mode": _APPROVAL_MODE, "output_token_limit": unused("count")}},
+    "startup_readiness": unused(("connection", "catalog"), "catalog"),
+    "tool_input_schema_max_bytes": unused("count"),
+    "omit_tools_from": unused("array", []),
 }
 
 _FILE_ACCESS: Final[Kind] = ("read", "write", "deny", "none")
@@ -122,41 +122,41 @@ MEMORIES: Final[dict[str, Kind]] = {
     "use_memories": "boolean",
 }
 
-TUI: Final[dict[str, Kind]] = {
+TUI: Final[Table] = {
     "notifications": AnyOf(("boolean", ["string"])),
     "notification_method": ("auto", "osc9", "osc777", "bel"),
     "notification_condition": ("unfocused", "always"),
-    "animations": "boolean",
-    "show_tooltips": "boolean",
-    "alternate_screen": ("auto", "always", "never"),
+    "animations": unused("boolean", False),
+    "show_tooltips": unused("boolean", False),
+    "alternate_screen": unused(("auto", "always", "never"), "never", "auto"),
     "status_line": ["string"],
-    "status_line_use_colors": "boolean",
+    "status_line_use_colors": unused("boolean"),
     "terminal_title": ["string"],
-    "terminal_resize_reflow_max_rows": "count",
+    "terminal_resize_reflow_max_rows": unused("count"),
     "theme": "string",
-    "pet": "string",
+    "pet": unused("string"),
     "vim_mode_default": "boolean",
-    "session_picker_view": ("comfortable", "dense"),
-    "raw_output_mode": "boolean",
-    "keymap": "table",
+    "session_picker_view": unused(("comfortable", "dense")),
+    "raw_output_mode": unused("boolean", False),
+    "keymap": unused("table", {}),
     "model_availability_nux": "table",
     "screen_reader_detection_done": "boolean",
-    "effects": "table",
-    "rendering": "table",
-    "show_server_version_notice": "boolean",
-    "auto_recap": "boolean",
-    "disable_paste_burst": "boolean",
-    "question_esc_back": "boolean",
-    "fullscreen_transcript": "boolean",
-    "collapse_turn_details": "boolean",
-    "sidebar_width_percent": "count",
-    "mouse_scroll_speed": "count",
-    "copy_on_select": ("auto", "always", "never"),
-    "copy_on_select_clear_selection": "boolean",
-    "right_click_paste": ("auto", "on", "off"),
-    "pet_anchor": ("composer", "screen-bottom"),
-    "agents_overview_grouping": ("project", "status", "model"),
-    "resume_cwd": ("current", "session"),
-    "presets": {"*": "table"},
-    "default_hosts": {"*": "table"},
+    "effects": unused("table"),
+    "rendering": unused("table"),
+    "show_server_version_notice": unused("boolean", False),
+    "auto_recap": unused("boolean", False),
+    "disable_paste_burst": unused("boolean"),
+    "question_esc_back": unused("boolean"),
+    "fullscreen_transcript": unused("boolean", False),
+    "collapse_turn_details": unused("boolean", False),
+    "sidebar_width_percent": unused("count"),
+    "mouse_scroll_speed": unused("count"),
+    "copy_on_select": unused(("auto", "always", "never"), "never", "auto"),
+    "copy_on_select_clear_selection": unused("boolean"),
+    "right_click_paste": unused(("auto", "on", "off"), "off", "auto"),
+    "pet_anchor": unused(("composer", "screen-bottom")),
+    "agents_overview_grouping": unused(("project", "status", "model")),
+    "resume_cwd": unused(("current", "session"), "current"),
+    "presets": unused({"*": "table"}),
+    "default_hosts": unused({"*": "table"}),
 }
