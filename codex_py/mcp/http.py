@@ -1,13 +1,15 @@
-"""The streams of a server at an address. Source: MCP specification 2025-11-25, Streamable HTTP."""
+"""Connects to a server at an address. Source: MCP specification 2025-11-25, Streamable HTTP."""
 
 import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import httpx2
-from mcp.client._transport import TransportStreams
 from mcp.client.streamable_http import MCP_SESSION_ID, streamable_http_client
+from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 
+from codex_py.mcp.connection import ServerConnection
+from codex_py.mcp.session import Session, open_session
 from codex_py.mcp.settings import HttpTransport
 from codex_py.protocol.messages import decode_json, encode_json
 
@@ -15,43 +17,39 @@ MAX_MESSAGE_BYTES = 32 * 1024 * 1024
 _EITHER_HEADER = 32
 """For zlib: that of gzip or its own."""
 _CONNECT_TIMEOUT_S = 30.0
-# Between two pieces of a response. The requests have limits of their own.
 _READ_TIMEOUT_S = 3600.0
+"""Between two parts of a response. Each request has a limit of its own."""
 
 
 @asynccontextmanager
-async def http_streams(
-    transport: HttpTransport,
-    on_status: Callable[[int, bool], None],
-    on_login_problem: Callable[[str | None], None],
-) -> AsyncGenerator[TransportStreams]:
-    """Open the transport of the SDK.
-
-    `on_status` is told the status of every answer to a POST, and whether that was part of a session.
-    Where an exchange fails, leaving the context raises why, in an exception group.
-    """
+async def connect(
+    server: str, transport: HttpTransport, connection: ServerConnection
+) -> AsyncGenerator[Session]:
+    """Open a session with a server at an address; see `codex_py.mcp.sdk.Connect`."""
 
     async def note_status(response: httpx2.Response) -> None:
         if response.request.method == "POST":
-            on_status(response.status_code, MCP_SESSION_ID in response.request.headers)
+            in_session = MCP_SESSION_ID in response.request.headers
+            connection.answered(response.status_code, in_session)
 
     client = httpx2.AsyncClient(
         headers={"Accept-Encoding": "gzip, deflate", **transport.headers},
         timeout=httpx2.Timeout(_CONNECT_TIMEOUT_S, read=_READ_TIMEOUT_S),
-        auth=transport.make_auth and transport.make_auth(on_login_problem),
+        auth=transport.make_auth and transport.make_auth(connection.report_login),
         event_hooks={"response": [note_status, _bound]},
     )
     async with (
         client,
         streamable_http_client(
             transport.url, http_client=client, max_sse_event_size=MAX_MESSAGE_BYTES
-        ) as streams,
+        ) as (read, write),
+        open_session(server, JSONRPCDispatcher(read, write), connection) as session,
     ):
-        yield streams
+        yield session
 
 
 async def _bound(response: httpx2.Response) -> None:
-    """Have a response fail that is one message and too long; the SDK bounds those that are streams."""
+    """Bound a response that is a single message; the SDK bounds those that are streams."""
     if not response.headers.get("content-type", "").startswith("text/event-stream"):
         assert isinstance(response.stream, httpx2.AsyncByteStream)
         # The client would unpack it without a bound.
@@ -82,7 +80,7 @@ class _BoundedStream(httpx2.AsyncByteStream):
 
 
 def _unpacker(encoding: str) -> Callable[[bytes, int], bytes]:
-    """Takes a chunk, and how many bytes may come of it; of more, the rest is dropped."""
+    """A function that unpacks a chunk into at most so many bytes and drops the rest."""
     match encoding.strip().lower():
         case "identity" | "":
             return lambda chunk, _: chunk
@@ -103,7 +101,7 @@ def _unpacker(encoding: str) -> Callable[[bytes, int], bytes]:
 
 
 def _in_unicode(message: bytes) -> bytes:
-    """JSON without lone surrogates, for which the SDK refuses the whole of it."""
+    """The JSON without lone surrogates, because the SDK refuses a message that has one."""
     if b"\\ud" not in message.lower():
         return message
     try:

@@ -26,7 +26,7 @@ from pydantic import AnyUrl, ValidationError
 from codex_py import __version__
 from codex_py.errors import CodexError
 from codex_py.mcp.login import Login
-from codex_py.mcp.sdk_log import keep_sdk_quiet
+from codex_py.mcp.sdk import silence_sdk
 from codex_py.mcp.session_auth import with_tokens
 
 _REQUEST_TIMEOUT_S = 30.0
@@ -64,7 +64,7 @@ async def log_in(request: LoginRequest, consent: Callable[[str], Awaitable[str]]
     Raises:
         LoginError: there is no login, for whatever reason.
     """
-    keep_sdk_quiet()
+    silence_sdk()
     flow = _Flow(request, consent)
     try:
         hooks = {"response": [flow.check_challenge]}

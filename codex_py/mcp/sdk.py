@@ -1,15 +1,20 @@
-"""Loads the client half of the official SDK, and nothing of its server half. LIGHT.
+"""Loads the client half of the official SDK without its server half. LIGHT.
 
-The `__init__` of its packages imports all of it, a web framework among it: 130 of 370 ms, while the first
-request waits. What is loaded here leaves out those `__init__`, until somebody asks for a name of theirs.
+The `__init__` of its packages imports everything, a web framework among it: 130 of 370 ms, while the first
+request waits. So these `__init__` run only if a name of theirs is used.
 """
 
 import asyncio
+import logging
 import sys
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from importlib import import_module
 from importlib.util import find_spec, module_from_spec
 from types import ModuleType
-from typing import Any, Final, cast
+from typing import Any, Final, Literal, TypeAlias, cast
+
+from codex_py.mcp.connection import ServerConnection, Session
 
 _PACKAGES: Final = ("mcp", "mcp.client")
 _PARTS: Final = (
@@ -17,23 +22,40 @@ _PARTS: Final = (
     "mcp_types._types",
     "mcp_types._v2025_11_25",
     "mcp_types._v2026_07_28",
-    "codex_py.mcp.connection",
+    "codex_py.mcp.session",
 )
 """None takes more than 100 ms."""
 
+Connect: TypeAlias = Callable[[str, Any, ServerConnection], AbstractAsyncContextManager[Session]]
+"""Opens a session. Gets the server's name, its address or process, and the connection that is told of everything.
 
-async def load_client() -> None:
-    """Load what `codex_py.mcp.connection` needs, and let others run in between."""
+Raises `RequestFailed` if the handshake fails, and an `ExceptionGroup` if an HTTP exchange fails, then or later.
+"""
+
+
+async def load_client(transport: Literal["stdio", "http"] = "stdio") -> Connect:
+    """Load the SDK in parts, so that other tasks run in between."""
     if _PACKAGES[0] not in sys.modules:
         for name in _PACKAGES:
             _defer(name)
     for part in _PARTS:
         import_module(part)
         await asyncio.sleep(0)
+    silence_sdk()
+    return import_module(f"codex_py.mcp.{transport}").connect
+
+
+def silence_sdk() -> None:
+    """Silence the SDK's loggers: errors reach us as exceptions, and its lines may contain secrets."""
+    for name in ("client", "mcp"):
+        logger = logging.getLogger(name)
+        if not logger.handlers:
+            logger.addHandler(logging.NullHandler())
+        logger.propagate = False
 
 
 def _defer(name: str) -> None:
-    """Put a package where its modules are looked for, without running its `__init__`."""
+    """Register a package, so that its modules are found, without running its `__init__`."""
     spec = find_spec(name)
     assert spec is not None
     package = module_from_spec(spec)
@@ -45,9 +67,9 @@ def _defer(name: str) -> None:
 
 
 class _Deferred(ModuleType):
-    """A package whose `__init__` runs when a name is asked for that is not there yet.
+    """A package whose `__init__` runs when a missing name is asked for.
 
-    Other code of this process may use the SDK too, and is to find it whole.
+    Other code in this process may use the SDK too, and must find all of it.
     """
 
     def __getattr__(self, name: str) -> Any:

@@ -1,13 +1,13 @@
-"""One MCP server from its start to its end; in between it may crash, and come back. LIGHT."""
+"""One MCP server, from its start to its end, with a restart if it crashes. LIGHT."""
 
 import asyncio
 import signal
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, suppress
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
+from codex_py.mcp.connection import ServerConnection, Session
 from codex_py.mcp.deadlines import Deadlines
-from codex_py.mcp.life import Life
 from codex_py.mcp.process import ServerProcess, Spawn
 from codex_py.mcp.request import OnProgress, RequestFailed
 from codex_py.mcp.sdk import load_client
@@ -16,23 +16,19 @@ from codex_py.mcp.tools import ServerTool
 from codex_py.protocol.elicitation import Elicitation, ElicitationAnswer, Elicitor
 from codex_py.protocol.mcp import McpFailure, McpServerStatus, McpToolSummary
 
-if TYPE_CHECKING:
-    from codex_py.mcp.connection import Connection
-
 _QUOTED_CHARS = 1_000
-"""Of stderr, in an error."""
+"""Of stderr or of a message, in an error."""
 _CLOSE_TIMEOUT_S = 2.0
 _OUR_SIGNALS = frozenset({-signal.SIGTERM, -signal.SIGKILL})
 
 
 class McpServer:
-    """A server. One task is its life, from `start` to `aclose`.
+    """A server, which one task runs from `start` to `aclose`.
 
-    A server that ends after it was up is started again, unless no request has succeeded since it was
-    last started again.
+    A server that ends after it was ready is restarted, unless no request has succeeded since the last restart.
 
     Args:
-        warn: told why it is not to be had, and once that it prints where it should not.
+        warn: gets the reason if the server fails, and one warning if it prints to stdout.
     """
 
     def __init__(
@@ -46,12 +42,12 @@ class McpServer:
         self.settings = settings
         self.name = settings.name
         self.tools: tuple[ServerTool, ...] = ()
-        """Those that the configuration lets through. They stay when the server goes."""
+        """Those that the configuration allows. They are kept when the server ends."""
         self.revision = 0
-        """Grows whenever `tools` change."""
+        """Increases with every change of `tools`."""
         self.has_resources = False
         self.error: str | None = None
-        """Why it is not to be had, as a sentence that names it."""
+        """Why it is not available, as a sentence that names it."""
         self._failure: McpFailure | None = None
         self._software: str | None = None
         self._protocol_version: str | None = None
@@ -64,21 +60,21 @@ class McpServer:
         self._process: ServerProcess | None = None
         self._deadline = 0.0
         self._task: asyncio.Task[None] | None = None
-        self._up: Life | None = None
-        """The one that answers."""
+        self._connection: ServerConnection | None = None
+        """Set while the server is ready."""
         self._settled = asyncio.Event()
         self._is_closing = False
         self._list_is_old = False
         self._may_restart = True
-        self._noise_is_told = False
+        self._warned_of_stray_output = False
 
     def start(self) -> None:
-        """Start its process, and the task that does the rest; the SDK is loaded when that first runs."""
+        """Start the process, and the task that connects to it; the task loads the SDK."""
         failure = self._start_process()
-        self._task = asyncio.create_task(self._live(failure), name=f"mcp-{self.name}")
+        self._task = asyncio.create_task(self._run(failure), name=f"mcp-{self.name}")
 
     def status(self) -> McpServerStatus:
-        is_ready = self._up is not None and self._settled.is_set()
+        is_ready = self._connection is not None and self._settled.is_set()
         return McpServerStatus(
             name=self.name,
             state="failed" if self.error is not None else "ready" if is_ready else "starting",
@@ -93,28 +89,29 @@ class McpServer:
 
     @property
     def is_settled(self) -> bool:
-        """Whether it is up, or not to be had."""
+        """Whether it is ready or has failed."""
         return self._settled.is_set()
 
     async def settled(self) -> None:
-        """Wait until it is up, or not to be had; then fetch its list of tools if that has changed.
+        """Wait until it is ready or has failed; then fetch its list of tools if that has changed.
 
-        Once: a server may well announce a change whenever it is asked.
+        The list is fetched once, because a server may announce a change with every answer.
         """
         await self._settled.wait()
-        if self._list_is_old and self._up is not None and self._up.connection is not None:
-            # Without an answer, the old list stays.
+        session = None if self._connection is None else self._connection.session
+        if self._list_is_old and session is not None:
+            # Without an answer, the old list is kept.
             with suppress(RequestFailed, TimeoutError):
                 async with asyncio.timeout(self.settings.startup_timeout_s):
-                    await self._list_tools(self._up.connection)
+                    await self._list_tools(session)
 
     async def request(
         self, method: str, params: Mapping[str, Any], on_progress: OnProgress | None = None
     ) -> dict[str, Any]:
-        """Send a request and give its result as the server wrote it.
+        """Send a request and return its result as the server wrote it.
 
-        It is sent once, unless a server at an address says that it no longer knows our session: then once
-        more, in a new one. Waits for a server that is just being started. Cancelled, it tells the server.
+        It is sent once, and a second time in a new session only if a server at an address no longer knows the
+        first one. Waits for a server that is starting. If this is cancelled, the server is told.
 
         Raises:
             RequestFailed
@@ -139,19 +136,19 @@ class McpServer:
         self, method: str, params: Mapping[str, Any], on_progress: OnProgress | None
     ) -> dict[str, Any]:
         await self._settled.wait()
-        if self._up is None:
+        if self._connection is None:
             raise RequestFailed(self.error or "the server has ended", "ConnectionLost")
-        return await self._up.request(method, params, on_progress)
+        return await self._connection.request(method, params, on_progress)
 
     async def aclose(self) -> None:
-        """End it and its process, at any time."""
+        """End the server and its process. May be called at any time."""
         if self._task is None:
             return
         self._is_closing = True
-        if self._up is None:
+        if self._connection is None:
             self._task.cancel()
         else:
-            self._up.over.set()
+            self._connection.closing.set()
         try:
             await asyncio.wait([self._task], timeout=_CLOSE_TIMEOUT_S)
         finally:
@@ -159,11 +156,11 @@ class McpServer:
             with suppress(asyncio.CancelledError):
                 await self._task
             if self._process is not None:
-                # The task ended before it took charge of it.
+                # The task ended before it took over the process.
                 await self._process.stop()
 
     def _start_process(self) -> str | None:
-        """Why it cannot be started, or None."""
+        """Start the process, if there is one. Returns why that failed, to be read after the name."""
         self._deadline = asyncio.get_running_loop().time() + self.settings.startup_timeout_s
         transport = self.settings.transport
         if not isinstance(transport, StdioTransport):
@@ -179,72 +176,55 @@ class McpServer:
             return f"could not be started: {error}"
         return None
 
-    async def _live(self, failure: str | None) -> None:
-        life = Life()
+    async def _run(self, failure: str | None) -> None:
+        connection = self._new_connection()
         try:
             while failure is None:
-                end = await self._one_life(life)
+                end = await self._serve(connection)
                 if self._is_closing:
                     return
-                comes_back = self._up is not None and self._may_restart
-                life.bury(_epitaph(self.name, end, comes_back=comes_back))
-                self._up = None
-                if not comes_back:
+                restarts = self._connection is not None and self._may_restart
+                connection.end(_end_message(self.name, end, restarts=restarts))
+                self._connection = None
+                if not restarts:
                     failure = end
                     break
                 self._may_restart = False
                 self._settled.clear()
-                life = Life()
+                connection = self._new_connection()
                 failure = self._start_process()
             self.error = f"MCP server `{self.name}` {failure}"
             self._warn(self.error)
         finally:
-            life.bury(f"MCP server `{self.name}` was shut down")
-            self._up = None
+            connection.end(f"MCP server `{self.name}` was shut down")
+            self._connection = None
             self._settled.set()
 
-    async def _one_life(self, life: "Life") -> str:
-        """Connect, and serve until it ends; how it did."""
-        # Some 250 ms, which the server needs as well to come up.
-        await load_client()
-        from codex_py.mcp.connection import Listener, connect  # noqa: PLC0415
-
-        def lost(because: str | None) -> None:
-            life.lose(because)
-            if self._up is life:
-                # Whoever calls from now on waits for what becomes of it.
-                self._settled.clear()
-
-        listener = Listener(
+    def _new_connection(self) -> ServerConnection:
+        return ServerConnection(
             elicit=self._elicit,
             tools_changed=self._tools_changed,
-            lost=lost,
-            noise=self._noise,
-            answered=life.answered,
-            login_problem=life.has_login_problem,
+            stray_output=self._warn_of_stray_output,
+            lost=self._lost,
         )
-        process, has_exited = self._process, False
-        loop = asyncio.get_running_loop()
-        began = self._deadline - self.settings.startup_timeout_s
+
+    async def _serve(self, connection: ServerConnection) -> str:
+        """Connect, and wait for the end of the connection. Returns how it ended, to be read after the name."""
+        process, transport = self._process, self.settings.transport
+        # Some 250 ms, which the server needs as well to start.
+        if process is None:
+            opening = (await load_client("http"))(self.name, transport, connection)
+        else:
+            opening = (await load_client())(self.name, process, connection)
+        has_exited = False
         try:
             async with AsyncExitStack() as stack:
                 async with asyncio.timeout_at(self._deadline):
-                    connection = await stack.enter_async_context(
-                        connect(self.name, self.settings.transport, process, listener)
-                    )
-                    self._software = connection.software
-                    self._protocol_version = connection.protocol_version
-                    connected = loop.time()
-                    self._connect_s = connected - began
-                    await self._list_tools(connection)
-                    self._list_s = loop.time() - connected
-                life.connection = connection
-                self._up = life
-                self._settled.set()
-                await life.over.wait()
+                    await self._open(connection, await stack.enter_async_context(opening))
+                await connection.closing.wait()
             end = "closed the connection"
         except Exception as error:  # noqa: BLE001
-            # Whatever a server, or the SDK because of it, comes up with is no reason for us to end.
+            # Whatever a server makes the SDK raise must not end us.
             end = self._why(error)
         finally:
             if process is not None:
@@ -252,21 +232,38 @@ class McpServer:
                 self._process = None
                 await process.stop()
         if process is None:
-            if life.refusal is None:
+            if connection.refusal is None:
                 return end
             self._failure = "refused"
-            return f"answered with {life.refusal}"
-        if life.because is not None:
-            return life.because
-        # One that ended its output without us, and itself only with our help, has not exited.
-        if has_exited or (life.is_lost and process.exit_code not in _OUR_SIGNALS):
+            return f"answered with {connection.refusal}"
+        if connection.reason is not None:
+            return connection.reason
+        # A server that only closed its output, and that we then had to stop, has not exited.
+        if has_exited or (connection.is_lost and process.exit_code not in _OUR_SIGNALS):
             self._failure = "exited"
             end = f"exited with {_exit_text(process.exit_code)}"
         tail = process.stderr_tail().strip()[-_QUOTED_CHARS:]
         return f"{end}; the end of its stderr:\n{tail}" if tail else end
 
+    async def _open(self, connection: ServerConnection, session: Session) -> None:
+        loop = asyncio.get_running_loop()
+        self._software = session.software
+        self._protocol_version = session.protocol_version
+        connected = loop.time()
+        self._connect_s = connected - (self._deadline - self.settings.startup_timeout_s)
+        await self._list_tools(session)
+        self._list_s = loop.time() - connected
+        connection.session = session
+        self._connection = connection
+        self._settled.set()
+
+    def _lost(self, connection: ServerConnection) -> None:
+        if self._connection is connection:
+            # New requests wait for the restart, or for its failure.
+            self._settled.clear()
+
     def _why(self, error: Exception) -> str:
-        # The task groups of the SDK wrap what passes through them.
+        # The SDK's task groups wrap every error.
         while isinstance(error, ExceptionGroup):
             error = cast("ExceptionGroup[Exception]", error).exceptions[0]
         match error:
@@ -278,15 +275,15 @@ class McpServer:
                 self._failure = "protocol"
                 return str(error)[:_QUOTED_CHARS]
             case _:
-                was_reached = self._process is not None or self._up is not None
+                was_reached = self._process is not None or self._connection is not None
                 self._failure = "protocol" if was_reached else "unreachable"
                 verb = "failed" if was_reached else "could not be reached"
                 return f"{verb}: {error or type(error).__name__}"
 
-    async def _list_tools(self, connection: "Connection") -> None:
+    async def _list_tools(self, session: Session) -> None:
         self._list_is_old = False
-        tools, trouble = await connection.tools()
-        self.has_resources = connection.has_resources
+        tools, trouble = await session.tools()
+        self.has_resources = session.has_resources
         kept = tuple(tool for tool in tools if self.settings.offers(tool.name))
         if kept != self.tools:
             self.tools = kept
@@ -301,17 +298,17 @@ class McpServer:
     def _tools_changed(self) -> None:
         self._list_is_old = True
 
-    def _noise(self, line: str) -> None:
-        if not self._noise_is_told:
-            self._noise_is_told = True
+    def _warn_of_stray_output(self, line: str) -> None:
+        if not self._warned_of_stray_output:
+            self._warned_of_stray_output = True
             self._warn(
                 f"MCP server `{self.name}` prints to stdout what is no message, which is skipped:"
                 f" {line!r}"
             )
 
 
-def _epitaph(name: str, end: str, *, comes_back: bool) -> str:
-    after = "It is started again for the next call." if comes_back else "It is not started again."
+def _end_message(name: str, end: str, *, restarts: bool) -> str:
+    after = "It is started again for the next call." if restarts else "It is not started again."
     return (
         f"MCP server `{name}` {end}\n{after} This call was not repeated: it may have done part of its"
         " work, so check before you call it again."

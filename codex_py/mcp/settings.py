@@ -1,27 +1,24 @@
-"""What it takes to reach an MCP server, with every name looked up. LIGHT."""
+"""The settings of one MCP server, with variables and paths resolved. LIGHT."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
-
-if TYPE_CHECKING:
-    import httpx2
+from typing import Any, TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
 class StdioTransport:
-    """A program that we start and speak to over its standard input and output."""
+    """A program that we start and talk to over its standard input and output."""
 
     argv: tuple[str, ...]
     cwd: Path
     environment: Mapping[str, str]
-    """All that it gets."""
+    """Complete: nothing is inherited."""
 
 
-MakeAuth: TypeAlias = "Callable[[Callable[[str | None], None]], httpx2.Auth]"
-"""Makes what signs every request to a server. It tells the callable why the server turns us away, and with
-None that it does not any more."""
+MakeAuth: TypeAlias = Callable[[Callable[[str | None], None]], Any]
+"""Creates the server's `httpx2.Auth`, which signs each request. It reports each authentication failure, and None
+once it works again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +27,7 @@ class HttpTransport:
 
     url: str
     headers: Mapping[str, str]
-    make_auth: "MakeAuth | None" = None
+    make_auth: MakeAuth | None = None
     """Called once for each connection, when the SDK is loaded."""
 
 
@@ -43,14 +40,14 @@ class ServerSettings:
     """As configured; any text."""
     transport: Transport
     required: bool = False
-    """Without it there is no session."""
+    """If it fails to start, so does the session."""
     startup_timeout_s: float = 10.0
     """From its start to its list of tools."""
     tool_timeout_s: float = 300.0
     enabled_tools: frozenset[str] | None = None
     """The server's own names; None for all."""
     disabled_tools: frozenset[str] = frozenset()
-    """Counts after `enabled_tools`."""
+    """Applied after `enabled_tools`."""
 
     def offers(self, tool: str) -> bool:
         return (

@@ -1,17 +1,16 @@
-"""The streams of a server that is a process: one JSON message a line.
+"""Connects to a server that is a process: one JSON message a line.
 
-The SDK has a transport of its own that starts the process itself; ours is started long before the SDK is
-loaded, in a group that we kill. Source: MCP specification 2025-11-25, Transports, stdio.
+The SDK's own transport starts the process itself. Ours is started long before the SDK is loaded, in a process
+group that we kill. Source: MCP specification 2025-11-25, Transports, stdio.
 """
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from types import TracebackType
-from typing import Self
 
 import anyio
-from mcp.client._transport import TransportStreams
+from anyio.abc import ObjectReceiveStream, ObjectSendStream
+from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp.shared.message import SessionMessage
 from mcp_types import (
     JSONRPCError,
@@ -21,56 +20,60 @@ from mcp_types import (
     jsonrpc_message_adapter,
 )
 
+from codex_py.mcp.connection import ServerConnection
 from codex_py.mcp.messages import salvaged_answer
 from codex_py.mcp.process import ServerProcess
+from codex_py.mcp.session import Session, open_session
 
 _MAX_MESSAGE_BYTES = 32 * 1024 * 1024
 _SHOWN_CHARS = 200
 _MAX_OPEN_REQUESTS = 1_000
-"""Of the other side's. Each takes memory until its answer is written."""
+"""From the other side. Each takes memory until its answer is written."""
 
 
 @asynccontextmanager
-async def stdio_streams(
-    process: ServerProcess, *, on_noise: Callable[[str], None], on_end: Callable[[str | None], None]
-) -> AsyncGenerator[TransportStreams]:
-    """The streams of a process, which its owner stops.
-
-    Args:
-        on_noise: told of every line that is no message, cut to 200 characters.
-        on_end: called when nothing more will come; told why where that is not for the process to say.
-    """
+async def connect(
+    server: str, process: ServerProcess, connection: ServerConnection
+) -> AsyncGenerator[Session]:
+    """Open a session with a process, which its owner stops; see `codex_py.mcp.sdk.Connect`."""
     reader, writer = await process.streams(max_line_bytes=_MAX_MESSAGE_BYTES)
     open_requests = OpenRequests()
-    yield (
-        IncomingMessages(reader, open_requests, on_noise, on_end),
+    dispatcher = JSONRPCDispatcher(
+        IncomingMessages(reader, open_requests, connection.stray_output, connection.lose),
         OutgoingMessages(writer, open_requests),
     )
+    async with open_session(server, dispatcher, connection) as session:
+        yield session
 
 
 class OpenRequests:
-    """How many requests of the other side have no answer yet."""
+    """Counts the requests from the other side that have no answer yet."""
 
     def __init__(self) -> None:
         self.count = 0
 
-    def came(self, item: SessionMessage) -> None:
+    def received(self, item: SessionMessage) -> None:
         match item.message:
             case JSONRPCRequest():
                 self.count += 1
             case JSONRPCNotification(method="notifications/cancelled"):
-                # It gets no answer.
+                # The cancelled request gets no answer.
                 self.count = max(0, self.count - 1)
             case _:
                 pass
 
-    def goes(self, item: SessionMessage) -> None:
+    def sent(self, item: SessionMessage) -> None:
         if isinstance(item.message, JSONRPCResponse | JSONRPCError):
             self.count = max(0, self.count - 1)
 
 
-class IncomingMessages:
-    """What a server writes to its stdout; the SDK's `ReadStream`."""
+class IncomingMessages(ObjectReceiveStream[SessionMessage]):
+    """The messages that the other side writes.
+
+    Args:
+        on_noise: gets every line that is no message, cut to 200 characters.
+        on_end: called when nothing more will come; gets the reason unless the process's exit says it.
+    """
 
     def __init__(
         self,
@@ -91,7 +94,7 @@ class IncomingMessages:
                 if not line:
                     self._on_end(None)
             except ValueError:
-                # Where the next one begins nobody knows.
+                # The start of the next message cannot be found.
                 self._on_end(f"sent a message of more than {_MAX_MESSAGE_BYTES >> 20} MB")
                 line = b""
             if not line:
@@ -101,7 +104,7 @@ class IncomingMessages:
             item = self._message(line)
             if item is None:
                 continue
-            self._open_requests.came(item)
+            self._open_requests.received(item)
             if self._open_requests.count > _MAX_OPEN_REQUESTS:
                 self._on_end(f"asked more than {_MAX_OPEN_REQUESTS} things at once")
                 raise anyio.EndOfStream
@@ -118,38 +121,18 @@ class IncomingMessages:
         self._on_noise(line.decode(errors="replace").strip()[:_SHOWN_CHARS])
         return None
 
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> SessionMessage:
-        try:
-            return await self.receive()
-        except anyio.EndOfStream:
-            raise StopAsyncIteration from None
-
     async def aclose(self) -> None:
         """The process is stopped by its owner."""
 
-    async def __aenter__(self) -> Self:
-        return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_val: BaseException | None,
-        exc_tb: TracebackType | None,
-    ) -> None:
-        await self.aclose()
-
-
-class OutgoingMessages:
-    """What goes to a server's stdin; the SDK's `WriteStream`."""
+class OutgoingMessages(ObjectSendStream[SessionMessage]):
+    """The messages to the other side."""
 
     def __init__(self, writer: asyncio.StreamWriter, open_requests: OpenRequests) -> None:
         self._writer = writer
         self._open_requests = open_requests
 
-    async def send(self, item: SessionMessage, /) -> None:
+    async def send(self, item: SessionMessage) -> None:
         text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
         try:
             self._writer.write(text.encode() + b"\n")
@@ -157,18 +140,7 @@ class OutgoingMessages:
         except (ConnectionError, RuntimeError) as error:
             # RuntimeError: it was closed, by us.
             raise anyio.BrokenResourceError from error
-        self._open_requests.goes(item)
+        self._open_requests.sent(item)
 
     async def aclose(self) -> None:
         """The process is stopped by its owner."""
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_val: BaseException | None,
-        exc_tb: TracebackType | None,
-    ) -> None:
-        await self.aclose()

@@ -1,0 +1,165 @@
+"""A session with a server, over the official SDK. Loaded by `codex_py.mcp.sdk`.
+
+Requests go through the SDK's dispatcher, not through the typed methods of its session. Those drop the whole list
+if one tool is invalid, and the result of a call if its structured part does not match the server's schema. So
+results are the server's own JSON.
+"""
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import mcp_types as types
+from mcp.client.session import ClientRequestContext, ClientSession, IncomingMessage
+from mcp.shared.dispatcher import CallOptions, ProgressFnT
+from mcp.shared.exceptions import MCPError
+from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
+from pydantic import ValidationError
+
+from codex_py import __version__
+from codex_py.mcp.connection import ServerConnection
+from codex_py.mcp.messages import finite
+from codex_py.mcp.request import OnProgress, RequestFailed
+from codex_py.mcp.tools import ServerTool, server_tool
+from codex_py.protocol.elicitation import Elicitation
+
+MAX_TOOLS = 20_000
+_MAX_ERROR_CHARS = 10_000
+
+
+class Session:
+    """An initialised session."""
+
+    def __init__(
+        self,
+        dispatcher: JSONRPCDispatcher,
+        greeting: types.InitializeResult,
+        connection: ServerConnection,
+    ) -> None:
+        self._dispatcher = dispatcher
+        self._connection = connection
+        self._has_tools = greeting.capabilities.tools is not None
+        self.has_resources = greeting.capabilities.resources is not None
+        self.software = f"{greeting.server_info.name} {greeting.server_info.version}".strip()
+        self.protocol_version = greeting.protocol_version
+
+    async def request(
+        self, method: str, params: Mapping[str, Any], on_progress: OnProgress | None = None
+    ) -> dict[str, Any]:
+        """Send one request and return its result. If this is cancelled, the server is told.
+
+        Raises:
+            RequestFailed
+        """
+        options: CallOptions = {}
+        if on_progress is not None:
+            options["on_progress"] = _awaitable(on_progress)
+        try:
+            return finite(await self._dispatcher.send_raw_request(method, params, options))
+        except MCPError as error:
+            if _is_lost(error):
+                self._connection.lose()
+                raise RequestFailed(error.message, "ConnectionLost") from error
+            text = error.message[:_MAX_ERROR_CHARS]
+            if self._connection.is_session_forgotten(text):
+                self._connection.lose()
+                raise RequestFailed(text, "SessionLost") from error
+            raise RequestFailed(f"Mcp error: {error.code}: {text}") from error
+
+    async def tools(self) -> tuple[tuple[ServerTool, ...], str | None]:
+        """All tools, in the server's order, and a complaint about the list or None.
+
+        Raises:
+            RequestFailed
+        """
+        if not self._has_tools:
+            return (), None
+        found: dict[str, ServerTool] = {}
+        cursors: set[str] = set()
+        cursor: str | None = None
+        while True:
+            page = await self.request("tools/list", {} if cursor is None else {"cursor": cursor})
+            entries = page.get("tools")
+            if not isinstance(entries, list):
+                raise RequestFailed("answered tools/list without a list of tools")
+            for entry in cast("list[object]", entries):
+                tool = server_tool(entry)
+                if tool is not None:
+                    found.setdefault(tool.name, tool)
+            if len(found) > MAX_TOOLS:
+                kept = tuple(found.values())[:MAX_TOOLS]
+                return kept, f"has more than {MAX_TOOLS} tools; the others are left out"
+            cursor = page.get("nextCursor")
+            if not isinstance(cursor, str) or cursor in cursors:
+                return tuple(found.values()), None
+            cursors.add(cursor)
+
+
+@asynccontextmanager
+async def open_session(
+    server: str, dispatcher: JSONRPCDispatcher, connection: ServerConnection
+) -> AsyncGenerator[Session]:
+    """Shake hands with a server. Roots and sampling are not offered, as in Codex.
+
+    Raises:
+        RequestFailed: the server refuses, or speaks another protocol.
+    """
+    async with _client_session(server, dispatcher, connection) as session:
+        try:
+            greeting = await session.initialize()
+        except MCPError as error:
+            if _is_lost(error):
+                raise RequestFailed("closed the connection", "ConnectionLost") from error
+            raise RequestFailed(f"refused the handshake: {error.message}") from error
+        except (ValidationError, RuntimeError) as error:
+            raise RequestFailed(f"is no MCP server that we know: {_brief(error)}") from error
+        yield Session(dispatcher, greeting, connection)
+
+
+def _client_session(
+    server: str, dispatcher: JSONRPCDispatcher, connection: ServerConnection
+) -> ClientSession:
+    async def elicited(
+        context: ClientRequestContext,  # noqa: ARG001
+        params: types.ElicitRequestParams,
+    ) -> types.ElicitResult:
+        if isinstance(params, types.ElicitRequestURLParams):
+            question = Elicitation(server, params.message, url=params.url)
+        else:
+            question = Elicitation(server, params.message, schema=params.requested_schema)
+        answer = await connection.elicit(question)
+        content = None if answer.content is None else dict(answer.content)
+        return types.ElicitResult(action=answer.action, content=content)
+
+    async def notified(message: IncomingMessage) -> None:
+        if isinstance(message, types.ToolListChangedNotification):
+            connection.tools_changed()
+
+    return ClientSession(
+        dispatcher=dispatcher,
+        elicitation_callback=elicited,
+        message_handler=notified,
+        # Some servers accept only known clients; they know Codex by this name.
+        client_info=types.Implementation(
+            name="codex-mcp-client", title="codex-py", version=__version__
+        ),
+    )
+
+
+def _is_lost(error: MCPError) -> bool:
+    # The dispatcher's own text. Servers use this number for other errors too.
+    return (error.code, error.message) == (types.CONNECTION_CLOSED, "Connection closed")
+
+
+def _awaitable(on_progress: OnProgress) -> ProgressFnT:
+    async def call(progress: float, total: float | None, message: str | None) -> None:
+        on_progress(progress, total, message)
+
+    return call
+
+
+def _brief(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_input=False)[0]
+        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    return str(error)
