@@ -16,17 +16,13 @@ def help_text(word: str) -> str:
     command = find_command(word)
     if command is not None and (path := _FOLDER / f"{command.name}.txt").exists():
         return path.read_text(encoding="utf-8")
-    lines = (f"  {usage:18}  {what}\n" for row in COMMANDS for usage, what in row.help.items())
+    lines = (f"  {row.usage:18}  {row.summary}\n" for row in COMMANDS)
     text = (_FOLDER / "top.txt").read_text(encoding="utf-8")
     return text.format(commands="".join(lines))
 
 
 def run_help(arguments: Arguments, environment: Mapping[str, str]) -> int:  # noqa: ARG001 - every command gets it
-    """Print the help of the command that the words name; of `exec resume` that of `exec`.
-
-    Raises:
-        UsageError: there is no such command.
-    """
+    """Print the help of the command that the words name; of `exec resume` that of `exec`."""
     word = arguments.words[1] if len(arguments.words) > 1 else ""
     if word and find_command(word) is None:
         raise UsageError(f"unknown command {word!r}.{suggestion(word, NAMES)}")

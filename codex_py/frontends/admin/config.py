@@ -10,11 +10,7 @@ from codex_py.frontends.streams import print_out
 
 
 def run_config(arguments: Arguments, environment: Mapping[str, str]) -> int:
-    """Print the story of a setting; the exit code.
-
-    Raises:
-        CodexError: the command line or the configuration is wrong.
-    """
+    """Print the story of a setting; the exit code."""
     words = arguments.words[1:]
     if len(words) != 2 or words[0] != "explain":
         raise UsageError("say which setting: codex-py config explain KEY")

@@ -14,11 +14,7 @@ from codex_py.frontends.terminal import printable
 
 
 def run_check(argv: Sequence[str], environment: Mapping[str, str]) -> int:  # noqa: ARG001 - every command gets it
-    """Print the decision of the rules about a command; the exit code.
-
-    Raises:
-        CodexError: the command line, or a file of rules, is wrong.
-    """
+    """Print the decision of the rules about a command; the exit code."""
     # The overrides have no effect, but Codex takes them for every command.
     parser = CommandParser(Arguments, only={"overrides"})
     parser.add_argument("-r", "--rules", action="append")

@@ -17,11 +17,7 @@ _USAGE: Final = "codex-py mcp add NAME (--url URL | -- COMMAND [ARGS])"
 
 
 def run_add(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Write a server into the file; the exit code.
-
-    Raises:
-        CodexError: it cannot be written as asked.
-    """
+    """Write a server into the file; the exit code."""
     parser = mcp_parser()
     parser.add_argument("--env", action="append", type=_variable)
     parser.add_argument("--url")
@@ -52,11 +48,7 @@ def run_add(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def run_remove(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Remove a server from the file; the exit code.
-
-    Raises:
-        CodexError: the file cannot be changed.
-    """
+    """Remove a server from the file; the exit code."""
     name = parse_name(mcp_parser(), argv, "remove").name
     if remove_server(codex_home(environment), name):
         return print_out(f"Removed global MCP server '{name}'.\n")

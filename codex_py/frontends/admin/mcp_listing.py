@@ -25,13 +25,7 @@ _MASK: Final = "*****"
 
 
 def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Print all servers, by name; the exit code.
-
-    Those at an address may be asked whether they want a login, for up to 5 s.
-
-    Raises:
-        CodexError: the command line or the configuration is wrong, or a stored login cannot be read.
-    """
+    """Print all servers, by name; the exit code. It may ask those at an address about logins, for up to 5 s."""
     options = json_parser().parse_args(list(argv))
     config = mcp_config(options, environment)
     servers = dict(sorted(config.mcp_servers.items()))
@@ -64,11 +58,7 @@ def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def run_get(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Print the settings of one server; the exit code.
-
-    Raises:
-        CodexError: the command line or the configuration is wrong, or there is no such server.
-    """
+    """Print the settings of one server; the exit code."""
     options = parse_name(json_parser(), argv, "get")
     name: str = options.name
     config = mcp_config(options, environment)

@@ -16,11 +16,7 @@ _STDIN = 0
 
 
 def run_login(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Have the user log in to a server; the exit code.
-
-    Raises:
-        CodexError: there is no login.
-    """
+    """Have the user log in to a server; the exit code."""
     parser = mcp_parser()
     parser.add_argument("--scopes")
     parser.add_argument("--no-browser", action="store_true")
@@ -45,11 +41,7 @@ def run_login(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def run_logout(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Forget the login to a server; the exit code.
-
-    Raises:
-        CodexError: it cannot be removed.
-    """
+    """Forget the login to a server; the exit code."""
     options = parse_name(mcp_parser(), argv, "logout")
     if log_out(mcp_config(options, environment), options.name):
         return print_out(f"Removed OAuth credentials for '{options.name}'.\n")

@@ -21,11 +21,7 @@ _DESCRIPTION_CHARS = 100
 
 
 def run_test(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Try a server, even one that is switched off; 0 if it is ready, else 1.
-
-    Raises:
-        CodexError: the command line or the configuration is wrong, or there is no such server.
-    """
+    """Try a server, even one that is switched off; 0 if it is ready, else 1."""
     options = parse_name(json_parser(), argv, "test")
     name: str = options.name
     config = mcp_config(options, environment)

@@ -31,11 +31,7 @@ _ENDING = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
 
 
 def run_sandbox(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Run a command, or test the sandbox; the exit code, which is the command's own.
-
-    Raises:
-        CodexError: nothing on this machine can hold a command, or the configuration is wrong.
-    """
+    """Run a command, or test the sandbox; the exit code, which is the command's own."""
     parser = CommandParser(Arguments, only=_OPTIONS)
     parser.add_argument("--test", action="store_true")
     parser.add_argument("-P", "--permission-profile")

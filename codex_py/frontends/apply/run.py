@@ -34,11 +34,7 @@ _MAX_STRIP_TRIED = 5
 
 
 def run_apply(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Apply, check or convert a patch; the exit code.
-
-    Raises:
-        CodexError: nothing was applied; the message is not printed yet.
-    """
+    """Apply, check or convert a patch; the exit code."""
     options = apply_options(argv)
     raise_when_stopped()
     report = Report(environment, as_json=options.json)

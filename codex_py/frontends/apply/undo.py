@@ -48,11 +48,7 @@ class _Options:
 
 
 def run_undo(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Undo, list or show patches; the exit code.
-
-    Raises:
-        CodexError: there is nothing to undo, or it could not be undone.
-    """
+    """Undo, list or show patches; the exit code."""
     options = parse_options(_Options, argv)
     if options.list and (options.show or options.force or options.id is not None):
         raise UsageError("--list stands alone")

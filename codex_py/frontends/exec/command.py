@@ -11,11 +11,7 @@ _STDERR_PATIENCE_S = 2.0
 
 
 def run_exec(arguments: Arguments, environment: Mapping[str, str]) -> int:
-    """Work on the prompt; the exit code.
-
-    Raises:
-        CodexError: there was no turn to fail, or its answer breaks the schema; not yet printed.
-    """
+    """Work on the prompt; the exit code."""
     target = exec_target(arguments)
     stderr = OutputStream(2, patience_s=_STDERR_PATIENCE_S)
     prompt = start_reading(

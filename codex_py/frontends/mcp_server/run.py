@@ -7,6 +7,7 @@ client anything, so approvals could only be refused; clients that know these ver
 import asyncio
 import gc
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import mcp_types as types
@@ -40,11 +41,7 @@ _ORIGINATOR = "codex_mcp_server"
 
 
 def run_mcp_server(arguments: Arguments, environment: Mapping[str, str]) -> int:
-    """Serve one client until it leaves; the exit code.
-
-    Raises:
-        CodexError: the command line or the configuration is wrong, before anything is served.
-    """
+    """Serve one client until it leaves; the exit code."""
     if arguments.words[1:]:
         raise UsageError(
             f"unexpected argument {arguments.words[1]!r}: the prompts come with the calls"
@@ -87,20 +84,14 @@ async def _serve(arguments: Arguments, environment: Mapping[str, str]) -> None:
             await threads.aclose()
 
 
+@dataclass(frozen=True, slots=True)
 class _Agent:
     """The handlers of the server."""
 
-    def __init__(
-        self,
-        arguments: Arguments,
-        environment: Mapping[str, str],
-        threads: Threads,
-        client: Client,
-    ) -> None:
-        self._arguments = arguments
-        self._environment = environment
-        self._threads = threads
-        self._client = client
+    _arguments: Arguments
+    _environment: Mapping[str, str]
+    _threads: Threads
+    _client: Client
 
     def server(self) -> Server:
         server = Server(
