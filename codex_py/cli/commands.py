@@ -47,7 +47,7 @@ COMMANDS = (
     Command(
         "exec",
         "exec, e [resume]",
-        "Run a prompt, also in an earlier session, without questions",
+        "Work on one prompt, in a new session or an earlier one",
         "codex_py.frontends.exec.command:run_exec",
         aliases=("e",),
     ),
