@@ -15,7 +15,7 @@ _START = (
     "import sys; package = type(sys)('codex_py.sandbox.child'); "
     "package.__path__ = [sys.argv.pop(1)]; "
     "sys.modules['codex_py'] = sys.modules[package.__name__] = package; "
-    "from codex_py.sandbox.child.launcher import main; main(sys.argv[1:])"
+    "from codex_py.sandbox.child.{} import main; main(sys.argv[1:])"
 )
 _CHILD = str(PACKAGE / "sandbox" / "child")
 _SHARED_MEMORY = "/dev/shm"
@@ -48,7 +48,8 @@ class LauncherBackend:
         )
         if program is None or not sys.executable:
             return None
-        words = [os.path.realpath(sys.executable), "-I", "-S", "-c", _START, _CHILD]
+        start = _START.format("supervised" if is_supervised else "launcher")
+        words = [os.path.realpath(sys.executable), "-I", "-S", "-c", start, _CHILD]
         words += [self.name, f"filter={program.hex()}", f"alive={alive}"]
         words += [f"processes={self._limits.max_processes}", f"files={self._limits.max_open_files}"]
         if self._limits.max_memory_mb is not None:

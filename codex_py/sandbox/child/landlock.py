@@ -1,9 +1,9 @@
-"""Hold this process to some folders with Landlock, which needs no privileges and nothing installed.
+"""Confine this process to some folders with Landlock, which needs no privileges and nothing installed.
 
 Everything can be read but devices: a terminal gives whoever reads it what is typed into it.
 
-Landlock only ever grants: what lies in a granted folder cannot be taken out again. It does not know of
-modes, owners, times and extended attributes. https://docs.kernel.org/userspace-api/landlock.html
+Landlock only grants: it cannot except what lies in a granted folder. It does not cover modes, owners, times and
+extended attributes. https://docs.kernel.org/userspace-api/landlock.html
 """
 
 import posix
@@ -11,7 +11,6 @@ import stat
 
 from codex_py.sandbox.child import kernel
 
-_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _VERSION_FLAG = 1
 _PATH_BENEATH = 1
 
@@ -33,9 +32,9 @@ DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 
 
 def version() -> int:
-    """Of the interface; 0 where there is none."""
+    """The version of the interface; 0 if there is none."""
     try:
-        return kernel.system_call(_CREATE_RULESET, None, 0, _VERSION_FLAG)
+        return kernel.system_call("landlock_create_ruleset", None, 0, _VERSION_FLAG)
     except OSError:
         return 0
 
@@ -48,15 +47,15 @@ def restrict(
     hidden: list[str],
     offline: bool,
 ) -> None:
-    """Let nothing be written but the devices and what is in `writable` and `whole`, by every child too.
+    """Let this process and its children write only to the devices and to what is in `writable` and `whole`.
 
-    A folder with something protected in it is given in parts: what is in it now and is not protected.
-    New entries can then not be made in the folder itself. Of devices, no others can be read; the terminal
-    that we were started in can. What is `hidden` cannot be read either, unless it lies in something writable.
-    What comes to be in `/` itself later, or in a folder with something hidden in it, cannot be read.
+    A folder with something protected in it is granted in parts: its present entries that are not protected.
+    Then no new entries can be made in the folder itself. Devices that cannot be written cannot be read either,
+    except for the terminal that we were started in. What is `hidden` cannot be read unless it lies in something
+    writable. What is created later in `/` itself, or in a folder with something hidden in it, cannot be read.
 
     Raises:
-        OSError: the kernel has no Landlock, or does not let us.
+        OSError: the kernel has no Landlock, or refuses.
     """
     abi = version()
     handled = _WRITE_FILE | _READ_FILE | _CHANGE_FOLDER
@@ -77,28 +76,28 @@ def restrict(
     parts = [part for folder in writable for part in _parts(folder, protected)]
     for path in (*parts, *whole):
         _grant(ruleset, path, rights)
-    kernel.system_call(_RESTRICT_SELF, ruleset, 0)
+    kernel.system_call("landlock_restrict_self", ruleset, 0)
     posix.close(ruleset)
 
 
 def restrict_beyond_view(writable: list[str]) -> None:
-    """In a view with read-only mounts: let no process outside be signalled and no pipe outside be written to.
+    """In a view with read-only mounts: forbid signals to processes outside, and writing to pipes outside.
 
-    A mount that is read-only keeps nobody from writing to a named pipe. Signals take version 6 of the interface,
-    and pipes version 2: before that, Landlock lets nothing be moved from one folder to another.
+    A read-only mount does not prevent writing to a named pipe. Signals take version 6 of the interface, and
+    pipes version 2: before that, Landlock forbids all moves from one folder to another.
     """
     abi = version()
     handled = _WRITE_FILE | _REFER if abi >= _REFER_SINCE else 0
     if not handled:
         return
     ruleset = _ruleset(abi, handled, offline=False)
-    # Moving is for the mounts to hold.
+    # The mounts confine moves.
     _grant(ruleset, "/", _REFER)
     for path in ("/dev", *writable):
         _grant(ruleset, path, handled)
     for descriptor in range(3):
         _grant_open(ruleset, descriptor)
-    kernel.system_call(_RESTRICT_SELF, ruleset, 0)
+    kernel.system_call("landlock_restrict_self", ruleset, 0)
     posix.close(ruleset)
 
 
@@ -109,7 +108,7 @@ def _ruleset(abi: int, handled: int, *, offline: bool) -> int:
     if abi >= _SCOPES_SINCE:
         words.append(_SCOPE_ABSTRACT_SOCKETS | _SCOPE_SIGNALS)
     attributes = b"".join(word.to_bytes(8, "little") for word in words)
-    return kernel.system_call(_CREATE_RULESET, attributes, len(attributes), 0)
+    return kernel.system_call("landlock_create_ruleset", attributes, len(attributes), 0)
 
 
 def _parts(folder: str, protected: list[str]) -> list[str]:
@@ -133,7 +132,7 @@ def _is_in(path: str, folders: list[str]) -> bool:
 
 
 def _grant_open(ruleset: int, descriptor: int) -> None:
-    """Let a file be opened anew for writing, by a name such as /dev/stdout, that is open for it already."""
+    """If a file is open for writing, let it be opened again by a name such as /dev/stdout."""
     try:
         for_writing = kernel.is_open_for_writing(descriptor)
         if for_writing and not stat.S_ISDIR(posix.fstat(descriptor).st_mode):
@@ -147,7 +146,7 @@ def _grant(ruleset: int, path: str, rights: int) -> None:
     try:
         descriptor = kernel.open_path(path)
     except OSError:
-        # Gone meanwhile, or a link, whose target is granted under its own name or not at all.
+        # It was removed, or is a link, whose target is granted under its own name or not at all.
         return
     try:
         is_folder = stat.S_ISDIR(posix.fstat(descriptor).st_mode)
@@ -158,4 +157,4 @@ def _grant(ruleset: int, path: str, rights: int) -> None:
 
 def _add_rule(ruleset: int, descriptor: int, rights: int) -> None:
     rule = rights.to_bytes(8, "little") + descriptor.to_bytes(4, "little")
-    kernel.system_call(_ADD_RULE, ruleset, _PATH_BENEATH, rule, 0)
+    kernel.system_call("landlock_add_rule", ruleset, _PATH_BENEATH, rule, 0)

@@ -1,6 +1,6 @@
-"""A view of the machine in which only some folders can be written: namespaces, by system call.
+"""Namespaces, by system call: a view of the machine in which only some folders can be written.
 
-What bubblewrap does, without bubblewrap: https://man7.org/linux/man-pages/man7/mount_namespaces.7.html
+This does what bubblewrap does, without bubblewrap: https://man7.org/linux/man-pages/man7/mount_namespaces.7.html
 Needs Linux 5.12 (`mount_setattr`).
 """
 
@@ -17,8 +17,6 @@ _MS_NOSUID, _MS_NOEXEC, _MS_REC, _MS_PRIVATE, _MS_RDONLY, _MS_NODEV = (
     *(2, 8, 1 << 14, 1 << 18, 1, 4),
 )
 
-_OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442
-_AT_FDCWD = -100
 _AT_EMPTY_PATH, _AT_RECURSIVE = 0x1000, 0x8000
 _OPEN_TREE_CLONE = 1
 _MOVE_FROM_EMPTY_PATH, _MOVE_TO_EMPTY_PATH = 0x04, 0x40
@@ -33,10 +31,10 @@ _PROCESS_IDS_SINCE = (6, 14)
 
 
 def begin_processes() -> None:
-    """Make the next child the first of a namespace of processes. This process stays where it is.
+    """Make the next child the first of a process namespace. This process stays where it is.
 
     Raises:
-        OSError: the kernel does not let us.
+        OSError: the kernel refuses.
     """
     _unshare(_NEWPID)
 
@@ -45,14 +43,14 @@ def begin_view(*, offline: bool) -> None:
     """Leave the mounts and the queues of the machine, and with `offline` its network.
 
     Raises:
-        OSError: the kernel does not let us.
+        OSError: the kernel refuses.
     """
     _unshare(_NEWNS | _NEWIPC | (_NEWNET if offline else 0))
 
 
 def _unshare(flags: int) -> None:
-    """Root does so as itself, so that it can still work in folders of other users; everyone else, and root
-    without its capabilities, in a user namespace with the same user id."""
+    """Root does so without a user namespace, so that it can still work in folders of other users. Everyone else, and
+    root without its capabilities, does so in a user namespace with the same user id."""
     try:
         kernel.unshare(flags)
         return
@@ -78,9 +76,9 @@ def outer_ids() -> tuple[int, int]:
 
 
 def limit_processes(most: int) -> None:
-    """Bound the ids of this namespace of processes, threads included, to `most`; the lowest 300 do not count.
+    """Bound the process ids of this namespace, threads included, to `most` beyond the 300 that are reserved.
 
-    Does nothing before Linux 6.14, where the bound is that of the whole machine.
+    Does nothing before Linux 6.14, where that bound is for the whole machine.
     """
     major, minor = posix.uname().release.split(".")[:2]
     if (int(major), int("".join(c for c in minor if c.isdigit()))) >= _PROCESS_IDS_SINCE:
@@ -95,19 +93,19 @@ def restrict_writes(
     *,
     processes: bool,
 ) -> None:
-    """Make everything read-only but `writable`, outermost first, without `protected`; keep the `links`.
+    """Make everything read-only except `writable` (outermost first), and `protected` read-only again; keep the `links`.
 
-    What is `hidden` is empty. Of devices, those that give and take nothing are left.
+    What is `hidden` becomes empty. Only devices such as /dev/null are left.
 
-    To be called in the new view, by the first process of the new namespace of processes if there is one. The
-    working directory is the old one until it is changed again.
+    To be called in the new view, in a new process namespace by its first process. The working directory
+    is the old one until it is set again.
 
     Raises:
-        OSError: something could not be done; the view must not be used.
+        OSError: a step failed; the view must not be used.
     """
-    # What is mounted outside from now on would come without our attributes.
+    # What is mounted outside from now on would appear without our attributes.
     kernel.mount("", "/", None, _MS_REC | _MS_PRIVATE)
-    # Taken before everything is read-only: they keep what they were, also what was read-only in them.
+    # Cloned before everything is read-only, so that they keep their attributes, also what is read-only in them.
     roots = [(path, _clone(path)) for path in writable if path != "/"]
     devices = [(name, _clone(f"/dev/{name}")) for name in DEVICES]
     if "/" not in writable:
@@ -127,7 +125,7 @@ def restrict_writes(
         _set_attributes(tree, _READ_ONLY)
         _place(tree, path)
     for path in links:
-        # Covered by itself a link leads where it did, and can be neither removed nor replaced.
+        # A link that is covered by itself leads to the same place, and cannot be removed or replaced.
         _place(_clone(path, posix.O_NOFOLLOW), path, posix.O_NOFOLLOW)
     for path in hidden:
         _hide(path)
@@ -136,7 +134,7 @@ def restrict_writes(
 
 
 def _replace_null() -> None:
-    """Take the null device of the view for that of the machine, which was opened before."""
+    """Replace open descriptors of the machine's null device by the null device of the view."""
     null = posix.open("/dev/null", posix.O_RDWR | posix.O_CLOEXEC)
     for descriptor in range(3):
         try:
@@ -149,12 +147,12 @@ def _replace_null() -> None:
 
 
 def _make_devices(devices: list[tuple[str, int]]) -> None:
-    # One of our own: the terminals and disks in the machine's are not to be opened, a read-only mount
-    # does not keep anyone from writing to a device, and programs want to make terminals.
+    # A /dev of our own: commands may not open the terminals and disks of the machine, which a read-only mount
+    # does not prevent, and programs want to make terminals.
     kernel.mount("tmpfs", "/dev", "tmpfs", _MS_NOSUID, "mode=755")
     for name, tree in devices:
         _write(f"/dev/{name}", "")
-        # Can still be written to; but their modes and times are those of the machine's own, and root's to change.
+        # They can still be written to; this protects their modes and times, which root could change.
         _set_attributes(tree, _READ_ONLY)
         _place(tree, f"/dev/{name}")
     for name in ("pts", "shm"):
@@ -169,7 +167,7 @@ _PTS = "newinstance,ptmxmode=0666,mode=620"
 
 
 def _hide(path: str) -> None:
-    """Cover it with a file or a folder that has nothing in it, and no other name."""
+    """Cover it with an empty file or folder that has no other name."""
     is_folder = stat.S_ISDIR(posix.stat(path).st_mode)
     if is_folder:
         posix.mkdir(_EMPTY)
@@ -182,18 +180,20 @@ def _hide(path: str) -> None:
 
 
 def _clone(path: str, how: int = 0) -> int:
-    """The mounts at a path as a tree that is nowhere yet. `how`: flags of `open_path`."""
+    """A copy of the mounts at a path, which is not mounted yet. `how`: flags of `open_path`."""
     at = kernel.open_path(path, how)
     try:
         flags = _OPEN_TREE_CLONE | posix.O_CLOEXEC | _AT_EMPTY_PATH | _AT_RECURSIVE
-        return kernel.system_call(_OPEN_TREE, at, b"", flags)
+        return kernel.system_call("open_tree", at, b"", flags)
     finally:
         posix.close(at)
 
 
 def _place(tree: int, path: str, how: int = 0) -> None:
     at = kernel.open_path(path, how)
-    kernel.system_call(_MOVE_MOUNT, tree, b"", at, b"", _MOVE_FROM_EMPTY_PATH | _MOVE_TO_EMPTY_PATH)
+    kernel.system_call(
+        "move_mount", tree, b"", at, b"", _MOVE_FROM_EMPTY_PATH | _MOVE_TO_EMPTY_PATH
+    )
     posix.close(at)
     posix.close(tree)
 
@@ -202,13 +202,10 @@ def _set_attributes(where: str | int, attributes: int, *, recursive: bool = True
     settings = b"".join(word.to_bytes(8, "little") for word in (attributes, 0, 0, 0))
     flags = _AT_RECURSIVE if recursive else 0
     if isinstance(where, int):
-        kernel.system_call(
-            _MOUNT_SETATTR, where, b"", flags | _AT_EMPTY_PATH, settings, len(settings)
-        )
+        at, path, flags = where, b"", flags | _AT_EMPTY_PATH
     else:
-        kernel.system_call(
-            _MOUNT_SETATTR, _AT_FDCWD, kernel.encoded(where), flags, settings, len(settings)
-        )
+        at, path = kernel.AT_FDCWD, kernel.encoded(where)
+    kernel.system_call("mount_setattr", at, path, flags, settings, len(settings))
 
 
 def _write(path: str, text: str) -> None:

@@ -1,6 +1,6 @@
-"""System calls of another process that wait for our answer.
+"""seccomp notifications: system calls of another process that wait for our answer.
 
-The layout of what the kernel gives and takes: `struct seccomp_notif` and its kin in `linux/seccomp.h`.
+The data has the layout of `struct seccomp_notif` and its kin in `linux/seccomp.h`.
 """
 
 import errno
@@ -14,8 +14,6 @@ _RECEIVE, _ANSWER, _IS_WAITING, _GIVE = 0xC0502100, 0xC0182101, 0x40082102, 0x40
 _CONTINUE = 1
 _AND_ANSWER = 2
 
-HERE = -100
-"""In place of the descriptor of a folder: the working directory."""
 _MAX_PATH_BYTES = 4096
 _PAGE_BYTES = 4096
 _STATUS_HEAD_BYTES = 512
@@ -26,13 +24,13 @@ class PendingCall:
         self.id = data[:8]
         self.name = name
         self.words = [int.from_bytes(data[at : at + 8], "little") for at in range(32, 80, 8)]
-        """The arguments, as they are in registers."""
+        """The arguments, as in the registers."""
         self.is_taken = False
-        """It has its answer, or gets it from elsewhere."""
+        """It has its answer, or a thread will give it."""
         self._proc = f"/proc/{int.from_bytes(data[8:12], 'little')}"
 
     def path(self, address: int) -> str:
-        """The text that stands at an address.
+        """The text at an address.
 
         Raises:
             OSError: there is none.
@@ -41,16 +39,16 @@ class PendingCall:
         while b"\0" not in data:
             if len(data) >= _MAX_PATH_BYTES:
                 raise OSError(errno.ENAMETOOLONG, "no path")
-            # Not past the end of a page, which may be the last one.
+            # Not beyond the end of a page, which may be the last one.
             at = address + len(data)
             data += self.memory(at, _PAGE_BYTES - at % _PAGE_BYTES)
         return os.fsdecode(data.partition(b"\0")[0])
 
     def memory(self, address: int, size: int) -> bytes:
-        """As much as `size` bytes of the caller's memory.
+        """At most `size` bytes of the caller's memory.
 
         Raises:
-            OSError: there is nothing, or it is not ours to read.
+            OSError: there is nothing, or we may not read it.
         """
         descriptor = os.open(f"{self._proc}/mem", os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -64,12 +62,12 @@ class PendingCall:
         return data
 
     def our_path(self, folder: int, path: str) -> str:
-        """The caller's path, relative to the folder with that descriptor, as we can open it."""
+        """The path at which we can open the caller's path, which is relative to the folder with that descriptor."""
         if path.startswith("/"):
-            # Where we would find ourselves.
+            # There we would find ourselves.
             own = path.startswith("/proc/self/")
             return self._proc + path.removeprefix("/proc/self") if own else path
-        base = f"{self._proc}/cwd" if folder == HERE else f"{self._proc}/fd/{folder}"
+        base = f"{self._proc}/cwd" if folder == kernel.AT_FDCWD else f"{self._proc}/fd/{folder}"
         return f"{base}/{path}" if path else base
 
     def umask(self) -> int:
@@ -85,7 +83,7 @@ class PendingCall:
 
 
 class NotificationListener:
-    """The end at which the questions of a filter arrive. Answers to who has gone are dropped.
+    """Receives the notifications of a filter. Answers to processes that have ended are dropped.
 
     Args:
         descriptor: from `kernel.set_notifying_filter`.
@@ -98,18 +96,17 @@ class NotificationListener:
 
     def next(self) -> PendingCall | None:
         """Wait for a call; None if its thread was killed meanwhile."""
-        memory = kernel.memory(bytes(_CALL_BYTES))
+        data = bytearray(_CALL_BYTES)
         try:
-            kernel.control(self.descriptor, _RECEIVE, memory)
+            kernel.control(self.descriptor, _RECEIVE, data)
         except OSError:
             return None
-        data = bytes(memory)
-        return PendingCall(data, self._names.get(int.from_bytes(data[16:20], "little"), ""))
+        return PendingCall(bytes(data), self._names.get(int.from_bytes(data[16:20], "little"), ""))
 
     def require_waiting(self, call: PendingCall) -> None:
         """
         Raises:
-            OSError: nobody waits for the answer any more.
+            OSError: the caller does not wait for the answer any more.
         """
         kernel.control(self.descriptor, _IS_WAITING, call.id)
 
@@ -126,7 +123,7 @@ class NotificationListener:
         """Answer with a copy of a descriptor. `flags`: 0 or `O_CLOEXEC`.
 
         Raises:
-            OSError: the caller can have no more of them.
+            OSError: the caller may have no more descriptors.
         """
         words = b"".join(word.to_bytes(4, "little") for word in (_AND_ANSWER, file, 0, flags))
         kernel.control(self.descriptor, _GIVE, call.id + words)

@@ -1,16 +1,16 @@
-"""What another process names in a system call, found and held so that it cannot become something else."""
+"""Finds the files that another process names in a system call, and holds them open so that they cannot be replaced."""
 
 import errno
 import os
 
 from codex_py.sandbox.child import kernel
-from codex_py.sandbox.child.notifications import HERE, NotificationListener, PendingCall
+from codex_py.sandbox.child.notifications import NotificationListener, PendingCall
 
 _NO_FOLLOW, _EMPTY_PATH = 0x100, 0x1000
 
 
 class Entry:
-    """A name in a folder, both to be changed."""
+    """A name in a folder that a call may change."""
 
     def __init__(self, folder: int, path: str) -> None:
         self.folder = folder
@@ -21,11 +21,11 @@ class Entry:
 
 
 class PathPolicy:
-    """Where may be written, and what of it a call means.
+    """Decides which paths may be changed, and finds the one that a call names.
 
     Args:
         writable: folders, absolute and without links. The nearest of these and of `protected` decides.
-        protected: with all that is in them. They need not exist, and then do not come to be.
+        protected: with all that is in them. Those that do not exist are not created.
     """
 
     def __init__(
@@ -37,14 +37,14 @@ class PathPolicy:
         self._held: list[int] = []
 
     def let_go(self) -> None:
-        """Close what was opened for the call that is answered now."""
+        """Close the files of the present call."""
         while self._held:
             os.close(self._held.pop())
 
     def entry(
         self, call: PendingCall, folder: int, address: int, *, is_folder: bool = False
     ) -> Entry | None:
-        """What the call names, if it may be changed. With `is_folder`, a slash may follow the name.
+        """The entry that the call names, if it may be changed. With `is_folder`, a slash may follow the name.
 
         Raises:
             OSError: its folder is not there.
@@ -60,7 +60,7 @@ class PathPolicy:
         return Entry(opened, path) if self._may_change(path) else None
 
     def linked(self, entry: Entry) -> Entry | None:
-        """What a link leads to, if that may be changed.
+        """The target of a link, if it may be changed.
 
         Raises:
             OSError: its folder is not there.
@@ -72,35 +72,37 @@ class PathPolicy:
         return Entry(self.hold(opened), path)
 
     def file(self, call: PendingCall, folder: int, address: int, flags: int) -> str:
-        """A path that leads us to what the call names: without an address, the file of a descriptor.
+        """The path at which we find the file that the call names; without an address, that of a descriptor.
 
         Raises:
-            PermissionError: its attributes are not to be changed.
+            PermissionError: its attributes may not be changed.
             OSError: it is not there.
         """
         path = call.path(address) if address else ""
-        if not path and (signed(folder) == HERE or (address and not flags & _EMPTY_PATH)):
+        if not path and (
+            signed(folder) == kernel.AT_FDCWD or (address and not flags & _EMPTY_PATH)
+        ):
             raise FileNotFoundError(errno.ENOENT, "no path")
         no_follow = os.O_NOFOLLOW if path and flags & _NO_FOLLOW else 0
         opened = self._open(call, folder, path, no_follow)
         own = f"/proc/self/fd/{opened}"
         real = os.readlink(own)  # noqa: PTH115
-        # What has no name, such as a pipe or a file that was removed, is the caller's alone where it has it
-        # open. By a path, such as /dev/fd/3, it is one of our own.
+        # A file without a name, such as a pipe or one that was removed, belongs to the caller if the caller has
+        # it open. A path such as /dev/fd/3 leads to one of our own.
         named = real.startswith("/") and os.fstat(opened).st_nlink
         if path if not named else not self._is_writable(real):
             raise PermissionError(errno.EPERM, "outside")
         return own
 
     def hold(self, descriptor: int) -> int:
-        """The same, which is closed with the others."""
+        """Have `let_go` close the descriptor too. Returns it."""
         self._held.append(descriptor)
         return descriptor
 
     def _open(self, call: PendingCall, folder: int, path: str, flags: int = 0) -> int:
         name = call.our_path(signed(folder), path)
         opened = self.hold(os.open(name, os.O_PATH | os.O_CLOEXEC | flags))
-        # Else the number of its thread could be another's by now.
+        # Otherwise its thread id could belong to another process by now.
         self._listener.require_waiting(call)
         return opened
 
@@ -124,5 +126,5 @@ class PathPolicy:
 
 
 def signed(word: int) -> int:
-    """A register, as a call reads it that takes an `int`."""
+    """A register, read as an `int`."""
     return ((word & 0xFFFFFFFF) ^ 0x80000000) - 0x80000000

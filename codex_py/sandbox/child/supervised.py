@@ -1,87 +1,77 @@
-"""A command whose subreaper is its supervisor too: it answers the system calls of the command, and of all that it starts."""
+"""The backend `supervised`: the subreaper of the command is its supervisor too, which answers its system calls."""
 
-import _socket
+import _socket  # importing `socket` takes 5 ms
 import os
 import select
 import time
 
-from codex_py.sandbox.child import kernel
+from codex_py.sandbox.child import kernel, landlock
+from codex_py.sandbox.child.confinement import FAILED, Confinement, say
+from codex_py.sandbox.child.kernel import signals
 from codex_py.sandbox.child.notifications import NotificationListener
 from codex_py.sandbox.child.path_policy import PathPolicy
-from codex_py.sandbox.child.process_count import descendants, kill_descendants
+from codex_py.sandbox.child.subreaper import Subreaper, descendants, kill_descendants
 from codex_py.sandbox.child.supervisor import Supervisor
 
-TYPE_CHECKING = False  # as in `typing`, which would cost 5 ms
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import NoReturn
-
-_SIGKILL = 9
 _DESCRIPTOR_BYTES = 4
 _COUNT_EVERY_S = 0.1
-_COUNT_PART = 0.1
-"""Of the time, at most, is spent with counting."""
+_COUNTING_SHARE = 0.1
+"""The part of the time that is spent on counting processes, at most."""
 
 
-class Supervised:
-    """For `subreaper.run_under_subreaper`.
+def main(words: list[str]) -> None:
+    """As `launcher.main`, which need not load the supervisor."""
+    confinement = Confinement(words)
+    try:
+        confinement.begin()
+        SupervisedCommand(confinement).run()
+    except OSError as error:
+        say(f"the command could not be confined ({confinement.backend}): {error}")
+    kernel.leave(FAILED)
 
-    Args:
-        command: becomes the command. Takes what sets its filter.
-        writable, protected: see `PathPolicy`.
-        restrict: holds the supervisor to what the command may have at most.
-        max_processes: a command that has more, threads included, is killed with all that it started. None
-            for any number.
-    """
 
-    def __init__(
-        self,
-        command: "Callable[[Callable[[bytes], None]], NoReturn]",
-        *,
-        writable: list[str],
-        protected: list[str],
-        restrict: "Callable[[], None]",
-        max_processes: int | None,
-    ) -> None:
-        self._command = command
-        self._writable = writable
-        self._protected = protected
-        self._restrict = restrict
-        self._max_processes = max_processes
+class SupervisedCommand(Subreaper):
+    """A command that has more processes than it may, threads included, is killed with all that it started."""
+
+    def __init__(self, confinement: Confinement) -> None:
+        super().__init__(confinement)
         self._here, self._there = _socket.socketpair()
 
     def start(self) -> int:
-        """Start the command; its process id."""
-        self._restrict()
-        command = os.fork()
-        if not command:
-            kernel.prctl(kernel.PR_SET_PDEATHSIG, _SIGKILL)
-            self._command(self._set_filter)
+        """See `Subreaper.start`."""
+        # The supervisor cannot write elsewhere either. Its command, which is confined further, may not look into it.
+        whole = [*self.confinement.writable, *self.confinement.whole]
+        landlock.restrict([], [], whole=whole, hidden=[], offline=False)
+        command = super().start()
         self._there.close()
         return command
 
-    def wait(self, command: int, launcher: int) -> int | None:
-        """Answer until the command has ended, or has too many processes; its status then.
+    def become_command(self) -> None:
+        """See `Subreaper.become_command`."""
+        self.confinement.restrict_with_landlock()
+        self.confinement.drop_privileges()
+        listener = kernel.set_notifying_filter(self.confinement.filter)
+        data = listener.to_bytes(_DESCRIPTOR_BYTES, "little")
+        self._there.sendmsg([b"x"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, data)])
+        self.confinement.execute()
 
-        None if the launcher ended before.
-        """
+    def wait(self, command: int, launcher: int) -> int | None:
+        """Answer until the command has ended or has too many processes; see `Subreaper.wait`."""
         ends = ended, _ = os.pidfd_open(command), os.pidfd_open(launcher)
         received = self._here.recvmsg(1, _socket.CMSG_SPACE(_DESCRIPTOR_BYTES))[1]
         if received and self._answer_until(
             ends, NotificationListener(int.from_bytes(received[0][2], "little"))
         ):
-            return _SIGKILL
+            return int(signals.SIGKILL)
         if received and not select.select([ended], [], [], 0)[0]:
             return None
         return os.waitpid(command, 0)[1]
 
-    def _set_filter(self, program: bytes) -> None:
-        listener = kernel.set_notifying_filter(program).to_bytes(_DESCRIPTOR_BYTES, "little")
-        self._there.sendmsg([b"x"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, listener)])
-
     def _answer_until(self, ends: tuple[int, int], listener: NotificationListener) -> bool:
         """True if the command was killed because it had too many processes."""
-        supervisor = Supervisor(listener, PathPolicy(listener, self._writable, self._protected))
+        paths = PathPolicy(listener, self.confinement.writable, self.confinement.protected)
+        supervisor = Supervisor(listener, paths)
+        max_processes = self.confinement.limits.get("processes")
         waiting = select.poll()
         for descriptor in (*ends, listener.descriptor):
             waiting.register(descriptor, select.POLLIN)
@@ -90,12 +80,12 @@ class Supervised:
             if (event := events.get(listener.descriptor, 0)) & select.POLLIN:
                 supervisor.answer_one()
             elif event:
-                # Nobody is left who could ask.
+                # No process with the filter is left.
                 waiting.unregister(listener.descriptor)
-            if self._max_processes is not None and (began_s := time.monotonic()) >= count_at_s:
-                if descendants()[1] > self._max_processes:
+            if max_processes is not None and (began_s := time.monotonic()) >= count_at_s:
+                if descendants()[1] > max_processes:
                     kill_descendants()
                     return True
                 now_s = time.monotonic()
-                count_at_s = now_s + max(_COUNT_EVERY_S, (now_s - began_s) / _COUNT_PART)
+                count_at_s = now_s + max(_COUNT_EVERY_S, (now_s - began_s) / _COUNTING_SHARE)
         return False

@@ -1,11 +1,11 @@
-"""Do for a confined command what it may do, where Landlock could only allow it together with more.
+"""The supervisor of a command: it does for the command what Landlock could only allow together with more.
 
-Landlock gives folders whole: whoever may make files in a folder may also change its `.git`. So a command
-gets less than it may have, and the kernel stops it at each call that changes an entry of a folder or an
-attribute of a file, and asks us. What is allowed we do ourselves, by our own copies of the names and in
-folders that we hold open. All else goes on to the kernel, where Landlock says no; so nothing is won by
-changing a name while we look at it. Attributes, of which Landlock does not know, are never left to
-the kernel. https://man7.org/linux/man-pages/man2/seccomp_unotify.2.html
+Landlock grants whole folders: a command that may create files in a folder may also change its `.git`. So the
+command is granted less than it may do. The kernel stops it at each call that changes an entry of a folder or
+an attribute of a file, and notifies the supervisor. What is allowed, the supervisor does itself, with its own
+copies of the names and in folders that it holds open. All other calls continue in the kernel, where Landlock
+refuses them; so changing a name while the supervisor looks at it gains nothing. Calls for attributes, which
+Landlock does not cover, never continue in the kernel. https://man7.org/linux/man-pages/man2/seccomp_unotify.2.html
 """
 
 import _thread
@@ -14,13 +14,8 @@ import os
 import stat
 
 from codex_py.sandbox.child import kernel
-from codex_py.sandbox.child.notifications import HERE, NotificationListener, PendingCall
+from codex_py.sandbox.child.notifications import NotificationListener, PendingCall
 from codex_py.sandbox.child.path_policy import Entry, PathPolicy
-from codex_py.sandbox.child.system_calls import NUMBERS
-
-TYPE_CHECKING = False  # as in `typing`, which would cost 5 ms
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _REMOVE_FOLDER, _NO_FOLLOW = 0x200, 0x100
 _MAX_RENAME_FLAG = 2
@@ -28,25 +23,23 @@ _NODES = (0, stat.S_IFREG, stat.S_IFIFO, stat.S_IFSOCK)
 _MODE, _KIND_AND_MODE = 0o7777, 0xFFFF
 _WORD, _LONG = 0x7FFFFFFF, 0xFFFFFFFFFFFFFFFF
 
-_NUMBERS = NUMBERS[os.uname().machine]
-
 
 class Supervisor:
     """Answers the calls of a command and of all that it starts."""
 
-    def __init__(self, listener: NotificationListener, places: PathPolicy) -> None:
+    def __init__(self, listener: NotificationListener, paths: PathPolicy) -> None:
         self._listener = listener
-        self._paths = places
+        self._paths = paths
 
     def answer_one(self) -> None:
-        """Wait for the next call, and answer it. Whatever goes wrong with one is an error of that one."""
+        """Wait for the next call, and answer it. If anything goes wrong, that call fails."""
         call = self._listener.next()
         if call is None:
             return
         try:
-            do, places = CALLS[call.name]
+            method, places = CALLS[call.name]
             words = (*call.words, *_CONSTANTS)
-            if not do(self, call, *(words[place] for place in places)):
+            if not method(self, call, *(words[place] for place in places)):
                 self._listener.leave_to_kernel(call)
             elif not call.is_taken:
                 self._listener.succeed(call)
@@ -59,17 +52,17 @@ class Supervisor:
             # RuntimeError: no more threads.
             self._listener.fail(call, errno.EAGAIN)
         except Exception:  # noqa: BLE001
-            # A mistake of ours. The other calls, of other processes, still need their answers.
+            # A bug of the supervisor. The calls of other processes still need their answers.
             self._listener.fail(call, errno.EPERM)
         finally:
             self._paths.let_go()
 
-    # Each of these does a call, or leaves it to the kernel and is False. What it raises is how the call
-    # fails. Paths and times are addresses. `folder` may be `HERE`; with the path 0 it is a file itself.
+    # Each of these does a call; False leaves it to the kernel. With an `OSError`, the call fails. Paths and times
+    # are addresses. `folder` is a descriptor or `AT_FDCWD`; with the path 0 it is the file itself.
 
     def open(self, call: PendingCall, folder: int, path: int, flags: int, mode: int) -> bool:
         flags &= _WORD
-        # The second is part of what makes a file without a name.
+        # `O_DIRECTORY` is part of `O_TMPFILE`, which makes a file without a name.
         if flags & (os.O_PATH | os.O_DIRECTORY):
             return False
         entry = self._paths.entry(call, folder, path)
@@ -80,7 +73,7 @@ class Supervisor:
         if entry is None or kind not in {None, stat.S_IFREG, stat.S_IFIFO}:
             return False
         if kind == stat.S_IFIFO:
-            # Its other end may be long in coming, and until then others are answered.
+            # This waits for the other end of the pipe, and meanwhile other calls are answered.
             entry = Entry(os.dup(entry.folder), entry.path)
             try:
                 _thread.start_new_thread(self._open_pipe, (call, entry, flags))
@@ -149,14 +142,13 @@ class Supervisor:
         if before is None or after is None or flags > _MAX_RENAME_FLAG:
             return False
         old_name, new_name = os.fsencode(before.name), os.fsencode(after.name)
-        number = _NUMBERS["renameat2"]
-        kernel.system_call(number, before.folder, old_name, after.folder, new_name, flags)
+        kernel.system_call("renameat2", before.folder, old_name, after.folder, new_name, flags)
         return True
 
     def link(
         self, call: PendingCall, old_folder: int, old: int, new_folder: int, new: int, flags: int
     ) -> bool:
-        # Only to what could be changed under its other name already.
+        # Only to a file that could already be changed under its other name.
         before = self._paths.entry(call, old_folder, old)
         after = self._paths.entry(call, new_folder, new)
         if before is None or after is None or flags & _WORD:
@@ -180,7 +172,7 @@ class Supervisor:
     def set_times(
         self, call: PendingCall, folder: int, path: int, times: int, flags: int, unit: int
     ) -> bool:
-        """`unit`: nanoseconds in what stands behind the seconds; 0 where nothing does."""
+        """`unit`: nanoseconds in the number that follows the seconds; 0 if none does."""
         file = self._paths.file(call, folder, path, flags)
         data = None
         if times:
@@ -195,18 +187,18 @@ class Supervisor:
                 numbers = [numbers[0], 0, numbers[1], 0]
             numbers[1::2] = [part * unit & _LONG for part in numbers[1::2]]
             data = b"".join(number.to_bytes(8, "little") for number in numbers)
-        kernel.system_call(_NUMBERS["utimensat"], HERE, os.fsencode(file), data, 0)
+        kernel.system_call("utimensat", kernel.AT_FDCWD, os.fsencode(file), data, 0)
         return True
 
 
 def _id(word: int) -> int:
-    """A register, as a call reads it that takes a user or a group: -1 leaves it as it is."""
+    """A register, read as the id of a user or a group; -1 leaves it as it is."""
     word &= 0xFFFFFFFF
     return -1 if word == 0xFFFFFFFF else word
 
 
 def _kind(entry: Entry) -> int | None:
-    """The kind of file that there is, as `stat.S_IFMT` has it; None if there is none."""
+    """The kind of the file, as of `stat.S_IFMT`; None if there is none."""
     try:
         return stat.S_IFMT(os.lstat(entry.name, dir_fd=entry.folder).st_mode)
     except FileNotFoundError:
@@ -214,9 +206,17 @@ def _kind(entry: Entry) -> int | None:
 
 
 _ARGUMENTS = 6
-_CONSTANTS = (HERE, 0, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, _REMOVE_FOLDER, _NO_FOLLOW, 1, 1000)
+_CONSTANTS = (
+    kernel.AT_FDCWD,
+    0,
+    os.O_CREAT | os.O_WRONLY | os.O_TRUNC,
+    _REMOVE_FOLDER,
+    _NO_FOLLOW,
+    1,
+    1000,
+)
 _CWD, _NONE, _NEW, _FOLDER, _LINK, _NANO, _MICRO = range(_ARGUMENTS, _ARGUMENTS + len(_CONSTANTS))
-CALLS: "dict[str, tuple[Callable[..., bool], tuple[int, ...]]]" = {
+CALLS = {
     "open": (Supervisor.open, (_CWD, 0, 1, 2)),
     "openat": (Supervisor.open, (0, 1, 2, 3)),
     "creat": (Supervisor.open, (_CWD, 0, _NEW, 1)),
@@ -247,4 +247,4 @@ CALLS: "dict[str, tuple[Callable[..., bool], tuple[int, ...]]]" = {
     "futimesat": (Supervisor.set_times, (0, 1, 2, _NONE, _MICRO)),
     "utimensat": (Supervisor.set_times, (0, 1, 2, 3, _NANO)),
 }
-"""What does a call, and with which of its arguments; from `_CWD` on, those that it does not have."""
+"""The method for a call, and which arguments of the call it gets; from `_CWD` on, constants that stand for missing ones."""

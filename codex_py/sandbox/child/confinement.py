@@ -1,0 +1,122 @@
+"""What a command is confined to, as the launcher is told on its command line, and the steps that do so."""
+
+import posix
+
+from codex_py.sandbox.child import kernel, landlock, namespaces
+from codex_py.sandbox.child.kernel import signals
+
+FAILED = 125
+_NOT_EXECUTABLE, _NOT_FOUND = 126, 127
+_LIMITS = ("processes", "files", "memory")
+
+
+class Confinement:
+    """The words are `BACKEND [OPTION]... -- COMMAND...`.
+
+    `BACKEND` is `namespaces`, `views` (the same without a process namespace), `landlock` or `supervised`
+    (Landlock with a supervisor). The options are `offline`, `filter=HEX`, `processes=N`, `files=N` (of each
+    process), `memory=N` (bytes of data of each process), `alive=PATH` (see `LivenessPipe`), `write=PATH`
+    (outermost first), `protect=PATH`, `hide=PATH`, for the views `link=PATH` (stays the link that it is), and
+    for Landlock `whole=PATH` (writable with all that is in it).
+    """
+
+    def __init__(self, words: list[str]) -> None:
+        end = words.index("--")
+        self.backend = words[0]
+        self.command = words[end + 1 :]
+        self.offline = "offline" in words[1:end]
+        options: dict[str, list[str]] = {}
+        for word in words[1:end]:
+            name, _, value = word.partition("=")
+            options.setdefault(name, []).append(value)
+        self.filter = bytes.fromhex(options["filter"][0])
+        self.alive = options["alive"][0]
+        self.limits = {name: int(options[name][0]) for name in _LIMITS if name in options}
+        self.writable = options.get("write", [])
+        self.whole = options.get("whole", [])
+        self.protected = options.get("protect", [])
+        self.links = options.get("link", [])
+        self.hidden = options.get("hide", [])
+        self._default_signals: list[int] = []
+
+    def begin(self) -> None:
+        """Tie this process to the agent, and let signals that end politely reach the command alone.
+
+        They are sent to the whole group: this process waits for what the command makes of them.
+        """
+        # Dies with the agent, even if the agent is killed.
+        kernel.prctl(kernel.PR_SET_PDEATHSIG, signals.SIGKILL)
+        kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
+        for number in (signals.SIGHUP, signals.SIGINT, signals.SIGQUIT, signals.SIGTERM):
+            if signals.signal(number, signals.SIG_IGN) != signals.SIG_IGN:
+                self._default_signals.append(number)
+
+    def restrict_view(self) -> None:
+        """Give this process its own mounts. In a new process namespace, to be called by its first process."""
+        cwd = posix.getcwd()
+        namespaces.begin_view(offline=self.offline)
+        namespaces.restrict_writes(
+            self.writable,
+            self.protected,
+            self.links,
+            self.hidden,
+            processes=self.backend == "namespaces",
+        )
+        # Until now it was the folder below the mounts.
+        posix.chdir(cwd)
+
+    def restrict_with_landlock(self) -> None:
+        landlock.restrict(
+            self.writable,
+            self.protected,
+            whole=self.whole,
+            hidden=self.hidden,
+            offline=self.offline,
+        )
+
+    def drop_privileges(self) -> None:
+        """Drop capabilities, set the limits, and reset the signals. The filter is to be set next."""
+        kernel.drop_capabilities()
+        limits = self.limits
+        # In a user namespace of its own, the kernel counts the processes of the command alone.
+        has_own_users = self.backend in {"namespaces", "views"} and posix.geteuid() != 0
+        if has_own_users and "processes" in limits:
+            kernel.limit(kernel.RLIMIT_NPROC, limits["processes"])
+        if "files" in limits:
+            kernel.limit(kernel.RLIMIT_NOFILE, limits["files"])
+        if "memory" in limits:
+            kernel.limit(kernel.RLIMIT_DATA, limits["memory"])
+        # Python ignores the first two itself.
+        for number in (signals.SIGPIPE, signals.SIGXFSZ, *self._default_signals):
+            signals.signal(number, signals.SIG_DFL)
+
+    def execute(self) -> None:
+        """Become the command, with no descriptors but the first three. If it cannot run, say so and end."""
+        posix.closerange(3, 1 << 20)
+        try:
+            _execute(self.command)
+        except ValueError:
+            say("cannot run '': there is no program without a name")
+            kernel.leave(_NOT_FOUND)
+        except OSError as error:
+            say(f"cannot run {self.command[0]!r}: {error.strerror}")
+            kernel.leave(_NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_EXECUTABLE)
+
+
+def say(text: str) -> None:
+    posix.write(2, f"codex-py sandbox: {text}\n".encode(errors="replace"))
+
+
+def _execute(command: list[str]) -> None:
+    """As `os.execvp`. `posix.environ` is a copy: the memory of our own environment may be wiped."""
+    environment, name = posix.environ, kernel.encoded(command[0])
+    # A path is not looked up.
+    folders = [b""] if b"/" in name else environment.get(b"PATH", b"/bin:/usr/bin").split(b":")
+    problems: list[OSError] = []
+    for folder in folders:
+        try:
+            posix.execve(folder + b"/" + name if folder else name, command, environment)
+        except OSError as error:
+            problems.append(error)
+    missing = (FileNotFoundError, NotADirectoryError)
+    raise next((problem for problem in problems if not isinstance(problem, missing)), problems[-1])
