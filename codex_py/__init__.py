@@ -9,7 +9,8 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from typing import Any
 
-    from codex_py.app.session import SessionOptions, open_session
+    from codex_py.app.options import SessionOptions
+    from codex_py.app.session import open_session
     from codex_py.config.config import Config, load_config
     from codex_py.core.session import Session
     from codex_py.core.turn_state import TurnResult
@@ -32,7 +33,7 @@ _HOMES = {
     "CodexError": "codex_py.errors",
     "Config": "codex_py.config.config",
     "Session": "codex_py.core.session",
-    "SessionOptions": "codex_py.app.session",
+    "SessionOptions": "codex_py.app.options",
     "TurnResult": "codex_py.core.turn_state",
     "load_config": "codex_py.config.config",
     "open_session": "codex_py.app.session",

@@ -4,6 +4,7 @@
     ├── ConfigError            the configuration, or a file it names, cannot be used
     ├── SessionError           a session file is missing or cannot be read
     ├── TurnAborted            the user, or a signal, ended the turn
+    ├── TurnLimit              the model was not done after so many responses
     ├── PromptRefused          an extension does not let a prompt go to the model
     ├── CompactionFailed       the history was not replaced by a summary
     ├── PatchError             a patch cannot be read or does not fit; nothing was changed
@@ -82,6 +83,11 @@ class SessionError(CodexError):
 class TurnAborted(CodexError):
     code = "aborted"
     exit_code = ExitCode.INTERRUPTED
+
+
+class TurnLimit(CodexError):
+    code = "turn_limit"
+    exit_code = ExitCode.TURN_LIMIT
 
 
 class PromptRefused(CodexError):

@@ -1,74 +1,42 @@
-"""The composition root: a configuration becomes a session. The one module that knows every part."""
+"""The composition root: a configuration becomes a session. The one module that knows every part. LIGHT."""
 
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from inspect import iscoroutinefunction
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
-from codex_py.app.loaded import Toolbox, command_rules
-from codex_py.app.model import configured_provider, model_client, secret_names
+from codex_py.app.features.table import configured_features, load
+from codex_py.app.model import configured_provider, model_client
+from codex_py.app.options import SessionOptions, SessionSetup
+from codex_py.app.session_tools import SessionTools
 from codex_py.app.settings import configured_choices, turn_settings
 from codex_py.app.thread import (
+    OpenThread,
     ThreadOrigin,
     new_thread,
-    resumed_thread,
     session_to_resume,
     thread_context,
 )
 from codex_py.config.config import Config
 from codex_py.core.session import Session
-from codex_py.errors import CodexError, ConfigError
+from codex_py.core.thread_log import ThreadLog
 from codex_py.model.catalog import model_info
+from codex_py.model.providers import Provider
 from codex_py.model.retry import Retries
 from codex_py.protocol.approval import Approver
 from codex_py.protocol.elicitation import Elicitor, NobodyToAsk
-from codex_py.protocol.events import Event, EventSink
+from codex_py.protocol.events import EventSink
+from codex_py.protocol.extension import Extension, Feature, Thread
 from codex_py.protocol.frozen import frozen
-from codex_py.protocol.ids import new_thread_id
 from codex_py.protocol.settings import Choices, TurnSettings
 from codex_py.rollout.events import RolloutEvents
-
-if TYPE_CHECKING:
-    from codex_py.app.features.mcp import Patience, SessionServers
-
 
 _UNKNOWN_MODEL = (
     "Model metadata for `{}` not found. Defaulting to fallback metadata; this can degrade"
     " performance and cause issues."
 )
-
-
-@frozen
-class SessionOptions:
-    """How a session is opened, beside its configuration."""
-
-    source: Literal["exec", "cli", "mcp"] = "exec"
-    originator: str = "codex_exec"
-    ephemeral: bool = False
-    """Write no session file."""
-    resume: str | None = None
-    """Id or name of the thread to go on with."""
-    resume_last: bool = False
-    """Go on with the newest session of this working directory and provider."""
-    resume_all: bool = False
-    """With `resume_last`: of any working directory."""
-    fork: bool = False
-    """Go on in a copy with an id of its own; with `resume` or `resume_last`."""
-    choices: Choices | None = None
-    """Run with these in place of those of the configuration and of `add_dirs`."""
-    add_dirs: tuple[Path, ...] = ()
-    """Writable roots beside those of the configuration; absolute."""
-    record: Path | None = None
-    """Write the exchange with the model to this tape."""
-    replay: Path | None = None
-    """Answer from this tape instead of the model's service."""
-    stream_retries: int = 5
-    """Retries of an answer that broke off or did not begin, where the provider's settings do not say."""
-    ignore_rules: bool = False
-    """Leave out the files of command rules."""
 
 
 @asynccontextmanager
@@ -80,7 +48,8 @@ async def open_session(
     environment: Mapping[str, str] | None = None,
     approver: Approver | None = None,
     elicitor: Elicitor | None = None,
-    patience: "Patience | None" = None,
+    extensions: Sequence[Feature] = (),
+    tools: Sequence[Callable[..., Any]] = (),
 ) -> AsyncGenerator[Session]:
     """A session that is ready for its first turn.
 
@@ -92,119 +61,135 @@ async def open_session(
         environment: that of the program where none is given.
         approver: decides what the approval policy leaves to a user; None refuses it.
         elicitor: answers what MCP servers ask the user; None declines.
-        patience: waits with a request until MCP servers have started, or less long; None waits.
+        extensions: see `protocol.extension`; the first is the outermost.
+        tools: Python functions that the model may call; see `codex_py.tool`.
 
     Raises:
-        ConfigError, SessionError: before anything is emitted.
-        TypeError: the sink is a coroutine function.
-        CodexError: as early, a required MCP server is not to be had.
+        TypeError: the sink is a coroutine function, or a function cannot be a tool.
+        CodexError: before anything is emitted: the configuration is wrong, or a feature cannot begin.
     """
     config.require_enforced()
     _check_sink(sink)
     environment = os.environ if environment is None else environment
-    provider = configured_provider(config, environment)
-    info = model_info(config.model, config.model_catalog_json)
     warnings = _Warnings(list(config.warnings))
+    setup = SessionSetup(config, options, environment, elicitor or NobodyToAsk(), warnings)
+    root = _Root(setup, configured_provider(config, environment))
+    toolbox = SessionTools(setup, approver)
+    settings = root.settings_for(options.choices or configured_choices(config, options.add_dirs))
+    thread = root.open_thread(settings)
+    async with AsyncExitStack() as stack:
+        stack.callback(thread.file.close)
+        try:
+            features = [
+                warnings.feature,
+                _watching(RolloutEvents(thread.file)),
+                *extensions,
+                *configured_features(setup),
+                *([load("functions").functions(tools)] if tools else ()),
+                toolbox,
+                _watching(sink),
+            ]
+            session = root.session(thread, settings, features, toolbox, stack)
+            await stack.enter_async_context(session.opened())
+        except BaseException:
+            # `resume --last` should find the session before, not one in which nothing was said.
+            thread.file.discard()
+            raise
+        untouched = len(session.items)
+        try:
+            yield session
+        finally:
+            # If nothing was said in a new thread, there is nothing to come back to.
+            if (thread.state.model, len(session.items), session.name) == (None, untouched, None):
+                thread.file.discard()
 
-    def settings_for(choices: Choices) -> TurnSettings:
+
+@frozen
+class _Root:
+    """Makes the parts of a session."""
+
+    setup: SessionSetup
+    provider: Provider
+
+    def settings_for(self, choices: Choices) -> TurnSettings:
+        config = self.setup.config
         info = model_info(choices.model, config.model_catalog_json)
         if not info.known:
-            warnings(_UNKNOWN_MODEL.format(info.slug))
-        return turn_settings(config, provider.id, info, choices)
+            self.setup.warn(_UNKNOWN_MODEL.format(info.slug))
+        return turn_settings(config, self.provider.id, info, choices)
 
-    rules = None if options.ignore_rules else command_rules(config)
-    for warning in () if rules is None else rules.warnings:
-        warnings(warning)
-    settings = settings_for(options.choices or configured_choices(config, options.add_dirs))
-    origin = ThreadOrigin(config, options.originator, options.source, options.ephemeral, warnings)
-    path = session_to_resume(
-        config, options.resume, last=options.resume_last, anywhere=options.resume_all
-    )
-    if path is None:
-        thread = new_thread(origin, settings, environment)
-    else:
-        thread = resumed_thread(
-            origin, settings, environment, path, asked=options.resume, fork=options.fork
+    def open_thread(self, settings: TurnSettings) -> OpenThread:
+        """
+        Raises:
+            SessionError: there is no such thread, or its file cannot be read or written.
+        """
+        setup = self.setup
+        config, options = setup.config, setup.options
+        origin = ThreadOrigin(
+            config, options.originator, options.source, options.ephemeral, setup.warn
         )
-    try:
+        path = session_to_resume(
+            config, options.resume, last=options.resume_last, anywhere=options.resume_all
+        )
+        if path is None:
+            thread = new_thread(origin, settings, setup.environment)
+        else:
+            # 10 ms for reading back files and calls.
+            from codex_py.app.resumed import resumed_thread  # noqa: PLC0415
+
+            thread = resumed_thread(
+                origin, settings, setup.environment, path, asked=options.resume, fork=options.fork
+            )
+        for warning in thread.warnings:
+            setup.warn(warning)
+        return thread
+
+    def session(
+        self,
+        thread: OpenThread,
+        settings: TurnSettings,
+        features: Sequence[Feature],
+        toolbox: SessionTools,
+        stack: AsyncExitStack,
+    ) -> Session:
+        """
+        Args:
+            stack: closes the connections to the model.
+
+        Raises:
+            ConfigError: `auth.json` cannot be read.
+        """
+        config, environment = self.setup.config, self.setup.environment
+        options = self.setup.options
         model = model_client(
             config,
-            provider,
+            self.provider,
             thread.state.id,
             environment,
             originator=options.originator,
             record=options.record,
             replay=options.replay,
         )
-    except ConfigError:
-        # `resume --last` should find the session before, not one in which nothing was said.
-        thread.file.discard()
-        raise
-    async with AsyncExitStack() as stack:
-        stack.callback(thread.file.close)
         stack.push_async_callback(model.aclose)
-        servers = _mcp_servers(config, options, environment, elicitor or NobodyToAsk(), warnings)
-        if servers is not None:
-            stack.push_async_callback(servers.aclose)
-            try:
-                await servers.require()
-            except CodexError:
-                thread.file.discard()
-                raise
-            model = servers.offered_by(model, patience)
-        tools = Toolbox(
-            config=config,
-            secret_names=secret_names(config),
-            structured_shell=not info.freeform_apply_patch,
-            image_detail=info.image_detail,
-            output_token_limit=config.tool_output_token_limit or info.truncation_limit_tokens,
-            environment=environment,
-            keep_processes=options.source == "cli",
-            rules=rules,
-            approver=approver,
-            servers=servers,
-        )
-        stack.push_async_callback(tools.aclose)
-        frontend = sink
-        session = Session(
-            thread=thread.state,
-            settings=settings,
-            settings_for=settings_for,
-            context=lambda settings: thread_context(config, settings, environment)[0],
-            compact_prompt=config.compact_prompt,
-            model=model,
-            recorder=thread.file,
-            load_handlers=tools.handlers,
-            retries=lambda: Retries(
-                _either(provider.request_max_retries, 4),
-                _either(provider.stream_max_retries, options.stream_retries),
+        return Session(
+            ThreadLog(
+                thread.state, thread.file, lambda s: thread_context(config, s, environment)[0]
             ),
-            end_turn=tools.end_turn,
-            sink=_both(RolloutEvents(thread.file), lambda event: frontend(event)),
-            extra_context=lambda text: _skills_in(text, config, environment, warnings),
-            mcp_servers=tuple if servers is None else servers.statuses,
-            stop_commands=tools.stop_commands,
+            settings,
+            settings_for=self.settings_for,
+            model=model,
+            load_handlers=toolbox.handlers,
+            retries=self._retries,
+            features=features,
             answer_check=_answer_check,
         )
-        if config.notify:
-            notifier = _notifier(config, config.notify, session, options, environment, warnings)
-            frontend = _both(sink, notifier)
-        session.start()
-        for warning in thread.warnings:
-            warnings(warning)
-        warnings.send_to(session.warn)
-        untouched = len(session.items)
-        try:
-            yield session
-        finally:
-            session.close()
-            if path is None and len(session.items) == untouched and session.name is None:
-                # Nothing was said: there is nothing to come back to.
-                thread.file.discard()
 
-
-def _either(configured: int | None, default: int) -> int:
-    return default if configured is None else configured
+    def _retries(self) -> Retries:
+        request, stream = self.provider.request_max_retries, self.provider.stream_max_retries
+        return Retries(
+            4 if request is None else request,
+            self.setup.options.stream_retries if stream is None else stream,
+        )
 
 
 def _check_sink(sink: EventSink) -> None:
@@ -213,85 +198,19 @@ def _check_sink(sink: EventSink) -> None:
 
 
 def _answer_check(schema: Any) -> Callable[[str], str | None]:
-    # Few turns have a schema.
+    # 60 ms for jsonschema.
     from codex_py.app.output_schema import answer_check  # noqa: PLC0415
 
     return answer_check(schema)
 
 
-def _mcp_servers(
-    config: Config,
-    options: SessionOptions,
-    environment: Mapping[str, str],
-    elicitor: Elicitor,
-    warn: Callable[[str], None],
-) -> "SessionServers | None":
-    """The servers of the session, started; None where it has none."""
-    if not any(server.enabled for server in config.mcp_servers.values()):
-        return None
-    # 5 ms, which no other session needs to spend.
-    from codex_py.app.features.mcp import SessionServers  # noqa: PLC0415
-
-    servers = SessionServers(
-        config, environment, elicitor=elicitor, warn=warn, add_dirs=options.add_dirs
-    )
-    servers.start()
-    return servers
-
-
-def _skills_in(
-    prompt: str, config: Config, environment: Mapping[str, str], warn: Callable[[str], None]
-) -> list[str]:
-    """What the skills say that a prompt mentions."""
-    if "$" not in prompt:
-        return []
-    # Few prompts mention one.
-    from codex_py.config.skills import find_skills, skill_message  # noqa: PLC0415
-
-    skills = find_skills(config, environment)
-    for warning in skills.warnings:
-        warn(warning)
-    return [skill_message(skill) for skill in skills.mentioned(prompt)]
-
-
-def _notifier(
-    config: Config,
-    argv: Sequence[str],
-    session: Session,
-    options: SessionOptions,
-    environment: Mapping[str, str],
-    warn: Callable[[str], None],
-) -> EventSink:
-    # Few configure one.
-    from codex_py.app.features.notify import TurnNotifier, missing_program  # noqa: PLC0415
-    from codex_py.app.user_programs import user_programs  # noqa: PLC0415
-
-    programs = user_programs(config, environment, options.add_dirs)
-    if (problem := missing_program(argv, environment, programs)) is not None:
-        warn(problem)
-    return TurnNotifier(
-        argv,
-        thread_id=session.thread_id,
-        cwd=session.settings.cwd,
-        client=options.originator,
-        environment=environment,
-        programs=programs,
-        prompts=lambda: [past.prompt.text for past in session.past_prompts()],
-        new_id=new_thread_id,
-    )
-
-
-def _both(first: EventSink, second: EventSink) -> EventSink:
-    def sink(event: Event) -> None:
-        first(event)
-        second(event)
-
-    return sink
+def _watching(sink: EventSink) -> Feature:
+    return lambda _: Extension(sink=sink)
 
 
 @dataclass(slots=True)
 class _Warnings:
-    """Takes warnings from the start on, and gives each out once, when there is someone to read it."""
+    """Takes warnings from the start on, and gives each to the thread once, when there is one."""
 
     waiting: list[str]
     _taken: set[str] = field(default_factory=set[str])
@@ -306,7 +225,8 @@ class _Warnings:
         else:
             self._send(text)
 
-    def send_to(self, send: Callable[[str], None]) -> None:
-        self._send = send
+    def feature(self, thread: Thread) -> Extension:
+        self._send = thread.warn
         for text in self.waiting:
-            send(text)
+            thread.warn(text)
+        return Extension()

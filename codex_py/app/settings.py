@@ -72,6 +72,7 @@ def turn_settings(
             web_search=_web_search(config, info),
         ),
         parallel_tool_calls=info.parallel_tool_calls,
+        compact_prompt=config.compact_prompt,
         auto_compact_token_limit=min(
             window * _COMPACT_AT_PERCENT // 100,
             config.model_auto_compact_token_limit or window,

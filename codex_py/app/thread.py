@@ -23,12 +23,12 @@ from codex_py.core.thread_log import Recorder, ThreadState
 from codex_py.errors import ExitCode, SessionError
 from codex_py.instructions import instruction_text
 from codex_py.protocol.frozen import frozen
-from codex_py.protocol.ids import is_thread_id, new_thread_id
+from codex_py.protocol.ids import new_thread_id
 from codex_py.protocol.messages import EncodedItem, input_text, message
 from codex_py.protocol.settings import TurnSettings
 from codex_py.rollout.git_info import git_info
 from codex_py.rollout.index import find_session, latest_session, newest_continuation
-from codex_py.rollout.records import SessionMeta, token_count
+from codex_py.rollout.records import SessionMeta
 from codex_py.rollout.writer import RolloutWriter
 
 
@@ -41,8 +41,8 @@ class ThreadFile(Recorder, Protocol):
 
 
 @frozen
-class Thread:
-    """A thread that can be talked in."""
+class OpenThread:
+    """A thread that can be talked in, and its file."""
 
     state: ThreadState
     file: ThreadFile
@@ -93,12 +93,12 @@ class ThreadOrigin:
 
 def new_thread(
     origin: ThreadOrigin, settings: TurnSettings, environment: Mapping[str, str]
-) -> Thread:
+) -> OpenThread:
     """A thread that knows its instructions and its surroundings, and nothing else.
 
     Where its file cannot be written, it has none, and a warning says so.
     """
-    base = _base_instructions(origin.config)
+    base = base_instructions(origin.config)
     context, warnings = thread_context(origin.config, settings, environment)
     thread_id = new_thread_id()
     try:
@@ -109,8 +109,8 @@ def new_thread(
         file = _NoFile()
     for item in context:
         file.response_item(item)
-    state = ThreadState(id=thread_id, base=_base_item(base), items=context)
-    return Thread(state, file, warnings)
+    state = ThreadState(id=thread_id, base=base_item(base), items=context)
+    return OpenThread(state, file, warnings)
 
 
 def thread_context(
@@ -138,82 +138,6 @@ def thread_context(
         agents=agents.text,
     )
     return items, agents.warnings
-
-
-def resumed_thread(
-    origin: ThreadOrigin,
-    settings: TurnSettings,
-    environment: Mapping[str, str],
-    path: Path,
-    *,
-    asked: str | None = None,
-    fork: bool = False,
-) -> Thread:
-    """The thread of a session file, with everything in its history.
-
-    `asked` is the id or name that led to the file; a warning tells if an id led to a continuation of its thread.
-
-    A fork goes on in a file and under an id of its own, and so does the thread of a file whose lines
-    Codex has numbered, which cannot be appended to.
-
-    Raises:
-        SessionError: the file cannot be read or written, or another process has it open.
-    """
-    # 2 ms, which no other start needs to spend.
-    from codex_py.rollout.names import thread_name  # noqa: PLC0415
-    from codex_py.rollout.reader import is_native, read_session  # noqa: PLC0415
-
-    forks = fork or is_native(path)
-    # The writer comes first: its lock makes sure that what is read then is all there is.
-    file = None
-    if not (forks or origin.ephemeral):
-        file = RolloutWriter.resume(path, warn=origin.warn)
-    try:
-        stored = read_session(path)
-    except SessionError:
-        if file is not None:
-            file.discard()
-        raise
-    base = stored.meta.base_instructions
-    if base is None:
-        base = _base_instructions(origin.config)
-    thread_id = new_thread_id() if forks else stored.thread_id
-    if file is None:
-        file = origin.new_file(thread_id, base, stored.thread_id, continues=not fork)
-        for item in stored.items:
-            file.response_item(item)
-        file.event_msg(token_count(stored.usage, stored.last_usage, settings.context_window))
-    name = None if fork else thread_name(origin.config.home, stored.thread_id)
-    if name is not None and thread_id != stored.thread_id:
-        # The name should find the thread where it goes on.
-        file.rename(name)
-    _, agents_warnings = thread_context(origin.config, settings, environment)
-    warnings = list(agents_warnings)
-    if forks and not fork and not origin.ephemeral:
-        warnings.append(
-            f"Session {stored.thread_id} was written by Codex; it goes on as {thread_id}."
-        )
-    elif asked is not None and is_thread_id(asked) and asked.lower() != stored.thread_id:
-        warnings.append(f"Session {asked} goes on as {thread_id}.")
-    if stored.damaged_lines:
-        warnings.append(f"{stored.damaged_lines} damaged lines of {path} were passed over.")
-    if stored.model not in {None, settings.model}:
-        warnings.append(
-            f"This session was recorded with model `{stored.model}` but is resuming with"
-            f" `{settings.model}`. Consider switching back, as it may affect performance."
-        )
-    state = ThreadState(
-        id=thread_id,
-        base=_base_item(base),
-        items=stored.items,
-        shown=stored.shown,
-        usage=stored.usage,
-        last_usage=stored.last_usage,
-        # A file may not say it; that something was said already it does.
-        model=stored.model or settings.model,
-        name=name,
-    )
-    return Thread(state, file, tuple(warnings))
 
 
 def session_to_resume(
@@ -247,12 +171,12 @@ def session_to_resume(
     return path
 
 
-def _base_instructions(config: Config) -> str:
+def base_instructions(config: Config) -> str:
     own = config.base_instructions
     return instruction_text("base.md") if own is None else own
 
 
-def _base_item(text: str) -> list[EncodedItem]:
+def base_item(text: str) -> list[EncodedItem]:
     return [message("developer", [input_text(text)])] if text.strip() else []
 
 

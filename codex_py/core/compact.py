@@ -8,20 +8,17 @@ and the note.
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from codex_py.core.turn import ItemHandlers, RetryBudget, Turn
-from codex_py.errors import CodexError, ModelError
+from codex_py.errors import CompactionFailed, ModelError, TurnLimit
 from codex_py.instructions import instruction_text
 from codex_py.protocol.events import Event, Reconnecting
+from codex_py.protocol.item_types import OutputItem, ResponseItem
 from codex_py.protocol.messages import EncodedItem, input_text, message
 from codex_py.protocol.prompts import Note, context_length, user_prompt
-from codex_py.protocol.stream import ModelClient, Prompt, Usage
+from codex_py.protocol.stream import ModelStream, Prompt, Usage
 from codex_py.protocol.tools import ToolCall, ToolOutput
-
-if TYPE_CHECKING:
-    # pydantic is not loaded before the first request is out.
-    from codex_py.protocol.items import FunctionCallOutput, ResponseItem
 
 _BYTES_PER_TOKEN: Final = 4
 _KEPT_PROMPT_TOKENS: Final = 20_000
@@ -54,7 +51,7 @@ def makes_room(items: Sequence[EncodedItem]) -> bool:
 async def summarise(
     prompt: Prompt,
     request: str | None,
-    model: ModelClient,
+    model: ModelStream,
     retries: RetryBudget,
     *,
     emit: Callable[[Event], None],
@@ -71,15 +68,17 @@ async def summarise(
 
     Raises:
         ModelError: see `Turn.run`.
-        CodexError: the model answered with no text.
+        CompactionFailed: the model gave no text.
     """
     asked = message("user", [input_text(request or instruction_text("compact/prompt.md"))])
     conversation = _Summarising(prompt, asked, emit, add_usage)
-    await Turn(
-        conversation, model, lambda: _NOTHING_RUNS, retries, max_responses=_MAX_REQUESTS
-    ).run()
+    turn = Turn(conversation, model, lambda: _NOTHING_RUNS, retries, max_responses=_MAX_REQUESTS)
+    try:
+        await turn.run()
+    except TurnLimit as error:
+        raise CompactionFailed(str(error), code=error.code) from error
     if not conversation.text.strip():
-        raise CodexError("the model gave no summary of the conversation", code="no_summary")
+        raise CompactionFailed("the model gave no summary of the conversation", code="no_summary")
     return conversation.text
 
 
@@ -141,7 +140,7 @@ class _Summarising:
         self.text = ""
         return replace(self._prompt, input=[*self._items, self._asked])
 
-    def record(self, item: "ResponseItem | Note") -> None:
+    def record(self, item: ResponseItem | Note) -> None:
         if isinstance(item, Note):
             return
         if item.type == "message" and getattr(item, "role", None) == "assistant":
@@ -210,11 +209,11 @@ def _cut(text: str, max_bytes: int) -> str:
     return f"{kept}\n…{len(text) - len(kept)} characters cut…"
 
 
-async def _run_nothing(call: ToolCall) -> "Sequence[FunctionCallOutput]":
+async def _run_nothing(call: ToolCall) -> Sequence[OutputItem]:
     raise NotImplementedError(call.tool_name)
 
 
-def _answer_nothing(call: ToolCall, output: ToolOutput) -> "FunctionCallOutput":
+def _answer_nothing(call: ToolCall, output: ToolOutput) -> OutputItem:
     raise NotImplementedError(call.tool_name, output)
 
 

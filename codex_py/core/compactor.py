@@ -1,7 +1,7 @@
 """Makes room in the history of a thread, when it is full and when a request was too long."""
 
-from collections.abc import Callable
 from functools import partial
+from typing import Literal
 
 from codex_py.core.compact import (
     compacted_items,
@@ -12,114 +12,88 @@ from codex_py.core.compact import (
     summarise,
     summary_text,
 )
-from codex_py.core.thread_log import ThreadLog
+from codex_py.core.parts import SessionParts
 from codex_py.core.turn import RetryBudget
-from codex_py.errors import CodexError, ModelError, StreamError
-from codex_py.protocol.events import ContextCompaction, Event, ItemCompleted, ItemStarted
-from codex_py.protocol.settings import TurnSettings
-from codex_py.protocol.stream import ModelClient, Usage
+from codex_py.errors import CompactionFailed, ModelError, StreamError
+from codex_py.protocol.events import ContextCompaction, ItemCompleted, ItemStarted
+from codex_py.protocol.extension import Compaction
+from codex_py.protocol.prompts import Note
+from codex_py.protocol.stream import ModelStream
 
 
 class Compactor:
-    """
-    Args:
-        cache_key: of the thread, see `Prompt`.
-        instructions: what the model is asked for a summary with, in place of our own words.
-        add_usage: is given what the summary took.
-        estimate: is given how many tokens the history has then, roughly.
-        warn: is told why the history stays as it is.
-        next_item_id: makes the id of an item that is only shown live.
-    """
-
-    def __init__(
-        self,
-        log: ThreadLog,
-        model: ModelClient,
-        *,
-        cache_key: str,
-        instructions: str | None,
-        emit: Callable[[Event], None],
-        add_usage: Callable[[Usage], None],
-        estimate: Callable[[int], None],
-        warn: Callable[[str], None],
-        next_item_id: Callable[[], str],
-    ) -> None:
-        self._log = log
+    def __init__(self, parts: SessionParts, model: ModelStream) -> None:
+        self._parts = parts
+        self._log = parts.log
         self._model = model
-        self._cache_key = cache_key
-        self._instructions = instructions
-        self._emit = emit
-        self._add_usage = add_usage
-        self._estimate = estimate
-        self._warn = warn
-        self._next_item_id = next_item_id
 
-    async def make_room(
-        self, settings: TurnSettings, retries: RetryBudget, *, used_tokens: int
-    ) -> None:
+    async def make_room(self, retries: RetryBudget, *, used_tokens: int) -> None:
         """Compact a history that is nearly full. Without a summary it stays as it is, and the user is told.
 
-        So it does where the request for the summary is refused: it would be refused in every later turn too.
+        That holds if the request for the summary is refused, too: it would be refused in every later turn.
 
         Args:
             used_tokens: by the last response, its input included.
 
         Raises:
-            StreamError: the model's service could not be reached, see `Turn.run`.
+            StreamError: the provider could not be reached, see `Turn.run`.
+            CodexError: an extension ended the turn.
         """
-        limit = settings.auto_compact_token_limit
+        limit = self._parts.thread.settings.auto_compact_token_limit
         if limit is None or used_tokens < limit or not is_worth_compacting(self._log.items):
             return
         try:
-            await self.compact(settings, retries)
+            await self.compact(retries, "auto")
         except StreamError:
             raise
-        except CodexError as error:
-            self._warn(
+        except (ModelError, CompactionFailed) as error:
+            self._parts.thread.warn(
                 f"The conversation could not be compacted: {error}. It goes on in full length."
             )
 
-    async def recover(
-        self, failure: ModelError, settings: TurnSettings, retries: RetryBudget
-    ) -> bool:
+    async def recover(self, failure: ModelError, retries: RetryBudget) -> bool:
         """Compact if that may help a request that failed. True if the request is worth sending again.
 
         Raises:
-            ModelError, CodexError: there is no summary.
+            CodexError: there is no summary.
         """
         if not is_too_long(failure) or not makes_room(self._log.items):
             return False
-        await self.compact(settings, retries)
+        await self.compact(retries, "auto")
         return True
 
-    async def compact(self, settings: TurnSettings, retries: RetryBudget) -> None:
+    async def compact(self, retries: RetryBudget, trigger: Literal["auto", "manual"]) -> None:
         """Put a summary by the model in place of the history.
 
         Raises:
-            ModelError, CodexError: there is none. The history is as it was.
+            CodexError: there is none. The history is as it was.
         """
-        item_id = self._next_item_id()
+        parts = self._parts
+        settings, emit = parts.thread.settings, parts.thread.emit
+        item_id = parts.next_live_id()
         status = "failed"
-        self._emit(ItemStarted(ContextCompaction(id=item_id)))
+        kept: list[Note] = []
+        emit(ItemStarted(ContextCompaction(id=item_id)))
         try:
-            summary = summary_text(
-                await summarise(
-                    settings.prompt(self._log.items, self._cache_key),
-                    self._instructions,
+            async with parts.extension.around_compaction(Compaction(trigger, kept.append)):
+                text = await summarise(
+                    settings.prompt(self._log.items, parts.thread.thread_id),
+                    settings.compact_prompt,
                     self._model,
                     retries,
-                    emit=self._emit,
-                    add_usage=self._add_usage,
+                    emit=emit,
+                    add_usage=parts.tokens.add,
                 )
-            )
-            replacement = partial(
-                compacted_items,
-                history=self._log.items,
-                summary=summary,
-                context_window=settings.context_window,
-            )
-            self._log.compact(summary, replacement, settings)
-            self._estimate(estimated_tokens(self._log.items))
-            status = "completed"
+                summary = summary_text(text)
+                replacement = partial(
+                    compacted_items,
+                    history=self._log.items,
+                    summary=summary,
+                    context_window=settings.context_window,
+                )
+                self._log.compact(summary, replacement, settings, parts.extension.context)
+                self._log.tell(kept)
+                parts.tokens.estimate(estimated_tokens(self._log.items))
+                status = "completed"
         finally:
-            self._emit(ItemCompleted(ContextCompaction(id=item_id, status=status)))
+            emit(ItemCompleted(ContextCompaction(id=item_id, status=status)))

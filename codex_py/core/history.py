@@ -1,13 +1,9 @@
 """The items of a thread in the order in which a model sees them, and which calls still want an output."""
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
+from codex_py.protocol.item_types import ResponseItem
 from codex_py.protocol.messages import EncodedItem
-
-if TYPE_CHECKING:
-    # pydantic is not loaded before the first request is out.
-    from codex_py.protocol.items import ResponseItem
 
 _OUTPUT_TYPES = {
     "function_call": "function_call_output",
@@ -38,7 +34,7 @@ class History:
         """`(call_id, item type)` of the calls without an output, in the order of the calls."""
         return self._open
 
-    def add(self, item: "EncodedItem | ResponseItem") -> EncodedItem:
+    def add(self, item: EncodedItem | ResponseItem) -> EncodedItem:
         """Append an item, and return the bytes that stand for it from now on.
 
         Calls and outputs come typed; what comes encoded must be neither.
@@ -64,7 +60,7 @@ class History:
             raise ValueError(f"calls are open: {self._open!r}")
         self._items = list(items)
 
-    def _pair(self, item: "ResponseItem") -> None:
+    def _pair(self, item: ResponseItem) -> None:
         # The oldest form of a local shell call has no `call_id` and is answered under its `id`.
         call_id = str(getattr(item, "call_id", None) or item.id)
         if item.type in _OUTPUT_TYPES:

@@ -1,10 +1,6 @@
 """In which order the items of a response enter the history."""
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    # pydantic is not loaded before the first request is out.
-    from codex_py.protocol.items import ResponseItem
+from codex_py.protocol.item_types import ResponseItem
 
 
 class ItemOrder:
@@ -30,7 +26,7 @@ class ItemOrder:
         self._open.discard(index)
         self._held_reasoning.clear()
 
-    def take(self, index: int, item: "ResponseItem") -> list["ResponseItem"]:
+    def take(self, index: int, item: ResponseItem) -> list[ResponseItem]:
         """Add a completed item; the items that are next in order now."""
         self._open.discard(index)
         self._done[index] = item
@@ -39,12 +35,12 @@ class ItemOrder:
             [i for i in sorted(self._done) if first_open is None or i < first_open]
         )
 
-    def rest(self, *, whole: bool) -> list["ResponseItem"]:
+    def rest(self, *, whole: bool) -> list[ResponseItem]:
         """What is left at the end. `whole`: the response came to its end."""
         released = self._release(sorted(self._done))
         return released + self._held_reasoning if whole else released
 
-    def _release(self, indexes: list[int]) -> list["ResponseItem"]:
+    def _release(self, indexes: list[int]) -> list[ResponseItem]:
         released: list[ResponseItem] = []
         for index in indexes:
             item = self._done.pop(index)

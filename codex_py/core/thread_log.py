@@ -1,29 +1,32 @@
 """What a thread has come to: the history that the model sees and the session file, kept in step."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from codex_py.core.context_update import context_update, model_switch
 from codex_py.core.history import History
 from codex_py.core.images import image_parts
 from codex_py.core.past import without_turns
+from codex_py.errors import CodexError
+from codex_py.protocol.extension import Occasion
 from codex_py.protocol.frozen import frozen
+from codex_py.protocol.item_types import ResponseItem
 from codex_py.protocol.messages import EncodedItem, input_text, message
 from codex_py.protocol.prompts import Note, UserPrompt
 from codex_py.protocol.settings import TurnSettings, turn_context
 from codex_py.protocol.stream import Usage
 
-if TYPE_CHECKING:
-    # pydantic is not loaded before the first request is out.
-    from codex_py.protocol.items import ResponseItem
-
-_ABORTED_NOTE = (
-    "<turn_aborted>\nThe user interrupted the previous turn on purpose. Commands that were running"
+_ABORTED = (
+    "<turn_aborted>\n{}. Commands that were running"
     " have been stopped and may have done part of their work: check before you repeat one.\n"
     "</turn_aborted>"
 )
+
+
+Introduction: TypeAlias = Callable[[Occasion], Sequence[Note]]
+"""See `Extension.context`."""
 
 
 class Recorder(Protocol):
@@ -69,8 +72,8 @@ class ThreadLog:
     """Whatever is added here is in the file when the next request goes out.
 
     Args:
-        context: what a new thread is told first, base prompt aside.
-        warn: is told of images that cannot be read.
+        thread: what the session begins with.
+        context: makes what a new thread is told first, base prompt aside.
     """
 
     def __init__(
@@ -78,12 +81,11 @@ class ThreadLog:
         thread: ThreadState,
         recorder: Recorder,
         context: Callable[[TurnSettings], Sequence[EncodedItem]],
-        warn: Callable[[str], None],
     ) -> None:
+        self.thread = thread
         self._recorder = recorder
         self._context = context
-        self._warn = warn
-        self._base = thread.base
+        self._introduction: Occasion | None = "start" if thread.model is None else "resume"
         self._history = History([*thread.base, *thread.items])
         self._told_model = thread.model
         self._is_told = thread.model is None
@@ -93,8 +95,8 @@ class ThreadLog:
         """A live view of the history, base prompt first."""
         return self._history.items
 
-    def begin_turn(self, settings: TurnSettings) -> None:
-        """Append context that changed since the model last saw it."""
+    def begin_turn(self, settings: TurnSettings, introduction: Introduction) -> None:
+        """Append context that changed since the model last saw it, and once what extensions add to it."""
         if self._told_model not in {None, settings.model}:
             self._add(model_switch())
         self._told_model = settings.model
@@ -103,31 +105,44 @@ class ThreadLog:
                 self._add(item)
         # Files and dates change while nobody looks.
         self._is_told = False
+        if self._introduction is not None:
+            self.tell(introduction(self._introduction))
+            self._introduction = None
         self._recorder.turn_context(turn_context(settings))
 
-    def prompt(self, prompt: UserPrompt, image_detail: str) -> None:
-        """Add what the user said."""
+    def prompt(
+        self,
+        prompt: UserPrompt,
+        notes: Sequence[Note],
+        image_detail: str,
+        warn: Callable[[str], None],
+    ) -> None:
+        """Add what the user said, and the notes that follow it. `warn` is told of images that cannot be read."""
         parts = [
             part
             for n, path in enumerate(prompt.images, 1)
-            for part in image_parts(Path(path), n, image_detail, self._warn)
+            for part in image_parts(Path(path), n, image_detail, warn)
         ]
         self._add(message("user", [*parts, input_text(prompt.text)]))
         self._recorder.event_msg(
             {"type": "user_message", "message": prompt.text, "images": list(prompt.images)}
         )
+        self.tell(notes)
 
-    def tell(self, text: str) -> None:
-        """Add a message of the user's that a program wrote; see `is_context`."""
-        self._add(message("user", [input_text(text)]))
+    def tell(self, notes: Iterable[Note]) -> None:
+        for note in notes:
+            self._add(note.encoded())
 
-    def item(self, item: "ResponseItem | Note") -> None:
+    def item(self, item: ResponseItem | Note) -> None:
         entry = item.encoded() if isinstance(item, Note) else item
         self._recorder.response_item(self._history.add(entry))
 
-    def abort(self) -> None:
-        """Tell the model that the user interrupted it."""
-        self._add(message("user", [input_text(_ABORTED_NOTE)]))
+    def abort(self, error: CodexError | None) -> None:
+        """Tell the model that its turn was ended by this error; None: by the user."""
+        why = "The user interrupted the previous turn on purpose"
+        if error is not None:
+            why = f"The previous turn was stopped: {error}"
+        self._add(message("user", [input_text(_ABORTED.format(why))]))
         self._recorder.event_msg({"type": "turn_aborted", "reason": "interrupted"})
 
     def compact(
@@ -135,11 +150,14 @@ class ThreadLog:
         summary: str,
         replacement: Callable[[Sequence[EncodedItem]], Sequence[EncodedItem]],
         settings: TurnSettings,
+        introduction: Introduction,
     ) -> None:
         """Replace the history, base prompt aside; `replacement` makes it, of what a new thread is told."""
-        items = replacement(self._context(settings))
-        self._history.replace([*self._base, *items])
+        notes = [note.encoded() for note in introduction("compact")]
+        items = replacement([*self._context(settings), *notes])
+        self._history.replace([*self.thread.base, *items])
         self._is_told = True
+        self._introduction = None
         self._recorder.compacted(summary, items)
         self._recorder.turn_context(turn_context(settings))
 

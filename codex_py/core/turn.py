@@ -7,16 +7,17 @@ import asyncio
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 from codex_py.core.item_order import ItemOrder
-from codex_py.errors import CodexError, ExitCode, ModelError, single_error
+from codex_py.errors import CodexError, ModelError, TurnLimit, single_error
 from codex_py.protocol.events import Event, MessageDelta, ReasoningSummaryDelta, Reconnecting
 from codex_py.protocol.frozen import frozen
+from codex_py.protocol.item_types import OutputItem, ResponseItem
 from codex_py.protocol.prompts import Note
 from codex_py.protocol.stream import (
     Completed,
-    ModelClient,
+    ModelStream,
     OutputItemAdded,
     OutputItemDone,
     OutputTextDelta,
@@ -27,17 +28,6 @@ from codex_py.protocol.stream import (
 )
 from codex_py.protocol.tools import ToolCall, ToolOutput
 
-if TYPE_CHECKING:
-    # pydantic is not loaded before the first request is out.
-    from codex_py.protocol.items import (
-        CustomToolCallOutput,
-        FunctionCallOutput,
-        ResponseItem,
-    )
-
-    OutputItem: TypeAlias = FunctionCallOutput | CustomToolCallOutput
-
-
 _SERVICE_FAILED = "aborted: the model's service failed"
 
 
@@ -45,12 +35,12 @@ _SERVICE_FAILED = "aborted: the model's service failed"
 class ItemHandlers:
     """What is done with the items of a response."""
 
-    build_tool_call: Callable[["ResponseItem"], ToolCall | None]
-    dispatch: Callable[[ToolCall], Coroutine[Any, Any, "Sequence[Note | OutputItem]"]]
+    build_tool_call: Callable[[ResponseItem], ToolCall | None]
+    dispatch: Callable[[ToolCall], Coroutine[Any, Any, Sequence[Note | OutputItem]]]
     """Runs a call to its output, which comes last, behind the notes on it. See `protocol.dispatch.Dispatch`."""
-    answer: Callable[[ToolCall, ToolOutput], "OutputItem"]
+    answer: Callable[[ToolCall, ToolOutput], OutputItem]
     """Makes the output of a call that is not run, or did not end."""
-    item_events: Callable[["ResponseItem"], Sequence[Event]]
+    item_events: Callable[[ResponseItem], Sequence[Event]]
 
 
 class Conversation(Protocol):
@@ -65,7 +55,7 @@ class Conversation(Protocol):
         """The next request. Every call has its output by now, so more may be said before it."""
         ...
 
-    def record(self, item: "ResponseItem | Note") -> None:
+    def record(self, item: ResponseItem | Note) -> None:
         """Add an item to the history, and to the session file before the next request goes out."""
         ...
 
@@ -113,10 +103,10 @@ class _RunningCall:
     index: int
     """Its place in the response."""
     call: ToolCall
-    task: asyncio.Task["Sequence[Note | OutputItem]"]
+    task: asyncio.Task[Sequence[Note | OutputItem]]
     started_at: float = field(default_factory=time.monotonic)
 
-    def output(self, handlers: ItemHandlers, aborted: str) -> "Sequence[Note | OutputItem]":
+    def output(self, handlers: ItemHandlers, aborted: str) -> Sequence[Note | OutputItem]:
         """The output of the call, behind the notes on it; one that says `aborted` for a call without an output."""
         task = self.task
         if task.done() and not task.cancelled() and task.exception() is None:
@@ -140,7 +130,7 @@ class Turn:
     def __init__(
         self,
         conversation: Conversation,
-        model: ModelClient,
+        model: ModelStream,
         load_handlers: Callable[[], ItemHandlers],
         retries: RetryBudget,
         *,
@@ -173,11 +163,7 @@ class Turn:
                 self._ran.clear()
                 if not await self._conversation.should_continue(follow_up=response.follow_up):
                     return
-        raise CodexError(
-            f"the turn was stopped after {self._max_responses} responses",
-            code="turn_limit",
-            exit_code=ExitCode.TURN_LIMIT,
-        )
+        raise TurnLimit(f"the turn was stopped after {self._max_responses} responses")
 
     async def _recover(self, failure: ModelError) -> bool:
         """False if the same request is sent again, after a wait.
@@ -225,7 +211,7 @@ class _Response:
         self.follow_up = False
 
     async def run(
-        self, model: ModelClient, load_handlers: Callable[[], ItemHandlers]
+        self, model: ModelStream, load_handlers: Callable[[], ItemHandlers]
     ) -> ModelError | None:
         """Stream the response and answer its calls. The failure that ended the stream, if one did.
 
@@ -255,11 +241,11 @@ class _Response:
         return self._failure
 
     async def _stream(
-        self, model: ModelClient, prompt: Prompt, load_handlers: Callable[[], ItemHandlers]
+        self, model: ModelStream, prompt: Prompt, load_handlers: Callable[[], ItemHandlers]
     ) -> None:
         async with asyncio.TaskGroup() as calls:
             try:
-                async with model.stream(prompt) as events:
+                async with model(prompt) as events:
                     self._handlers = handlers = load_handlers()
                     async for event in events:
                         self._take(event, handlers, calls)
@@ -287,7 +273,7 @@ class _Response:
                 pass
 
     def _take_item(
-        self, index: int, item: "ResponseItem", handlers: ItemHandlers, calls: asyncio.TaskGroup
+        self, index: int, item: ResponseItem, handlers: ItemHandlers, calls: asyncio.TaskGroup
     ) -> None:
         call = handlers.build_tool_call(item)
         if call is not None:
@@ -332,5 +318,5 @@ class _Response:
                 self._conversation.record(item)
 
 
-async def _refuse(output: "OutputItem") -> "Sequence[OutputItem]":
+async def _refuse(output: OutputItem) -> Sequence[OutputItem]:
     return [output]

@@ -1,7 +1,7 @@
 """What belongs to one turn of a session: what it has collected, and what becomes of it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -9,6 +9,7 @@ from codex_py.core.turn import RetryBudget
 from codex_py.errors import CodexError, ExitCode
 from codex_py.protocol.denied import Denied
 from codex_py.protocol.events import AgentMessage, CallDenied, Event, ItemCompleted
+from codex_py.protocol.extension import TurnStart
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.stream import Usage
 
@@ -27,8 +28,8 @@ class TurnResult:
     error: CodexError | None = None
     denied: bool = False
     """A call was not let run: by a policy, or by whoever was asked."""
-    refusal: CodexError | None = None
-    """Why the model could not do all it wanted on this machine, although the turn completed."""
+    exit_code: int = 0
+    """What a program should exit with although the turn completed, as an extension says."""
 
     def raise_for_error(self) -> None:
         """
@@ -41,18 +42,29 @@ class TurnResult:
 
 @dataclass(slots=True)
 class TurnState:
-    """Made when a turn begins. It runs in the current task."""
+    """Made when a turn, or a compaction, begins. It runs in the current task."""
 
+    start: TurnStart
     retries: RetryBudget
     output_schema: Any = None
     takes_steering: bool = False
     """What the user says goes out with the next request of the turn."""
     made_room: bool = False
     """The history was compacted because the last request was too long."""
+    rounds: int = 0
+    """How often an extension kept the agent going."""
     last_message: str | None = None
     denied: Denied = field(default_factory=Denied)
+    ending: CodexError | None = None
+    """Why the turn was cancelled, if not by its user."""
+    is_ended: bool = False
+    """The turn was cancelled by `end`."""
     _task: "asyncio.Task[Any] | None" = field(default_factory=asyncio.current_task)
-    _is_aborted: bool = False
+    _cancellations: int = 0
+
+    def __post_init__(self) -> None:
+        if self._task is not None:
+            self._cancellations = self._task.cancelling()
 
     def watch(self, event: Event) -> None:
         match event:
@@ -63,15 +75,25 @@ class TurnState:
             case _:
                 pass
 
-    def abort(self) -> None:
-        """Cancel the turn, once."""
-        if self._task is not None and not self._is_aborted:
-            self._is_aborted = True
+    def end(self, error: CodexError | None = None) -> None:
+        """Cancel the turn, once. `error`: why; None if its user wants it so."""
+        if self._task is not None and not self.is_ended:
+            self.is_ended, self.ending = True, error
             self._task.cancel()
 
-    def is_only_aborted(self) -> bool:
-        """True if the turn was cancelled by `abort` and nobody else: the cancellation ends here then."""
-        return self._is_aborted and self._task is not None and self._task.uncancel() == 0
+    def is_cancelled_by_others(self) -> bool:
+        """Take back the cancellation of `end`. True if somebody else has cancelled the task, too."""
+        if self._task is None:
+            return False
+        if self.is_ended:
+            self._task.uncancel()
+        return self._task.cancelling() > self._cancellations
+
+    def result(
+        self, usage: Usage, error: CodexError | None, facts: Mapping[str, Any]
+    ) -> TurnResult:
+        denied, exit_code = self.denied.calls > 0, facts.get("exit_code") or 0
+        return TurnResult(self.last_message, usage, error, denied, exit_code)
 
 
 async def with_valid_answer(

@@ -1,10 +1,13 @@
 """Who may do what: policies, and the question put to whoever decides."""
 
+import asyncio
+from collections.abc import Callable, Hashable, Iterable, Set
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
+from codex_py.errors import ToolError
 from codex_py.protocol.frozen import frozen
 
 
@@ -112,3 +115,47 @@ class Approver(Protocol):
     async def review(self, request: ApprovalRequest) -> Review:
         """Decide. A frontend asks its user; one without a user answers by policy and never waits."""
         ...
+
+
+class Approvals:
+    """What the user has agreed to for a session, and the one way to ask for more.
+
+    Whoever asks holds `asking`, so that one question is put at a time, and looks again at what is granted: the answer to
+    the question before may answer this one.
+
+    Args:
+        abort: ends the turn, if an answer says so.
+    """
+
+    def __init__(self, approver: Approver, abort: Callable[[], None] = lambda: None) -> None:
+        self._approver = approver
+        self._abort = abort
+        self._granted: set[Any] = set()
+        self.asking = asyncio.Lock()
+
+    @property
+    def granted(self) -> Set[Any]:
+        """What needs no question: commands, files, tools, each by a key of its own kind."""
+        return self._granted
+
+    async def ask(
+        self, request: ApprovalRequest, grants: Iterable[Hashable], *, rejected: str
+    ) -> ReviewDecision:
+        """Ask. Returns the kind of yes.
+
+        Args:
+            grants: keys that a yes for the whole session grants.
+            rejected: what the model is told of a no, with what the user said to it.
+
+        Raises:
+            ToolError: the answer is no.
+        """
+        review = await self._approver.review(request)
+        if review.decision is ReviewDecision.ABORT:
+            self._abort()
+        if review.decision in {ReviewDecision.DENIED, ReviewDecision.ABORT}:
+            said = f": {review.feedback}" if review.feedback else ""
+            raise ToolError(f"{rejected}{said}", code="ApprovalDenied")
+        if review.decision is ReviewDecision.APPROVED_FOR_SESSION:
+            self._granted.update(grants)
+        return review.decision

@@ -1,16 +1,16 @@
 """Running a call: the tool, what the call may know, and the seam around the run. LIGHT."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
-from codex_py.protocol.approval import Approver, AskForApproval, SandboxPolicy
+from codex_py.protocol.approval import Approvals, AskForApproval, SandboxPolicy
 from codex_py.protocol.events import EventSink
+from codex_py.protocol.frozen import frozen
 from codex_py.protocol.tools import ToolCall, ToolOutput
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@frozen
 class ToolContext:
     """What a call may know of the turn that it belongs to."""
 
@@ -21,7 +21,7 @@ class ToolContext:
     """For child processes; the policy of the configuration has been applied."""
     approval_policy: AskForApproval
     sandbox_policy: SandboxPolicy
-    approver: Approver
+    approvals: Approvals
     emit: EventSink
     next_item_id: Callable[[], str]
     """A fresh `item_N` for a thread item of this call."""
@@ -66,7 +66,7 @@ def changed_paths(use: "ToolUse") -> Sequence[Path] | None:
     return tool.changes(use.params, use.context.cwd) if isinstance(tool, KnowsChanges) else None
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@frozen
 class ToolUse:
     """A call that was understood, and whose turn it is. `replace(use, params=…)` changes what runs.
 

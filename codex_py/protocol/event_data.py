@@ -18,6 +18,8 @@ def _plain(value: Any) -> Any:
     if fields is None:
         if isinstance(value, list | tuple):
             return [_plain(part) for part in cast("Sequence[Any]", value)]
+        if isinstance(value, dict):
+            return {k: _plain(v) for k, v in cast("dict[str, Any]", value).items()}
         return value
     data: dict[str, Any] = {}
     if "id" in fields:
@@ -29,6 +31,8 @@ def _plain(value: Any) -> Any:
         if not shown or name in data or name == "type":
             continue
         part = getattr(value, name)
-        if part is not None or shown != "unless none":
+        if shown == "inline":
+            data.update(_plain(part))
+        elif part is not None or shown != "unless none":
             data[name] = _plain(part)
     return data

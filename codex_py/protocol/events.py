@@ -5,9 +5,9 @@ is loaded. `protocol.event_data` gives the object that `exec --json` prints as a
 JSONL events of Codex (`thread.started` … `turn.failed`); fields beyond those are additions.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import field
-from typing import Any, ClassVar, Literal, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field, replace
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 
 from codex_py.protocol.denied import Denied
 from codex_py.protocol.frozen import frozen
@@ -200,9 +200,10 @@ class TurnCompleted:
     usage: Usage
     """Of the whole thread, earlier turns included."""
     diff: str | None = field(default=None, metadata={"json": "unless none"})
-    """What the patches of the turn came to, git style; see `codex_py.patch.diff.turn_diff`. None where they
-    changed nothing, or nobody keeps account."""
+    """What the patches of the turn came to, git style; None if they changed nothing."""
     denied: Denied | None = field(default=None, metadata={"json": "unless none"})
+    facts: Mapping[str, Any] = field(default_factory=dict[str, Any], metadata={"json": "inline"})
+    """What else extensions say of the turn; see `Extension.turn_facts`."""
 
 
 @frozen
@@ -219,6 +220,7 @@ class TurnFailed:
     error: ErrorInfo
     diff: str | None = field(default=None, metadata={"json": "unless none"})
     """As in `TurnCompleted`: what was patched before it failed stays so."""
+    facts: Mapping[str, Any] = field(default_factory=dict[str, Any], metadata={"json": "inline"})
 
 
 @frozen
@@ -345,6 +347,17 @@ Event: TypeAlias = (
     | FilesPatched
     | UsageReported
 )
+
+EndT = TypeVar("EndT", TurnCompleted, TurnFailed)
+
+
+def with_facts(event: EndT, facts: Mapping[str, Any]) -> EndT:
+    """The event with what extensions say of its turn: in fields of its own where it has them, else in `facts`."""
+    fields = event.__dataclass_fields__
+    own = {name: value for name, value in facts.items() if name in fields}
+    others = {name: facts[name] for name in facts if name not in {*own, "exit_code"}}
+    return replace(event, **own, facts=others) if facts else event
+
 
 EventSink: TypeAlias = Callable[[Event], None]
 """Takes each event as it happens. It never blocks for long and never raises."""

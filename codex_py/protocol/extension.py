@@ -13,7 +13,6 @@ turn as `internal error` with its traceback. Exceptions to this are named below.
 
 from collections.abc import (
     AsyncGenerator,
-    AsyncIterator,
     Awaitable,
     Callable,
     Iterable,
@@ -21,7 +20,6 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -29,28 +27,19 @@ from codex_py.errors import CodexError, ModelError
 from codex_py.protocol.approval import Approver
 from codex_py.protocol.dispatch import Dispatch, Tool
 from codex_py.protocol.events import Event, EventSink, UsageReported
+from codex_py.protocol.frozen import frozen
 from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.prompts import Note, PastPrompt, UserPrompt
 from codex_py.protocol.settings import TurnSettings
-from codex_py.protocol.stream import Prompt, ResponseEvent, Usage
+from codex_py.protocol.stream import ModelStream, Usage
 from codex_py.protocol.tools import ToolSpec
-
-ModelStream: TypeAlias = Callable[
-    [Prompt], AbstractAsyncContextManager[AsyncIterator[ResponseEvent]]
-]
-"""As `ModelClient.stream`. A wrapper sees each attempt of each request, those of compactions too.
-
-A `ModelError` that it raises is the failure of this attempt, which may be retried; any other `CodexError` ends the
-turn: running calls are cancelled and answered `aborted: {error}`. It must not catch what is raised at its `yield`. To
-count the usage of a response, hand on `Completed` before you raise.
-"""
 
 Occasion: TypeAlias = Literal["start", "resume", "compact"]
 ToolFinder: TypeAlias = Callable[[str], Tool[Any] | None]
 """The tool of the name that a model wrote; None if there is none."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@frozen
 class OfferedTool:
     """A tool of an extension."""
 
@@ -61,14 +50,14 @@ class OfferedTool:
     """How requests offer it; None does not offer it, but accepts calls."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@frozen
 class TurnStart:
     id: str
     prompt: UserPrompt | None
     """None for a turn that is retried, and for a compaction that the user asked for."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@frozen
 class TurnStop:
     """A turn that is about to end because the model has called nothing."""
 
@@ -78,7 +67,7 @@ class TurnStop:
     """How often the agent was kept going in this turn."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@frozen
 class Compaction:
     trigger: Literal["auto", "manual"]
     keep: Callable[[Note], None]
@@ -161,7 +150,7 @@ async def _no_recovery(_: ModelError, __: int) -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+@frozen(kw_only=True)
 class Extension:
     """What a feature does in one session. Every field may be left out."""
 

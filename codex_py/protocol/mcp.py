@@ -1,7 +1,8 @@
 """What is known of the MCP servers of a session, for people."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 McpFailure: TypeAlias = Literal[
     "not_started", "exited", "timed_out", "refused", "unreachable", "protocol"
@@ -35,3 +36,12 @@ class McpServerStatus:
     failure: McpFailure | None = None
     error: str | None = None
     """A sentence that names it, and the end of its stderr."""
+
+
+@runtime_checkable
+class McpServers(Protocol):
+    """The servers of a session, for a frontend: `session.feature(McpServers)`."""
+
+    def statuses(self) -> Sequence[McpServerStatus]:
+        """By name; servers that are switched off are not among them."""
+        ...

@@ -47,6 +47,8 @@ class TurnSettings:
     parallel_tool_calls: bool = True
     max_responses: int = 1000
     """How often the model is asked within one turn before it is stopped."""
+    compact_prompt: str | None = None
+    """Asks the model for a summary; None for our own words."""
     auto_compact_token_limit: int | None = None
     """Tokens of one response, input included, from which on the history is compacted; None for never."""
 

@@ -1,16 +1,13 @@
 """What goes to a model, what comes back while it answers, and the seam between them."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from codex_py.protocol.frozen import frozen
+from codex_py.protocol.item_types import ResponseItem
 from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.tools import ToolSpec
-
-if TYPE_CHECKING:
-    # pydantic is not loaded before the first request is out.
-    from codex_py.protocol.items import ResponseItem
 
 
 @frozen
@@ -98,7 +95,7 @@ class OutputItemDone:
     """
 
     output_index: int
-    item: "ResponseItem"
+    item: ResponseItem
 
 
 @frozen
@@ -143,6 +140,17 @@ class ModelClient(Protocol):
         ...
 
     async def aclose(self) -> None: ...
+
+
+ModelStream: TypeAlias = Callable[
+    [Prompt], AbstractAsyncContextManager[AsyncIterator[ResponseEvent]]
+]
+"""As `ModelClient.stream`. A wrapper sees each attempt of each request, those of compactions too.
+
+A `ModelError` that it raises is the failure of this attempt, which may be retried; any other `CodexError` ends the
+turn: running calls are cancelled and answered `aborted: {error}`. It must not catch what is raised at its `yield`. To
+count the usage of a response, hand on `Completed` before you raise.
+"""
 
 
 class Wire(Protocol):

@@ -61,19 +61,18 @@ class ToolRouter:
         tools: Collection[Tool[Any]],
         *,
         mcp_servers: Collection[str] = (),
-        find_mcp_tool: Callable[[str], Tool[Any] | None] = lambda _: None,
+        find_tool: Callable[[str], Tool[Any] | None] = lambda _: None,
         wrap: Callable[[Dispatch], Dispatch] = lambda dispatch: dispatch,
     ) -> None:
         """
         Args:
             mcp_servers: names in their wire form, to tell where a flat name's server part ends.
-            find_mcp_tool: the tool of an MCP server by its flat name. Which there are changes while they
-                run.
+            find_tool: finds a tool that comes and goes, such as one of an MCP server, by its flat name.
             wrap: what extensions put around a call that was understood, when its turn has come.
         """
         self._tools: Mapping[str, Tool[Any]] = {tool.name: tool for tool in tools}
         self._mcp_servers = sorted(mcp_servers, key=len, reverse=True)
-        self._find_mcp_tool = find_mcp_tool
+        self._find_tool = find_tool
         self._run = wrap(_run)
         self._queue = CallQueue()
 
@@ -167,7 +166,7 @@ class ToolRouter:
         """
         match call.payload:
             case McpPayload(server, name, arguments):
-                tool = self._find_mcp_tool(call.tool_name)
+                tool = self._tools.get(call.tool_name) or self._find_tool(call.tool_name)
                 if tool is None:
                     raise ToolError(
                         f"unsupported call: {call.tool_name} (no connected MCP server {server!r} has"
@@ -192,7 +191,7 @@ class ToolRouter:
                 assert_never(call.payload)
 
     def _tool(self, call: ToolCall, kind: str) -> Tool[Any]:
-        tool = self._tools.get(call.tool_name)
+        tool = self._tools.get(call.tool_name) or self._find_tool(call.tool_name)
         if tool is None:
             raise ToolError(f"unsupported {kind}: {call.tool_name}", code="UnknownTool")
         return tool

@@ -1,17 +1,20 @@
 """A session with a scripted model, and all that it says and writes kept."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from codex_py.core.session import Session
 from codex_py.core.thread_items import item_events
-from codex_py.core.thread_log import ThreadState
+from codex_py.core.thread_log import ThreadLog, ThreadState
 from codex_py.core.turn import ItemHandlers
 from codex_py.errors import ModelError
 from codex_py.protocol.approval import ApprovalPolicy, SandboxPolicy
-from codex_py.protocol.events import Event
+from codex_py.protocol.events import Event, ThreadStarted
+from codex_py.protocol.extension import Extension, Feature, Thread, TurnStart
 from codex_py.protocol.items import FunctionCallOutput
 from codex_py.protocol.messages import EncodedItem, decode_json, input_text, message
 from codex_py.protocol.settings import Choices, TurnSettings
@@ -65,9 +68,6 @@ class FakeBudget:
         pass
 
 
-async def nothing(_: Session) -> None: ...
-
-
 async def echo(call: ToolCall) -> str:
     return f"output of {call.call_id}"
 
@@ -100,12 +100,32 @@ def make_session(
     recorder: FakeRecorder | None = None,
     sink: Callable[[Event], None] = lambda _: None,
     tool: Tool = echo,
-    end_turn: Callable[[Session], Awaitable[None]] = nothing,
+    end_turn: Callable[[Session], Awaitable[None]] | None = None,
     items: Sequence[EncodedItem] | None = None,
     last_usage: Usage | None = None,
     told_model: str | None = None,
     compact_prompt: str | None = None,
+    features: Sequence[Feature] = (),
 ) -> Session:
+    def feature(_: Thread) -> Extension:
+        return Extension(sink=said, around_turn=around_turn)
+
+    def said(event: Event) -> None:
+        if not isinstance(event, ThreadStarted):
+            sink(event)
+
+    @asynccontextmanager
+    async def around_turn(_: TurnStart) -> AsyncGenerator[None]:
+        try:
+            yield
+        finally:
+            if end_turn is not None:
+                try:
+                    await end_turn(session)
+                except asyncio.CancelledError:
+                    await end_turn(session)
+                    raise
+
     def answer(call: ToolCall, output: ToolOutput) -> FunctionCallOutput:
         item = output_item(call, output, limit_tokens=1000)
         assert isinstance(item, FunctionCallOutput)
@@ -114,20 +134,18 @@ def make_session(
     async def dispatch(call: ToolCall) -> list[FunctionCallOutput]:
         return [answer(call, ToolOutput(await tool(call)))]
 
-    return Session(
-        thread=ThreadState(
-            id="t",
-            base=[BASE],
-            items=context(settings) if items is None else items,
-            last_usage=last_usage or Usage(),
-            model=told_model,
-        ),
-        settings=settings,
+    thread = ThreadState(
+        id="t",
+        base=[BASE],
+        items=context(settings) if items is None else items,
+        last_usage=last_usage or Usage(),
+        model=told_model,
+    )
+    session = Session(
+        ThreadLog(thread, recorder or FakeRecorder(), context),
+        replace(settings, compact_prompt=compact_prompt),
         settings_for=settings_for,
-        context=context,
-        compact_prompt=compact_prompt,
         model=model,
-        recorder=recorder or FakeRecorder(),
         load_handlers=lambda session: ItemHandlers(
             build_tool_call=ToolRouter([]).build_tool_call,
             dispatch=dispatch,
@@ -135,6 +153,7 @@ def make_session(
             item_events=lambda item: item_events(item, session.next_item_id),
         ),
         retries=FakeBudget,
-        end_turn=end_turn,
-        sink=sink,
+        features=[*features, feature],
     )
+    session.announce()
+    return session

@@ -110,7 +110,7 @@ def make_turn(
     )
     return Turn(
         conversation,
-        model,
+        model.stream,
         lambda: handlers,
         retries or FakeBudget(0),
         max_responses=max_responses,

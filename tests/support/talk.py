@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from codex_py.app.session import SessionOptions, open_session
+from codex_py.app.options import SessionOptions
+from codex_py.app.session import open_session
 from codex_py.config.config import load_config
 from codex_py.core.session import Session
 from codex_py.protocol.approval import Approver
@@ -30,7 +31,9 @@ def talk(
     async def run() -> str:
         env = environment(place.home)
         config = load_config(cwd=place.cwd, environment=env, flags={"sandbox_mode": sandbox_mode})
-        session_options = SessionOptions(source="cli", originator="codex-tui", **options)
+        session_options = SessionOptions(
+            source="cli", originator="codex-tui", keep_commands=True, **options
+        )
         async with open_session(
             config, session_options, sink, environment=env, approver=approver
         ) as session:

@@ -12,6 +12,7 @@ from codex_py.process.sessions import ProcessSessions
 from codex_py.protocol.approval import (
     ApprovalPolicy,
     ApprovalRequest,
+    Approvals,
     AskForApproval,
     Review,
     ReviewDecision,
@@ -63,6 +64,12 @@ class ToolCalls:
     events: list[Event] = field(default_factory=list[Event])
     _items: int = 0
 
+    def __post_init__(self) -> None:
+        self._approvals = Approvals(self)
+
+    async def review(self, request: ApprovalRequest) -> Review:
+        return await self.approver.review(request)
+
     async def call(self, tool: Tool[Any], **arguments: Any) -> ToolOutput:
         params = tool.params.model_validate_json(json.dumps(arguments))
         return await tool.run(params, self.context())
@@ -80,7 +87,7 @@ class ToolCalls:
             environment={"PATH": os.environ["PATH"], "HOME": str(self.cwd.parent)},
             approval_policy=self.approval_policy,
             sandbox_policy=self.sandbox_policy,
-            approver=self.approver,
+            approvals=self._approvals,
             emit=self._emit,
             next_item_id=self._next_item_id,
             output_token_limit=self.output_token_limit,

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
-from codex_py.protocol.approval import ApprovalPolicy, AskForApproval, SandboxPolicy
+from codex_py.protocol.approval import ApprovalPolicy, Approvals, AskForApproval, SandboxPolicy
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.events import EventSink
 from tests.support.tool_calls import ScriptedApprover
@@ -25,7 +25,7 @@ def tool_context(
         environment={},
         approval_policy=policy,
         sandbox_policy=sandbox or SandboxPolicy("danger-full-access"),
-        approver=approver or ScriptedApprover(),
+        approvals=Approvals(approver or ScriptedApprover()),
         emit=emit,
         next_item_id=_numbered(),
     )

@@ -10,26 +10,31 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Final
 
+from codex_py.app.features.table import load
 from codex_py.app.mcp_login import session_auth
+from codex_py.app.options import SessionSetup
 from codex_py.app.user_programs import user_programs
 from codex_py.config.config import Config
 from codex_py.config.mcp import McpServerConfig
 from codex_py.errors import ModelError
 from codex_py.mcp.server import McpServer
 from codex_py.mcp.servers import McpServers
-from codex_py.mcp.settings import HttpTransport, ServerSettings, StdioTransport, Transport
+from codex_py.mcp.settings import (
+    HttpTransport,
+    MakeAuth,
+    ServerSettings,
+    StdioTransport,
+    Transport,
+)
 from codex_py.process.piped import PipedProcess, PipedProcesses
 from codex_py.protocol.elicitation import Elicitor
+from codex_py.protocol.extension import Extension, Thread
 from codex_py.protocol.mcp import McpServerStatus
-from codex_py.protocol.stream import ModelClient, Prompt, ResponseEvent
+from codex_py.protocol.stream import ModelStream, Prompt, ResponseEvent
 from codex_py.protocol.tools import ToolSpec
 from codex_py.tools.mcp.catalogue import McpCatalogue
-
-if TYPE_CHECKING:
-    from codex_py.mcp.settings import MakeAuth
-    from codex_py.protocol.dispatch import Tool
 
 _INHERITED: Final = frozenset(
     {"HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"}
@@ -37,13 +42,82 @@ _INHERITED: Final = frozenset(
 """Of our own variables, beside the `LC_` ones, what a server gets unasked: no keys, as in Codex."""
 
 
-Patience: TypeAlias = Callable[[Callable[[], Sequence[str]], Awaitable[None]], Awaitable[None]]
-"""Waits for MCP servers to start, or for a while. Gets a function that lists the pending ones, and an awaitable that
-completes when none are."""
-
-
-async def _waits(_starting: Callable[[], Sequence[str]], settled: Awaitable[None]) -> None:
+async def _wait(_starting: Callable[[], Sequence[str]], settled: Awaitable[None]) -> None:
     await settled
+
+
+class McpFeature:
+    """The servers of a session, for it and for its frontend."""
+
+    def __init__(self, setup: SessionSetup) -> None:
+        self._wait = setup.options.mcp_startup_wait or _wait
+        self._warn = setup.warn
+        self._servers = SessionServers(
+            setup.config,
+            setup.environment,
+            elicitor=setup.elicitor,
+            warn=setup.warn,
+            add_dirs=setup.options.add_dirs,
+        )
+
+    def __call__(self, thread: Thread) -> Extension:
+        return Extension(
+            around_session=self._around_session,
+            wrap_model=self._wrap_model,
+            find_tool=lambda: load("mcp_tools").finder(self._servers, thread.settings.image_detail),
+        )
+
+    def statuses(self) -> list[McpServerStatus]:
+        """By name; servers that are switched off are not among them."""
+        return self._servers.statuses()
+
+    @asynccontextmanager
+    async def _around_session(self) -> AsyncGenerator[None]:
+        self._servers.start()
+        try:
+            await self._servers.servers.require()
+            yield
+        finally:
+            await self._servers.aclose()
+
+    def _wrap_model(self, model: ModelStream) -> ModelStream:
+        """Requests that offer tools wait for the servers and offer theirs.
+
+        If the provider refuses a request because of one of them, it is sent again without that tool.
+        """
+        servers = self._servers.servers
+
+        @asynccontextmanager
+        async def stream(prompt: Prompt) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
+            # A request without tools, as the last one of a compaction, is to stay one.
+            if not prompt.tools:
+                async with model(prompt) as events:
+                    yield events
+                return
+            if servers.starting():
+                await self._wait(servers.starting, servers.settled())
+            else:
+                await servers.settled()
+            async with AsyncExitStack() as stack:
+                yield await self._open(model, prompt, stack)
+
+        return stream
+
+    async def _open(
+        self, model: ModelStream, prompt: Prompt, stack: AsyncExitStack
+    ) -> AsyncIterator[ResponseEvent]:
+        catalogue = self._servers.catalogue
+        while True:
+            tools = (*prompt.tools, *catalogue.specs())
+            try:
+                return await stack.enter_async_context(model(replace(prompt, tools=tools)))
+            except ModelError as error:
+                name = _refused_tool(error, tools)
+                if name is None:
+                    raise
+                # Ends, for a tool that is refused twice is not there a third time.
+                remedy = catalogue.refuse(name)
+                self._warn(f"The service refuses the tool `{name}`, {remedy}: {error}")
 
 
 class SessionServers:
@@ -59,7 +133,7 @@ class SessionServers:
         add_dirs: Sequence[Path] = (),
     ) -> None:
         """`add_dirs`: writable folders beside those of the configuration."""
-        self._configs = {name: c for name, c in config.mcp_servers.items() if c.enabled}
+        self.configs = {name: c for name, c in config.mcp_servers.items() if c.enabled}
         self._programs = user_programs(config, environment, add_dirs)
         self._warn = warn
         self._processes = PipedProcesses()
@@ -72,46 +146,20 @@ class SessionServers:
                 session_auth(config, name),
                 warn,
             )
-            for name, server in self._configs.items()
+            for name, server in self.configs.items()
         )
         self.servers = McpServers(
             [McpServer(s, spawn=self._spawn, elicitor=elicitor, warn=warn) for s in settings]
         )
-        self._catalogue = McpCatalogue(self.servers)
+        self.catalogue = McpCatalogue(self.servers)
 
     def start(self) -> None:
         """Start all, in the running loop, and return at once."""
         self.servers.start()
 
-    async def require(self) -> None:
-        """Wait for those without which there is no session.
-
-        Raises:
-            CodexError: one of them is not to be had.
-        """
-        await self.servers.require()
-
     def statuses(self) -> list[McpServerStatus]:
         """By name; servers that are switched off are not among them."""
         return [server.status() for server in self.servers.all()]
-
-    def offered_by(self, model: ModelClient, patience: Patience | None = None) -> ModelClient:
-        """The model's client, whose requests wait for the servers and offer their tools."""
-        return _OfferingClient(model, self.servers, self._catalogue, patience or _waits, self._warn)
-
-    def tools(self) -> "Sequence[Tool[Any]]":
-        """Tools of our own that concern all servers."""
-        # Loads what the first request does not need.
-        from codex_py.tools.mcp.resources import resource_tools  # noqa: PLC0415
-        from codex_py.tools.mcp.search import ToolSearch  # noqa: PLC0415
-
-        return [*resource_tools(self.servers), ToolSearch(self._catalogue)]
-
-    def tool_finder(self, image_detail: str) -> "Callable[[str], Tool[Any] | None]":
-        """Finds the tool of a server by the name that a model writes."""
-        from codex_py.tools.mcp.tool import McpTools  # noqa: PLC0415
-
-        return McpTools(self.servers, self._configs, image_detail=image_detail).find
 
     async def aclose(self) -> None:
         """End all servers, and every process of theirs."""
@@ -134,58 +182,6 @@ class SessionServers:
         if server.cwd is None and server.command is not None:
             return self._programs.cwd()
         return Path(os.path.normpath(config.cwd / (server.cwd or "")))
-
-
-class _OfferingClient:
-    """Offers the tools of servers with every request that offers any.
-
-    A service that refuses the whole request for one of them is sent it again, without what it does not take.
-    """
-
-    def __init__(
-        self,
-        model: ModelClient,
-        servers: McpServers,
-        catalogue: McpCatalogue,
-        patience: Patience,
-        warn: Callable[[str], None],
-    ) -> None:
-        self._warn = warn
-        self._model = model
-        self._patience = patience
-        self._servers = servers
-        self._catalogue = catalogue
-
-    @asynccontextmanager
-    async def stream(self, prompt: Prompt) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
-        # A request without tools, as the last one of a compaction, is to stay one.
-        if not prompt.tools:
-            async with self._model.stream(prompt) as events:
-                yield events
-            return
-        if self._servers.starting():
-            await self._patience(self._servers.starting, self._servers.settled())
-        else:
-            await self._servers.settled()
-        async with AsyncExitStack() as stack:
-            yield await self._open(prompt, stack)
-
-    async def _open(self, prompt: Prompt, stack: AsyncExitStack) -> AsyncIterator[ResponseEvent]:
-        while True:
-            tools = (*prompt.tools, *self._catalogue.specs())
-            stream = self._model.stream(replace(prompt, tools=tools))
-            try:
-                return await stack.enter_async_context(stream)
-            except ModelError as error:
-                name = _refused_tool(error, tools)
-                if name is None:
-                    raise
-                # Ends, for a tool that is refused twice is not there a third time.
-                remedy = self._catalogue.refuse(name)
-                self._warn(f"The service refuses the tool `{name}`, {remedy}: {error}")
-
-    async def aclose(self) -> None:
-        await self._model.aclose()
 
 
 def _refused_tool(error: ModelError, tools: Sequence[ToolSpec]) -> str | None:

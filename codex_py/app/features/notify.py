@@ -7,11 +7,12 @@ import json
 import shutil
 import subprocess
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 
-from codex_py.app.user_programs import UserPrograms
+from codex_py.app.options import SessionSetup
+from codex_py.app.user_programs import UserPrograms, user_programs
 from codex_py.protocol.events import AgentMessage, Event, ItemCompleted, TurnCompleted, TurnStarted
+from codex_py.protocol.extension import Extension, Thread
 
 
 def missing_program(
@@ -28,61 +29,48 @@ def missing_program(
 
 
 class TurnNotifier:
-    """An `EventSink`. The program runs on by itself: nobody waits for it, and what it prints is dropped.
+    """Starts the program. It runs on by itself: nobody waits for it, and what it prints is dropped."""
 
-    Args:
-        argv: the program, with its first arguments.
-        programs: finds the program, and says where it starts.
-        prompts: all that the user has said in the thread; asked when a turn begins and when it ends.
-        new_id: makes an id for a turn.
-    """
+    def __init__(self, setup: SessionSetup) -> None:
+        assert setup.config.notify
+        self._argv = setup.config.notify
+        self._cwd = setup.config.cwd
+        self._client = setup.options.originator
+        self._environment = setup.environment
+        self._programs = user_programs(setup.config, setup.environment, setup.options.add_dirs)
+        if (problem := missing_program(self._argv, self._environment, self._programs)) is not None:
+            setup.warn(problem)
 
-    def __init__(
-        self,
-        argv: Sequence[str],
-        *,
-        thread_id: str,
-        cwd: Path,
-        client: str,
-        environment: Mapping[str, str],
-        programs: UserPrograms,
-        prompts: Callable[[], Sequence[str]],
-        new_id: Callable[[], str],
-    ) -> None:
-        self._argv = argv
-        self._thread_id = thread_id
-        self._cwd = cwd
-        self._client = client
-        self._environment = environment
-        self._programs = programs
-        self._prompts = prompts
-        self._new_id = new_id
-        self._said_before = 0
-        self._answer: str | None = None
+    def __call__(self, thread: Thread) -> Extension:
+        said_before = 0
+        answer: str | None = None
 
-    def __call__(self, event: Event) -> None:
-        match event:
-            case TurnStarted():
-                self._said_before = len(self._prompts())
-                self._answer = None
-            case ItemCompleted(AgentMessage(text=text)):
-                self._answer = text
-            case TurnCompleted():
-                self._start()
-            case _:
-                pass
+        def sink(event: Event) -> None:
+            nonlocal said_before, answer
+            match event:
+                case TurnStarted():
+                    said_before, answer = len(thread.past_prompts()), None
+                case ItemCompleted(AgentMessage(text=text)):
+                    answer = text
+                case TurnCompleted() if thread.turn is not None:
+                    said = [past.prompt.text for past in thread.past_prompts()]
+                    # Where the history was compacted meanwhile, there are fewer than before.
+                    prompts = said[said_before:] or said[-1:]
+                    self._start(thread.thread_id, thread.turn.id, prompts, answer)
+                case _:
+                    pass
 
-    def _start(self) -> None:
-        said = self._prompts()
+        return Extension(sink=sink)
+
+    def _start(self, thread_id: str, turn_id: str, prompts: list[str], answer: str | None) -> None:
         message = {
             "type": "agent-turn-complete",
-            "thread-id": self._thread_id,
-            "turn-id": self._new_id(),
+            "thread-id": thread_id,
+            "turn-id": turn_id,
             "cwd": str(self._cwd),
             "client": self._client,
-            # Where the history was compacted meanwhile, there are fewer than before.
-            "input-messages": list(said[self._said_before :] or said[-1:]),
-            "last-assistant-message": self._answer,
+            "input-messages": prompts,
+            "last-assistant-message": answer,
         }
         name, *arguments = self._argv
         try:

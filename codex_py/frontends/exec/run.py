@@ -15,7 +15,8 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
-from codex_py.app.session import SessionOptions, open_session
+from codex_py.app.options import SessionOptions
+from codex_py.app.session import open_session
 from codex_py.config.config import Config
 from codex_py.core.turn_state import TurnResult
 from codex_py.errors import CodexError, ExitCode
@@ -28,7 +29,6 @@ from codex_py.frontends.interruption import Interruption
 from codex_py.frontends.loading import load
 from codex_py.frontends.streams import READER_LEFT, OutputStream
 from codex_py.frontends.terminal import Style, printable, wants_color
-from codex_py.patch.diff.turn_diff import TurnDiff
 from codex_py.protocol.events import Error, EventSink
 from codex_py.protocol.frozen import frozen
 
@@ -90,7 +90,7 @@ class _Run:
         lines: EventSink = JsonLines(self.stdout)
         if self.arguments.experimental_json:
             lines = for_sdk(lines, received)
-        sink = human or TurnDiff(lines, self.config.cwd)
+        sink = human or lines
         options = self._session_options()
         opening = open_session(self.config, options, sink, environment=self.environment)
         async with AsyncExitStack() as stack:
@@ -117,8 +117,8 @@ class _Run:
             raise error
         if error is not None:
             return error.exit_code
-        if result.refusal is not None:
-            return result.refusal.exit_code
+        if result.exit_code:
+            return result.exit_code
         if self.arguments.fail_on == "denied" and result.denied:
             return ExitCode.DENIED
         return ExitCode.DONE

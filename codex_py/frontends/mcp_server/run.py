@@ -18,7 +18,7 @@ from mcp.server.runner import serve_connection
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 
 from codex_py import __version__
-from codex_py.app.session import SessionOptions
+from codex_py.app.options import SessionOptions
 from codex_py.config.paths import codex_home
 from codex_py.errors import CodexError, ExitCode
 from codex_py.frontends.arguments import Arguments

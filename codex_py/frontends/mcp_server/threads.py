@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from codex_py.app.session import SessionOptions, open_session
+from codex_py.app.options import SessionOptions
+from codex_py.app.session import open_session
 from codex_py.config.config import Config
 from codex_py.core.session import Session
 from codex_py.errors import CodexError, SessionError
 from codex_py.frontends.mcp_server.client import Call
-from codex_py.patch.diff.turn_diff import TurnDiff
 from codex_py.protocol.approval import ApprovalRequest, Review, ReviewDecision, approval_data
 from codex_py.protocol.elicitation import Elicitation, ElicitationAnswer
 from codex_py.protocol.events import Event, ThreadStarted
@@ -56,7 +56,7 @@ class _Thread:
             open_session(
                 self.config,
                 self.options,
-                TurnDiff(self._tell, self.config.cwd),
+                self._tell,
                 environment=environment,
                 approver=self,
                 elicitor=self,

@@ -5,7 +5,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
 from typing import Any, Final
 
-from codex_py.app.session import SessionOptions, open_session
+from codex_py.app.options import SessionOptions
+from codex_py.app.session import open_session
 from codex_py.core.session import Session
 from codex_py.core.turn_state import TurnResult
 from codex_py.errors import CodexError
@@ -108,6 +109,8 @@ class Conversation:
             choices=None if self.session is None else self.session.settings.choices,
             add_dirs=self.add_dirs,
             stream_retries=_STREAM_RETRIES,
+            keep_commands=True,
+            mcp_startup_wait=self.mcp_wait.wait,
         )
 
     async def open(self, options: SessionOptions) -> None:
@@ -144,7 +147,6 @@ class Conversation:
                         environment=self._environment,
                         approver=self._approver,
                         elicitor=self._elicitor,
-                        patience=self.mcp_wait.wait,
                     )
                 )
                 await self._close_session()

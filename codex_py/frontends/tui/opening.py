@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Final
 
 from codex_py.app.model import missing_key
-from codex_py.app.session import SessionOptions
+from codex_py.app.options import SessionOptions
 from codex_py.config.config import Config
 from codex_py.config.paths import folders_between
 from codex_py.config.project_trust import Changed, Unknown, trust_project

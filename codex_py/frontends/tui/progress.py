@@ -93,12 +93,12 @@ class Progress:
     def begin(self, session: Session) -> None:
         """Show another session, and what was said in it."""
         self._status.known = {"git-branch": self._status.known.get("git-branch", "")}
-        if session.earlier:
+        if session.initial_items:
             self._status.known |= _usage_items(session.token_usage)
         self._status.commands.clear()
         self._has_failed = False
         self.refresh()
-        self.said = list(thread_items(session.earlier))
+        self.said = list(thread_items(session.initial_items))
         self._transcript.replay(self.said)
 
     def refresh(self) -> None:

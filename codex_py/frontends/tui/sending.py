@@ -4,6 +4,7 @@ from codex_py.errors import CodexError
 from codex_py.frontends.tui.commands.registry import Command, CommandContext, Commands
 from codex_py.frontends.tui.compose.submission import Submission
 from codex_py.frontends.tui.surface import Surface
+from codex_py.protocol.prompts import Note
 
 
 class Sending:
@@ -57,7 +58,7 @@ class Sending:
         def tell(text: str) -> None:
             # Another one may have taken its place meanwhile.
             if conversation.session is session:
-                session.tell(text)
+                session.tell(Note(text, "user"))
 
         if command and not shell.is_running:
             await shell.run(command, tell)

@@ -9,49 +9,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from codex_py.protocol.events import (
-    Event,
-    EventSink,
-    FilesPatched,
-    TurnCompleted,
-    TurnFailed,
-    TurnStarted,
-)
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.patched_file import PatchedFile
 
 _MAX_KEPT = 2 * 1024 * 1024
 """Bytes of one side of a file; the diff would not show more."""
 _MAX_KEPT_TOGETHER = 32 * 1024 * 1024
-
-
-class TurnDiff:
-    """An event sink that gives the last event of each turn its `diff`, and hands on all events.
-
-    Args:
-        root: absolute; paths below it are shown relative to it.
-    """
-
-    def __init__(self, sink: EventSink, root: Path) -> None:
-        self._sink = sink
-        self._root = root
-        self._changes = NetChanges()
-
-    def __call__(self, event: Event) -> None:
-        match event:
-            case TurnStarted():
-                self._changes = NetChanges()
-            case FilesPatched(files):
-                self._changes.add(files)
-            case TurnCompleted() | TurnFailed():
-                event = replace(event, diff=self.diff() or None)
-            case _:
-                pass
-        self._sink(event)
-
-    def diff(self) -> str:
-        """Of the turn that is under way, or the last one; empty where nothing has changed."""
-        return self._changes.diff(self._root)
 
 
 class NetChanges:

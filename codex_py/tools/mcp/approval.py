@@ -12,11 +12,9 @@ from codex_py.protocol.approval import (
     ApprovalRequest,
     AskForApproval,
     GranularPolicy,
-    ReviewDecision,
     SandboxPolicy,
 )
 from codex_py.protocol.dispatch import ToolContext
-from codex_py.tools.approvals import approved
 from codex_py.tools.truncate import truncate_middle
 
 _SUMMARY_BYTES = 10_000
@@ -63,13 +61,20 @@ def needs_approval(
 
 
 async def ask_about_call(
-    name: str, arguments: Mapping[str, Any], question: str, context: ToolContext
-) -> ReviewDecision:
-    """Ask the user about a call of `server/tool`, and come back with the kind of yes.
+    name: str,
+    arguments: Mapping[str, Any],
+    question: str,
+    context: ToolContext,
+    grant: tuple[str, ...],
+) -> None:
+    """Ask the user about a call of `server/tool`, unless a yes for the session is granted. `grant`: its key.
 
     Raises:
         ToolError: the answer is no.
     """
+    approvals = context.approvals
     shown = truncate_middle(json.dumps(arguments, ensure_ascii=False), _SUMMARY_BYTES, "bytes")
     request = ApprovalRequest("mcp", f"{name} {shown}", context.cwd, question)
-    return await approved(request, context.approver, rejected="user rejected MCP tool call")
+    async with approvals.asking:
+        if grant not in approvals.granted:
+            await approvals.ask(request, [grant], rejected="user rejected MCP tool call")

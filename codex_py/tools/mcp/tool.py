@@ -8,12 +8,11 @@ from pydantic import RootModel
 
 from codex_py.config.mcp import McpServerConfig
 from codex_py.errors import ToolError
-from codex_py.mcp.naming import ToolId
 from codex_py.mcp.request import RequestFailed
 from codex_py.mcp.server import McpServer
 from codex_py.mcp.servers import McpServers
 from codex_py.mcp.tools import ServerTool
-from codex_py.protocol.approval import ReviewDecision, may_ask
+from codex_py.protocol.approval import may_ask
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.mcp.approval import ask_about_call, needs_approval, refusal
@@ -35,7 +34,6 @@ class McpTools:
         self._servers = servers
         self._configs = configs
         self._image_detail = image_detail
-        self._approved: set[ToolId] = set()
 
     def find(self, name: str) -> "McpTool | None":
         found = self._servers.find(name)
@@ -43,15 +41,11 @@ class McpTools:
             return None
         server, tool = found
         config = self._configs[server.name]
-        return McpTool(server, tool, config, self._approved, self._image_detail)
+        return McpTool(server, tool, config, self._image_detail)
 
 
 class McpTool:
-    """One tool of one server.
-
-    Args:
-        approved: tools that the user has agreed to for the whole session; shared by all.
-    """
+    """One tool of one server."""
 
     params = McpArguments
 
@@ -60,7 +54,6 @@ class McpTool:
         server: McpServer,
         tool: ServerTool,
         config: McpServerConfig,
-        approved: set[ToolId],
         image_detail: str,
     ) -> None:
         self.name = tool.name
@@ -68,7 +61,6 @@ class McpTool:
         self._server = server
         self._tool = tool
         self._config = config
-        self._approved = approved
         self._image_detail = image_detail
 
     async def run(self, params: McpArguments, context: ToolContext) -> ToolOutput:
@@ -98,19 +90,17 @@ class McpTool:
         Raises:
             ToolError: the call may not run.
         """
-        mode = self._config.approval_mode(self._tool.name)
-        tool_id = (self._server.name, self._tool.name)
-        if tool_id in self._approved or not needs_approval(
-            self._tool, mode, context.approval_policy, context.sandbox_policy
+        server, tool = self._server.name, self._tool.name
+        policy, grant = context.approval_policy, ("mcp", server, tool)
+        mode = self._config.approval_mode(tool)
+        if grant in context.approvals.granted or not needs_approval(
+            self._tool, mode, policy, context.sandbox_policy
         ):
             return
-        if not may_ask(context.approval_policy, "mcp_elicitations"):
-            raise refusal(self._server.name, self._tool.name, self._config)
-        server, tool = tool_id
+        if not may_ask(policy, "mcp_elicitations"):
+            raise refusal(server, tool, self._config)
         question = f"Allow the MCP server `{server}` to run the tool `{tool}`?"
-        answer = await ask_about_call(f"{server}/{tool}", arguments, question, context)
-        if answer is ReviewDecision.APPROVED_FOR_SESSION:
-            self._approved.add(tool_id)
+        await ask_about_call(f"{server}/{tool}", arguments, question, context, grant)
 
 
 def _call_failed(call: str, error: RequestFailed) -> ToolError:

@@ -18,7 +18,7 @@ from codex_py.patch.files.commit import Committed
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.names import MAX_PATH_BYTES
 from codex_py.patch.plan import PatchPlan, readable_under, writable_under
-from codex_py.protocol.approval import ApprovalPolicy, ApprovalRequest, ReviewDecision, may_ask
+from codex_py.protocol.approval import ApprovalPolicy, ApprovalRequest, may_ask
 from codex_py.protocol.calls import named_changes, shortened
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.events import (
@@ -30,7 +30,6 @@ from codex_py.protocol.events import (
 )
 from codex_py.protocol.tools import ToolOutput
 from codex_py.sandbox.layout import absent_names, layout, own_paths, resolve_roots, secrets
-from codex_py.tools.approvals import approved
 
 _NO_FIT = "PatchFailed"
 _OUTSIDE = "patch rejected: writing outside of the project; rejected by user approval settings"
@@ -40,7 +39,7 @@ _READ_ONLY = (
 
 
 class PatchCalls:
-    """One instance serves a session: it remembers what the user has allowed for the session.
+    """One instance serves a session.
 
     Args:
         home: `$CODEX_HOME`, where a journal of what patches replace is kept; None keeps none.
@@ -50,8 +49,6 @@ class PatchCalls:
     def __init__(self, home: Path | None, *, unambiguous: bool = False) -> None:
         self._home = home
         self._unambiguous = unambiguous
-        self._approved: set[Path] = set()
-        """Where files really are: what a name leads to, a command can change."""
 
     async def apply(self, patch: str, cwd: Path, context: ToolContext) -> ToolOutput:
         """Apply the text of a patch whose relative paths start at `cwd` (absolute).
@@ -113,22 +110,23 @@ class PatchCalls:
             return
         if not may_ask(policy, "sandbox_approval"):
             raise _refusal(context)
-        if plan.locations <= self._approved:
-            return
         changes = plan.changes_by_place(outside)
         diff = git_diff(changes, cwd)
         paths = tuple([path for c in changes for path in (c.path, c.move_to) if path])
         request = ApprovalRequest("patch", diff, context.cwd, _reason(outside), paths=paths)
-        answer = await approved(request, context.approver, rejected="patch rejected by user")
-        if answer is ReviewDecision.APPROVED_FOR_SESSION:
-            self._approved |= plan.locations
+        approvals = context.approvals
+        async with approvals.asking:
+            # Where files really are: what a name leads to, a command can change.
+            if not plan.locations <= approvals.granted:
+                await approvals.ask(request, plan.locations, rejected="patch rejected by user")
 
     def _reach(self, context: ToolContext) -> "_Reach":
         writable = self._writable(context)
         if writable is None:
             return _Reach(lambda _path: True, hidden=(), may_ask=False)
         roots = (context.cwd, *context.sandbox_policy.writable_roots)
-        below, approved = readable_under(roots), {str(path) for path in self._approved}
+        below = readable_under(roots)
+        approved = {str(key) for key in context.approvals.granted if isinstance(key, Path)}
         return _Reach(
             lambda path: below(path) or path in approved or writable(path),
             hidden=() if self._home is None else secrets(self._home),

@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 from pydantic_core import to_json, to_jsonable_python
 
 from codex_py.errors import CallRefused, CodexError, ToolError
-from codex_py.protocol.approval import ReviewDecision, may_ask
+from codex_py.protocol.approval import may_ask
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.events import ThreadItem
 from codex_py.protocol.images import image_url
@@ -30,7 +30,7 @@ _SERVER: Final = "python"
 
 
 class PythonTool:
-    """One function in one session: it remembers a yes for the session.
+    """One function in one session.
 
     Args:
         image_detail: at which images are shown to the model, as the service names it.
@@ -44,7 +44,6 @@ class PythonTool:
         )
         self._function = function
         self._image_detail = image_detail
-        self._is_approved = False
 
     async def run(self, params: FunctionArguments, context: ToolContext) -> ToolOutput:
         """
@@ -75,15 +74,15 @@ class PythonTool:
         return replay_server_call(_SERVER, self.name, call, past) if call.has_run else None
 
     async def _approve(self, arguments: Mapping[str, Any], context: ToolContext) -> None:
-        if not self._function.needs_approval or self._is_approved:
+        grant = (_SERVER, self.name)
+        if not self._function.needs_approval or grant in context.approvals.granted:
             return
         if not may_ask(context.approval_policy, "mcp_elicitations"):
             cause = "a Python tool needs an approval"
             text = f"the tool {self.name} requires approval, but the approval policy is never"
             raise CallRefused(text, code="ApprovalDenied", cause=cause)
         question = f"Allow the Python function `{self.name}` to run?"
-        answer = await ask_about_call(f"{_SERVER}/{self.name}", arguments, question, context)
-        self._is_approved = answer is ReviewDecision.APPROVED_FOR_SESSION
+        await ask_about_call(f"{_SERVER}/{self.name}", arguments, question, context, grant)
 
     async def _call(self, arguments: Mapping[str, Any]) -> list[dict[str, Any]]:
         """The result as the content of an MCP result."""

@@ -4,7 +4,6 @@ where the user wants it so, ask whether to attempt again outside of a sandbox th
 Source of the sequence: Codex, `core/src/tools/orchestrator.rs`; of what looks like a sandbox, its `exec.rs`.
 """
 
-import asyncio
 import signal
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -18,7 +17,6 @@ from codex_py.process.process import Process
 from codex_py.protocol.approval import ApprovalPolicy, ApprovalRequest, ReviewDecision
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.sandbox.base import NO_SANDBOX, Sandbox
-from codex_py.tools.approvals import approved
 from codex_py.tools.shell.permission import decide, is_approved, reasons_outside
 from codex_py.tools.shell.place import command_place
 from codex_py.tools.shell.prefix_rule import allowing
@@ -43,7 +41,7 @@ _STOPPED: Final = frozenset({124, 128 + signal.SIGINT, 128 + signal.SIGKILL, 128
 
 
 class Orchestrator:
-    """One serves all commands of a session: it remembers what the user has allowed.
+    """One serves all commands of a session.
 
     Args:
         sandbox: what holds the commands.
@@ -67,8 +65,6 @@ class Orchestrator:
         self._shell = shell
         self._rules = rules or Rules()
         self._write_rule = write_rule
-        self._approved: set[Approval] = set()
-        self._asking = asyncio.Lock()
 
     async def run(
         self,
@@ -113,7 +109,7 @@ class Orchestrator:
         """
         verdict = self._decide(call, context)
         if isinstance(verdict, Ask):
-            async with self._asking:
+            async with context.approvals.asking:
                 # What the user said to the question before may answer this one.
                 verdict = self._decide(call, context)
                 while isinstance(verdict, Ask):
@@ -132,12 +128,13 @@ class Orchestrator:
     async def _admit_again(self, call: CommandCall, process: Process, context: ToolContext) -> None:
         outside = replace(call, escalated=True).approval
         place = self._place(call, context)
-        if is_approved(outside, self._approved, place):
+        if is_approved(outside, context.approvals.granted, place):
             return
         reason = "; ".join([*reasons_outside(call, place), _AGAIN])
         request = ApprovalRequest("command", quote_argv(call.argv), call.cwd, reason)
         try:
-            await self._ask(request, outside, context, _NOT_AGAIN)
+            async with context.approvals.asking:
+                await self._ask(request, outside, context, _NOT_AGAIN)
         except ToolError as error:
             output = process.all_output()
             printed = truncate_output(output.text(), context.output_token_limit)
@@ -149,10 +146,8 @@ class Orchestrator:
     async def _ask(
         self, request: ApprovalRequest, approval: Approval, context: ToolContext, rejected: str
     ) -> None:
-        answer = await approved(request, context.approver, rejected=rejected)
-        if answer is ReviewDecision.APPROVED_FOR_SESSION:
-            self._approved.add(approval)
-        elif answer is ReviewDecision.APPROVED_WITH_RULE and request.prefix is not None:
+        answer = await context.approvals.ask(request, [approval], rejected=rejected)
+        if answer is ReviewDecision.APPROVED_WITH_RULE and request.prefix is not None:
             self._add_rule(request.prefix)
 
     def _decide(self, call: CommandCall, context: ToolContext) -> Verdict:
@@ -161,7 +156,7 @@ class Orchestrator:
             context.approval_policy,
             context.sandbox_policy.mode,
             self._rules,
-            self._approved,
+            context.approvals.granted,
             self._place(call, context),
         )
 

@@ -1,16 +1,11 @@
 import os
 from pathlib import Path
 
-from codex_py.errors import CodexError
-from codex_py.patch.diff.turn_diff import NetChanges, TurnDiff
+from codex_py.patch.diff.turn_diff import NetChanges
 from codex_py.protocol.event_data import event_data
 from codex_py.protocol.events import (
-    ErrorInfo,
-    Event,
     FilesPatched,
     TurnCompleted,
-    TurnFailed,
-    TurnStarted,
 )
 from codex_py.protocol.patched_file import ChangeKind, PatchedFile
 from codex_py.protocol.stream import Usage
@@ -143,28 +138,6 @@ def test_git_takes_the_difference(tmp_path: Path):
     git(tmp_path, "apply", "the.diff")
     (tmp_path / "the.diff").unlink()
     assert tree(tmp_path) == {"a": b"1\n3", "s.sh*": b"run\n", 'über "\n': b""}
-
-
-def test_the_last_event_of_a_turn_has_its_difference():
-    events: list[Event] = []
-    sink = TurnDiff(events.append, ROOT)
-    usage = Usage()
-    failed = ErrorInfo("interrupted", CodexError.code)
-    patch = FilesPatched([patched("a", b"1\n", b"2\n")])
-    diff = "diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-1\n+2\n"
-    for event in (
-        *(TurnStarted(), TurnCompleted(usage)),
-        *(TurnStarted(), patch, TurnCompleted(usage)),
-        *(TurnStarted(), patch, TurnFailed(failed)),
-        *(TurnStarted(), TurnCompleted(usage)),
-    ):
-        sink(event)
-    assert events == [
-        *(TurnStarted(), TurnCompleted(usage)),
-        *(TurnStarted(), patch, TurnCompleted(usage, diff)),
-        *(TurnStarted(), patch, TurnFailed(failed, diff)),
-        *(TurnStarted(), TurnCompleted(usage)),
-    ]
 
 
 def test_a_line_without_a_difference_does_not_name_it():

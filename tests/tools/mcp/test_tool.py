@@ -49,7 +49,7 @@ def run(
         async with started(tmp_path, behaviour, **(settings or {})) as it:
             configs = {behaviour: config or McpServerConfig(command="x")}
             tools = McpTools(it.servers, configs, image_detail="high")
-            router = ToolRouter(list(resource_tools(it.servers)), find_mcp_tool=tools.find)
+            router = ToolRouter(list(resource_tools(it.servers)), find_tool=tools.find)
             turn = tool_context(tmp_path, events.append, **context)
 
             async def call(name: str, arguments: str = "{}", **fields: Any) -> Any:

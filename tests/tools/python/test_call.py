@@ -287,10 +287,11 @@ async def _router(approver: ScriptedApprover) -> AsyncGenerator[Callable[[], Any
 
     router = ToolRouter([PythonTool(tool_of(pay), image_detail="low")])
 
+    context = tool_context(
+        Path("/repo"), lambda _: None, policy=ApprovalPolicy.ON_REQUEST, approver=approver
+    )
+
     async def dispatch() -> Any:
-        context = tool_context(
-            Path("/repo"), lambda _: None, policy=ApprovalPolicy.ON_REQUEST, approver=approver
-        )
         payload = FunctionPayload('{"amount": 5}')
         (output,) = await router.dispatch(ToolCall("pay", "c", payload), context)
         return output.output  # type: ignore[union-attr]  # pyright: ignore[reportAttributeAccessIssue]

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from codex_py.errors import CodexError
 from codex_py.frontends.tui.commands.registry import Command, CommandContext
-from codex_py.protocol.mcp import McpServerStatus
+from codex_py.protocol.mcp import McpServers, McpServerStatus
 
 
 async def _mcp(context: CommandContext, argument: str) -> None:
@@ -12,7 +12,8 @@ async def _mcp(context: CommandContext, argument: str) -> None:
         raise CodexError("write /mcp or /mcp verbose", code="usage")
     session = await context.conversation.opened()
     lines: list[str] = []
-    for status in session.mcp_servers():
+    servers = session.feature(McpServers)
+    for status in () if servers is None else servers.statuses():
         lines += _lines(status, verbose=argument == "verbose")
     lines += [f"{name}: off" for name, c in context.config.mcp_servers.items() if not c.enabled]
     if not lines:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from codex_py.app.session_tools import SessionTools
 from codex_py.app.settings import known_models
 from codex_py.config.edit import edit_config, edited_values, first_that_fits
 from codex_py.config.files import parse_toml
@@ -132,7 +133,8 @@ async def _ps(context: CommandContext, _: str) -> None:
 
 async def _stop(context: CommandContext, _: str) -> None:
     session = context.conversation.session
-    count = int(context.shell.stop()) + (0 if session is None else session.stop_commands())
+    tools = None if session is None else session.feature(SessionTools)
+    count = int(context.shell.stop()) + (0 if tools is None else tools.stop_commands())
     done = f"Stopped {count} command{'' if count == 1 else 's'}."
     context.transcript.notice(done if count else "No command is running.")
 

@@ -1,0 +1,30 @@
+"""Python functions as tools of a session. LIGHT."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from codex_py.app.features.table import load
+from codex_py.protocol.dispatch import Tool
+from codex_py.protocol.extension import Extension, Feature, OfferedTool, Thread
+from codex_py.tools.python.function import PythonFunction, tool_of
+
+
+def functions(tools: Sequence[Callable[..., Any]]) -> Feature:
+    """
+    Raises:
+        TypeError: a function cannot be described; see `tool`.
+    """
+    made = [tool_of(function) for function in tools]
+
+    def feature(thread: Thread) -> Extension:
+        return Extension(tools=[_offered(function, thread) for function in made])
+
+    return feature
+
+
+def _offered(function: PythonFunction[..., Any], thread: Thread) -> OfferedTool:
+    def make() -> Tool[Any]:
+        detail = thread.settings.image_detail
+        return load("function_calls").PythonTool(function, image_detail=detail)
+
+    return OfferedTool(function.spec.name, make, function.spec)

@@ -1,0 +1,38 @@
+"""The features that a configuration asks for. A feature is loaded when it is, and one line here. LIGHT."""
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any
+
+from codex_py.app.options import SessionSetup
+from codex_py.protocol.extension import Extension, Feature
+from codex_py.protocol.prompts import Note, UserPrompt
+
+
+def load(name: str) -> Any:
+    """A module of this package."""
+    return import_module(f"codex_py.app.features.{name}")
+
+
+def configured_features(setup: SessionSetup) -> list[Feature]:
+    """In the order of their extensions, the outermost first."""
+    return [make(setup) for is_wanted, make in _FEATURES if is_wanted(setup)]
+
+
+def _skills(setup: SessionSetup) -> Feature:
+    async def before_prompt(prompt: UserPrompt) -> Sequence[Note]:
+        # Few prompts mention one.
+        return load("skills").mentioned(setup, prompt.text) if "$" in prompt.text else ()
+
+    return lambda _: Extension(before_prompt=before_prompt)
+
+
+_FEATURES: Sequence[tuple[Callable[[SessionSetup], Any], Callable[[SessionSetup], Feature]]] = (
+    (lambda _: True, _skills),
+    (lambda _: True, lambda setup: load("turn_diff").TurnDiff(setup.config.cwd)),
+    (lambda setup: setup.config.notify, lambda setup: load("notify").TurnNotifier(setup)),
+    (
+        lambda setup: any(server.enabled for server in setup.config.mcp_servers.values()),
+        lambda setup: load("mcp").McpFeature(setup),
+    ),
+)

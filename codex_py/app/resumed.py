@@ -1,0 +1,101 @@
+"""A thread from the file of an earlier session. Loaded if one is resumed."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from codex_py.app.thread import (
+    OpenThread,
+    ThreadFile,
+    ThreadOrigin,
+    base_instructions,
+    base_item,
+    thread_context,
+)
+from codex_py.core.thread_log import ThreadState
+from codex_py.errors import SessionError
+from codex_py.protocol.ids import is_thread_id, new_thread_id
+from codex_py.protocol.settings import TurnSettings
+from codex_py.rollout.names import thread_name
+from codex_py.rollout.reader import StoredSession, is_native, read_session
+from codex_py.rollout.records import token_count
+from codex_py.rollout.writer import RolloutWriter
+
+
+def resumed_thread(
+    origin: ThreadOrigin,
+    settings: TurnSettings,
+    environment: Mapping[str, str],
+    path: Path,
+    *,
+    asked: str | None = None,
+    fork: bool = False,
+) -> OpenThread:
+    """The thread of a session file, with everything in its history.
+
+    A fork goes on in a file and under an id of its own, and so does the thread of a file whose lines
+    Codex has numbered, which cannot be appended to.
+
+    Args:
+        asked: the id or name that led to the file. A warning says if an id led to a continuation of its thread.
+
+    Raises:
+        SessionError: the file cannot be read or written, or another process has it open.
+    """
+    forks = fork or is_native(path)
+    file, stored = _read(origin, path, is_continued=not (forks or origin.ephemeral))
+    base = stored.meta.base_instructions
+    if base is None:
+        base = base_instructions(origin.config)
+    thread_id = new_thread_id() if forks else stored.thread_id
+    if file is None:
+        file = origin.new_file(thread_id, base, stored.thread_id, continues=not fork)
+        for item in stored.items:
+            file.response_item(item)
+        file.event_msg(token_count(stored.usage, stored.last_usage, settings.context_window))
+    name = None if fork else thread_name(origin.config.home, stored.thread_id)
+    if name is not None and thread_id != stored.thread_id:
+        # The name should find the thread where it goes on.
+        file.rename(name)
+    warnings = list(thread_context(origin.config, settings, environment)[1])
+    if forks and not fork and not origin.ephemeral:
+        warnings.append(
+            f"Session {stored.thread_id} was written by Codex; it goes on as {thread_id}."
+        )
+    elif asked is not None and is_thread_id(asked) and asked.lower() != stored.thread_id:
+        warnings.append(f"Session {asked} goes on as {thread_id}.")
+    state = ThreadState(
+        id=thread_id,
+        base=base_item(base),
+        items=stored.items,
+        shown=stored.shown,
+        usage=stored.usage,
+        last_usage=stored.last_usage,
+        # A file may not say it; that something was said already it does.
+        model=stored.model or settings.model,
+        name=name,
+    )
+    return OpenThread(state, file, (*warnings, *_flaws(stored, path, settings)))
+
+
+def _read(
+    origin: ThreadOrigin, path: Path, *, is_continued: bool
+) -> tuple[ThreadFile | None, StoredSession]:
+    """What is stored, and the file if it is continued."""
+    # The writer comes first: its lock makes sure that what is read then is all there is.
+    file = RolloutWriter.resume(path, warn=origin.warn) if is_continued else None
+    try:
+        return file, read_session(path)
+    except SessionError:
+        if file is not None:
+            file.discard()
+        raise
+
+
+def _flaws(stored: StoredSession, path: Path, settings: TurnSettings) -> Iterator[str]:
+    if stored.damaged_lines:
+        yield f"{stored.damaged_lines} damaged lines of {path} were passed over."
+    if stored.model not in {None, settings.model}:
+        yield (
+            f"This session was recorded with model `{stored.model}` but is resuming with"
+            f" `{settings.model}`. Consider switching back, as it may affect performance."
+        )

@@ -1,0 +1,144 @@
+"""The tools of a session, before they are loaded. LIGHT."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from codex_py.app.features.table import load
+from codex_py.app.options import SessionSetup
+from codex_py.config.layers import SYSTEM_FOLDER
+from codex_py.config.project_trust import Trusted
+from codex_py.core.session import Session
+from codex_py.core.turn import ItemHandlers
+from codex_py.errors import ExitCode
+from codex_py.protocol.approval import Approver
+from codex_py.protocol.extension import Extension, Thread, TurnStart
+from codex_py.protocol.item_types import OutputItem, ResponseItem
+from codex_py.protocol.tools import ToolCall, ToolOutput
+
+if TYPE_CHECKING:
+    from codex_py.app.loaded import LoadedTools
+
+_CALLS = {"function_call", "custom_tool_call", "local_shell_call"}
+"""Types of the items that a tool has to answer."""
+_LOAD_AFTER_S = 0.2
+
+
+class SessionTools:
+    """A feature, and the handlers of a session's items. The tools are loaded while the model thinks, or by its first call.
+
+    Args:
+        approver: decides what a policy leaves to the user; None if nobody can be asked.
+    """
+
+    def __init__(self, setup: SessionSetup, approver: Approver | None) -> None:
+        """
+        Raises:
+            ConfigError: a file of rules cannot be read, or is wrong.
+        """
+        self._setup = setup
+        self._approver = approver
+        self._rules = None if setup.options.ignore_rules else _rules(setup)
+        self._waiting: asyncio.TimerHandle | None = None
+        self._loaded: LoadedTools | None = None
+
+    def __call__(self, thread: Thread) -> Extension:
+        return Extension(
+            around_session=self._around_session,
+            around_turn=lambda turn: self._around_turn(thread, turn),
+            turn_facts=self._turn_facts,
+        )
+
+    def handlers(self, session: Session) -> ItemHandlers:
+        """For a `Turn`, when its request is on the way."""
+        # 55 ms for pydantic and the models of the items.
+        from codex_py.core.thread_items import item_events  # noqa: PLC0415
+
+        def tools() -> "LoadedTools":
+            return self._load(session)
+
+        def build_tool_call(item: ResponseItem) -> ToolCall | None:
+            return tools().router.build_tool_call(item) if item.type in _CALLS else None
+
+        def answer(call: ToolCall, output: ToolOutput) -> OutputItem:
+            return tools().answer(call, output)
+
+        if self._loaded is None and self._waiting is None:
+            # The model mostly takes longer than this to think; a turn that does not is spared the tools.
+            loop = asyncio.get_running_loop()
+            self._waiting = loop.call_later(_LOAD_AFTER_S, tools)
+        return ItemHandlers(
+            build_tool_call=build_tool_call,
+            dispatch=lambda call: tools().dispatch(call),
+            answer=answer,
+            item_events=lambda item: item_events(item, session.next_item_id),
+        )
+
+    def stop_commands(self) -> int:
+        """Kill the commands that are running, in the background too. Returns how many there were."""
+        return 0 if self._loaded is None else self._loaded.processes.kill_running()
+
+    def _load(self, session: Session) -> "LoadedTools":
+        if self._loaded is None:
+            # 40 ms
+            from codex_py.app.loaded import LoadedTools  # noqa: PLC0415
+
+            self._loaded = LoadedTools(self._setup, self._rules, self._approver, session)
+        return self._loaded
+
+    @asynccontextmanager
+    async def _around_turn(self, thread: Thread, _: TurnStart) -> AsyncGenerator[None]:
+        try:
+            yield
+        finally:
+            try:
+                await self._end_turn()
+            except asyncio.CancelledError:
+                # It was on its way; now it must not take longer.
+                await self._end_turn()
+                raise
+            finally:
+                if self._loaded is not None:
+                    self._loaded.plan.end_turn(thread.emit)
+
+    @asynccontextmanager
+    async def _around_session(self) -> AsyncGenerator[None]:
+        try:
+            yield
+        finally:
+            if self._waiting is not None:
+                self._waiting.cancel()
+            if self._loaded is not None:
+                await self._loaded.aclose()
+
+    async def _end_turn(self) -> None:
+        if self._loaded is None:
+            return
+        if not self._setup.options.keep_commands:
+            await self._loaded.aclose()
+        elif self._loaded.processes.is_idle:
+            self._loaded.sandbox.release()
+
+    def _turn_facts(self) -> Mapping[str, Any]:
+        is_unavailable = self._loaded is not None and self._loaded.sandbox.unavailable is not None
+        return {"exit_code": ExitCode.SANDBOX} if is_unavailable else {}
+
+
+def _rules(setup: SessionSetup) -> Any:
+    """The `Rules` of the system, of the user and of a trusted project; None, and nothing is loaded, if there are none."""
+    config = setup.config
+    folders = [SYSTEM_FOLDER / "rules", config.home / "rules"]
+    trust = config.project_trust
+    project = {
+        # This text was compared with what is trusted; the file may have changed since.
+        path: text
+        for path, text in (trust.files.items() if isinstance(trust, Trusted) else ())
+        if path.suffix == ".rules"
+    }
+    if not project and not any(next(folder.glob("*.rules"), None) for folder in folders):
+        return None
+    rules = load("rules").session_rules(folders, project)
+    for warning in rules.warnings:
+        setup.warn(warning)
+    return rules
