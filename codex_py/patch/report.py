@@ -10,7 +10,7 @@ from codex_py.patch.match import Level
 
 
 class HunkReport(NamedTuple):
-    """Where one hunk went."""
+    """Where one hunk went. The fields are those of `codex-py apply --json`."""
 
     path: str
     """Absolute; of the file as it was called before the patch."""

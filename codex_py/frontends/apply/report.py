@@ -121,19 +121,7 @@ class Report:
             }
             for change in plan.changes
         ]
-        hunks = [
-            {
-                "path": hunk.path,
-                "hunk": hunk.hunk,
-                "line": hunk.line,
-                "placed": hunk.placed,
-                "offset": hunk.offset,
-                "fuzz": hunk.fuzz,
-                "level": hunk.level.name.lower(),
-                "also_at": list(hunk.also_at),
-            }
-            for hunk in plan.hunks
-        ]
+        hunks = [{**hunk._asdict(), "level": hunk.level.name.lower()} for hunk in plan.hunks]
         row = {
             **self._facts,
             "applied": committed is not None,

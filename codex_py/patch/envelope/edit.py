@@ -12,7 +12,7 @@ from typing import NamedTuple
 from codex_py.errors import PatchError
 from codex_py.patch.envelope.reader import Hunk
 from codex_py.patch.explain import MAX_EXPLAINED, explain_block, explain_header, joined
-from codex_py.patch.lines import BOM, only_terminator, split_lines
+from codex_py.patch.lines import BOM, split_lines
 from codex_py.patch.match import Level, LineIndex, Match
 from codex_py.patch.report import HunkReport
 
@@ -50,17 +50,8 @@ def edit_text(text: str, hunks: Sequence[Hunk], path: str) -> tuple[str, list[Hu
     bom = ""
     if text.startswith(BOM) and not any(BOM in line for line in _searched(hunks)):
         bom, text = BOM, text[1:]
-    end = only_terminator(text)
-    if end is None:
-        lines, terminators = split_lines(text)
-    else:
-        lines, terminators = text.split(end), list[str]()
-        if not lines[-1]:
-            lines.pop()
-    # Context can be written as the patch has it where that is what the file has, its terminators
-    # included, and where no hunk adds lines at a place that may be in the middle of another one.
-    in_blocks = end is not None and all(hunk.old_lines for hunk in hunks)
-    editor = _Editor(lines, hunks, path, in_blocks=in_blocks)
+    lines, terminators = split_lines(text)
+    editor = _Editor(lines, hunks, path)
     try:
         for number, hunk in enumerate(hunks, 1):
             editor.apply(hunk, number)
@@ -70,10 +61,7 @@ def edit_text(text: str, hunks: Sequence[Hunk], path: str) -> tuple[str, list[Hu
         raise PatchError(joined(editor.failures), kind="match")
     # The sort is stable: what is inserted at one place keeps its order.
     changes = sorted(editor.changes, key=lambda change: change.start)
-    if end is None:
-        written = _written(lines, terminators, changes)
-    else:
-        written = _written_alike(lines, end, changes)
+    written = _written(lines, terminators, changes)
     return bom + written, editor.reports
 
 
@@ -88,48 +76,27 @@ def _searched(hunks: Sequence[Hunk]) -> Iterator[str]:
         yield from hunk.new_lines
 
 
-def _written_alike(lines: list[str], end: str, changes: list[_Change]) -> str:
-    written: list[str] = []
-    at = 0
-    for change in changes:
-        written += lines[at : change.start]
-        written += change.lines
-        at = change.start + change.length
-    written += lines[at:]
-    # The last line gets a terminator as well.
-    written.append("")
-    return end.join(written)
-
-
 def _written(lines: list[str], terminators: list[str], changes: list[_Change]) -> str:
     end = terminators[0] if terminators and terminators[0] else "\n"
     if terminators and not terminators[-1]:
         terminators[-1] = end
+    kept = [line + terminator for line, terminator in zip(lines, terminators, strict=True)]
     written: list[str] = []
     at = 0
     for change in changes:
-        for line, terminator in zip(
-            lines[at : change.start], terminators[at : change.start], strict=True
-        ):
-            written += (line, terminator)
-        for line in change.lines:
-            written += (line, end)
+        written += kept[at : change.start]
+        written += [line + end for line in change.lines]
         at = change.start + change.length
-    for line, terminator in zip(lines[at:], terminators[at:], strict=True):
-        written += (line, terminator)
-    return "".join(written)
+    return "".join([*written, *kept[at:]])
 
 
 class _Editor:
     """Finds the hunks of a section one after the other; the search only moves forward."""
 
-    def __init__(
-        self, lines: list[str], hunks: Sequence[Hunk], path: str, *, in_blocks: bool
-    ) -> None:
+    def __init__(self, lines: list[str], hunks: Sequence[Hunk], path: str) -> None:
         self._index = LineIndex(lines, _searched(hunks))
         self._lines = lines
         self._path = path
-        self._in_blocks = in_blocks
         self._cursor = 0
         self.changes: list[_Change] = []
         self.reports: list[HunkReport] = []
@@ -160,10 +127,7 @@ class _Editor:
             self.failures.append(failure)
             return
         self._cursor = match.start + match.length
-        if self._in_blocks and match.level == Level.EXACT:
-            self.changes.append(_Change(match.start, len(old), new))
-        else:
-            self.changes += _changes(match.start, old, new, hunk.context)
+        self.changes += _changes(match.start, old, new, hunk.context)
         others: list[int] = []
         if old and not hunk.headers and not hunk.end_of_file:
             # Nothing but the lines themselves says which place is meant.

@@ -227,9 +227,15 @@ def read_file(name: str, expected: Status, *, dir_fd: int | None = None) -> byte
 
 
 def write_new(
-    name: str, data: bytes, mode: int | None, owner: tuple[int, int] | None, *, dir_fd: int
+    name: str,
+    data: bytes,
+    mode: int | None,
+    owner: tuple[int, int] | None,
+    *,
+    is_link: bool,
+    dir_fd: int,
 ) -> None:
-    """Make a file.
+    """Make a file, or a symbolic link to where `data` leads.
 
     Args:
         mode: permission bits; None goes by the umask.
@@ -238,6 +244,9 @@ def write_new(
     Raises:
         OSError: it exists, or could not be written; what was made of it is left behind.
     """
+    if is_link:
+        os.symlink(data, name, dir_fd=dir_fd)
+        return
     # Never more readable than it will be, not even while it is written.
     fd = os.open(name, _NEW, 0o666 if mode is None else mode & 0o777, dir_fd=dir_fd)
     try:

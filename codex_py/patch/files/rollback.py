@@ -4,7 +4,6 @@ By whoever failed to, or by the next process if that one was killed: so every st
 does nothing twice, and may itself be cut off and begun again.
 """
 
-import os
 from contextlib import suppress
 from itertools import zip_longest
 
@@ -122,11 +121,10 @@ def _restore(change: FileChange, before: Status, found: Status, directories: Dir
     folder = directories.handle(change.folder)
     if not change.in_place:
         try:
-            if before.is_link:
-                os.symlink(old, change.temporary, dir_fd=folder)
-            else:
-                owner = (before.user, before.group)
-                write_new(change.temporary, old, before.permissions, owner, dir_fd=folder)
+            owner, is_link = (before.user, before.group), before.is_link
+            write_new(
+                change.temporary, old, before.permissions, owner, is_link=is_link, dir_fd=folder
+            )
             directories.rename(change.beside, change.location)
         except OSError as error:
             directories.unlink(change.beside)

@@ -108,10 +108,7 @@ class Transaction:
             owner = (before.user, before.group)
         folder = self._directories.handle(change.folder)
         try:
-            if change.is_link:
-                os.symlink(data, change.temporary, dir_fd=folder)
-            else:
-                write_new(change.temporary, data, mode, owner, dir_fd=folder)
+            write_new(change.temporary, data, mode, owner, is_link=change.is_link, dir_fd=folder)
         except OSError as error:
             self._fall_back(change, error)
 
