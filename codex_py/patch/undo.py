@@ -12,10 +12,10 @@ from pathlib import Path
 
 from codex_py.errors import CodexError, PatchError
 from codex_py.patch.diff.writer import git_diff
-from codex_py.patch.failures import failing_to
 from codex_py.patch.files.change import Entry, FileChange, State, patched_files
 from codex_py.patch.files.commit import Committed, commit
 from codex_py.patch.files.entry_file import DamagedEntry
+from codex_py.patch.files.failures import failing_to
 from codex_py.patch.files.handles import Directories
 from codex_py.patch.files.journal import Journal
 from codex_py.protocol.patched_file import PatchedFile

@@ -15,7 +15,7 @@ from codex_py.frontends.apply.input import read_stdin
 from codex_py.frontends.stopping import Stopped, raise_when_stopped
 from codex_py.frontends.streams import READER_LEFT, OutputStream
 from codex_py.patch.envelope.apply import plan_patch
-from codex_py.patch.failures import describe
+from codex_py.patch.files.failures import describe
 from codex_py.patch.files.journal import Journal
 
 RUN_AS_APPLY_PATCH = "--codex-run-as-apply-patch"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from codex_py.errors import PatchError
-from codex_py.patch.names import stripped
+from codex_py.patch.diff.names import stripped
 from codex_py.patch.unified import reader
 from codex_py.patch.unified.hunks import DiffHunk, FileDiff, Operation
 

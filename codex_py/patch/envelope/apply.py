@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Literal
 
 from codex_py.errors import PatchError
+from codex_py.patch.diff.names import refuse_long
 from codex_py.patch.envelope.edit import edit_text
 from codex_py.patch.envelope.reader import AddFile, DeleteFile, Section, UpdateFile, parse_patch
 from codex_py.patch.explain import joined
-from codex_py.patch.failures import failing_to
+from codex_py.patch.files.failures import failing_to
 from codex_py.patch.files.handles import Directories
 from codex_py.patch.files.tree import Overlay
 from codex_py.patch.match import Level
-from codex_py.patch.names import refuse_long
 from codex_py.patch.plan import PatchPlan
 from codex_py.patch.report import Findings, HunkReport
 

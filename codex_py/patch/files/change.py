@@ -11,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from codex_py.patch.files.handles import Status, join, split
-from codex_py.patch.kind import SUBMODULE
+from codex_py.patch.files.kind import SUBMODULE
 from codex_py.protocol.patched_file import PatchedFile
 
 

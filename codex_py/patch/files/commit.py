@@ -10,8 +10,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import NamedTuple
 
 from codex_py.errors import PatchError
-from codex_py.patch.failures import describe, file_error
 from codex_py.patch.files.change import Entry, State
+from codex_py.patch.files.failures import describe, file_error
 from codex_py.patch.files.handles import Directories, Status, split
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.files.prepare import Store, prepare

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from codex_py.errors import PatchError
-from codex_py.patch.failures import failing_to, file_error
 from codex_py.patch.files.change import Entry, FileChange
+from codex_py.patch.files.failures import failing_to, file_error
 from codex_py.patch.files.handles import NOT_REPLACEABLE, Directories, Status, rewrite, write_new
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.files.prepare import gives_way, keep_copies

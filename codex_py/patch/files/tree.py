@@ -12,9 +12,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from codex_py.errors import PatchError
-from codex_py.patch.failures import system_error
 from codex_py.patch.files.access import Folders, refuse_locked_file
 from codex_py.patch.files.change import FileChange
+from codex_py.patch.files.failures import system_error
 from codex_py.patch.files.handles import Directories, Status, join, split
 
 MAX_REMEMBERED = 16 * 1024 * 1024

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Literal
 
 from codex_py.errors import PatchError
-from codex_py.patch.failures import failing_to, file_error
 from codex_py.patch.files.change import FileChange
+from codex_py.patch.files.failures import failing_to, file_error
 from codex_py.patch.report import Findings, HunkReport
 from codex_py.patch.unified.content import Patcher, reject
 from codex_py.patch.unified.target import REMOVING, Target, vacated

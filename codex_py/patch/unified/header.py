@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 
 from codex_py.errors import PatchError
-from codex_py.patch.names import unquoted
+from codex_py.patch.diff.names import unquoted
 from codex_py.patch.unified.hunks import FileDiff
 
 _NO_FILE = re.compile(rb"(?:1970-01-01|1969-12-31) |\(nonexistent\)|\(revision 0\)")

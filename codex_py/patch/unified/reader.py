@@ -10,7 +10,7 @@ from io import BytesIO
 from typing import NoReturn
 
 from codex_py.errors import PatchError
-from codex_py.patch.names import git_names, header_name
+from codex_py.patch.diff.names import git_names, header_name
 from codex_py.patch.unified.header import FileHeader
 from codex_py.patch.unified.hunks import DiffHunk, FileDiff
 

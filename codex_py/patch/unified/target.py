@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from codex_py.errors import PatchError
-from codex_py.patch.names import refuse_long, stripped
+from codex_py.patch.diff.names import refuse_long, stripped
 from codex_py.patch.unified.hunks import FileDiff
 
 REMOVING = frozenset({"delete", "uncopy"})

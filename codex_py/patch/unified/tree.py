@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from codex_py.errors import PatchError
-from codex_py.patch.failures import system_error
 from codex_py.patch.files.access import refuse_locked_file
 from codex_py.patch.files.change import FileChange
+from codex_py.patch.files.failures import system_error
 from codex_py.patch.files.handles import Directories, join, split
+from codex_py.patch.files.kind import Kind
 from codex_py.patch.files.tree import PlannedTree
-from codex_py.patch.kind import Kind
 
 
 class Content(NamedTuple):

@@ -12,11 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from codex_py.errors import CallRefused, PatchError, ToolError
+from codex_py.patch.diff.names import MAX_PATH_BYTES
 from codex_py.patch.diff.writer import git_diff
 from codex_py.patch.envelope.apply import plan_patch
 from codex_py.patch.files.commit import Committed
 from codex_py.patch.files.journal import Journal
-from codex_py.patch.names import MAX_PATH_BYTES
 from codex_py.patch.plan import PatchPlan, readable_under, writable_under
 from codex_py.protocol.approval import ApprovalPolicy, ApprovalRequest, may_ask
 from codex_py.protocol.calls import named_changes, shortened

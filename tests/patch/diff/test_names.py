@@ -1,6 +1,6 @@
 import pytest
 
-from codex_py.patch.names import git_names, header_name, quoted, stripped, unquoted
+from codex_py.patch.diff.names import git_names, header_name, quoted, stripped, unquoted
 
 
 @pytest.mark.parametrize(
