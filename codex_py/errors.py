@@ -54,13 +54,17 @@ class CodexError(Exception):
     """HTTP status, where a server answered with one."""
 
     def __init__(
-        self, message: str, *, code: str | None = None, exit_code: ExitCode | None = None
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        exit_code: ExitCode | None = None,
+        status: int | None = None,
     ) -> None:
         super().__init__(message)
-        if code is not None:
-            self.code = code
-        if exit_code is not None:
-            self.exit_code = exit_code
+        self.code = code or self.code
+        self.exit_code = self.exit_code if exit_code is None else exit_code
+        self.status = status
 
 
 class ConfigError(CodexError):
@@ -132,17 +136,6 @@ class ModelError(CodexError):
     """The request cannot succeed as it is."""
 
     code = "model"
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        code: str | None = None,
-        exit_code: ExitCode | None = None,
-        status: int | None = None,
-    ) -> None:
-        super().__init__(message, code=code, exit_code=exit_code)
-        self.status = status
 
 
 class StreamError(ModelError):

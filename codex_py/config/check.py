@@ -27,19 +27,27 @@ class Problem:
     """The key is not known at all, which is no error unless the user asked for it."""
 
 
+def lookup(values: Mapping[str, Any], key: KeyPath) -> Any:
+    """The value at a key; None if it is not set, which TOML has no value for."""
+    value: Any = values
+    for part in key:
+        value = cast("Mapping[str, Any]", value).get(part) if isinstance(value, Mapping) else None
+    return value
+
+
 def problems(values: Mapping[str, Any]) -> list[Problem]:
-    """What the schema says against a table, in the table's own order."""
+    """The mistakes in a table, in its own order."""
     return list(_check_table(values, SCHEMA, ()))
 
 
 def suggestion(key: KeyPath) -> str | None:
-    """The known key, dotted, that is most like an unknown one."""
+    """The known key, dotted, that is most similar to an unknown one."""
     if (successor := _RENAMED.get(".".join(key))) is not None:
         return successor
     if key[-1] in SCHEMA:
-        # Written below the header of a table, where it was meant to stand before the first one.
+        # A key of the top level that was written below the header of a table.
         return key[-1]
-    # 2 ms, which only a misspelled key has to pay for.
+    # 2 ms, only for a misspelled key.
     import difflib  # noqa: PLC0415
 
     names = _names(kind_of(key[:-1]))
@@ -99,7 +107,7 @@ def _check(value: Any, kind: Kind, key: KeyPath) -> Iterator[Problem]:
             for number, element in enumerate(cast("list[Any]", value)):
                 yield from _check(element, kind[0], (*key, str(number)))
         case AnyOf():
-            # The first of the same shape speaks, so that a mistake in a table is told precisely.
+            # A kind of the same shape names the mistake inside a table.
             fitting = (one for one in kind if _same_shape(value, one))
             if (one := next(fitting, None)) is not None:
                 yield from _check(value, one, key)
@@ -163,9 +171,9 @@ def shown(value: Any) -> str:
 
 
 def escaped(text: str) -> str:
-    """The inside of a string of TOML without characters that do not show: they could steer a terminal.
+    """Escape the characters of a TOML string that are not printable: they could control a terminal.
 
-    Bytes that are no text, which TOML has no escapes for, are left as they are.
+    Bytes that are not UTF-8 are left as they are, because TOML has no escapes for them.
     """
     return "".join(
         c if c.isprintable() or "\ud800" <= c <= "\udfff" else f"\\U{ord(c):08X}" for c in text

@@ -6,15 +6,15 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
 
+from codex_py.config.check import kind_of, lookup
 from codex_py.config.environment import ShellEnvironmentPolicy
 from codex_py.config.files import read_required_text
-from codex_py.config.kinds import Kind
 from codex_py.config.layers import SYSTEM_FOLDER, Layers, read_layers
 from codex_py.config.mcp import McpServerConfig, StoreKind, mcp_servers
 from codex_py.config.paths import inside_git
 from codex_py.config.permissions import chosen_sandbox_mode
 from codex_py.config.project_trust import ProjectTrust
-from codex_py.config.schema import DEFAULTS, SCHEMA
+from codex_py.config.schema import DEFAULTS
 from codex_py.config.trust import Trust
 from codex_py.config.unenforced import unenforced
 from codex_py.config.without_effect import without_effect
@@ -238,18 +238,17 @@ def _config(layers: Layers) -> Config:
 
 def _value(values: Mapping[str, Any], key: str) -> Any:
     """The value of a dotted key, or its default; arrays as tuples, paths as `Path`."""
-    kind: Kind | None = SCHEMA
-    value: Any = values
-    for part in key.split("."):
-        kind = kind.get(part) if isinstance(kind, dict) else None
-        value = cast("dict[str, Any]", value).get(part) if isinstance(value, dict) else None
+    path = tuple(key.split("."))
+    value = lookup(values, path)
     if value is None:
         value = DEFAULTS.get(key)
-    match kind:
-        case "path" if value is not None:
+    match value, kind_of(path):
+        case str(), "path":
             return Path(value)
-        case [inner] if value is not None:
-            return tuple(map(Path, value)) if inner == "path" else tuple(value)
+        case [*parts], ["path"]:
+            return tuple(map(Path, parts))
+        case [*parts], _:
+            return tuple(parts)
         case _:
             return value
 

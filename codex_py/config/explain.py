@@ -1,46 +1,26 @@
-"""Say where a setting comes from: the layer that won, and what it overrode."""
+"""Says where a setting comes from: the layer that sets it, and those that it overrides."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any, cast
 
-from codex_py.config.check import KeyPath, dotted, escaped, kind_of, suggestion
-from codex_py.config.layers import SYSTEM_FOLDER, Layer, Layers, read_layers
+from codex_py.config.check import KeyPath, dotted, escaped, kind_of, lookup, suggestion
+from codex_py.config.layers import Layer, Layers
 from codex_py.config.overrides import parse_key
 from codex_py.config.schema import DEFAULTS
 from codex_py.errors import ConfigError
 
 
-def explain(
-    key: str,
-    *,
-    cwd: Path,
-    environment: Mapping[str, str],
-    overrides: Sequence[str] = (),
-    flags: Mapping[str, Any] | None = None,
-    profile: str | None = None,
-    ignore_user_config: bool = False,
-    system: Path = SYSTEM_FOLDER,
-) -> str:
-    """The story of a key, or of every key below a table, as lines for the terminal without the last line end.
+def explain(key: str, layers: Layers) -> str:
+    """Where the value of a key comes from, or of every key in a table, as lines without the last line end.
 
-    Credentials are shown as `***`. The other arguments are those of `load_config`.
+    Credentials are shown as `***`.
 
     Raises:
-        ConfigError: the configuration cannot be read, or there is no such key.
+        ConfigError: there is no such key.
     """
-    layers = read_layers(
-        cwd=cwd,
-        environment=environment,
-        overrides=overrides,
-        flags=flags,
-        profile=profile,
-        ignore_user_config=ignore_user_config,
-        system=system,
-    )
     path = parse_key(key)
-    found = _lookup(layers.merged(), path)
+    found = lookup(layers.merged(), path)
     if found is None:
         if kind_of(path) is None:
             similar = suggestion(path)
@@ -48,7 +28,7 @@ def explain(
             raise ConfigError(f"`{key}` is no known setting{hint}")
         return "\n".join(_unset(path))
     lines: list[str] = []
-    for leaf in _leaves(found[0], path):
+    for leaf in _leaves(found, path):
         lines += _story(layers, leaf)
     return "\n".join(lines)
 
@@ -68,12 +48,8 @@ def _unset(path: KeyPath) -> Iterator[str]:
 
 
 def _story(layers: Layers, path: KeyPath) -> Iterator[str]:
-    said: list[tuple[Layer, Any]] = []
-    for layer in layers.layers:
-        found = _lookup(layer.values, path)
-        if found is not None:
-            said.append((layer, found[0]))
-    (winner, value), *overridden = said
+    found = [(layer, lookup(layer.values, path)) for layer in layers.layers]
+    (winner, value), *overridden = [each for each in found if each[1] is not None]
     yield f"{dotted(path)} = {_shown(value, path)}"
     yield f"  from {_source(winner, path)}"
     for layer, other in overridden:
@@ -82,15 +58,6 @@ def _story(layers: Layers, path: KeyPath) -> Iterator[str]:
 
 def _source(layer: Layer, path: KeyPath) -> str:
     return layer.name if layer.path is None else f"{layer.name} config {layer.where(path)}"
-
-
-def _lookup(values: Mapping[str, Any], path: KeyPath) -> tuple[Any] | None:
-    value: Any = values
-    for part in path:
-        if not isinstance(value, Mapping) or part not in value:
-            return None
-        value = cast("Mapping[str, Any]", value)[part]
-    return (value,)
 
 
 def _leaves(value: Any, path: KeyPath) -> Iterator[KeyPath]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
 
-from codex_py.config.check import KeyPath, Problem, dotted, problems, suggestion
+from codex_py.config.check import KeyPath, Problem, dotted, lookup, problems, suggestion
 from codex_py.config.files import parse_toml, read_text
 from codex_py.config.kinds import Kind
 from codex_py.config.lines import key_lines
@@ -43,12 +43,7 @@ class Layer:
     text: str = ""
 
     def sets(self, key: KeyPath) -> bool:
-        value: Any = self.values
-        for part in key:
-            if not isinstance(value, Mapping) or part not in value:
-                return False
-            value = cast("Mapping[str, Any]", value)[part]
-        return True
+        return lookup(self.values, key) is not None
 
     def where(self, key: KeyPath) -> str:
         """The place that sets a key: `/home/u/.codex/config.toml:3`, or the layer's name."""

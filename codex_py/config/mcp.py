@@ -3,8 +3,8 @@
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import field
-from typing import Any, Final, Literal, TypeAlias
+from dataclasses import field, fields
+from typing import Any, Final, Literal, TypeAlias, cast
 from urllib.parse import urlsplit
 
 from codex_py.config.check import dotted
@@ -101,36 +101,25 @@ def _server(name: str, table: Mapping[str, Any]) -> McpServerConfig:
             f"{key}: `bearer_token` is not supported; name a variable in `bearer_token_env_var` instead"
         )
     _check_kind(key, table)
-    oauth = table.get("oauth", {})
+    settings: dict[str, Any] = {
+        name: tuple(cast("list[str]", value)) if isinstance(value, list) else value
+        for name, value in table.items()
+        if name in {each.name for each in fields(McpServerConfig)}
+    }
+    settings["env_vars"] = tuple(_variable(key, entry) for entry in table.get("env_vars", ()))
+    settings["oauth_client_id"] = table.get("oauth", {}).get("client_id")
+    settings["enabled"] = table.get("enabled", True) and not _is_elsewhere(table)
+    settings["tools_approval_modes"] = {
+        tool: its["approval_mode"]
+        for tool, its in table.get("tools", {}).items()
+        if "approval_mode" in its
+    }
     return McpServerConfig(
-        command=table.get("command"),
-        args=tuple(table.get("args", ())),
-        env=table.get("env", {}),
-        env_vars=tuple(_variable(key, entry) for entry in table.get("env_vars", ())),
-        cwd=table.get("cwd"),
-        url=table.get("url"),
-        bearer_token_env_var=table.get("bearer_token_env_var"),
-        http_headers=table.get("http_headers", {}),
-        env_http_headers=table.get("env_http_headers", {}),
-        auth=table.get("auth"),
-        scopes=tuple(table.get("scopes", ())),
-        oauth_client_id=oauth.get("client_id"),
-        oauth_resource=table.get("oauth_resource"),
-        enabled=table.get("enabled", True) and not _is_elsewhere(table),
-        required=table.get("required", False),
+        **settings,
         startup_timeout_s=_seconds(
             key, table, "startup_timeout_sec", "startup_timeout_ms", DEFAULT_STARTUP_TIMEOUT_S
         ),
         tool_timeout_s=_seconds(key, table, "tool_timeout_sec", None, DEFAULT_TOOL_TIMEOUT_S),
-        enabled_tools=tuple(table["enabled_tools"]) if "enabled_tools" in table else None,
-        disabled_tools=tuple(table.get("disabled_tools", ())),
-        supports_parallel_tool_calls=table.get("supports_parallel_tool_calls", False),
-        default_tools_approval_mode=table.get("default_tools_approval_mode", "auto"),
-        tools_approval_modes={
-            tool: settings["approval_mode"]
-            for tool, settings in table.get("tools", {}).items()
-            if "approval_mode" in settings
-        },
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, cast
 
-from codex_py.config.check import KeyPath
+from codex_py.config.check import KeyPath, lookup
 from codex_py.config.files import read_text
 from codex_py.config.layers import Layers
 from codex_py.config.overrides import parse_key
@@ -135,9 +135,7 @@ def _value(key: str, *asking: Any) -> "Callable[[Layers, Mapping[str, Any]], Ite
     path = parse_key(key)
 
     def places(layers: Layers, values: Mapping[str, Any]) -> Iterator[str]:
-        value: Any = values
-        for part in path:
-            value = value.get(part, {})
+        value = lookup(values, path)
         if value in asking if asking else value:
             yield layers.where(path)
 

@@ -72,7 +72,7 @@ def warn_of_config(config: Config) -> None:
 
 
 def config_sources(arguments: Arguments, environment: Mapping[str, str]) -> dict[str, Any]:
-    """What `load_config` and `explain` read, as their keyword arguments.
+    """The keyword arguments of `load_config` and `read_layers`.
 
     Raises:
         CodexError: the folder to work in is not there.

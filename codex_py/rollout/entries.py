@@ -1,4 +1,4 @@
-"""What has to be known of a stored item beside its bytes, and the pairing of calls with outputs."""
+"""The stored items of a session: how later lines change them, and the pairing of calls with outputs."""
 
 import re
 from collections import defaultdict
@@ -6,8 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from codex_py.protocol.messages import EncodedItem, encode_json, replace_surrogates
-from codex_py.protocol.prompts import CONTEXT_OPENINGS, is_context
+from codex_py.protocol.messages import (
+    EncodedItem,
+    encode_json,
+    input_text,
+    message,
+    replace_surrogates,
+)
+from codex_py.protocol.prompts import CONTEXT_OPENINGS, SUMMARY_OPENING, is_context
 
 # What stands in for the output of a call that was never answered, as Codex has it.
 _ABORTED: dict[str, dict[str, Any]] = {
@@ -26,6 +32,9 @@ _PRIVATE = "internal_chat_message_metadata_passthrough"
 # JSON can spell half of a pair, UTF-8 cannot carry it, and services refuse it.
 _SURROGATE = re.compile(rb"\\u[dD]")
 _OUTPUT_TYPES = {aborted["type"] for aborted in _ABORTED.values()}
+
+_KEPT_PROMPTS_CHARACTERS = 80_000
+"""Of the prompts that outlive a compaction: some 20,000 tokens, as Codex keeps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +130,47 @@ def paired(entries: Sequence[Entry]) -> list[EncodedItem]:
             waiting.append(EncodedItem(encode_json(aborted)))
         after_output = is_output
     return items + waiting
+
+
+def compacted(entries: Sequence[Entry], payload: Mapping[str, Any]) -> list[Entry]:
+    """The items after a line of type `compacted`."""
+    replacement = payload.get("replacement_history")
+    if isinstance(replacement, list):
+        items = cast("list[Any]", replacement)
+        return [Entry.of(cast("dict[str, Any]", i)) for i in items if isinstance(i, dict)]
+    return _summarised(entries, str(payload.get("message", "")))
+
+
+def without_last_turns(entries: Sequence[Entry], turns: Any) -> list[Entry]:
+    """The items when the last turns are dropped, each from its prompt on."""
+    starts = [index for index, entry in enumerate(entries) if entry.is_prompt]
+    if not isinstance(turns, int) or turns <= 0 or not starts:
+        return list(entries)
+    return list(entries[: starts[-min(turns, len(starts))]])
+
+
+def _summarised(entries: Sequence[Entry], summary: str) -> list[Entry]:
+    """The items after a compaction by an older program, which stored only the summary.
+
+    They are the first context, the latest prompts that fit, and the summary as the last message.
+    """
+    context: list[Entry] = []
+    for entry in entries:
+        if not entry.is_context:
+            break
+        context.append(entry)
+    prompts: list[Entry] = []
+    room = _KEPT_PROMPTS_CHARACTERS
+    for entry in reversed(entries):
+        text = "".join(entry.texts)
+        if not entry.is_prompt or text.startswith(SUMMARY_OPENING):
+            continue
+        if len(text) > room:
+            break
+        room -= len(text)
+        prompts.append(entry)
+    item = message("user", [input_text(summary)])
+    return [*context, *reversed(prompts), Entry(item, "message", None, "user", (summary,))]
 
 
 def _texts(content: Any) -> tuple[str, ...]:

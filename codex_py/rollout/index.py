@@ -1,4 +1,4 @@
-"""Finds the file of a session: by its id, by its name, or as the one used last."""
+"""Finds the files of a session by its id or name."""
 
 import os
 from collections.abc import Iterator
@@ -46,24 +46,6 @@ def newest_continuation(home: Path, path: Path) -> Path:
         if meta is not None and meta.continues_id == own.id and _modified(entry) > modified:
             newest, modified = Path(entry.path), _modified(entry)
     return newest
-
-
-def latest_session(home: Path, *, cwd: Path | None, model_provider: str | None) -> Path | None:
-    """The session that was written to last; None if there is none. Those of subagents never count.
-
-    Args:
-        cwd: absolute; None for sessions of any directory.
-        model_provider: None for sessions with any provider.
-    """
-    files = sorted(newest_first(home / SESSIONS), key=_modified, reverse=True)
-    here = None if cwd is None else os.path.realpath(cwd)
-    for entry in files:
-        if (meta := _meta(Path(entry.path))) is None or isinstance(meta.source, dict):
-            continue
-        same_place = here is None or here in {meta.cwd, os.path.realpath(meta.cwd)}
-        if same_place and model_provider in {None, meta.model_provider}:
-            return Path(entry.path)
-    return None
 
 
 def newest_first(folder: Path | str) -> Iterator["os.DirEntry[str]"]:

@@ -100,6 +100,12 @@ def list_sessions(
     return SessionPage(page, None)
 
 
+def latest_session(home: Path, *, cwd: Path | None, model_provider: str | None) -> Path | None:
+    """The file of the first session that `list_sessions` lists; None if there is none."""
+    page = list_sessions(home, cwd=cwd, model_provider=model_provider, limit=1)
+    return page.sessions[0].path if page.sessions else None
+
+
 def preview_messages(path: Path, *, limit: int = 6) -> list[PreviewMessage]:
     """The last things that were said in a session, oldest first; as many as are there, if fewer.
 

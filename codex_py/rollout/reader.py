@@ -9,8 +9,7 @@ from typing import Any, NoReturn, cast
 from codex_py.errors import SessionError
 from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.stream import Usage
-from codex_py.rollout.edits import compacted, without_last_turns
-from codex_py.rollout.entries import Entry, context_of, paired
+from codex_py.rollout.entries import Entry, compacted, context_of, paired, without_last_turns
 from codex_py.rollout.index import files_of_thread
 from codex_py.rollout.records import SessionMeta, home_of, read_token_count
 

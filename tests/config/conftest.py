@@ -7,6 +7,7 @@ import pytest
 
 from codex_py.config.config import Config, load_config
 from codex_py.config.explain import explain
+from codex_py.config.layers import read_layers
 from codex_py.config.paths import folders_between
 from codex_py.config.project_trust import trust_project
 
@@ -63,13 +64,13 @@ class Place:
         )
 
     def explain(self, key: str, *, overrides: Sequence[str] = ()) -> str:
-        return explain(
-            key,
+        layers = read_layers(
             cwd=self.cwd,
             environment=self.environment,
             overrides=overrides,
             system=self.system,
         )
+        return explain(key, layers)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from codex_py.config.explain import explain
+from codex_py.config.layers import read_layers
 from codex_py.frontends.arguments import Arguments
 from codex_py.frontends.command_parser import UsageError
 from codex_py.frontends.configuration import config_sources
@@ -14,5 +15,5 @@ def run_config(arguments: Arguments, environment: Mapping[str, str]) -> int:
     words = arguments.words[1:]
     if len(words) != 2 or words[0] != "explain":
         raise UsageError("say which setting: codex-py config explain KEY")
-    text = explain(words[1], **config_sources(arguments, environment))
+    text = explain(words[1], read_layers(**config_sources(arguments, environment)))
     return print_out(f"{text}\n")
