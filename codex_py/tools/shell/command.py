@@ -28,6 +28,7 @@ from codex_py.protocol.events import (
     ItemCompleted,
     ItemStarted,
     Status,
+    ThreadItem,
 )
 from codex_py.protocol.past_calls import PastCall, PastItems, past_command, read_report
 from codex_py.protocol.tools import ToolOutput
@@ -101,58 +102,6 @@ class CommandParams(LenientParams):
             prefix_rule=self.prefix_rule,
             tty=tty,
         )
-
-
-def shell_command(shell: str, script: str, *, login: bool | None, allowed: bool) -> list[str]:
-    """The argv that runs a script in a shell.
-
-    Args:
-        login: what the model asked for: that the shell reads the user's profile, or not.
-        allowed: whether it may. Where the model says nothing, this decides.
-
-    Raises:
-        ToolError: it asked for what is not allowed.
-    """
-    if login and not allowed:
-        raise ToolError(
-            "login shell is disabled by config; omit `login` or set it to false.",
-            code="InvalidArgs",
-        )
-    return [shell, "-lc" if allowed and login is not False else "-c", script]
-
-
-def replay_command(command: Any, call: PastCall, past: PastItems) -> CommandExecution | None:
-    """Show the call of a command again. `command`: an argv, or a line of text, as the model wrote it."""
-    if not call.has_run:
-        return None
-    # Which shell it was is not kept; it was one of the system or the user's.
-    line = ["/bin/bash", "-lc", command]
-    words: list[Any] = cast("list[Any]", command) if isinstance(command, list) else line
-    report = read_report(call.output)
-    item = past_command(
-        past.next_id(),
-        shlex.join(map(str, words)),
-        str(call.arguments.get("workdir") or ""),
-        report,
-        declined=call.error_code == "ApprovalDenied",
-    )
-    if report.process_id is not None:
-        past.noted[f"process {report.process_id}"] = item.id
-    return item
-
-
-def replay_progress(process_id: Any, call: PastCall, past: PastItems) -> CommandExecution | None:
-    """Show what a command in the background has printed since, and its exit code if it has ended."""
-    item = past.items.get(past.noted.get(f"process {process_id}", ""))
-    report = read_report(call.output)
-    if not isinstance(item, CommandExecution) or not report.has_header:
-        return None
-    return replace(
-        item,
-        aggregated_output=item.aggregated_output + report.text,
-        exit_code=report.exit_code,
-        status="failed" if report.exit_code else "completed",
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +212,66 @@ class CommandRunner:
             )
             context.emit(ItemCompleted(failed))
             raise failure from error
+
+
+class CommandTool:
+    """A tool that runs commands.
+
+    Args:
+        shell: path of the user's shell.
+        structured: answer with JSON, as models without a freeform `apply_patch` were taught.
+        allow_login: whether a shell may read the files of the user's profile.
+    """
+
+    parallel = True
+
+    def __init__(
+        self,
+        runner: CommandRunner,
+        shell: str,
+        *,
+        structured: bool = False,
+        allow_login: bool = True,
+    ) -> None:
+        self._runner = runner
+        self._shell = shell
+        self._structured = structured
+        self._allow_login = allow_login
+
+    def _in_shell(
+        self, script: str, login: bool | None = None, shell: str | None = None
+    ) -> list[str]:
+        """The argv that runs a script in a shell. `login`: what the model asked for; None leaves it to the configuration.
+
+        Raises:
+            ToolError: a login shell was asked for, and is not allowed.
+        """
+        if login and not self._allow_login:
+            raise ToolError(
+                "login shell is disabled by config; omit `login` or set it to false.",
+                code="InvalidArgs",
+            )
+        is_login = self._allow_login and login is not False
+        return [shell or self._shell, "-lc" if is_login else "-c", script]
+
+    def replay(self, call: PastCall, past: PastItems) -> ThreadItem | None:
+        if not call.has_run:
+            return None
+        command: Any = call.arguments.get("cmd", call.arguments.get("command"))
+        if not isinstance(command, list):
+            # Which shell it was is not kept; it was one of the system or the user's.
+            command = ["/bin/bash", "-lc", command]
+        report = read_report(call.output)
+        item = past_command(
+            past.next_id(),
+            shlex.join(map(str, cast("list[Any]", command))),
+            str(call.arguments.get("workdir") or ""),
+            report,
+            declined=call.error_code == "ApprovalDenied",
+        )
+        if report.process_id is not None:
+            past.noted[f"process {report.process_id}"] = item.id
+        return item
 
 
 def _begun(call: CommandCall, context: ToolContext) -> CommandExecution:

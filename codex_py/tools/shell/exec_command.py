@@ -15,18 +15,15 @@ from codex_py.execpolicy.place import SYSTEM_FOLDERS
 from codex_py.process.process import Process
 from codex_py.process.sessions import ProcessSessions
 from codex_py.protocol.dispatch import ToolContext
-from codex_py.protocol.events import ThreadItem
-from codex_py.protocol.past_calls import PastCall, PastItems
+from codex_py.protocol.events import CommandExecution, ThreadItem
+from codex_py.protocol.past_calls import PastCall, PastItems, read_report
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.shell.command import (
     CommandParams,
-    CommandRunner,
+    CommandTool,
     LenientParams,
     Login,
     Workdir,
-    replay_command,
-    replay_progress,
-    shell_command,
 )
 from codex_py.tools.truncate import token_count, truncate_output
 
@@ -62,27 +59,16 @@ class ExecCommandParams(CommandParams):
     max_output_tokens: OutputLimit = None
 
 
-class ExecCommand:
+class ExecCommand(CommandTool):
     """Runs a command line in a shell, and answers when it ends or after a while, whichever is first."""
 
     name = "exec_command"
     params: type[Any] = ExecCommandParams
-    parallel = True
-
-    def __init__(self, runner: CommandRunner, shell: str, *, allow_login: bool = True) -> None:
-        """
-        Args:
-            shell: path of the user's shell.
-            allow_login: whether a shell may read the files of the user's profile.
-        """
-        self._runner = runner
-        self._shell = shell
-        self._allow_login = allow_login
 
     async def run(self, params: ExecCommandParams, context: ToolContext) -> ToolOutput:
         started = time.monotonic()
-        shell = _shell_path(params.shell, self._shell) if params.shell else self._shell
-        argv = shell_command(shell, params.cmd, login=params.login, allowed=self._allow_login)
+        shell = _shell_path(params.shell, self._shell) if params.shell else None
+        argv = self._in_shell(params.cmd, params.login, shell)
         patched = await self._runner.patch_output(argv, params.cwd(context), context)
         if patched is not None:
             if patched.error_code is not None:
@@ -100,9 +86,6 @@ class ExecCommand:
         is_over = process.finished.is_set()
         session_id = None if is_over else self._runner.sessions.keep(process)
         return _report(process, session_id, started, params.max_output_tokens, context)
-
-    def replay(self, call: PastCall, past: PastItems) -> ThreadItem | None:
-        return replay_command(call.arguments.get("cmd"), call, past)
 
 
 class WriteStdinParams(LenientParams):
@@ -148,7 +131,17 @@ class WriteStdin:
         return _report(process, session_id, started, params.max_output_tokens, context)
 
     def replay(self, call: PastCall, past: PastItems) -> ThreadItem | None:
-        return replay_progress(call.arguments.get("session_id"), call, past)
+        """Show what the command has printed since, and its exit code if it has ended."""
+        process = past.noted.get(f"process {call.arguments.get('session_id')}", "")
+        item, report = past.items.get(process), read_report(call.output)
+        if not isinstance(item, CommandExecution) or not report.has_header:
+            return None
+        return replace(
+            item,
+            aggregated_output=item.aggregated_output + report.text,
+            exit_code=report.exit_code,
+            status="failed" if report.exit_code else "completed",
+        )
 
     def _yield_ms(self, params: WriteStdinParams) -> int:
         wanted = params.yield_time_ms or _MIN_YIELD_MS

@@ -10,17 +10,13 @@ from pydantic.json_schema import SkipJsonSchema
 from codex_py.errors import ToolError
 from codex_py.process.process import Process
 from codex_py.protocol.dispatch import ToolContext
-from codex_py.protocol.events import ThreadItem
 from codex_py.protocol.messages import encode_json
-from codex_py.protocol.past_calls import PastCall, PastItems
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.shell.command import (
     CommandParams,
-    CommandRunner,
+    CommandTool,
     Login,
     Workdir,
-    replay_command,
-    shell_command,
 )
 from codex_py.tools.truncate import truncate_middle, truncate_output
 
@@ -86,35 +82,7 @@ class CommandResult:
         return encode_json({"output": output, "metadata": metadata}).decode()
 
 
-class _TimedCommand:
-    parallel = True
-
-    def __init__(
-        self,
-        runner: CommandRunner,
-        shell: str,
-        *,
-        structured: bool = False,
-        allow_login: bool = True,
-    ) -> None:
-        """Make one that answers with text, or structured.
-
-        Args:
-            shell: path of the user's shell.
-            structured: answer with JSON, as models without a freeform `apply_patch` were taught.
-            allow_login: whether a shell may read the files of the user's profile.
-        """
-        self._runner = runner
-        self._shell = shell
-        self._structured = structured
-        self._allow_login = allow_login
-
-    def replay(self, call: PastCall, past: PastItems) -> ThreadItem | None:
-        return replay_command(call.arguments.get("command"), call, past)
-
-    def _in_shell(self, script: str, login: bool | None = None) -> list[str]:
-        return shell_command(self._shell, script, login=login, allowed=self._allow_login)
-
+class _TimedCommand(CommandTool):
     async def _run(
         self, argv: Sequence[str], params: TimedCommandParams, context: ToolContext
     ) -> ToolOutput:
