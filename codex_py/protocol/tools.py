@@ -65,22 +65,13 @@ class LocalShellPayload:
     timeout_ms: int | None
 
 
-@frozen
-class McpPayload:
-    server: str
-    tool: str
-    raw_arguments: str
-    is_custom: bool = False
-    """Called as a custom tool, and answered as one."""
-
-
-ToolPayload: TypeAlias = FunctionPayload | CustomPayload | LocalShellPayload | McpPayload
+ToolPayload: TypeAlias = FunctionPayload | CustomPayload | LocalShellPayload
 
 
 @frozen
 class ToolCall:
     tool_name: str
-    """As the model wrote it, namespace included (`mcp__server__tool`)."""
+    """As `called_tool` gives it."""
     call_id: str
     """Goes back verbatim with the output."""
     payload: ToolPayload

@@ -38,7 +38,6 @@ from codex_py.protocol.tools import (
     CustomPayload,
     FunctionPayload,
     LocalShellPayload,
-    McpPayload,
     ToolCall,
     ToolOutput,
     ToolPayload,
@@ -60,18 +59,15 @@ class ToolRouter:
         self,
         tools: Collection[Tool[Any]],
         *,
-        mcp_servers: Collection[str] = (),
         find_tool: Callable[[str], Tool[Any] | None] = lambda _: None,
         wrap: Callable[[Dispatch], Dispatch] = lambda dispatch: dispatch,
     ) -> None:
         """
         Args:
-            mcp_servers: names in their wire form, to tell where a flat name's server part ends.
             find_tool: finds a tool that comes and goes, such as one of an MCP server, by its flat name.
             wrap: what extensions put around a call that was understood, when its turn has come.
         """
         self._tools: Mapping[str, Tool[Any]] = {tool.name: tool for tool in tools}
-        self._mcp_servers = sorted(mcp_servers, key=len, reverse=True)
         self._find_tool = find_tool
         self._run = wrap(_run)
         self._queue = CallQueue()
@@ -132,31 +128,7 @@ class ToolRouter:
         return output_item(call, output, limit_tokens=context.output_token_limit)
 
     def _named_call(self, item: FunctionCall | CustomToolCall, payload: ToolPayload) -> ToolCall:
-        name = called_tool(item.namespace, item.name)
-        if (mcp := self._mcp_payload(item.namespace, name, payload)) is not None:
-            return ToolCall(name, item.call_id, mcp)
-        return ToolCall(name, item.call_id, payload)
-
-    def _mcp_payload(
-        self, namespace: str | None, name: str, payload: ToolPayload
-    ) -> McpPayload | None:
-        if not name.startswith(MCP_PREFIX):
-            return None
-        match payload:
-            case FunctionPayload(arguments) | CustomPayload(arguments):
-                raw = arguments
-            case _:
-                return None
-        qualified = name.removeprefix(MCP_PREFIX)
-        if namespace is not None and namespace.startswith(MCP_PREFIX):
-            server = namespace.removeprefix(MCP_PREFIX).rstrip("_")
-        else:
-            known = (s for s in self._mcp_servers if qualified.startswith(f"{s}__"))
-            server = next(known, qualified.partition("__")[0])
-        tool = qualified.removeprefix(server).lstrip("_")
-        if not (server and tool):
-            return None
-        return McpPayload(server, tool, raw, is_custom=isinstance(payload, CustomPayload))
+        return ToolCall(called_tool(item.namespace, item.name), item.call_id, payload)
 
     def _resolve(self, call: ToolCall) -> tuple[Tool[Any], BaseModel]:
         """The tool of a call, and its arguments typed.
@@ -165,15 +137,6 @@ class ToolRouter:
             ToolError: no such tool, or arguments that are not its own.
         """
         match call.payload:
-            case McpPayload(server, name, arguments):
-                tool = self._tools.get(call.tool_name) or self._find_tool(call.tool_name)
-                if tool is None:
-                    raise ToolError(
-                        f"unsupported call: {call.tool_name} (no connected MCP server {server!r} has"
-                        f" a tool {name!r})",
-                        code="UnknownTool",
-                    )
-                return tool, _parse_arguments(tool, arguments)
             case FunctionPayload(arguments):
                 tool = self._tool(call, "call")
                 return tool, _parse_arguments(tool, arguments)
@@ -191,9 +154,15 @@ class ToolRouter:
                 assert_never(call.payload)
 
     def _tool(self, call: ToolCall, kind: str) -> Tool[Any]:
-        tool = self._tools.get(call.tool_name) or self._find_tool(call.tool_name)
+        name = call.tool_name
+        tool = self._tools.get(name) or self._find_tool(name)
         if tool is None:
-            raise ToolError(f"unsupported {kind}: {call.tool_name}", code="UnknownTool")
+            server, _, of_server = name.removeprefix(MCP_PREFIX).partition("__")
+            why = f" (no connected MCP server {server!r} has a tool {of_server!r})"
+            is_mcp = name.startswith(MCP_PREFIX) and of_server
+            raise ToolError(
+                f"unsupported {kind}: {name}{why if is_mcp else ''}", code="UnknownTool"
+            )
         return tool
 
 
@@ -221,7 +190,7 @@ def output_item(
         text = coded_text(output.error_code, text)
     value: Any = text if output.content is None else list(output.content)
     match call.payload:
-        case CustomPayload() | McpPayload(is_custom=True):
+        case CustomPayload():
             return CustomToolCallOutput(call_id=call.call_id, output=value)
         case _:
             return FunctionCallOutput(call_id=call.call_id, output=value)

@@ -18,7 +18,6 @@ from codex_py.protocol.tools import (
     CustomPayload,
     FunctionPayload,
     LocalShellPayload,
-    McpPayload,
     ToolCall,
     ToolOutput,
 )
@@ -77,7 +76,7 @@ class Local:
         return ToolOutput(json.dumps(params.model_dump()))
 
 
-ROUTER = ToolRouter([Add(), Shout(), Local()], mcp_servers=["odd__name"])
+ROUTER = ToolRouter([Add(), Shout(), Local()])
 
 
 def function(name: str, arguments: str = "{}", **extra: Any) -> dict[str, Any]:
@@ -112,23 +111,23 @@ def answer(item: dict[str, Any], router: ToolRouter = ROUTER) -> BaseModel:
         (custom("apply_patch", "x"), ToolCall("apply_patch", "c1", CustomPayload("x"))),
         (
             function("mcp__srv__do_it", '{"q":1}'),
-            ToolCall("mcp__srv__do_it", "c1", McpPayload("srv", "do_it", '{"q":1}')),
+            ToolCall("mcp__srv__do_it", "c1", FunctionPayload('{"q":1}')),
         ),
         (
             function("do_it", namespace="mcp__srv"),
-            ToolCall("mcp__srv__do_it", "c1", McpPayload("srv", "do_it", "{}")),
+            ToolCall("mcp__srv__do_it", "c1", FunctionPayload("{}")),
         ),
         (
             function("do_it", namespace="mcp__srv__"),
-            ToolCall("mcp__srv__do_it", "c1", McpPayload("srv", "do_it", "{}")),
+            ToolCall("mcp__srv__do_it", "c1", FunctionPayload("{}")),
         ),
         (
             function("mcp__odd__name__do_it"),
-            ToolCall("mcp__odd__name__do_it", "c1", McpPayload("odd__name", "do_it", "{}")),
+            ToolCall("mcp__odd__name__do_it", "c1", FunctionPayload("{}")),
         ),
         (
             custom("mcp__srv__do_it", "{}"),
-            ToolCall("mcp__srv__do_it", "c1", McpPayload("srv", "do_it", "{}", is_custom=True)),
+            ToolCall("mcp__srv__do_it", "c1", CustomPayload("{}")),
         ),
         (
             {
