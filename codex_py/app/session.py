@@ -66,6 +66,7 @@ async def open_session(
 
     Raises:
         TypeError: the sink is a coroutine function, or a function cannot be a tool.
+        ValueError: two tools have the same name.
         CodexError: before anything is emitted: the configuration is wrong, or a feature cannot begin.
     """
     config.require_enforced()

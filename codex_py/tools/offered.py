@@ -27,6 +27,7 @@ _FAMILIES: Final[Mapping[ShellTool, Collection[str]]] = {
 RESOURCE_TOOLS: Final = (
     *("list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource"),
 )
+_WEB_SEARCH: Final = "web_search"
 TOOL_SEARCH: Final = "tool_search"
 """Like those, offered only where there are MCP servers."""
 
@@ -55,7 +56,7 @@ def tool_specs(
         if name not in left_out
     ]
     if web_search is not None:
-        specs.append(HostedSpec("web_search", web_search))
+        specs.append(HostedSpec(_WEB_SEARCH, web_search))
     return tuple(specs)
 
 
@@ -70,6 +71,11 @@ def own_spec(name: str, *, text: str | None = None, without: str | None = None) 
     properties = {key: value for key, value in schema["properties"].items() if key != without}
     description = instruction_text(f"tools/{text or name}.md")
     return FunctionSpec(name, description, {**schema, "properties": properties})
+
+
+def own_names() -> Collection[str]:
+    """What none but our own tools may be called."""
+    return {*_schemas(), _WEB_SEARCH}
 
 
 def _spec(name: str, *, freeform_patch: bool, login: bool) -> ToolSpec:

@@ -29,6 +29,10 @@ class PythonFunction(Generic[P, R]):
     needs_approval: bool
     parallel: bool
 
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self.function(*args, **kwargs)
 
@@ -46,15 +50,7 @@ def tool(
     needs_approval: bool = False,
     parallel: bool = False,
 ) -> Callable[[Callable[P, R]], PythonFunction[P, R]]: ...
-def tool(
-    function: AnyFunction | None = None,
-    /,
-    *,
-    name: str | None = None,
-    description: str | None = None,
-    needs_approval: bool = False,
-    parallel: bool = False,
-) -> Any:
+def tool(function: AnyFunction | None = None, /, **options: Any) -> Any:
     """Make a tool of a function, for `open_session(…, tools=[…])`. A bare function there has the default options.
 
     The parameters are described by their types and by the docstring (a section `Args:`, or `:param name:`). The
@@ -74,14 +70,7 @@ def tool(
     Raises:
         TypeError: the function has no usable name, or has parameters that cannot be named or described in a call.
     """
-    make = partial(
-        tool_of,
-        name=name,
-        description=description,
-        needs_approval=needs_approval,
-        parallel=parallel,
-    )
-    return make if function is None else make(function)
+    return partial(tool_of, **options) if function is None else tool_of(function)
 
 
 def tool_of(

@@ -286,6 +286,9 @@ async def _router(approver: ScriptedApprover) -> AsyncGenerator[Callable[[], Any
         return f"paid {amount}"
 
     router = ToolRouter([PythonTool(tool_of(pay), image_detail="low")])
+    context = tool_context(
+        Path("/repo"), lambda _: None, policy=ApprovalPolicy.ON_REQUEST, approver=approver
+    )
 
     context = tool_context(
         Path("/repo"), lambda _: None, policy=ApprovalPolicy.ON_REQUEST, approver=approver
