@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Mapping
 from inspect import Parameter
 from types import NoneType
-from typing import Annotated, Any, Optional, cast, get_args, get_origin
+from typing import Annotated, Any, Optional, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 from pydantic.errors import PydanticUserError
+from pydantic.json_schema import GenerateJsonSchema
 
 
 class FunctionArguments(BaseModel):
@@ -34,7 +35,7 @@ def arguments_model(
         lenient: take null for all that has a default: models write it for what they leave out.
 
     Raises:
-        TypeError: pydantic cannot check a type.
+        PydanticUserError: pydantic cannot check a type.
     """
     fields: dict[str, Any] = {}
     for number, parameter in enumerate(parameters):
@@ -47,10 +48,7 @@ def arguments_model(
         )
         is_wider = lenient and not is_required
         fields[f"argument_{number}"] = (Optional[annotation] if is_wider else annotation, field)  # noqa: UP045
-    try:
-        return create_model(name, __base__=FunctionArguments, **fields)
-    except PydanticUserError as error:
-        raise _not_described(name, error) from error
+    return create_model(name, __base__=FunctionArguments, **fields)
 
 
 def takes_none(annotation: Any) -> bool:
@@ -62,32 +60,24 @@ def takes_none(annotation: Any) -> bool:
 def arguments_schema(
     name: str, parameters: Iterable[Parameter], about: Mapping[str, str]
 ) -> dict[str, Any]:
-    """JSON Schema of the arguments, without titles.
+    """JSON Schema of the arguments.
 
     Raises:
         TypeError: pydantic cannot check or describe a type.
     """
-    model = arguments_model(name, parameters, about)
     try:
-        return _untitled(model.model_json_schema())
+        model = arguments_model(name, parameters, about)
+        schema = model.model_json_schema(schema_generator=_Untitled)
     except PydanticUserError as error:
-        raise _not_described(name, error) from error
+        reason = str(error).partition("\n")[0]
+        raise TypeError(
+            f"the parameters of {name} cannot be described to a model: {reason}"
+        ) from error
+    del schema["title"]
+    return schema
 
 
-def _not_described(name: str, error: PydanticUserError) -> TypeError:
-    reason = str(error).partition("\n")[0]
-    return TypeError(f"the parameters of {name} cannot be described to a model: {reason}")
-
-
-def _untitled(schema: dict[str, Any]) -> dict[str, Any]:
-    """Without the titles that pydantic makes of names. A member that is called `title` is a table, and stays."""
-    kept: dict[str, Any] = {}
-    for key, value in schema.items():
-        if key == "title" and isinstance(value, str):
-            continue
-        if isinstance(value, dict) and key not in {"default", "const"}:
-            value = _untitled(cast("dict[str, Any]", value))
-        elif isinstance(value, list) and key in {"anyOf", "oneOf", "allOf", "prefixItems"}:
-            value = [_untitled(each) for each in cast("list[dict[str, Any]]", value)]
-        kept[key] = value
-    return kept
+class _Untitled(GenerateJsonSchema):
+    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002
+        """A title would only repeat the name of the field."""
+        return False

@@ -7,6 +7,7 @@ Source of the sequence: Codex, `core/src/tools/orchestrator.rs`; of what looks l
 import signal
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
 from codex_py.config.login_shell import without_variables
@@ -18,7 +19,6 @@ from codex_py.protocol.approval import ApprovalPolicy, ApprovalRequest, ReviewDe
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.sandbox.base import NO_SANDBOX, Sandbox
 from codex_py.tools.shell.permission import decide, is_approved, reasons_outside
-from codex_py.tools.shell.place import command_place
 from codex_py.tools.shell.prefix_rule import allowing
 from codex_py.tools.shell.quoting import quote_argv
 from codex_py.tools.shell.verdict import Approval, Ask, CommandCall, Refuse, Run, Verdict
@@ -161,7 +161,15 @@ class Orchestrator:
         )
 
     def _place(self, call: CommandCall, context: ToolContext) -> Place:
-        return command_place(call.cwd, context, self._shell)
+        policy, environment = context.sandbox_policy, context.environment
+        return Place(
+            call.cwd,
+            environment,
+            workspace=(context.cwd, *policy.writable_roots),
+            # In every mode: the one before may have been another, and whoever wrote the repository is not the user.
+            temporary=(Path("/tmp"), Path(environment.get("TMPDIR") or "/tmp")),
+            shell=self._shell,
+        )
 
     def _add_rule(self, prefix: Sequence[str]) -> None:
         self._rules = allowing(self._rules, prefix)
