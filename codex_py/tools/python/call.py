@@ -74,7 +74,8 @@ class PythonTool:
         return replay_server_call(_SERVER, self.name, call, past) if call.has_run else None
 
     async def _approve(self, arguments: Mapping[str, Any], context: ToolContext) -> None:
-        grant = (_SERVER, self.name)
+        # Longer than the key of an MCP tool, for a server may be called python.
+        grant = ("function", _SERVER, self.name)
         if not self._function.needs_approval or grant in context.approvals.granted:
             return
         if not may_ask(context.approval_policy, "mcp_elicitations"):
