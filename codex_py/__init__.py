@@ -14,37 +14,91 @@ if TYPE_CHECKING:
     from codex_py.config.config import Config, load_config
     from codex_py.core.session import Session
     from codex_py.core.turn_state import TurnResult
-    from codex_py.errors import CodexError
+    from codex_py.errors import CodexError, CompactionFailed, ModelError, PromptRefused, ToolError
+    from codex_py.protocol.approval import ApprovalRequest, Approver, Review, ReviewDecision
+    from codex_py.protocol.dispatch import Dispatch, ToolContext, ToolUse
+    from codex_py.protocol.events import Event
+    from codex_py.protocol.extension import (
+        Compaction,
+        Extension,
+        Feature,
+        OfferedTool,
+        Thread,
+        TurnStart,
+        TurnStop,
+        combined,
+    )
+    from codex_py.protocol.prompts import Note, UserPrompt
+    from codex_py.protocol.stream import Completed, ModelStream, Prompt, ResponseEvent, Usage
+    from codex_py.protocol.tools import FunctionSpec, ToolCall, ToolOutput
     from codex_py.tools.python.function import tool
 
 __all__ = [
+    "ApprovalRequest",
+    "Approver",
     "CodexError",
+    "Compaction",
+    "CompactionFailed",
+    "Completed",
     "Config",
+    "Dispatch",
+    "Event",
+    "Extension",
+    "Feature",
+    "FunctionSpec",
+    "ModelError",
+    "ModelStream",
+    "Note",
+    "OfferedTool",
+    "Prompt",
+    "PromptRefused",
+    "ResponseEvent",
+    "Review",
+    "ReviewDecision",
     "Session",
     "SessionOptions",
+    "Thread",
+    "ToolCall",
+    "ToolContext",
+    "ToolError",
+    "ToolOutput",
+    "ToolUse",
     "TurnResult",
+    "TurnStart",
+    "TurnStop",
+    "Usage",
+    "UserPrompt",
     "__version__",
+    "combined",
     "load_config",
     "open_session",
     "tool",
 ]
 
-_HOMES = {
-    "CodexError": "codex_py.errors",
-    "Config": "codex_py.config.config",
-    "Session": "codex_py.core.session",
-    "SessionOptions": "codex_py.app.options",
-    "TurnResult": "codex_py.core.turn_state",
-    "load_config": "codex_py.config.config",
-    "open_session": "codex_py.app.session",
-    "tool": "codex_py.tools.python.function",
+_NAMES = {
+    "codex_py.app.options": "SessionOptions",
+    "codex_py.app.session": "open_session",
+    "codex_py.config.config": "Config load_config",
+    "codex_py.core.session": "Session",
+    "codex_py.core.turn_state": "TurnResult",
+    "codex_py.errors": "CodexError CompactionFailed ModelError PromptRefused ToolError",
+    "codex_py.protocol.approval": "ApprovalRequest Approver Review ReviewDecision",
+    "codex_py.protocol.dispatch": "Dispatch ToolContext ToolUse",
+    "codex_py.protocol.events": "Event",
+    "codex_py.protocol.extension": "Compaction Extension Feature OfferedTool Thread TurnStart TurnStop combined",
+    "codex_py.protocol.prompts": "Note UserPrompt",
+    "codex_py.protocol.stream": "Completed ModelStream Prompt ResponseEvent Usage",
+    "codex_py.protocol.tools": "FunctionSpec ToolCall ToolOutput",
+    "codex_py.tools.python.function": "tool",
 }
+"""The public names by their module."""
 
 
 def __getattr__(name: str) -> "Any":
     # `codex-py --version` imports this module and nothing else.
-    if name not in _HOMES:
+    home = next((module for module, names in _NAMES.items() if name in names.split()), None)
+    if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module  # noqa: PLC0415
 
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(home), name)
