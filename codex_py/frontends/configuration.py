@@ -18,7 +18,7 @@ _OSS_MODELS = {"ollama": "gpt-oss:20b", "lmstudio": "openai/gpt-oss-20b"}
 
 
 def load_exec_config(arguments: Arguments, environment: Mapping[str, str]) -> Config:
-    """The configuration of a run that may work in its folder. `--trust` is written down first.
+    """The configuration of a run without questions.
 
     Raises:
         CodexError: the folder to work in is not there; or it is neither in a git repository nor
@@ -37,12 +37,7 @@ def load_exec_config(arguments: Arguments, environment: Mapping[str, str]) -> Co
 
 
 def load_terminal_config(arguments: Arguments, environment: Mapping[str, str]) -> Config:
-    """The configuration of a session whose user can be asked. `--trust` answers the first question.
-
-    Raises:
-        CodexError: the folder to work in is not there.
-        ConfigError: see `load_config`.
-    """
+    """The configuration of a session whose user can be asked. It raises as `read_config` does."""
     return _trusted(arguments, environment, {})
 
 
@@ -106,7 +101,7 @@ def working_directory(arguments: Arguments) -> Path:
 def _trusted(
     arguments: Arguments, environment: Mapping[str, str], flags: Mapping[str, str]
 ) -> Config:
-    """The configuration of a session, after `--trust` is written down."""
+    """The configuration of a session. `--trust` is written down first, which answers the terminal's first question."""
     config = _session_config(arguments, environment, flags)
     if arguments.trust and config.trust != "untrusted":
         trust_project(config.home, folders_between(config.project_root, config.cwd))

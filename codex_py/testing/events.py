@@ -142,16 +142,14 @@ def ev_completed(
 
 def ev_failed(code: str, message: str) -> Event:
     error = {"code": code, "message": message}
-    return {
-        "type": "response.failed",
-        "response": {"id": "resp_1", "object": "response", "status": "failed", "error": error},
-    }
+    body = {"id": "resp_1", "object": "response", "status": "failed", "error": error}
+    return {"type": "response.failed", "response": body}
 
 
 def ev_incomplete(reason: str = "max_output_tokens") -> Event:
     details = {"reason": reason}
-    body = {"id": "resp_1", "object": "response", "status": "incomplete"}
-    return {"type": "response.incomplete", "response": {**body, "incomplete_details": details}}
+    body = {"id": "resp_1", "status": "incomplete", "incomplete_details": details}
+    return {"type": "response.incomplete", "response": {**body, "object": "response"}}
 
 
 def sse(events: Iterable[Mapping[str, Any]]) -> bytes:

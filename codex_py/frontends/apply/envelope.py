@@ -23,29 +23,27 @@ RUN_AS_APPLY_PATCH = "--codex-run-as-apply-patch"
 _FAILED = 1
 _USAGE = 2
 _USAGE_TEXT = "Usage: apply_patch 'PATCH'\n       echo 'PATCH' | apply_patch\n"
-_NOT_AN_ARGUMENT = f"Error: {RUN_AS_APPLY_PATCH} requires a UTF-8 PATCH argument.\n"
 
 
 def main(arguments: Sequence[str]) -> int:
     """Apply the patch that the command line or standard input holds; the exit code."""
-    if arguments[:1] == [RUN_AS_APPLY_PATCH]:
-        if (text := _decoded(arguments[1:2])) is None:
-            return _fail(_FAILED, _NOT_AN_ARGUMENT)
-        return _apply(text)
-    if len(arguments) > 1:
+    is_option = arguments[:1] == [RUN_AS_APPLY_PATCH]
+    if len(arguments) > 1 and not is_option:
         return _fail(_USAGE, "Error: apply_patch accepts exactly one argument.\n")
     if arguments:
-        if (text := _decoded(arguments)) is None:
-            return _fail(_FAILED, "Error: apply_patch requires a UTF-8 PATCH argument.\n")
+        try:
+            text = os.fsencode(arguments[is_option]).decode()
+        except (IndexError, UnicodeDecodeError):
+            name = RUN_AS_APPLY_PATCH if is_option else "apply_patch"
+            return _fail(_FAILED, f"Error: {name} requires a UTF-8 PATCH argument.\n")
         return _apply(text)
     try:
         text = read_stdin().decode()
-    except UnicodeDecodeError:
-        return _not_read("stream did not contain valid UTF-8")
-    except OSError as error:
-        return _not_read(describe(error))
-    except CodexError as error:
-        return _not_read(str(error))
+    except (CodexError, OSError, UnicodeDecodeError) as error:
+        reason = describe(error) if isinstance(error, OSError) else str(error)
+        if isinstance(error, UnicodeDecodeError):
+            reason = "stream did not contain valid UTF-8"
+        return _fail(_FAILED, f"Error: Failed to read PATCH from stdin.\n{reason}\n")
     return _apply(text) if text else _fail(_USAGE, _USAGE_TEXT)
 
 
@@ -62,7 +60,11 @@ def _applied(text: str) -> int:
         cwd = Path.cwd()
     except OSError as error:
         return _fail(_FAILED, f"Error: Failed to determine current directory.\n{describe(error)}\n")
-    journal = _journal(cwd)
+    try:
+        journal = Journal(codex_home(os.environ), cwd)
+    except CodexError:
+        # The program of Codex does not need its home either.
+        journal = None
     try:
         if journal is not None:
             journal.recover()
@@ -73,26 +75,6 @@ def _applied(text: str) -> int:
     stdout = OutputStream(1)
     stdout.write_text(plan.summary())
     return READER_LEFT if stdout.reader_left else _FAILED if stdout.failure else 0
-
-
-def _not_read(reason: str) -> int:
-    return _fail(_FAILED, f"Error: Failed to read PATCH from stdin.\n{reason}\n")
-
-
-def _journal(cwd: Path) -> Journal | None:
-    try:
-        return Journal(codex_home(os.environ), cwd)
-    except CodexError:
-        # The program of Codex does not need its home either.
-        return None
-
-
-def _decoded(words: Sequence[str]) -> str | None:
-    """The first word, as it was given; None if there is none, or if it is not UTF-8."""
-    try:
-        return os.fsencode(words[0]).decode()
-    except (IndexError, UnicodeDecodeError):
-        return None
 
 
 def _fail(code: int, text: str) -> int:

@@ -133,9 +133,8 @@ class HumanText:
             case FileChange():
                 self._file_change(item)
             case McpToolCall():
-                reason = (
-                    f": {item.error['message']}" if item.error and "message" in item.error else ""
-                )
+                message = (item.error or {}).get("message")
+                reason = "" if message is None else f": {message}"
                 name = f"{item.server}/{item.tool}"
                 self._line(f"mcp: {printable(name)} ({item.status}){printable(reason)}")
             case WebSearch():
