@@ -1,4 +1,4 @@
-"""Rules about commands, and what they decide."""
+"""Rules about commands, and their decisions."""
 
 import os.path
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ class Decision(StrEnum):
     """From the mildest to the strictest."""
 
     ALLOW = "allow"
-    """It runs without a question, and outside of the sandbox."""
+    """It runs without approval, and outside the sandbox."""
     PROMPT = "prompt"
     FORBIDDEN = "forbidden"
 
@@ -33,7 +33,7 @@ _SHIFTING = frozenset(
     printf pushd read readonly set shopt source trap typeset unalias unset
     """.split()  # noqa: SIM905 -- as a list, a line for each name
 )
-"""Words of a shell after which other words may mean other programs, or the same ones work elsewhere."""
+"""Words of a shell after which a name may mean another program, or a program may work in another folder."""
 
 _STRICTNESS = {decision: rank for rank, decision in enumerate(Decision)}
 
@@ -49,8 +49,8 @@ class PrefixRule:
     justification: str | None = None
 
     def covers(self, command: Command) -> bool:
-        """Whether the command begins as the pattern says."""
-        # Most rules are about other programs.
+        """True if the command begins as the pattern says."""
+        # A fast way out: most rules are about other programs.
         if len(command) < len(self.pattern) or command[0] not in self.pattern[0]:
             return False
         return all(word in words for word, words in zip(command, self.pattern, strict=False))
@@ -63,7 +63,7 @@ class MatchedRule:
     decision: Decision
     justification: str | None = None
     resolved_program: str | None = None
-    """The path that stood in the command where the rule has a bare name."""
+    """The path in the command, if the rule has a bare name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,29 +87,28 @@ class Rules:
     host_executables: Mapping[str, tuple[str, ...]] = field(
         default_factory=dict[str, tuple[str, ...]]
     )
-    """By the bare name of a program, the absolute paths that are this program."""
+    """The absolute paths that are a program, by its bare name."""
     warnings: tuple[str, ...] = ()
-    """What was accepted and has no effect, a sentence each."""
+    """Sentences about what was accepted and has no effect."""
 
     def decide(
         self, argv: Sequence[str], place: Place = BY_NAME, *, resolve_paths: bool = True
     ) -> RuleMatch | None:
-        """What the rules say of all that `argv` runs; None where they leave it open.
+        """The decision of the rules on all that `argv` runs; None if they do not decide.
 
-        `prompt` and `forbidden` hold for every command that `all_commands` finds; what it cannot read counts
-        as covered by the strictest of them. `allow` needs more, because it takes the sandbox away: a rule
-        that covers `argv` itself, or for each of its `plain_commands` one that allows it, and programs that
-        no command can change. So a redirection, an expansion, or a command without a rule leaves it open.
+        `prompt` and `forbidden` hold for every command that `all_commands` finds; a script that it cannot read
+        counts as covered by the strictest rule. `allow` needs more, because it lifts the sandbox: a rule that
+        covers `argv` itself, or one for each of its `plain_commands`, and programs that no command can
+        change. So with a redirection, an expansion, or a command without a rule, nothing is allowed.
 
-        `resolve_paths`: a rule for a bare name, `git`, also holds for paths that end in it where no rule
-        covers the path as written: for those in `host_executables`, or if the name is not there,
-        for any, save that `allow` then asks for one in a folder of the system. For
-        `allow` a path has to be written without detours.
+        `resolve_paths`: a rule for a bare name such as `git` also holds for paths that end in it, if no rule
+        covers the path as written: for those in `host_executables`, or if the name is not there, for any path.
+        `allow` then takes a path into a folder of the system, and one that is written without detours.
         """
         if not self.prefix_rules:
             return None
-        # A set would lose the order.
         read = all_commands(argv)
+        # No set: it would lose the order.
         everything = dict.fromkeys(read.commands)
         found = {
             command: self.matches(command, resolve_paths=resolve_paths) for command in everything
@@ -130,7 +129,7 @@ class Rules:
         if len(plain) > 1 and any(command[0] in _SHIFTING for command in plain):
             return None
         if place.writable and sum(program_name(command) == "git" for command in plain) > 1:
-            # The first may add a submodule, which the next one enters.
+            # The first may add a submodule that the next one enters.
             return None
         allowed = [allowing(command) for command in plain]
         return _rule_match(tuple(chain.from_iterable(allowed))) if plain and all(allowed) else None
@@ -141,7 +140,7 @@ class Rules:
         return () if strictest is None else (MatchedRule((), strictest, _UNREAD),)
 
     def matches(self, command: Command, *, resolve_paths: bool = True) -> tuple[MatchedRule, ...]:
-        """The rules that cover one simple command, in their order."""
+        """The rules that cover one simple command, in order."""
         exact = tuple(
             MatchedRule(command[: len(rule.pattern)], rule.decision, rule.justification)
             for rule in self.prefix_rules
@@ -155,8 +154,8 @@ class Rules:
         paths = self.host_executables.get(name)
         if paths is not None and path not in paths:
             return ()
-        # As written: behind a symbolic link, `..` leads elsewhere than it seems. And a model could write
-        # a program of a name that is allowed, and leave the sandbox with it.
+        # As written: after a symbolic link, `..` leads elsewhere than it seems. And the model could write a
+        # program with an allowed name, and leave the sandbox with it.
         certain = is_system_program(program) if paths is None else program in paths
         bare = (name, *command[1:])
         return tuple(
@@ -167,7 +166,7 @@ class Rules:
 
 
 def _may_leave_sandbox(command: Command, matches: Sequence[MatchedRule], place: Place) -> bool:
-    """True if no command of the model can change what an allowed one runs, as far as its words tell."""
+    """True if no command of the model can change what this one runs, as far as its words tell."""
     if not place.has_safe_home:
         return False
     covered = max(len(match.prefix) for match in matches)
@@ -180,7 +179,7 @@ def _may_leave_sandbox(command: Command, matches: Sequence[MatchedRule], place: 
                 part, covered if part is command else 0, place
             ):
                 return False
-            # The same `git` without its first options has been looked at.
+            # `git` without its first options is the same program, which was checked.
             parts += wrapped_commands(part) if program_name(part) != "git" else []
     except ValueError:  # no path can have such a word in it
         return False

@@ -1,7 +1,7 @@
-"""What a rule that allows `git` does not allow: other repositories, and options that name programs or files.
+"""Uses of `git` that a rule for it does not allow: other repositories, and options that name programs or files.
 
-Outside of the sandbox git runs what the configuration and the hooks of a repository say. Those of the project
-are read-only to commands; in a repository that a command has made, they are the model's.
+Outside the sandbox, git runs what the configuration and the hooks of a repository say. Commands cannot change
+those of the project; in a repository that a command has made, the model has written them.
 """
 
 import os
@@ -41,7 +41,7 @@ _SHORT: Final = {
 _RUNNERS: Final = frozenset(
     ("bisect", "config", "daemon", "filter-branch", "for-each-repo", "remote", "submodule")
 )
-"""Subcommands whose other words may be programs, or be kept as the address of a repository."""
+"""Subcommands whose other words may be programs, or are stored as the address of a repository."""
 _CONTACTS: Final = frozenset(("clone", "fetch", "ls-remote", "pull", "push"))
 """Subcommands whose first word may be another repository: its hooks run, and its configuration is read."""
 _ADDRESS = re.compile(r"[a-z+]+://|[^/:~]+:(?!:)")
@@ -73,26 +73,26 @@ def _options(arguments: Sequence[str]) -> Sequence[str]:
 
 
 def _has_submodules(repository: Path) -> bool:
-    """True if the index may hold submodules: git enters them, and what their `.git` is a command can change.
+    """True if the index may hold submodules: git enters them, and a command can change their `.git`.
 
     Also true for an index that cannot be read. https://git-scm.com/docs/index-format
     """
     try:
         folder = _folder_of(repository)
-        # A split index has most of its entries in another file, which may be one of several.
+        # A split index has most of its entries in another file, of which there may be several.
         indexes = [_read(path) for path in (folder / "index", *folder.glob("sharedindex.*"))]
     except FileNotFoundError:
         return False
     except (OSError, ValueError):
         return True
-    # The mode of an entry. Other fields may look like it by chance; then a question too many is asked.
+    # The mode of an entry. If other fields look like it by chance, there is one question too many.
     return any((0o160000).to_bytes(4) in index for index in indexes)
 
 
 def _names_program(option: str, subcommand: str) -> bool:
     if not option.startswith("--"):
         return any(letter in option for letter in _SHORT.get(subcommand, ""))
-    # Options may be cut short.
+    # Options may be abbreviated.
     name = option.partition("=")[0]
     return any(long.startswith(name) or name.startswith(f"{long}-") for long in _LONG)
 
@@ -124,7 +124,7 @@ def _is_remote(name: str, cwd: Path) -> bool:
 
 
 def _folder_of(repository: Path) -> Path:
-    """The folder of a repository, where a file may stand for it.
+    """The folder of a repository; its `.git` may be a file with the path.
 
     Raises:
         OSError, ValueError: the file cannot be read.
@@ -136,7 +136,7 @@ def _folder_of(repository: Path) -> Path:
 
 
 def _expanded(path: str) -> str:
-    """As git takes a path that begins with `~`."""
+    """As git expands a path that begins with `~`."""
     return os.path.expanduser(path)  # noqa: PTH111 - `Path.expanduser` raises where there is no such user
 
 

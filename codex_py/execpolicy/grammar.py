@@ -1,62 +1,30 @@
-"""Every simple command of a script, whatever stands around it, found with tree-sitter-bash."""
+"""Finds every simple command of a script with tree-sitter-bash, whatever stands around it.
+
+Importing this module takes 20 ms, and few scripts need it: those that are more than plain commands.
+"""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
-from typing import TYPE_CHECKING, Final
 
-from codex_py.execpolicy.words import Command, literal_word
+from tree_sitter import Language, Node, Parser
+from tree_sitter_bash import language
+
+from codex_py.execpolicy.parse_budget import ParseBudget
+from codex_py.execpolicy.words import UNKNOWN, Command, literal_word
 from codex_py.execpolicy.wrappers import is_shell
 
-if TYPE_CHECKING:
-    from tree_sitter import Node, Parser
-
-UNKNOWN: Final = "\0"
-"""Stands for a word that is known only when the script runs. No rule and no argument can hold it."""
-
-_CHUNK = 512
-"""Bytes that the parser is given at a time. Small, so that what it reads again and again is counted."""
 _LONGEST_WORD = 4096
 """Bytes. No longer one is looked at."""
 _BOUNDARY = re.compile(rb"[;&|\n(){}`]")
 _KEYWORDS = frozenset((b"!", b"do", b"elif", b"else", b"if", b"then", b"time", b"until", b"while"))
 
 
-class Budget:
-    """How much parsing one command line may take, in steps of the parser.
+def commands_in(script: str, budget: ParseBudget) -> list[Command] | None:
+    """The simple commands of a script in order, also those of pipelines, loops, functions and substitutions.
 
-    tree-sitter is linear on what people write: 500 KB of heredocs, or 50 KB of loops, are within it. On others it
-    is quadratic, and would take minutes for 100 KB. The worst that was found takes two seconds. Time itself
-    must not decide: a busy machine would give another verdict.
-    """
-
-    def __init__(self) -> None:
-        self._reports = 800
-        """The parser makes one for every 100 of its operations."""
-        self._chunks = 40_000
-
-    def reader(self, source: bytes) -> "Callable[[int, object], bytes]":
-        def read(offset: int, _: object) -> bytes:
-            self._chunks -= 1
-            return source[offset : offset + _CHUNK] if self._chunks >= 0 else b""
-
-        return read
-
-    def report(self, _offset: int, _has_error: bool) -> bool:
-        """Called by the parser; True ends the parse."""
-        self._reports -= 1
-        return self.is_spent
-
-    @property
-    def is_spent(self) -> bool:
-        return self._reports < 0 or self._chunks < 0
-
-
-def commands_in(script: str, budget: Budget) -> list[Command] | None:
-    """The simple commands of a script, in its order: those of pipelines, loops, functions and substitutions too.
-
-    A script with an error in it gives what can be told, because a shell runs the lines before the
-    error. None where the script is more than what is left of the budget.
+    Of a script with a syntax error, those that can be found, because a shell runs the lines before the
+    error. None if the script takes more than what is left of the budget.
     """
     if budget.is_spent:
         return None
@@ -65,10 +33,10 @@ def commands_in(script: str, budget: Budget) -> list[Command] | None:
     try:
         tree = parser.parse(budget.reader(source), progress_callback=budget.report)
     except ValueError:
-        # All that it says of a parse that was called off.
+        # The parser raises this for a parse that was stopped.
         tree = None
     if tree is None or budget.is_spent:
-        # Without this, the next parse would go on with this one.
+        # Otherwise the next parse would continue this one.
         parser.reset()
         return None
     found: list[Command] = []
@@ -84,18 +52,14 @@ def commands_in(script: str, budget: Budget) -> list[Command] | None:
 
 
 @cache
-def _parser() -> "Parser":
-    # 20 ms, and only for scripts that are more than plain commands.
-    from tree_sitter import Language, Parser  # noqa: PLC0415
-    from tree_sitter_bash import language  # noqa: PLC0415
-
+def _parser() -> Parser:
     return Parser(Language(language()))
 
 
-def _nodes(root: "Node") -> "Iterator[tuple[Node, list[Node], list[Node]]]":
-    """Each simple command, the words of it that the grammar has put elsewhere, and the texts that it is fed.
+def _nodes(root: Node) -> Iterator[tuple[Node, list[Node], list[Node]]]:
+    """Each simple command, its words that are elsewhere in the tree, and the texts on its standard input.
 
-    Also each outermost text that the grammar has no name for, without any of these.
+    Also each outermost syntax error, without any of these.
     """
     misplaced: dict[int, list[Node]] = {}
     fed: dict[int, list[Node]] = {}
@@ -130,14 +94,14 @@ def _nodes(root: "Node") -> "Iterator[tuple[Node, list[Node], list[Node]]]":
 
 
 def _guessed(text: bytes) -> Iterator[Command]:
-    """What may be commands in a text that is no bash, or that the grammar does not know as such."""
+    """Possible commands in a text that is no bash, or that the grammar cannot parse."""
     for part in _BOUNDARY.split(text):
         words = [word for word in part.split() if word not in _KEYWORDS]
         if words:
             yield tuple(_word(word, 0, len(word)) for word in words)
 
 
-def _words(command: "Node", misplaced: "list[Node]", source: bytes) -> Command:
+def _words(command: Node, misplaced: list[Node], source: bytes) -> Command:
     """The name and the arguments, without assignments and redirections."""
     name, arguments = (command.children_by_field_name(part) for part in ("name", "argument"))
     nodes = [*name, *arguments, *misplaced]
@@ -146,7 +110,7 @@ def _words(command: "Node", misplaced: "list[Node]", source: bytes) -> Command:
     for node in nodes:
         gap = source[end : node.start_byte] if 0 <= end < node.start_byte else b""
         if gap and not gap.replace(b"\\\n", b""):
-            # A line that goes on within a word, which the grammar takes for its end.
+            # A line continuation within a word, at which the grammar ends the word.
             words.pop()
         else:
             start = node.start_byte
@@ -155,8 +119,8 @@ def _words(command: "Node", misplaced: "list[Node]", source: bytes) -> Command:
     return tuple(words)
 
 
-def _fed(node: "Node") -> "list[Node]":
-    """The texts that are redirected to its standard input."""
+def _fed(node: Node) -> list[Node]:
+    """The here-documents and here-strings on its standard input."""
     return [
         text
         for redirect in node.children_by_field_name("redirect")
@@ -165,7 +129,7 @@ def _fed(node: "Node") -> "list[Node]":
     ]
 
 
-def _input(text: "Node", source: bytes) -> str:
+def _input(text: Node, source: bytes) -> str:
     if text.type == "heredoc_body":
         return source[text.start_byte : text.end_byte].decode(errors="replace")
     return _word(source, text.start_byte, text.end_byte)

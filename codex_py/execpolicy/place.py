@@ -1,4 +1,4 @@
-"""Where a command runs, and which programs its words lead to there. Looks at the disk, and starts nothing."""
+"""Where a command runs, and which programs its words mean there. Looks at the disk, and starts nothing."""
 
 import os
 import re
@@ -27,14 +27,14 @@ SYSTEM_FOLDERS: Final = (
     *("/bin", "/usr/bin", "/usr/local/bin", "/opt/homebrew/bin"),
     *("/run/current-system/sw/bin", "/home/linuxbrew/.linuxbrew/bin"),
 )
-"""Where programs are what their names say."""
+"""Folders whose programs are what their names say."""
 
 
 def is_known_shell(path: str, own_shell: str = "") -> bool:
     """True for an absolute path to a shell of the system, and for the user's own shell.
 
-    Only their `-c SCRIPT` may be taken for the commands of the script. Any other program of such a name can
-    do as it likes, because the model may have written it.
+    Only their `-c SCRIPT` may be taken for the commands of the script. Any other program with such a name
+    may do anything, because the model may have written it.
     """
     folder, _, name = path.rpartition("/")
     return (folder in SYSTEM_FOLDERS and name in SHELLS) or (bool(path) and path == own_shell)
@@ -42,11 +42,11 @@ def is_known_shell(path: str, own_shell: str = "") -> bool:
 
 @dataclass(frozen=True)
 class Place:
-    """Made anew for every command: what the model can write, it can also replace by a link to elsewhere."""
+    """Created anew for every command: the model can replace what it can write by a link to elsewhere."""
 
     cwd: Path = Path("/")
     environment: Mapping[str, str] | None = None
-    """Of the command. None: nothing is looked up, and every bare name is the program of the system."""
+    """Of the command. None: bare names are not looked up, and mean programs of the system."""
     workspace: tuple[Path, ...] = ()
     """Folders, absolute, in which the model's commands and patches can change programs."""
     temporary: tuple[Path, ...] = ()
@@ -69,7 +69,7 @@ class Place:
     def program(self, word: str) -> str | None:
         """The absolute path of the program that the first word of a command means.
 
-        None where there is no such program, or where the model can change it or put another one before it.
+        None if there is no such program, or if the model can change it or put another one before it.
         """
         if "/" in word:
             path = str(self.cwd / word)
@@ -87,7 +87,7 @@ class Place:
         return bool(is_there) and self.program(word) is None
 
     def changeable_program(self, name: str) -> str | None:
-        """Where `PATH` leads a bare name, if that is a program that the model can change; None otherwise."""
+        """The program that `PATH` has for a bare name, if the model can change it; None otherwise."""
         if "/" in name or not self.leads_to_changeable(name):
             return None
         return self._find(name, self._folders)
@@ -102,7 +102,7 @@ class Place:
         return any(way.is_relative_to(root) for way in ways for root in self.writable)
 
     def safe_environment(self) -> dict[str, str] | None:
-        """The environment without what leads programs to code in folders in which the model can put it."""
+        """The environment without variables that let programs load code from folders that the model can write."""
         if self.environment is None:
             return None
         variables = {
@@ -114,7 +114,7 @@ class Place:
 
     @cached_property
     def has_safe_home(self) -> bool:
-        """False if the workspace holds what shells, git or ssh read of the user's home, such as a profile."""
+        """False if a file that shells, git or ssh read from the user's home, such as a profile, is in the workspace."""
         home = (self.environment or {}).get("HOME")
         if not home:
             return True
@@ -123,14 +123,14 @@ class Place:
         return not any(path.is_relative_to(root) for path in read for root in roots)
 
     def _named_paths(self, name: str, value: str) -> list[Path]:
-        """What a variable may name as a place of code: what is absolute, and in a list of folders all."""
+        """The paths in a variable at which code may be: absolute ones, and all in a list of folders."""
         is_list = name.endswith(_LISTS)
         parts = value.split(os.pathsep) if is_list else _SEPARATORS.split(value)
         return [self.cwd / part for part in parts if is_list or part.startswith("/")]
 
     @cached_property
     def _folders(self) -> list[str]:
-        # A command looks up relative ones, and empty ones, from its own working directory.
+        # Relative and empty ones count from the working directory of the command.
         folders = (self.environment or {}).get("PATH", os.defpath).split(os.pathsep)
         return [str(self.cwd / folder) for folder in folders]
 
@@ -143,4 +143,4 @@ class Place:
 
 
 BY_NAME: Final = Place()
-"""Judges the words alone."""
+"""Decides on the words alone."""

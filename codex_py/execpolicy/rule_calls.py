@@ -1,4 +1,4 @@
-"""The calls that a `.rules` file may hold, checked and turned into rules."""
+"""Turns the calls of a `.rules` file into rules, and checks their arguments."""
 
 import os.path
 import shlex
@@ -7,20 +7,18 @@ from dataclasses import dataclass
 from typing import Any, NoReturn, cast
 
 from codex_py.execpolicy.decision import Decision, PrefixRule
-from codex_py.execpolicy.starlark import Call, Place
+from codex_py.execpolicy.starlark import Argument, Call, Position
 from codex_py.execpolicy.words import Command
 
-_PROTOCOLS = (
-    *("http", "https", "https_connect", "http-connect", "socks5_tcp", "socks5_udp"),
-)  # fmt: skip
+_PROTOCOLS = ["http", "https", "https_connect", "http-connect", "socks5_tcp", "socks5_udp"]
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
     command: Command
     matches: bool
-    """Whether the rule should cover it."""
-    place: Place
+    """True if the rule should cover it."""
+    position: Position
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,47 +32,42 @@ class _Arguments:
 
     def __init__(self, call: Call, names: Sequence[str], required: Sequence[str]) -> None:
         self._call = call
-        self._values: dict[str, Any] = {}
-        self._places: dict[str, Place] = {}
-        for position, value in enumerate(call.positional):
-            if position >= len(names):
-                raise call.places[position].error(f"{call.name} takes {len(names)} arguments")
-            self._values[names[position]] = value
-            self._places[names[position]] = call.places[position]
-        for name, value in call.named.items():
+        for extra in call.positional[len(names) :]:
+            raise extra.position.error(f"{call.name} takes {len(names)} arguments")
+        self._found: dict[str, Argument] = dict(zip(names, call.positional, strict=False))
+        for name, argument in call.named.items():
             if name not in names:
                 known = ", ".join(names)
-                raise call.places[name].error(f"{call.name} has no {name!r}; it has {known}")
-            if name in self._values:
-                raise call.places[name].error(f"{name!r} is given twice")
-            self._values[name] = value
-            self._places[name] = call.places[name]
+                raise argument.position.error(f"{call.name} has no {name!r}; it has {known}")
+            if name in self._found:
+                raise argument.position.error(f"{name!r} is given twice")
+            self._found[name] = argument
         for name in required:
-            if name not in self._values:
-                raise call.place.error(f"{call.name} needs {name}=…")
+            if name not in self._found:
+                raise call.position.error(f"{call.name} needs {name}=…")
 
     def refuse(self, name: str, reason: str) -> NoReturn:
-        raise self.place(name).error(f"{name}: {reason}")
-
-    def place(self, name: str) -> Place:
-        return self._places.get(name, self._call.place)
+        raise self._found[name].position.error(f"{name}: {reason}")
 
     def text(self, name: str) -> str | None:
         """A string that is not blank."""
-        value = self._values.get(name)
-        if name not in self._values:
+        if name not in self._found:
             return None
+        value = self._found[name].value
         if not isinstance(value, str):
             self.refuse(name, f"expected a string, not {_kind(value)}")
         if not value.strip():
             self.refuse(name, "must not be empty")
         return value
 
-    def elements(self, name: str) -> list[Any]:
-        value = self._values.get(name, [])
+    def elements(self, name: str) -> list[Argument]:
+        """The elements of a list, each with the position of the list; empty if the list is not given."""
+        if name not in self._found:
+            return []
+        value, position = self._found[name].value, self._found[name].position
         if not isinstance(value, list):
             self.refuse(name, f"expected a list, not {_kind(value)}")
-        return cast("list[Any]", value)
+        return [Argument(element, position) for element in cast("list[Any]", value)]
 
 
 def prefix_rule(call: Call) -> Definition:
@@ -84,16 +77,16 @@ def prefix_rule(call: Call) -> Definition:
     """
     names = ("pattern", "decision", "match", "not_match", "justification")
     arguments = _Arguments(call, names, required=["pattern"])
-    pattern = tuple(_alternatives(word, arguments) for word in arguments.elements("pattern"))
+    pattern = tuple(_alternatives(word.value, arguments) for word in arguments.elements("pattern"))
     if not pattern:
         arguments.refuse("pattern", "must not be empty")
     rule = PrefixRule(
         pattern, _decision(arguments) or Decision.ALLOW, arguments.text("justification")
     )
     examples = [
-        Example(_example(value, name, arguments), matches, arguments.place(name))
+        Example(_example(found.value, name, arguments), matches, found.position)
         for name, matches in (("not_match", False), ("match", True))
-        for value in arguments.elements(name)
+        for found in arguments.elements(name)
     ]
     return Definition(rule, tuple(examples))
 
@@ -109,7 +102,7 @@ def host_executable(call: Call) -> tuple[str, tuple[str, ...]]:
     if "/" in name or name in {".", ".."}:
         arguments.refuse("name", f"expected a name without a folder, not {name!r}")
     paths: list[str] = []
-    for value in arguments.elements("paths"):
+    for value in (found.value for found in arguments.elements("paths")):
         if not isinstance(value, str):
             arguments.refuse("paths", f"expected strings, not {_kind(value)}")
         path = os.path.normpath(os.path.expanduser(value))  # noqa: PTH111
@@ -122,7 +115,7 @@ def host_executable(call: Call) -> tuple[str, tuple[str, ...]]:
 
 
 def network_rule(call: Call) -> str:
-    """Why the rule has no effect: no proxy stands between commands and the network here.
+    """A warning that the rule has no effect: there is no proxy between commands and the network here.
 
     Raises:
         ConfigError: as for `prefix_rule`.
@@ -137,8 +130,7 @@ def network_rule(call: Call) -> str:
     arguments.text("justification")
     if arguments.text("decision") != "deny":
         _decision(arguments)
-    place = call.place
-    return f"{place.source}:{place.line}: network_rule for {host!r} has no effect"
+    return f"{call.position.source}:{call.position.line}: network_rule for {host!r} has no effect"
 
 
 def _decision(arguments: _Arguments) -> Decision | None:

@@ -1,4 +1,4 @@
-"""`.rules` files: read, loaded, and added to.
+"""Reads `.rules` files, and adds rules to them.
 
     prefix_rule(
         pattern = ["git", ["push", "fetch"]],    # words; a list holds alternatives
@@ -16,42 +16,25 @@ import json
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from codex_py.errors import ConfigError
-from codex_py.execpolicy.decision import (
-    Decision,
-    MatchedRule,
-    PrefixRule,
-    RuleMatch,
-    Rules,
-)
+from codex_py.execpolicy.decision import Decision, Rules
 from codex_py.execpolicy.rule_calls import Definition, host_executable, network_rule, prefix_rule
 from codex_py.execpolicy.starlark import read_calls
 from codex_py.filesystem.own import lock, make_private
 
-__all__ = [
-    "Decision",
-    "MatchedRule",
-    "PrefixRule",
-    "RuleMatch",
-    "Rules",
-    "allow_prefix",
-    "load_rules",
-    "parse_rules",
-    "read_rules",
-]
-
 _NO_RULES = Rules()
-_LOCK_PATIENCE_S = 10.0
+_LOCK_TIMEOUT_S = 10.0
 
 
 def parse_rules(text: str, source: str, base: Rules = _NO_RULES) -> Rules:
-    """The rules of `base` and, after them, those of one file; `source` is its name in errors.
+    """The rules of `base`, followed by those of one file; `source` is its name in errors.
 
     Raises:
-        ConfigError: `Error loading rules: FILE:LINE:COLUMN: …`, and what is expected there; also for
-            an example that does not do what the file says of it.
+        ConfigError: `Error loading rules: FILE:LINE:COLUMN: …`, and what is expected there; also if an
+            example does not match as the file says.
     """
     definitions: list[Definition] = []
     executables = dict(base.host_executables)
@@ -67,7 +50,7 @@ def parse_rules(text: str, source: str, base: Rules = _NO_RULES) -> Rules:
                 warnings.append(network_rule(call))
             case _:
                 expected = "prefix_rule, host_executable or network_rule"
-                raise call.place.error(f"unknown rule {call.name!r}; expected {expected}")
+                raise call.position.error(f"unknown rule {call.name!r}; expected {expected}")
     for definition in definitions:
         _try_examples(definition, executables)
     rules = (*base.prefix_rules, *(definition.rule for definition in definitions))
@@ -111,10 +94,10 @@ def load_rules(folders: Sequence[Path]) -> Rules:
 
 
 def allow_prefix(rules_folder: Path, prefix: Sequence[str]) -> None:
-    """Write down in `default.rules` that commands which begin with these words are allowed.
+    """Add a rule to `default.rules` that allows commands which begin with these words, unless it is there.
 
-    A rule that is there already is not written again. The file is locked and appended to as Codex does,
-    which may be at it at the same time: a new file in its place would lose what Codex adds.
+    The file is locked and appended to as Codex does, which may do so at the same time: replacing the file
+    would lose what Codex adds.
 
     Raises:
         OSError: the file cannot be read or written; it is as it was.
@@ -125,8 +108,9 @@ def allow_prefix(rules_folder: Path, prefix: Sequence[str]) -> None:
     words = ", ".join(json.dumps(word, ensure_ascii=False) for word in prefix)
     line = f'prefix_rule(pattern=[{words}], decision="allow")'.encode()
     make_private(rules_folder)
-    with open(rules_folder / "default.rules", "a+b", buffering=0, opener=_private) as file:
-        lock(file.fileno(), _LOCK_PATIENCE_S)
+    path = rules_folder / "default.rules"
+    with open(path, "a+b", buffering=0, opener=partial(os.open, mode=0o600)) as file:
+        lock(file.fileno(), _LOCK_TIMEOUT_S)
         file.seek(0)
         content = file.readall()
         if line in (known.rstrip(b"\r") for known in content.split(b"\n")):
@@ -142,22 +126,18 @@ def allow_prefix(rules_folder: Path, prefix: Sequence[str]) -> None:
             raise
 
 
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
-
-
 def _unreadable(path: Path, error: OSError) -> ConfigError:
     return ConfigError(f"Error loading rules: {path}: {error.strerror}")
 
 
 def _try_examples(definition: Definition, executables: dict[str, tuple[str, ...]]) -> None:
-    # An example is about the words. How `allow` holds back where a path is not known is not its business.
+    # An example is about the words alone: `allow` would not cover paths that are unknown.
     rule = replace(definition.rule, decision=Decision.PROMPT)
     rules = Rules((rule,), executables)
     for example in definition.examples:
         if bool(rules.matches(example.command)) is not example.matches:
             wrong = "does not match" if example.matches else "matches"
             listed = "match" if example.matches else "not_match"
-            raise example.place.error(
+            raise example.position.error(
                 f"this rule {wrong} {' '.join(example.command)!r}, which is in its `{listed}`"
             )

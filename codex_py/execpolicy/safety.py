@@ -1,7 +1,7 @@
-"""Commands that are known to change nothing, and those that are known to destroy.
+"""Commands that are known to only read, and commands that are known to destroy.
 
-The list is that of Codex 0.169. Left out of it: `uniq` with an output file, `sed` with a second option,
-`-z` among other short options of `rg`, and programs outside of the system's folders, which a model can have written.
+The list is that of Codex 0.169. It leaves out: `uniq` with an output file, `sed` with a second option,
+`-z` among other short options of `rg`, and programs outside the folders of the system, which the model may have written.
 """
 
 import re
@@ -25,7 +25,7 @@ _READERS: Final = frozenset(
         *(("numfmt", "tac") if sys.platform == "linux" else ()),
     )
 )
-"""Whatever their arguments are."""
+"""Safe with any arguments."""
 
 _BASE64_WRITES = re.compile(r"-[^-]*o|--o")
 _FIND_WRITES = re.compile(r"-(?:exec|execdir|ok|okdir|delete|fls|fprint.*)", re.DOTALL)
@@ -37,9 +37,9 @@ _QUOTING = str.maketrans("", "", "'\"\\\n")
 
 
 def is_known_safe(argv: Sequence[str], place: Place = BY_NAME) -> bool:
-    """Whether all that `argv` runs is known to only read, by its name and its options.
+    """True if all commands that `argv` runs are known to only read, by their names and options.
 
-    It may still read everything that there is to be read. False says nothing.
+    They may read anything. False says nothing.
     """
     commands = plain_commands(argv, place)
     return commands is not None and all(
@@ -49,12 +49,12 @@ def is_known_safe(argv: Sequence[str], place: Place = BY_NAME) -> bool:
 
 
 def dangerous(argv: Sequence[str]) -> str | None:
-    """Why `argv` should not run without a question: `FORCED_RM`, `UNREAD`, or None.
+    """Why `argv` should not run without approval: `FORCED_RM`, `UNREAD`, or None.
 
-    That is `rm` with `-f` or `--force`, wherever in `argv` it is found (see `all_commands`), and a script
-    that may hold one and cannot be read.
+    The reasons are `rm` with `-f` or `--force` anywhere in `argv` (see `all_commands`), and a script that may
+    contain one and cannot be read.
     """
-    # Reading a script properly is for the few that could hold an `rm`, however it is quoted.
+    # Parse only scripts that could contain an `rm`, however it is quoted.
     if not any("rm" in word.translate(_QUOTING) for word in argv):
         return None
     found = all_commands(argv)
@@ -64,7 +64,7 @@ def dangerous(argv: Sequence[str]) -> str | None:
 
 
 def is_system_program(program: str) -> bool:
-    """Whether the word names a program by its bare name, or by a path into a folder of the system."""
+    """True if the word is a bare name, or a path into a folder of the system."""
     folder, slash, _ = program.rpartition("/")
     return not slash or folder in SYSTEM_FOLDERS
 
@@ -96,7 +96,7 @@ def _only_reads(command: Command) -> bool:
 
 
 def _uniq_files(arguments: Sequence[str]) -> list[str]:
-    """The second one is written to."""
+    """The operands; the second one is written to."""
     files: list[str] = []
     words = iter(arguments)
     for word in words:
@@ -114,7 +114,7 @@ def _is_forced_rm(command: Command) -> bool:
         return False
     options = command[1 : command.index("--")] if "--" in command else command[1:]
     return any(
-        # It may be cut short.
+        # Long options may be abbreviated.
         (len(option) > 2 and "--force".startswith(option))
         or (option[:1] == "-" and option[:2] != "--" and "f" in option)
         for option in options

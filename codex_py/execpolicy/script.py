@@ -1,17 +1,17 @@
-"""What a command line runs, as simple commands. Nothing is expanded, looked up or run."""
+"""Finds the simple commands that a command line runs. Expands, looks up and runs nothing."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from codex_py.execpolicy.grammar import UNKNOWN, Budget, commands_in
+from codex_py.execpolicy.parse_budget import ParseBudget
 from codex_py.execpolicy.place import BY_NAME, Place
-from codex_py.execpolicy.words import Command, plain_script
+from codex_py.execpolicy.words import UNKNOWN, Command, plain_script
 from codex_py.execpolicy.wrappers import SHELLS, program_name, wrapped_commands, wrapped_script
 
 _MAX_SCRIPT = 1024 * 1024
 """Characters. Linux starts no program with an argument of more than 128 KiB."""
 _MAX_DEPTH = 8
-"""Commands within commands, counted in wrappers and in shells."""
+"""How deep commands may be nested in wrappers and shells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,14 +22,14 @@ class FoundCommands:
 
 
 def plain_commands(argv: Sequence[str], place: Place = BY_NAME) -> tuple[Command, ...] | None:
-    """The commands that `argv` runs, where that can be told for certain; never empty.
+    """The commands that `argv` runs, if that is certain; never empty.
 
     `bash -c SCRIPT`, also with `-lc` and with `sh` or `zsh`, gives the commands of a script that
     is made of plain words and `&&`, `||`, `;`, `|`, newlines and comments, if `place` trusts the shell. Any
-    other program is one command. None where there is no command, for a program that is only called like
+    other program is one command. None if there is no command, for a program that only has the name of
     a shell, and for a script with anything else in it: an expansion, a redirection, an assignment, a
-    subshell, a background job, control flow, an error, characters that do not show. The words are those
-    that the program will get.
+    subshell, a background job, control flow, an error, invisible characters. The words are those that the
+    program will get.
     """
     if not argv or any("\0" in word for word in argv):
         return None
@@ -39,7 +39,7 @@ def plain_commands(argv: Sequence[str], place: Place = BY_NAME) -> tuple[Command
         if not place.trusts_shell(argv[0]):
             return None
         script = argv[2]
-        # What begins like an option is one.
+        # A script that begins like an option is one.
         too_odd = script.startswith(("-", "+")) or len(script) > _MAX_SCRIPT
         return None if too_odd else plain_script(script)
     return None if wrapped_script(tuple(argv)) is not None else (tuple(argv),)
@@ -50,10 +50,10 @@ def all_commands(argv: Sequence[str]) -> FoundCommands:
 
     Those of pipelines, loops, functions, `$(…)`, backticks and `<(…)`; those behind `sudo`, `env`, `xargs`,
     `find -exec` and the like, beside the wrapper's own; those of a script within a script and of
-    `eval`. A word that is known only when it runs is `UNKNOWN`. This finds what there is to be found, and
-    proves nothing. How much of it is read depends on the text alone, and not on how busy the machine is.
+    `eval`. A word that is known only when it runs is `UNKNOWN`. This
+    may miss commands. How much it reads depends on the text alone, not on how busy the machine is.
     """
-    budget = Budget()
+    budget = ParseBudget()
     found: list[Command] = []
     is_complete = True
     layer: list[Command] = [tuple(argv)] if argv else []
@@ -69,11 +69,16 @@ def all_commands(argv: Sequence[str]) -> FoundCommands:
     return FoundCommands(tuple(found), is_complete and not layer)
 
 
-def _run_by(command: Command, budget: Budget) -> Sequence[Command] | None:
-    """The commands that this one runs; None where they cannot be told."""
+def _run_by(command: Command, budget: ParseBudget) -> Sequence[Command] | None:
+    """The commands that this one runs; None if they cannot be found."""
     script = wrapped_script(command)
     if script is None:
         return wrapped_commands(command)
     if len(script) > _MAX_SCRIPT:
         return None
-    return plain_script(script) or commands_in(script.replace(UNKNOWN, '"$_"'), budget)
+    if plain := plain_script(script):
+        return plain
+    # 20 ms, and few scripts come here.
+    from codex_py.execpolicy.grammar import commands_in  # noqa: PLC0415
+
+    return commands_in(script.replace(UNKNOWN, '"$_"'), budget)

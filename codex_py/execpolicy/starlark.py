@@ -1,9 +1,9 @@
-"""Files of calls with literal arguments, in the part of Starlark that looks like Python.
+"""Reads files of calls with literal arguments, in the part of Starlark that looks like Python.
 
 A file is a list of `name(…)` and `NAME = literal`, with comments. Values are strings, lists and
-numbers, names given before, and `+` between them. Nothing is executed: loops, functions and
-methods, which Starlark has too, are refused. Source: the Starlark specification, which is
-a subset of Python's grammar for what is read here.
+numbers, names defined above, and `+` between them. Nothing is executed: loops, functions and
+methods, which Starlark has too, are refused. Source: the Starlark specification;
+what is read here is also valid Python.
 """
 
 import ast
@@ -20,33 +20,37 @@ _NO_CALL = (
     "loops, conditions and functions are not read here"
 )
 _MAX_LENGTH = 100_000
-"""Of what `+` gives: characters, or elements."""
+"""Characters or elements in the result of `+`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where something stands; both numbers from 1, the column in characters."""
+class Position:
+    """Of something in a file; both numbers from 1, the column in characters."""
 
     source: str
     line: int
     column: int
 
     def error(self, reason: str) -> ConfigError:
-        """What to raise about this place: one line."""
+        """An exception about this position, in one line."""
         return ConfigError(
             f"Error loading rules: {self.source}:{self.line}:{self.column}: {reason}"
         )
 
 
 @dataclass(frozen=True, slots=True)
+class Argument:
+    value: Any
+    """A `str`, `int`, `float`, `bool`, `None` or a list of them."""
+    position: Position
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     name: str
-    place: Place
-    positional: tuple[Any, ...]
-    named: Mapping[str, Any]
-    """Values are `str`, `int`, `float`, `bool`, `None` and lists of them."""
-    places: Mapping[str | int, Place]
-    """Of each argument, by name or position."""
+    position: Position
+    positional: tuple[Argument, ...]
+    named: Mapping[str, Argument]
 
 
 @dataclass(slots=True)
@@ -55,14 +59,17 @@ class _File:
     lines: list[str]
     names: dict[str, Any] = field(default_factory=dict[str, Any])
 
-    def place(self, node: ast.expr | ast.stmt | ast.keyword) -> Place:
+    def position(self, node: ast.expr | ast.stmt | ast.keyword) -> Position:
         line = self.lines[node.lineno - 1] if node.lineno <= len(self.lines) else ""
         # `ast` counts bytes of UTF-8.
         before = line.encode()[: node.col_offset].decode(errors="replace")
-        return Place(self.source, node.lineno, len(before) + 1)
+        return Position(self.source, node.lineno, len(before) + 1)
 
     def error(self, node: ast.expr | ast.stmt | ast.keyword, reason: str) -> ConfigError:
-        return self.place(node).error(reason)
+        return self.position(node).error(reason)
+
+    def argument(self, node: ast.expr) -> Argument:
+        return Argument(_value(node, self), self.position(node))
 
 
 def read_calls(text: str, source: str) -> list[Call]:
@@ -74,16 +81,16 @@ def read_calls(text: str, source: str) -> list[Call]:
     lines = re.split(r"\r\n|\r|\n", text)
     try:
         with warnings.catch_warnings():
-            # An unknown escape keeps its backslash, in Starlark without a word.
+            # An unknown escape keeps its backslash, in Starlark without a warning.
             warnings.simplefilter("ignore")
             module = ast.parse(text)
         return _calls(module, _File(source, lines))
     except SyntaxError as error:
-        place = Place(source, error.lineno or 1, max(error.offset or 1, 1))
-        raise place.error(f"not valid Starlark: {error.msg}") from None
+        position = Position(source, error.lineno or 1, max(error.offset or 1, 1))
+        raise position.error(f"not valid Starlark: {error.msg}") from None
     except (ValueError, RecursionError, MemoryError) as error:
         # A NUL, or more levels than Python reads.
-        raise Place(source, 1, 1).error(f"cannot be read: {error}") from None
+        raise Position(source, 1, 1).error(f"cannot be read: {error}") from None
 
 
 def _calls(module: ast.Module, file: _File) -> list[Call]:
@@ -102,18 +109,15 @@ def _calls(module: ast.Module, file: _File) -> list[Call]:
 
 
 def _call(node: ast.Call, file: _File) -> Call:
-    positional = tuple(_value(argument, file) for argument in node.args)
-    places: dict[str | int, Place] = {n: file.place(a) for n, a in enumerate(node.args)}
-    named: dict[str, Any] = {}
+    positional = tuple(file.argument(argument) for argument in node.args)
+    named: dict[str, Argument] = {}
     for keyword in node.keywords:
         if keyword.arg is None:
             raise file.error(keyword, "expected NAME=VALUE; ** is not read here")
         if keyword.arg in named:
             raise file.error(keyword, f"{keyword.arg!r} is given twice")
-        named[keyword.arg] = _value(keyword.value, file)
-        places[keyword.arg] = file.place(keyword.value)
-    name = cast("ast.Name", node.func).id
-    return Call(name, file.place(node), positional, named, places)
+        named[keyword.arg] = file.argument(keyword.value)
+    return Call(cast("ast.Name", node.func).id, file.position(node), positional, named)
 
 
 def _value(node: ast.expr, file: _File) -> Any:
@@ -136,6 +140,6 @@ def _joined(left: Any, right: Any, node: ast.expr, file: _File) -> Any:
     if type(left) is not type(right) or not isinstance(left, str | list):
         raise file.error(node, "`+` joins two strings or two lists")
     if len(cast("str", left)) + len(right) > _MAX_LENGTH:
-        # `A = A + A` thirty times over is a billion.
+        # `A = A + A` thirty times makes a billion.
         raise file.error(node, f"longer than {_MAX_LENGTH}")
     return cast("str", left) + right

@@ -14,6 +14,8 @@ from typing import Final, TypeAlias
 
 Command: TypeAlias = tuple[str, ...]
 """The words of one simple command, unquoted."""
+UNKNOWN: Final = "\0"
+"""Stands for a word that is known only when the script runs. No rule and no argument can contain it."""
 
 _PLAIN = r"[\w./:@%+,^=!\x80-\U0010ffff-]"
 """Not `~ * ? [ ] { } $`, a backtick and the operators: a shell may expand them."""
@@ -26,8 +28,8 @@ _SPECIAL = r"""
     | "[^"\\$`]*(?:\\[\s\S][^"\\$`]*)*"
 """
 _PARTS = f"{_PLAIN}+|{_SPECIAL}"
-# Every character has one way to be read, so that a text which does not match takes no longer than one which
-# does. Possessive groups would say the same; Python 3.11.0 to 3.11.4 match them wrongly.
+# Every character can be matched in one way only, so that a text that does not match takes no longer than one
+# that does. Possessive groups would say the same; Python 3.11.0 to 3.11.4 match them wrongly.
 _WORDS = f"(?:{_PLAIN}|{_SPECIAL}){_PLAIN}*(?:(?:{_SPECIAL}){_PLAIN}*)*"
 _TOKENS = rf"(?P<blank>(?:[ \t]|\\\n)+)|(?P<comment>\#[^\n]*)|(?P<operator>&&|\|\||[;|\n])|(?P<word>{_WORDS})"
 
@@ -46,14 +48,14 @@ _NOT_NAMES: Final = frozenset(
         *("-", "end", "foreach", "nocorrect", "noglob", "repeat"),
     )
 )
-"""What is no name of a command where one is expected."""
+"""Words that are no name of a command where one is expected."""
 
 
 def plain_script(script: str) -> tuple[Command, ...] | None:
-    """The commands of a script that holds nothing but plain ones, in order; never empty.
+    """The commands of a script of plain commands, in order; never empty.
 
-    None where a shell would expand, assign, redirect or branch, where its syntax is wrong, and where it holds
-    control characters or others that do not show.
+    None if a shell would expand, assign, redirect or branch, if the syntax is wrong, and if there are control
+    or other invisible characters.
     """
     if not script.replace("\n", "").replace("\t", "").isprintable():
         return None
@@ -85,14 +87,14 @@ def plain_script(script: str) -> tuple[Command, ...] | None:
 
 
 def _tokens(script: str) -> list[tuple[str | None, str]] | None:
-    """The words, as they are written, and the operators; None where there is anything else."""
+    """The words as they are written, and the operators; None if there is anything else."""
     tokens: list[tuple[str | None, str]] = []
     kind: str | None = None
     position = 0
     while position < len(script):
         token = _pattern(_TOKENS).match(script, position)
         if token is None or (kind == "word" and token.lastgroup in {"comment", "word"}):
-            # The latter is a `#` within a word, behind a quote.
+            # A comment here is a `#` within a word, after a quote.
             return None
         kind = token.lastgroup
         position = token.end()
@@ -102,7 +104,7 @@ def _tokens(script: str) -> list[tuple[str | None, str]] | None:
 
 
 def literal_word(raw: str) -> str | None:
-    """The value of one word as it stands in a script; None unless that is certain."""
+    """The value of one word of a script; None if it is not certain."""
     return _unquoted(raw) if _pattern(_WORDS).fullmatch(raw) and not raw.startswith("=") else None
 
 

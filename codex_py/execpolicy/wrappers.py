@@ -1,4 +1,4 @@
-"""Programs that run what their arguments say: what `sudo -u x env A=1 rm f` runs in the end."""
+"""Programs that run other programs: finds the `rm f` in `sudo -u x env A=1 rm f`."""
 
 import re
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from typing import Final
 from codex_py.execpolicy.words import Command
 
 SHELLS: Final = frozenset(("ash", "bash", "dash", "ksh", "sh", "zsh"))
-"""Shells whose plain scripts are read alike."""
+"""Shells that read plain scripts in the same way."""
 _OTHER_SHELLS: Final = frozenset(
     (
         *("csh", "elvish", "fish", "mksh", "nu", "oksh", "osh", "pdksh", "posh", "pwsh", "rbash"),
@@ -26,7 +26,7 @@ class _Wrapper:
     operands: int = 0
     """Words of its own before the command."""
     assignments: bool = False
-    """Whether `NAME=value` may stand before the command."""
+    """True if `NAME=value` may stand before the command."""
 
 
 _WRAPPERS: Final = {
@@ -76,23 +76,23 @@ _FIND_ACTIONS = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
 
 
 def program_name(command: Sequence[str]) -> str:
-    """The name of the program, without its folder; empty where there is none."""
+    """The name of the program without its folder; empty if there is none."""
     return command[0].rpartition("/")[2] if command else ""
 
 
 def is_shell(command: Sequence[str]) -> bool:
-    """True if the program is called like a shell, in some version: `/opt/x/bash-5.2` too."""
+    """True if the program has the name of a shell, also with a version: `/opt/x/bash-5.2`."""
     name = program_name(command).rstrip("0123456789.-").removesuffix("-static")
     return name in SHELLS or name in _OTHER_SHELLS
 
 
 def git_subcommand(command: Command) -> int:
-    """The index of the subcommand of `git`, behind the options that stand before it."""
-    return _after_options(command, _GIT.values, _GIT.long_values)
+    """The index of the subcommand of `git`, after the options that stand before it."""
+    return _after_options(command, _GIT)
 
 
 def wrapped_commands(command: Command) -> list[Command]:
-    """The commands that this one is given to run as words of its own; a `git` also without its first options."""
+    """The commands that this one gets to run as words of its own; for `git`, itself without its first options."""
     name = program_name(command)
     if name == "git":
         start = git_subcommand(command)
@@ -102,7 +102,7 @@ def wrapped_commands(command: Command) -> list[Command]:
     wrapper = _WRAPPERS.get(name)
     if wrapper is None or (name == "command" and command[1:2] in {("-v",), ("-V",)}):
         return []
-    start = _after_options(command, wrapper.values, wrapper.long_values)
+    start = _after_options(command, wrapper)
     while wrapper.assignments and start < len(command) and _ASSIGNMENT.match(command[start]):
         start += 1
     rest = command[start + wrapper.operands :]
@@ -110,7 +110,7 @@ def wrapped_commands(command: Command) -> list[Command]:
 
 
 def wrapped_script(command: Command) -> str | None:
-    """The text that a shell, `eval` or the like is given to run, whatever the options before it."""
+    """The script that a shell, `eval` or the like gets to run, whatever the options before it."""
     name = program_name(command)
     match name:
         case "eval":
@@ -118,10 +118,9 @@ def wrapped_script(command: Command) -> str | None:
         case "trap":
             return command[1] if len(command) > 2 and command[1][:1] != "-" else None
         case "watch":
-            watch = _WRAPPERS[name]
-            return " ".join(command[_after_options(command, watch.values, watch.long_values) :])
+            return " ".join(command[_after_options(command, _WRAPPERS[name]) :])
         case "env":
-            # No shell splits it, but what it can be split into is what a shell would make of it.
+            # No shell splits it, but a shell would split it in the same way.
             return _option_value(command, "S", "--split-string")
         case "flock" | "runuser" | "script" | "su":
             return _option_value(command, "c", "--command")
@@ -157,7 +156,7 @@ def _option_value(command: Command, letter: str, long: str) -> str | None:
     return None
 
 
-def _after_options(command: Command, values: str, long_values: frozenset[str]) -> int:
+def _after_options(command: Command, wrapper: _Wrapper) -> int:
     index = 1
     while index < len(command) and command[index].startswith("-"):
         option = command[index]
@@ -165,10 +164,10 @@ def _after_options(command: Command, values: str, long_values: frozenset[str]) -
         if option == "--":
             break
         if option.startswith("--"):
-            index += option in long_values
+            index += option in wrapper.long_values
         else:
-            # The first one with a value has the rest of the word for it, or else the next word.
-            with_value = next((n for n, letter in enumerate(option) if letter in values), None)
+            # The value of the first option that takes one is the rest of the word, or else the next word.
+            with_value = next((n for n, x in enumerate(option) if x in wrapper.values), None)
             index += with_value == len(option) - 1
     return index
 

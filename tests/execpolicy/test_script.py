@@ -2,8 +2,8 @@
 
 import pytest
 
-from codex_py.execpolicy.grammar import UNKNOWN
 from codex_py.execpolicy.script import all_commands, plain_commands
+from codex_py.execpolicy.words import UNKNOWN
 
 MEGABYTE = 1_000_000
 
