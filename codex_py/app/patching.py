@@ -1,4 +1,4 @@
-"""What applying patches takes from elsewhere: the patches of a session, and git to merge with.
+"""Give the patch commands what they need from elsewhere: the patches of a session, and git to merge with.
 
 Part of the composition root, for frontends that have no session.
 """
@@ -127,7 +127,7 @@ def git_three_way(cwd: Path, environment: Mapping[str, str]) -> ThreeWay:
 
 
 def changes_since_commit(cwd: Path, environment: Mapping[str, str]) -> str:
-    """What the work tree around `cwd` has that its last commit has not, as a diff.
+    """The diff between the last commit and the work tree around `cwd`.
 
     Raises:
         CodexError: there is no repository, or no git to read it with.

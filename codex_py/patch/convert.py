@@ -152,7 +152,7 @@ def _does(section: str, change: PatchedFile, cwd: Path) -> bool:
 
 
 def _outcome(changes: list[PatchedFile]) -> dict[Path, bytes | None]:
-    """What is at each path in the end."""
+    """The contents at each path after the changes."""
     outcome: dict[Path, bytes | None] = {}
     for change in changes:
         outcome[change.path] = None

@@ -25,7 +25,7 @@ def joined(failures: Sequence[str]) -> str:
 
 
 def explain_header(index: LineIndex, lines: Sequence[str], header: str, start: int) -> str:
-    """Why the line that an `@@` names was not found from line `start` on."""
+    """Explain why the line that an `@@` names was not found from line `start` on."""
     if early := index.find([header]):
         return before(early.start, start)
     return nearest(lines, [header])
@@ -40,7 +40,7 @@ def explain_block(
     *,
     adds: bool,
 ) -> str:
-    """Why the old lines of a hunk were not found from line `start` on.
+    """Explain why the old lines of a hunk were not found from line `start` on.
 
     Args:
         adds: the new lines are not just lines of context.
@@ -56,7 +56,7 @@ def explain_block(
 
 
 def before(found: int, start: int) -> str:
-    """That lines found at index `found` are too early: the search began at `start`."""
+    """Explain that lines found at index `found` are too early: the search began at `start`."""
     return (
         f"It is at line {found + 1}, but the search began at line {start + 1}, after the hunk or the @@ "
         "line before: hunks must be in the order of the file and may not share lines."
@@ -105,7 +105,7 @@ def _most_alike(lines: Sequence[str], block: Sequence[str]) -> int | None:
 
 
 def _similar(lines: Sequence[str], block: Sequence[str]) -> int | None:
-    """Where the longest line of the block has its likeness, going by how lines begin and end."""
+    """The place of the line most like the longest line of the block, comparing how lines begin and end."""
     offset = max(range(len(block)), key=lambda at: len(block[at]))
     wanted = _key(block[offset])
     best, place = _SIMILAR, None

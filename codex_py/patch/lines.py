@@ -15,7 +15,7 @@ BLANK = (
 BOM = "\ufeff"
 
 NO_NEWLINE = b"\n\\ No newline at end of file\n"
-"""What follows a line of a diff that stands for one without a terminator."""
+"""Follows a line of a diff that stands for one without a terminator."""
 
 _TERMINATOR = re.compile(r"(\r\n|\n|\r)")
 

@@ -9,7 +9,7 @@ from codex_py.patch.lines import BLANK
 
 
 class Level(IntEnum):
-    """What is ignored when lines are compared; each level ignores what those before it do."""
+    """The differences that are ignored when lines are compared; each level ignores those of the levels before."""
 
     EXACT = 0
     TRAILING_BLANKS = 1
@@ -47,7 +47,7 @@ _OTHER = "\0"
 
 
 class Match(NamedTuple):
-    """Where a block of lines is."""
+    """The place of a block of lines."""
 
     start: int
     """Index of the first line."""
@@ -95,14 +95,14 @@ class LineIndex:
         return None
 
     def find_nearest(self, block: Sequence[str], start: int, target: int) -> Match | None:
-        """Of all places from line `start` on, at the strictest level that has one, that nearest to `target`."""
+        """The place nearest to `target` from line `start` on, at the strictest level that has one."""
         for level in Level:
             if (at := self.nearest_at(level, block, start, target)) is not None:
                 return Match(at, len(block), level)
         return None
 
     def nearest_at(self, level: Level, block: Sequence[str], start: int, target: int) -> int | None:
-        """Of all places of a level from line `start` on, that nearest to `target`; of two, the later."""
+        """The place of a level nearest to `target` from line `start` on; of two, the later."""
         symbols, text = self._encoded(level, block)
         target = max(target, start)
         after = text.find(symbols, target)

@@ -62,7 +62,7 @@ class PatchPlan:
         ]
 
     def refused(self, writable: Callable[[str], bool]) -> list[Path]:
-        """Those of `locations` that may not be touched, sorted. What a patch copies counts as well."""
+        """The `locations` that may not be touched, sorted. A file that the patch copies counts as well."""
         return sorted(path for path in self.locations if not writable(str(path)))
 
     def checked(self, writable: Callable[[str], bool] | None) -> Self:
@@ -92,7 +92,7 @@ class PatchPlan:
         return commit(Entry(list(self._files), obsolete=list(self.emptied), made=made), journal)
 
     def summary(self) -> str:
-        """What was done, as Codex prints it: paths as written, added, modified, deleted ones in turn."""
+        """The changed paths as Codex prints them: as written; added, modified, then deleted ones."""
         order = sorted(self._named, key=lambda named: "AMD".index(named[0]))
         lines = [
             "Success. Updated the following files:",
@@ -141,7 +141,7 @@ def readable_under(roots: Iterable[Path]) -> Callable[[str], bool]:
 
 
 def _identity(path: str) -> tuple[int, int] | None:
-    """What a file is known by whatever its name; None where there is none."""
+    """The device and inode of a file; None if there is none."""
     try:
         found = os.stat(path)  # noqa: PTH116
     except OSError:

@@ -1,4 +1,4 @@
-"""Where the hunks of a patch went."""
+"""Report on a patch: the places of its hunks, and what did not fit."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +10,7 @@ from codex_py.patch.match import Level
 
 
 class HunkReport(NamedTuple):
-    """Where one hunk went. The fields are those of `codex-py apply --json`."""
+    """The place of one hunk. The fields are those of `codex-py apply --json`."""
 
     path: str
     """Absolute; of the file as it was called before the patch."""
@@ -21,15 +21,15 @@ class HunkReport(NamedTuple):
     placed: int | None
     """First line of the file that it stands for, from 1, as the file was before; None if left out."""
     offset: int | None = None
-    """How many lines further down than the patch says; None where it does not say."""
+    """Lines further down than the patch says; None if it does not say."""
     fuzz: int = 0
-    """How many lines of context were not heeded, at the end that had more of them."""
+    """Lines of context that were ignored, at the end that had more of them."""
     level: Level = Level.EXACT
     also_at: tuple[int, ...] = ()
     """Some other lines where it fits as well."""
 
     def note(self) -> str | None:
-        """A sentence where the place is not just the one that the patch says; else None."""
+        """A sentence if the place is not exactly the one that the patch says; else None."""
         if self.placed is None or not (self.offset or self.fuzz or self.level or self.also_at):
             return None
         parts: list[str] = []
@@ -70,19 +70,19 @@ class Reject(NamedTuple):
     text: bytes
     """A unified diff of these hunks, for a `.rej` file."""
     reasons: tuple[str, ...]
-    """Why each of them does not fit."""
+    """One reason for each of them."""
 
 
 @dataclass(slots=True)
 class Findings:
-    """What there is to say of a patch, collected while it is planned."""
+    """The results of planning a patch, apart from the changes."""
 
     notes: list[str] = field(default_factory=list[str])
-    """What the author of the patch may want to check, a sentence each."""
+    """A sentence for each thing that the author of the patch may want to check."""
     hunks: list[HunkReport] = field(default_factory=list[HunkReport])
-    """Where each hunk goes, in the order of the patch."""
+    """In the order of the patch."""
     rejects: list[Reject] = field(default_factory=list[Reject])
-    """What is left out, if that was asked for."""
+    """The parts that are left out, if that was asked for."""
     conflicts: list[Path] = field(default_factory=list[Path])
     """Absolute paths of files that will have conflict markers in them."""
     failures: list[PatchError] = field(default_factory=list[PatchError])

@@ -40,9 +40,9 @@ class UndoPlan:
 
     def __init__(self, journal: Journal, entry: Entry, files: Sequence[FileChange]) -> None:
         self.entry = entry
-        """What is undone."""
+        """The patch that is undone."""
         self.changes = patched_files(files)
-        """What that does to each file."""
+        """The changes that the undo makes."""
         self._journal = journal
         self._files = files
 
@@ -108,7 +108,7 @@ def plan_undo(journal: Journal, number: int | None = None, *, force: bool = Fals
 
 
 def undone_by(entries: Sequence[Entry]) -> dict[int, int]:
-    """Which entries have been undone, and by which.
+    """The number of each entry that has been undone, with that of the undo.
 
     Args:
         entries: the newest first.
@@ -146,7 +146,7 @@ def newest_undo(journal: Journal) -> int:
 
 
 def entries(journal: Journal) -> tuple[list[Entry], list[int]]:
-    """What the journal holds, without the contents, the newest first; and what of it is damaged."""
+    """The entries of the journal without contents, the newest first, and the numbers of damaged ones."""
     found: list[Entry] = []
     damaged: list[int] = []
     for number in journal.numbers():

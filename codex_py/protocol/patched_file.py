@@ -1,4 +1,4 @@
-"""What a patch has made of one file."""
+"""The change of one file by a patch."""
 
 from dataclasses import field
 from pathlib import Path
@@ -11,7 +11,7 @@ ChangeKind: TypeAlias = Literal["add", "delete", "update"]
 
 @frozen
 class PatchedFile:
-    """What becomes of one file, all sections of a patch that name it taken together."""
+    """The change of one file, all sections of a patch that name it taken together."""
 
     path: Path
     """Absolute; the old path of a move."""
@@ -48,5 +48,5 @@ class PatchedFile:
 
     @property
     def destination(self) -> Path:
-        """Where the file is afterwards, if it is anywhere."""
+        """The path of the file afterwards, if it still exists."""
         return self.move_to or self.path

@@ -1,4 +1,4 @@
-"""What `codex-py apply` says: to people, or to programs with `--json`."""
+"""Report what `codex-py apply` does: to people, or to programs with `--json`."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from codex_py.patch.files.commit import Committed
 from codex_py.patch.plan import PatchPlan
 
 _LONG_BYTES = 256 * 1024
-"""Of a patch whose progress is shown."""
+"""Size of a patch from which on progress is shown."""
 
 
 class Report:

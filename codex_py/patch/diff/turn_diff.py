@@ -1,4 +1,4 @@
-"""What all the patches of a turn come to: the first old contents of each file against its last new ones.
+"""The net diff of all patches of a turn: the first old contents of each file against its last new ones.
 
 It is made of what patches replaced and wrote, so it neither reads files nor shows what commands did to them.
 Nothing of it is loaded or done before the first patch.
@@ -118,10 +118,10 @@ class NetChanges:
 @frozen
 class _Contents:
     size: int | None
-    """None for what was never read."""
+    """None if they were never read."""
     digest: int | None
     data: bytes | None
-    """None where they are too large to be held."""
+    """None if they are too large to be held."""
 
     def is_same(self, other: "_Contents") -> bool:
         return self.size is not None and (self.size, self.digest) == (other.size, other.digest)
@@ -130,7 +130,7 @@ class _Contents:
 @dataclass(slots=True)
 class _File:
     old: _Contents | None
-    """None where there was no file."""
+    """None if there was no file."""
     old_mode: int | None
     new: _Contents | None
     new_mode: int | None
@@ -145,7 +145,7 @@ class _File:
 
 
 def _git_mode(mode: int | None) -> tuple[int, bool]:
-    """What git knows of a mode: the type, and whether the file is executable."""
+    """The part of a mode that git knows: the type, and whether the file is executable."""
     return (stat.S_IFREG, False) if mode is None else (stat.S_IFMT(mode), bool(mode & 0o100))
 
 
@@ -157,7 +157,7 @@ def _shown(contents: _Contents | None) -> bytes | None:
 
 
 def _not_shown(old: _Contents | None, new: _Contents | None) -> str | None:
-    """What stands in place of contents that are not held."""
+    """A line that stands for contents that are not held."""
     if old is not None and old.size is None:
         return "" if new is None else "Not shown: the old contents were not read\n"
     if all(contents is None or contents.data is not None for contents in (old, new)):

@@ -1,4 +1,4 @@
-"""What a work tree has that its last commit has not, new files included.
+"""Compare a work tree with its last commit, new files included.
 
 Files are compared as the bytes they are: git's own comparison would run the filters that a repository
 names. See `codex_py.patch.git`.

@@ -85,7 +85,7 @@ def _exact(change: PatchedFile, root: Path, context: int) -> bytes:
 
 
 def _parts(change: PatchedFile) -> list[PatchedFile]:
-    """What becomes of links as git has to say it; for files that would show less of what happens."""
+    """The change in git's words if links are concerned; in one part if not, which shows more."""
     if {kind_of(change.old_mode), kind_of(change.new_mode)} <= {"file", None}:
         return [change]
     try:
@@ -149,7 +149,7 @@ def _side(name: str) -> bytes:
 
 
 def _common_ends(old: Sequence[bytes], new: Sequence[bytes]) -> tuple[int, int]:
-    """How many lines both begin with, and how many of the others both end with."""
+    """The number of lines that both begin with, and of the other lines that both end with."""
     head = _common_start(old, new)
     return head, _common_start(old[head:][::-1], new[head:][::-1])
 

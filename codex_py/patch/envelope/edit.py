@@ -18,7 +18,7 @@ from codex_py.patch.report import HunkReport
 
 _RANGE = re.compile(r"-(\d{1,9})(?:,\d+)? \+\d+(?:,\d+)? @@ ?(.*)")
 _MAX_PLACES = 5
-"""How many other places an ambiguous hunk is told."""
+"""Other places of an ambiguous hunk that are reported."""
 
 
 class _Change(NamedTuple):
@@ -30,7 +30,7 @@ class _Change(NamedTuple):
 
 
 class _Anchor(NamedTuple):
-    """Where the search for a hunk begins."""
+    """The start of the search for a hunk."""
 
     start: int
     hint: int | None = None
@@ -135,7 +135,7 @@ class _Editor:
         self._report(hunk, number, match.start, match.level, others)
 
     def _anchor(self, hunk: Hunk) -> _Anchor | None:
-        """Where the headers lead; None, and a failure, where one of them is not found."""
+        """Follow the headers; None, and a failure, if one of them is not found."""
         start, hint = self._cursor, None
         for header in hunk.headers:
             match = self._index.find([header], start)

@@ -99,7 +99,7 @@ def parse_patch(text: str) -> tuple[Section, ...]:
 
 
 def is_enveloped(text: str) -> bool:
-    """Whether the text is a patch and nothing else, as far as its first and last lines tell."""
+    """True if the text is a patch and nothing else, going by its first and last lines."""
     lines = _split(text)
     return _boundary_error(_without_heredoc(lines)) is None
 

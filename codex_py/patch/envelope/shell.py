@@ -39,7 +39,7 @@ _COMMAND = re.compile(
 class ShellPatch:
     patch: str
     workdir: str | None
-    """Where a `cd` in front leads, as written; relative to the directory of the command."""
+    """The directory of a `cd` in front, as written; relative to that of the command."""
 
 
 def find_patch(argv: Sequence[str]) -> ShellPatch | None:
@@ -58,7 +58,7 @@ def find_patch(argv: Sequence[str]) -> ShellPatch | None:
 
 
 def is_bare_patch(argv: Sequence[str]) -> bool:
-    """Whether a command is a patch itself, without a program to apply it.
+    """True if a command is a patch itself, without a program to apply it.
 
     A shell would run each of its lines, or take it for the input of no command and say nothing.
     """

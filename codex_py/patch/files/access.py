@@ -1,4 +1,4 @@
-"""What may be written, and with which permissions, told before anything is.
+"""Tell what may be written, and with which permissions, before anything is.
 
 A patch that is only checked is told so too.
 """

@@ -1,4 +1,4 @@
-"""What a patch does to the disk: planned, carried out, taken back and kept in the same form.
+"""The changes of a patch on disk: planned, carried out, taken back and kept in the same form.
 
 A `FileChange` is the fate of one directory entry; an `Entry` is all that belongs together.
 """
@@ -38,19 +38,19 @@ class FileChange:
     is_submodule: bool = False
     """To be a directory of its own, and `new` what a diff says of the commit in it."""
     present: bool = False
-    """Whether the entry exists afterwards, as far as the patch is planned."""
+    """True if the entry exists after the part of the patch that is planned so far."""
     touched: bool = False
-    """Whether the patch changes it."""
+    """True if the patch changes it."""
     added: bool = False
-    """What is there now was put there by an Add section."""
+    """True if an Add section has written it."""
     origin: "FileChange | None" = None
     """The entry whose contents were moved here."""
     lent: bytes | None = None
-    """What a symbolic link leads to, if that was moved away under the name of the link."""
+    """Contents of the target of a symbolic link, if they were moved away under the name of the link."""
 
     # How it is carried out.
     kept: bool = True
-    """Whether the journal has the contents. What is not kept is set aside, and cannot be undone later."""
+    """True if the journal has the contents. Otherwise the file is set aside, and cannot be brought back later."""
     temporary: str = ""
     """A name in the same directory under which it is written, to be renamed."""
     aside: str | None = None
@@ -77,7 +77,7 @@ class FileChange:
 
     @property
     def exists(self) -> bool:
-        """Whether a file or link is there afterwards. Submodules are none: their directories are made."""
+        """True if a file or link is there afterwards. The directory of a submodule is neither."""
         return self.present and not self.is_submodule
 
     @property
@@ -85,7 +85,7 @@ class FileChange:
         return self.touched or (self.before is not None and self.before.is_file)
 
     def has_type(self, file_type: int) -> bool:
-        """Whether the entry is on disk, unchanged, and of a type (`stat.S_IFDIR`, …)."""
+        """True if the entry is on disk, unchanged, and of a type (`stat.S_IFDIR`, …)."""
         return (
             not self.touched
             and self.before is not None
@@ -115,7 +115,7 @@ class FileChange:
 
 
 def patched_files(changes: Sequence[FileChange]) -> list[PatchedFile]:
-    """What becomes of each file, a move being one change, in the order given."""
+    """The change of each file, in the order given. A move is one change."""
     moved = {
         id(change.origin)
         for change in changes
@@ -159,7 +159,7 @@ def _moved(source: FileChange, change: FileChange) -> PatchedFile:
 
 
 class State(StrEnum):
-    """How far an entry has come."""
+    """The progress of an entry."""
 
     PREPARED = "prepared"
     """Some of its changes may have been made: they are to be taken back."""
@@ -194,5 +194,5 @@ class Entry:
 
     @property
     def needs_finishing(self) -> bool:
-        """Whether something remains to be done once all changes are made."""
+        """True if something remains to be done once all changes are made."""
         return bool(self.obsolete) or any(c.aside and not c.in_journal for c in self.changes)

@@ -20,7 +20,7 @@ from codex_py.patch.files.transaction import Transaction, by_folder, check_uncha
 
 
 class Committed(NamedTuple):
-    """What there is to say about changes that have been made."""
+    """The result of making changes."""
 
     number: int | None
     """The journal's, for `undo`; None if none was kept."""

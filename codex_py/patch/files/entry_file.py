@@ -1,4 +1,4 @@
-"""How an entry of the journal is written down: one file, so that keeping it costs a single write.
+"""Write an entry of the journal to one file, so that keeping it costs a single write, and read it.
 
     codex-py-journal 2 HEADER_BYTES HEADER_CRC CONTENTS_BYTES CONTENTS_CRC STORED_BYTES
     the header: one JSON object, without line breaks
@@ -72,7 +72,7 @@ def encoded(entry: Entry) -> list[bytes]:
 
 
 def stored_bytes(path: Path) -> int:
-    """How long the old contents are that an entry has in its store; 0 where that cannot be told.
+    """Bytes of the old contents that an entry has in its store; 0 if the file does not say.
 
     Raises:
         OSError: the file cannot be read.

@@ -19,7 +19,7 @@ _MAX_OPEN = 64
 """Handles kept; a process may have 256 descriptors in all on macOS."""
 
 NOT_REPLACEABLE = {errno.EACCES, errno.EPERM, errno.EBUSY, errno.EXDEV}
-"""Why a file cannot be replaced that can perhaps be written: the directory may not be written, the owner
+"""Errors of replacing a file that can perhaps be overwritten: the directory may not be written, the owner
 not be kept, or something is mounted on the file."""
 
 _EXISTING = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
@@ -28,7 +28,7 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Status(NamedTuple):
-    """What tells that a directory entry is still what it was."""
+    """The status of a directory entry. It differs once the entry is changed or replaced."""
 
     device: int
     inode: int
@@ -135,7 +135,7 @@ class Directories:
         self._close_below(path)
 
     def found(self, location: str) -> os.stat_result | None:
-        """Of a directory entry by its path, a link itself; None if there is none."""
+        """The status of a directory entry, of a link itself; None if there is none."""
         path, name = split(location)
         try:
             return os.stat(name, dir_fd=self.handle(path), follow_symlinks=False)
@@ -148,7 +148,7 @@ class Directories:
         return found and Status.of(found)
 
     def contents(self, location: str, expected: Status) -> bytes:
-        """Of a regular file, which must be the expected one; of a symbolic link, where it leads."""
+        """The bytes of a regular file, which must be the expected one; the target of a symbolic link."""
         folder, name = split(location)
         handle = self.handle(folder)
         if expected.is_link:

@@ -1,4 +1,4 @@
-"""What patches replaced, kept so that a patch that was cut off can be taken back, and any patch undone.
+"""Keep what patches replace, so that an interrupted patch can be taken back, and any patch undone.
 
 It lies in `$CODEX_HOME/codex-py/journal/`, a file for each patch named for its number and its state
 (`12.committed`), so that a change of state is a rename. Beside it is a folder (`12.replaced`) with the
@@ -92,7 +92,7 @@ class Journal:
             os.close(fd)
 
     def recover_locked(self) -> list[str]:
-        """As `recover`, for who holds the lock."""
+        """As `recover`, with the lock held."""
         told: list[str] = []
         for path in self._files():
             if path.suffix == ".writing":

@@ -1,4 +1,4 @@
-"""What an entry of a directory can be for git, which says it in the file type of a mode."""
+"""The kinds of directory entries that git knows; it writes them as the file type of a mode."""
 
 import stat
 from typing import Literal, TypeAlias

@@ -10,7 +10,7 @@ from codex_py.patch.files.handles import join, split
 MAX_KEPT = 32 * 1024 * 1024
 """Bytes of one file's contents, old and new together, that are kept to be brought back."""
 MAX_KEPT_TOGETHER = 256 * 1024 * 1024
-"""Of one entry; what comes after is not kept."""
+"""Of one entry; later files are not kept."""
 
 
 class Store(NamedTuple):
@@ -19,7 +19,7 @@ class Store(NamedTuple):
     path: str
     """Absolute, no link in it."""
     device: int
-    """What is on another one cannot be renamed into it."""
+    """Files on another device cannot be renamed into it."""
 
 
 def prepare(entry: Entry, store: Store | None) -> None:
@@ -64,7 +64,7 @@ def keep_copies(entry: Entry, changes: Iterable[FileChange]) -> None:
 
 
 def gives_way(folder: str, becoming_files: Set[str]) -> bool:
-    """Whether a directory has to go before files are written: it, or one above it, becomes a file."""
+    """True if a directory has to go before files are written: it, or one above it, becomes a file."""
     while folder != "/":
         if folder in becoming_files:
             return True

@@ -98,14 +98,14 @@ def _bring_from_aside(change: FileChange, aside: str, directories: Directories) 
 
 
 def _is_made(contents: bytes, change: FileChange) -> bool:
-    """Whether this is what the change wrote."""
+    """True if these are the contents that the change wrote."""
     if change.new is not None:
         return contents == change.new
     return change.digest is not None and digest(contents) == change.digest
 
 
 def _is_torn(contents: bytes, change: FileChange) -> bool:
-    """Whether this is the file while it is overwritten in place, or while that is taken back."""
+    """True if these are the contents of a file that is half overwritten in place, or half restored."""
     old, new = change.old, change.new
     if old is None or new is None:
         return False

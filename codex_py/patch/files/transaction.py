@@ -24,10 +24,10 @@ def by_folder(changes: Iterable[FileChange]) -> list[FileChange]:
 
 
 def check_unchanged(change: FileChange, directories: Directories) -> os.stat_result | None:
-    """What is there now.
+    """The status of the entry now.
 
     Raises:
-        PatchError: it is no longer what was there when the patch was planned.
+        PatchError: it has changed since the patch was planned.
     """
     with failing_to("write file", change.path):
         found = directories.found(change.location)
@@ -74,7 +74,7 @@ class Transaction:
                 self._set_aside(change)
 
     def _in_the_way(self, written: Sequence[FileChange]) -> set[str]:
-        """What becomes a directory, and directories that have to go because one becomes a file."""
+        """Files that become directories, and directories that go because one becomes a file."""
         becoming_files = {change.location for change in written}
         going = {folder for folder in self._entry.obsolete if gives_way(folder, becoming_files)}
         return going.union(self._entry.made)

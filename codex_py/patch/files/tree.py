@@ -30,7 +30,7 @@ _SPECIAL = {
 
 
 class PlannedTree:
-    """What the trees of both formats have in common.
+    """The common part of the trees of both formats.
 
     Args:
         handles: closed by the caller, when nothing is read any more.

@@ -20,12 +20,12 @@ from codex_py.patch.unified.hunks import DiffHunk
 
 _MAX_FUZZ = 2
 _MAX_PLACES = 5
-"""How many other places an ambiguous hunk is told."""
+"""Other places of an ambiguous hunk that are reported."""
 
 
 @dataclass(slots=True)
 class Applied:
-    """What became of the hunks of one file."""
+    """The result of applying the hunks of one file."""
 
     data: bytes = b""
     """The file after the hunks that fit."""
@@ -36,7 +36,7 @@ class Applied:
 
 
 class _Place(NamedTuple):
-    """Where a hunk fits, and how well."""
+    """A place for a hunk, and how well it fits there."""
 
     start: int
     """Line index of the first line that the hunk stands for, those not heeded left out."""
@@ -97,7 +97,7 @@ class _Applier:
         self._strict = strict
         self._cursor = 0
         self._carried = 0
-        """How far from its own line number the last hunk was placed."""
+        """Lines from its own line number to the place of the last hunk."""
 
     def run(self) -> Applied:
         applied = Applied()
@@ -212,7 +212,7 @@ class _Applier:
         return new
 
     def _objection(self, hunk: DiffHunk, place: _Place) -> str | None:
-        """Why a place will not do where nothing may be guessed."""
+        """The reason why strict mode refuses a place; None if it is good."""
         line = place.start - place.skipped + 1
         if place.fuzz or place.level:
             return f"does not fit exactly: at line {line}, some of its context differs."
@@ -237,7 +237,7 @@ class _Applier:
 
 
 def _ends_file(hunk: DiffHunk) -> bool:
-    """Whether the hunk shows that nothing comes after it: it has context, but none at its end."""
+    """True if the hunk shows that nothing comes after it: it has context, but none at its end."""
     if not hunk.trailing and hunk.leading:
         return True
     old, new = hunk.old, hunk.new

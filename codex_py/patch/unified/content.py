@@ -1,4 +1,4 @@
-"""What a unified diff makes of the contents of one file, link or submodule."""
+"""Apply a unified diff to the contents of one file, link or submodule."""
 
 import os
 import stat
@@ -45,7 +45,7 @@ class Patcher:
         self._three_way = three_way
 
     def added(self, target: Target) -> Content:
-        """What the diff makes anew.
+        """The contents of a file that the diff creates.
 
         Raises:
             PatchError: it cannot be made of nothing.
@@ -66,7 +66,7 @@ class Patcher:
         return new
 
     def patched(self, target: Target, file: FileChange, old: Content) -> Content | None:
-        """What the diff makes of what is there; None where nothing fits, which has been noted.
+        """The contents after the diff; None if no hunk fits, which is noted.
 
         Raises:
             PatchError: the diff is of something else.

@@ -1,4 +1,4 @@
-"""What becomes of each file of a unified diff.
+"""Plan the change of each file of a unified diff.
 
 All files of a diff are thought of as changed at once, as `git apply` does: a renamed or copied file is
 read as it is on disk, whatever the diff says of its old name besides. Diffs of several commits in a row
@@ -60,7 +60,7 @@ class DiffPlanner:
                 self._tree.leave(self._tree.entry(target.old))
 
     def _plan(self, target: Target) -> bool:
-        """Whether anything of it fits; that it does not is noted, or raised.
+        """Plan one file. False if nothing of it fits, which is noted.
 
         Raises:
             PatchError: nothing does.
@@ -158,7 +158,7 @@ class DiffPlanner:
             return content
 
     def _original(self, file: FileChange, target: Target) -> Content:
-        """What is to be renamed or copied: the file as it was before the diff."""
+        """The file that is renamed or copied, as it was before the diff."""
         if file.before is None:
             return self._current(file, target)
         with failing_to("read file to update", target.old):

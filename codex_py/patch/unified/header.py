@@ -9,7 +9,7 @@ from codex_py.patch.diff.names import unquoted
 from codex_py.patch.unified.hunks import FileDiff
 
 _NO_FILE = re.compile(rb"(?:1970-01-01|1969-12-31) |\(nonexistent\)|\(revision 0\)")
-"""What `diff` and Subversion write for the time of a file that is not there."""
+"""The time that `diff` and Subversion write for a file that is not there."""
 _INDEX = re.compile(rb"([0-9a-f]{4,64})\.\.([0-9a-f]{4,64})(?: (\d{6}))?")
 _DEV_NULL = b"/dev/null"
 
@@ -19,7 +19,7 @@ class FileHeader:
     """The lines of a file before its first hunk, as far as they are read."""
 
     diff: FileDiff
-    """What they say of the file; its names and what is told by other lines come last."""
+    """The file, as far as these lines describe it; `file` completes it."""
     names: tuple[bytes, bytes] | None = None
     """Of the `diff --git` line."""
     old_name: bytes | None = None

@@ -1,4 +1,4 @@
-"""What a unified diff says: files, hunks and lines, byte for byte as `diff -u` and git write them.
+"""The contents of a unified diff: files, hunks and lines, byte for byte as `diff -u` and git write them.
 
 Format: https://www.gnu.org/software/diffutils/manual/html_node/Detailed-Unified.html and
 https://git-scm.com/docs/diff-format ("Generating patch text with -p").
@@ -50,7 +50,7 @@ class DiffHunk(NamedTuple):
 
 @dataclass(slots=True)
 class FileDiff:
-    """What a diff says of one file."""
+    """The part of a diff that changes one file."""
 
     line: int
     """Of the diff, from 1."""
@@ -75,7 +75,7 @@ class FileDiff:
 
     @property
     def old_kind(self) -> Kind | None:
-        """None where the diff does not say."""
+        """None if the diff does not say."""
         return kind_of(self.old_mode)
 
     @property
@@ -84,7 +84,7 @@ class FileDiff:
 
     @property
     def may_add(self) -> bool:
-        """Whether it makes the file if there is none, though it does not say so; git's diffs always say."""
+        """True if it creates the file if there is none, though it does not say so; git's diffs always say."""
         if self.is_git or self.operation != "update" or len(self.hunks) != 1:
             return False
         return not self.hunks[0].old and self.hunks[0].old_start == 0

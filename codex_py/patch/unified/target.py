@@ -1,4 +1,4 @@
-"""Which files of a directory the names in a unified diff mean."""
+"""Find the files of a directory that the names in a unified diff mean."""
 
 import os
 from collections.abc import Sequence
@@ -112,7 +112,7 @@ def _target(file: FileDiff, root: Path, count: int) -> Target:
 
 
 def _one_name(file: FileDiff, root: Path, old: str, new: str) -> str:
-    """Which name is meant where they differ, as in `--- f.orig`: by the rule of `patch`, the shortest."""
+    """The name that is meant if they differ, as in `--- f.orig`: by the rule of `patch`, the shortest."""
     if file.operation == "add":
         return new
     if file.operation == "delete":

@@ -9,7 +9,7 @@ from codex_py.patch.unified.hunks import FileDiff
 
 @dataclass(frozen=True, slots=True)
 class ThreeWay:
-    """What merging takes. Both may block, and are called before anything is written."""
+    """The functions that merging needs. Both may block, and are called before anything is written."""
 
     read_blob: Callable[[str], bytes | None]
     """The contents of a git blob by its name, which may be shortened; None if there is none."""

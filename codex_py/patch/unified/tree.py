@@ -22,7 +22,7 @@ from codex_py.patch.files.tree import PlannedTree
 
 
 class Content(NamedTuple):
-    """What is at a path, before the diff or after it."""
+    """The entry at a path, before the diff or after it."""
 
     data: bytes
     """Of a link, where it leads; of a submodule, what a diff says of its commit."""
@@ -55,10 +55,10 @@ class DiffTree(PlannedTree):
         is_inside = f"{self._root}/".startswith(join(top_location, ""))
         self._top = top_location if is_inside else self._root
         self._now: dict[str, Content | None] = {}
-        """What the diff makes of entries, by location; None for what it removes."""
+        """Entries after the diff, by location; None for those that it removes."""
         self._vacated = {self._location(path) for path in vacated}
         self._behind_links: dict[str, bool] = {self._root: False}
-        """Whether a directory can only be reached through a link that goes."""
+        """By directory: True if it can only be reached through a link that the diff removes."""
         self._emptied: dict[str, None] = {}
         """Directories in which nothing is left but for what is put there, the innermost first."""
 
@@ -77,7 +77,7 @@ class DiffTree(PlannedTree):
         return self._at(path, location, look=not is_behind_link)
 
     def followed(self, file: FileChange) -> FileChange:
-        """What an entry leads to if it is a symbolic link that is on disk; else itself."""
+        """The target of an entry that is a symbolic link on disk; any other entry itself."""
         if not file.has_type(stat.S_IFLNK) or file.location in self._now:
             return file
         location = os.path.realpath(file.location)
@@ -87,7 +87,7 @@ class DiffTree(PlannedTree):
         return reached
 
     def current(self, file: FileChange) -> Content:
-        """What the diff has made of an entry so far."""
+        """The entry after the part of the diff that is planned so far."""
         if file.location not in self._now:
             return self.original(file)
         if (content := self._now[file.location]) is None:
@@ -95,7 +95,7 @@ class DiffTree(PlannedTree):
         return content
 
     def original(self, file: FileChange) -> Content:
-        """What was there before the diff."""
+        """The entry before the diff."""
         before = file.before
         if before is None:
             raise system_error(errno.ENOENT)
@@ -114,7 +114,7 @@ class DiffTree(PlannedTree):
         return file.before is not None
 
     def is_removed(self, file: FileChange) -> bool:
-        """Whether the diff has removed the entry."""
+        """True if the diff has removed the entry."""
         return self._now.get(file.location, file) is None
 
     def put(self, file: FileChange, content: Content) -> None:
@@ -163,7 +163,7 @@ class DiffTree(PlannedTree):
         file.is_link, file.is_submodule = content.kind == "link", is_submodule
 
     def _find_emptied(self, gone: set[str]) -> None:
-        """Which directories are left with nothing in them when these entries are gone."""
+        """Collect the directories that are empty once these entries are gone."""
         gone = set(gone)
         waiting = [(-folder.count("/"), folder) for folder in self._folders_of(gone)]
         heapq.heapify(waiting)

@@ -1,4 +1,4 @@
-"""What `apply_patch` does: change files as a patch says, all of them or none.
+"""Run `apply_patch`: change files as a patch says, all of them or none.
 
 Checked against the files as they are, then allowed or put to the user, then announced, then written.
 """
@@ -90,7 +90,7 @@ class PatchCalls:
     def _plan(
         self, patch: str, cwd: Path, journal: Journal | None, reach: "_Reach"
     ) -> tuple[list[str], PatchPlan, str]:
-        """What was recovered before, the plan and its diff: files are read as they are after that."""
+        """Recover interrupted patches, then plan this one: notes on the former, the plan, and its diff."""
         recovered = [] if journal is None else journal.recover()
         unambiguous = self._unambiguous
         plan = plan_patch(patch, cwd, None, readable=reach.readable, unambiguous=unambiguous)
@@ -151,7 +151,7 @@ class PatchCalls:
 
 
 class _Reach:
-    """What a patch may read before anybody is asked about it.
+    """The files that a patch may read before anybody is asked about it.
 
     It is read in our own process, which no sandbox holds, and what does not fit is told to the model with the
     lines of the file. So what lies outside is not read where nobody can be asked; and where the user can
@@ -187,7 +187,7 @@ class _Reach:
 def _outside_of(
     protected: Sequence[Path], writable: Callable[[str], bool]
 ) -> Callable[[str], bool]:
-    """What is writable, without these, which have no links in them, and without what is in them."""
+    """A rule that allows what `writable` does, except these paths, which have no links in them, and below."""
     # Some file systems ignore case.
     closed = tuple(f"{path}/".casefold() for path in protected)
     return lambda path: writable(path) and not f"{path}/".casefold().startswith(closed)
@@ -286,6 +286,6 @@ def _verification_failure(error: PatchError) -> str:
 
 
 def _report(exit_code: int, started: float, output: str) -> str:
-    """What a command that applies the patch would have printed, in the form of Codex."""
+    """The output that a command that applies the patch would have printed, in the form of Codex."""
     seconds = f"{time.monotonic() - started:.1f}".removesuffix(".0")
     return f"Exit code: {exit_code}\nWall time: {seconds} seconds\nOutput:\n{output}"
