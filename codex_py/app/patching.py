@@ -19,7 +19,7 @@ from codex_py.patch.unified.three_way import ThreeWay
 from codex_py.protocol.messages import decode_json
 from codex_py.protocol.past_calls import json_object
 from codex_py.protocol.tools import called_tool
-from codex_py.rollout.listing import latest_session
+from codex_py.rollout.index import latest_session
 from codex_py.rollout.reader import read_session
 
 

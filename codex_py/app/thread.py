@@ -27,8 +27,7 @@ from codex_py.protocol.ids import new_thread_id
 from codex_py.protocol.messages import EncodedItem, input_text, message
 from codex_py.protocol.settings import TurnSettings
 from codex_py.rollout.git_info import git_info
-from codex_py.rollout.index import find_session, newest_continuation
-from codex_py.rollout.listing import latest_session
+from codex_py.rollout.index import find_session, latest_session, newest_continuation
 from codex_py.rollout.records import SessionMeta
 from codex_py.rollout.writer import RolloutWriter
 

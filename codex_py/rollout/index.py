@@ -1,18 +1,22 @@
-"""Finds the files of a session by its id or name."""
+"""Finds the files of sessions: by id, by name, or the most recent ones."""
 
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeAlias
 
 from codex_py.protocol.ids import is_thread_id
 from codex_py.rollout.names import thread_named
 from codex_py.rollout.records import ARCHIVED_SESSIONS, SESSIONS, SessionMeta, thread_id_of
 
+Modified: TypeAlias = tuple[int, str]
+"""When a file was last written to, in ns, and its path: a place in the list of sessions."""
+
 
 def find_session(home: Path, id_or_name: str) -> Path | None:
     """The file of a thread, archived ones included; None if there is none.
 
-    A thread that was taken back to an earlier prompt has several: the newest holds.
+    A thread that was taken back to an earlier prompt has several files: the newest counts.
     """
     if is_thread_id(id_or_name):
         thread_id = id_or_name.lower()
@@ -30,9 +34,9 @@ def files_of_thread(home: Path, thread_id: str) -> Iterator[Path]:
 
 
 def newest_continuation(home: Path, path: Path) -> Path:
-    """Where the thread of a file went on last: in a file that continues it, or in itself.
+    """The newest file of a thread: the given one, or one that continues it.
 
-    We continue native files elsewhere, and Codex may have written to the native one since.
+    We continue native files in new files, and Codex may have written to the native one since.
     """
     own = _meta(path)
     if own is None or not own.native:
@@ -40,7 +44,7 @@ def newest_continuation(home: Path, path: Path) -> Path:
     newest, modified = path, path.stat().st_mtime_ns
     for entry in newest_first(home / SESSIONS):
         if entry.path == str(path):
-            # What is older than the thread does not continue it.
+            # Older files cannot continue the thread.
             break
         meta = _meta(Path(entry.path))
         if meta is not None and meta.continues_id == own.id and _modified(entry) > modified:
@@ -48,19 +52,51 @@ def newest_continuation(home: Path, path: Path) -> Path:
     return newest
 
 
+def latest_session(home: Path, *, cwd: Path | None, model_provider: str | None) -> Path | None:
+    """The file of the first of the `recent_sessions`; None if there is none."""
+    first = next(recent_sessions(home, cwd=cwd, model_provider=model_provider), None)
+    return None if first is None else first[1]
+
+
+def recent_sessions(
+    home: Path, *, cwd: Path | None, model_provider: str | None, after: Modified | None = None
+) -> Iterator[tuple[Modified, Path, SessionMeta]]:
+    """The sessions of people, not of subagents, that are not archived; the one written to last comes first.
+
+    Args:
+        cwd: absolute; None for sessions of any directory.
+        model_provider: None for sessions with any provider.
+        after: skip the sessions up to this one.
+    """
+    newest: dict[str, Modified] = {}
+    for entry in newest_first(home / SESSIONS):
+        # A thread that Codex took back to an earlier prompt has several files: the newest counts.
+        newest.setdefault(thread_id_of(entry.name) or "", (_modified(entry), entry.path))
+    here = None if cwd is None else os.path.realpath(cwd)
+    for modified in sorted(newest.values(), reverse=True):
+        if after is not None and modified >= after:
+            continue
+        path = Path(modified[1])
+        if (meta := _meta(path)) is None or isinstance(meta.source, dict):
+            continue
+        same_place = here is None or here in {meta.cwd, os.path.realpath(meta.cwd)}
+        if same_place and model_provider in {None, meta.model_provider}:
+            yield modified, path, meta
+
+
 def newest_first(folder: Path | str) -> Iterator["os.DirEntry[str]"]:
-    """Session files anywhere below a folder; their paths sort by the time of their beginning."""
+    """Session files anywhere below a folder, the latest to begin first: their paths sort by time."""
     try:
         with os.scandir(folder) as found:
             entries = sorted(found, key=lambda entry: entry.name, reverse=True)
     except OSError:
-        # Not there, or closed to us: then it has no session that could be resumed.
+        # A folder that is missing or cannot be read has no session to resume.
         return
     for entry in entries:
         if entry.is_dir():
             yield from newest_first(entry.path)
         elif thread_id_of(entry.name) is not None and entry.is_file():
-            # Opening a pipe would wait for a writer.
+            # Only regular files: opening a pipe would wait for a writer.
             yield entry
 
 
@@ -76,5 +112,5 @@ def _meta(path: Path) -> SessionMeta | None:
         with path.open("rb") as file:
             return SessionMeta.from_line(file.readline())
     except (OSError, ValueError, RecursionError):
-        # A file that cannot be resumed is none of those to choose from.
+        # A file that cannot be resumed is not offered.
         return None

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from codex_py.protocol.ids import new_thread_id
-from codex_py.rollout.index import find_session
-from codex_py.rollout.listing import latest_session
+from codex_py.rollout.index import find_session, latest_session
 from codex_py.rollout.records import ARCHIVED_SESSIONS
 from tests.rollout.builders import meta, record, session_file
 
