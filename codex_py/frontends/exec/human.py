@@ -1,36 +1,12 @@
 """`exec` for people: a session as text on standard error, laid out as Codex does."""
 
-from typing import TYPE_CHECKING
-
 from codex_py import __version__
 from codex_py.frontends.sandbox_summary import sandbox_summary
 from codex_py.frontends.streams import OutputStream
 from codex_py.frontends.terminal import Style, printable
+from codex_py.protocol import events
 from codex_py.protocol.denied import Denied
-from codex_py.protocol.events import (
-    AgentMessage,
-    CallDenied,
-    CommandExecution,
-    Error,
-    ErrorItem,
-    Event,
-    FileChange,
-    ItemCompleted,
-    ItemStarted,
-    ItemUpdated,
-    McpToolCall,
-    ReasoningSummary,
-    Reconnecting,
-    ThreadItem,
-    TodoList,
-    TurnCompleted,
-    TurnFailed,
-    WebSearch,
-)
-
-if TYPE_CHECKING:
-    from codex_py.protocol.settings import TurnSettings
-
+from codex_py.protocol.settings import TurnSettings
 
 _SHOWN_PROMPT_CHARACTERS = 20_000
 """A log need not repeat more of what is piped in."""
@@ -45,13 +21,13 @@ class HumanText:
         self._stream = stream
         self._style = style
         self._show_reasoning = show_reasoning
-        self._waiting: list[Event] | None = []
+        self._waiting: list[events.Event] | None = []
         self._announced = ""
         """Id of the command whose line was printed last. The result of another one repeats its command."""
         self._reported = ""
         """The last error, which the end of the turn repeats and this sink does not."""
 
-    def begin(self, thread_id: str, settings: "TurnSettings", prompt: str) -> None:
+    def begin(self, thread_id: str, settings: TurnSettings, prompt: str) -> None:
         """Print the header and the prompt, then what has happened so far."""
         style = self._style
         facts = {
@@ -73,35 +49,35 @@ class HumanText:
         for event in waiting:
             self._show(event)
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: events.Event) -> None:
         if self._waiting is not None:
             self._waiting.append(event)
-        elif event.type is not None or isinstance(event, CallDenied):
+        elif event.type is not None or isinstance(event, events.CallDenied):
             self._show(event)
 
-    def _show(self, event: Event) -> None:
+    def _show(self, event: events.Event) -> None:
         match event:
-            case ItemStarted(item):
+            case events.ItemStarted(item):
                 self._started(item)
-            case ItemUpdated(TodoList() as item):
+            case events.ItemUpdated(events.TodoList() as item):
                 self._todo(item)
-            case ItemCompleted(item):
+            case events.ItemCompleted(item):
                 self._completed(item)
-            case CallDenied(tool, reason):
+            case events.CallDenied(tool, reason):
                 label = self._style.yellow("denied:")
                 self._line(f"{label} {printable(tool)}: {printable(reason)}")
-            case Reconnecting(message, wait_s=wait_s):
+            case events.Reconnecting(message, wait_s=wait_s):
                 wait = f"; next try in {wait_s:.0f} s" if wait_s >= _NOTABLE_WAIT_S else ""
                 self._error(f"{message}{wait}")
-            case Error(message, code):
+            case events.Error(message, code):
                 self._reported = message
                 if code != "aborted":
                     self._error(message)
-            case TurnFailed(error) if error.code == "aborted":
+            case events.TurnFailed(error) if error.code == "aborted":
                 self._line("turn interrupted")
-            case TurnFailed(error) if error.message != self._reported:
+            case events.TurnFailed(error) if error.message != self._reported:
                 self._error(error.message)
-            case TurnCompleted(usage, denied=denied):
+            case events.TurnCompleted(usage, denied=denied):
                 spent = usage.input_tokens - usage.cached_input_tokens + usage.output_tokens
                 self._line(f"{self._style.dim('tokens used')}\n{spent:,}")
                 if denied is not None:
@@ -109,50 +85,50 @@ class HumanText:
             case _:
                 pass
 
-    def _started(self, item: ThreadItem) -> None:
+    def _started(self, item: events.ThreadItem) -> None:
         match item:
-            case CommandExecution():
+            case events.CommandExecution():
                 self._command_line(item)
-            case FileChange():
+            case events.FileChange():
                 self._line(self._style.bold("apply patch"))
-            case McpToolCall():
+            case events.McpToolCall():
                 self._line(f"mcp: {printable(f'{item.server}/{item.tool}')} started")
-            case TodoList():
+            case events.TodoList():
                 self._todo(item)
             case _:
                 pass
 
-    def _completed(self, item: ThreadItem) -> None:
+    def _completed(self, item: events.ThreadItem) -> None:
         match item:
-            case AgentMessage():
+            case events.AgentMessage():
                 self._line(f"{self._speaker('codex')}\n{printable(item.text)}")
-            case ReasoningSummary() if self._show_reasoning:
+            case events.ReasoningSummary() if self._show_reasoning:
                 self._line(self._style.dim(printable(item.text)))
-            case CommandExecution():
+            case events.CommandExecution():
                 self._command_result(item)
-            case FileChange():
+            case events.FileChange():
                 self._file_change(item)
-            case McpToolCall():
+            case events.McpToolCall():
                 message = (item.error or {}).get("message")
                 reason = "" if message is None else f": {message}"
                 name = f"{item.server}/{item.tool}"
                 self._line(f"mcp: {printable(name)} ({item.status}){printable(reason)}")
-            case WebSearch():
+            case events.WebSearch():
                 self._line(f"web search: {printable(item.query)}")
-            case ErrorItem():
+            case events.ErrorItem():
                 label = self._style.bold(self._style.yellow("warning:"))
                 self._line(f"{label} {printable(item.message)}")
             case _:
                 # The last version of a plan was shown already.
                 pass
 
-    def _command_line(self, item: CommandExecution) -> None:
+    def _command_line(self, item: events.CommandExecution) -> None:
         self._announced = item.id
         command = self._style.bold(printable(item.command))
         where = f" in {printable(item.cwd)}" if item.cwd else ""
         self._line(f"{self._speaker('exec')}\n{command}{where}")
 
-    def _command_result(self, item: CommandExecution) -> None:
+    def _command_result(self, item: events.CommandExecution) -> None:
         if item.id != self._announced:
             # Commands run side by side: say which one has this result.
             self._command_line(item)
@@ -171,7 +147,7 @@ class HumanText:
         if item.aggregated_output:
             self._line(printable(item.aggregated_output))
 
-    def _file_change(self, item: FileChange) -> None:
+    def _file_change(self, item: events.FileChange) -> None:
         self._line(f"{self._style.bold('patch:')} {item.status}")
         for change in item.changes:
             self._line(self._style.dim(printable(change.path)))
@@ -181,7 +157,7 @@ class HumanText:
         elif item.diff:
             self._line(printable(item.diff).removesuffix("\n"))
 
-    def _todo(self, item: TodoList) -> None:
+    def _todo(self, item: events.TodoList) -> None:
         style = self._style
         if item.explanation:
             self._line(style.italic(printable(item.explanation)))

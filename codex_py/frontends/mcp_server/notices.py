@@ -6,98 +6,80 @@ The shapes are those of Codex 0.145. These are the messages that clients watch f
 import shlex
 from typing import Any
 
-from codex_py.protocol.events import (
-    AgentMessage,
-    CommandExecution,
-    ContextCompaction,
-    Error,
-    ErrorItem,
-    Event,
-    FileChange,
-    ItemCompleted,
-    ItemStarted,
-    ItemUpdated,
-    McpToolCall,
-    McpToolCallProgress,
-    ReasoningSummary,
-    Reconnecting,
-    ThreadItem,
-    TodoList,
-    TurnCompleted,
-    TurnFailed,
-    TurnStarted,
-    UsageReported,
-    WebSearch,
-)
+from codex_py.protocol import events
 from codex_py.protocol.stream import Usage
 
 _MAX_LINE_CHARS = 200
 
 
-def codex_events(event: Event) -> list[dict[str, Any]]:
+def codex_events(event: events.Event) -> list[dict[str, Any]]:
     """The messages of `codex/event` for an event; none for most of the live ones."""
     match event:
-        case TurnStarted():
+        case events.TurnStarted():
             return [{"type": "task_started"}]
-        case ItemStarted(item):
+        case events.ItemStarted(item):
             return _begun(item)
-        case ItemUpdated(item):
-            return _plan(item) if isinstance(item, TodoList) else []
-        case ItemCompleted(item):
+        case events.ItemUpdated(item):
+            return _plan(item) if isinstance(item, events.TodoList) else []
+        case events.ItemCompleted(item):
             return _done(item)
-        case UsageReported(last, total, window):
+        case events.UsageReported(last, total, window):
             info = {
                 "total_token_usage": _usage(total),
                 "last_token_usage": _usage(last),
                 "model_context_window": window,
             }
             return [{"type": "token_count", "info": info, "rate_limits": None}]
-        case Reconnecting(message):
+        case events.Reconnecting(message):
             return [{"type": "stream_error", "message": message}]
-        case Error(message):
+        case events.Error(message):
             return [{"type": "error", "message": message}]
-        case TurnCompleted(diff=diff) | TurnFailed(diff=diff) if diff is not None:
+        case events.TurnCompleted(diff=diff) | events.TurnFailed(diff=diff) if diff is not None:
             return [{"type": "turn_diff", "unified_diff": diff}]
-        case TurnFailed(error) if error.code == "aborted":
+        case events.TurnFailed(error) if error.code == "aborted":
             return [{"type": "turn_aborted", "reason": "interrupted"}]
         case _:
             return []
 
 
-def warning_text(event: Event) -> str | None:
+def warning_text(event: events.Event) -> str | None:
     """A warning for the user, if the event is one."""
     match event:
-        case ItemCompleted(ErrorItem(message=message)):
+        case events.ItemCompleted(events.ErrorItem(message=message)):
             return message
-        case ItemCompleted(FileChange(error={"message": message})):
+        case events.ItemCompleted(events.FileChange(error={"message": message})):
             return message
-        case Reconnecting(message):
+        case events.Reconnecting(message):
             return message
         case _:
             return None
 
 
-def progress_text(event: Event) -> str | None:
+def progress_text(event: events.Event) -> str | None:
     """One line about what is being done, if the event tells that."""
     match event:
-        case TurnStarted():
+        case events.TurnStarted():
             text = "thinking"
-        case ItemStarted(CommandExecution(command=command)):
+        case events.ItemStarted(events.CommandExecution(command=command)):
             text = f"running {command}"
-        case ItemStarted(McpToolCall(server=server, tool=tool)):
+        case events.ItemStarted(events.McpToolCall(server=server, tool=tool)):
             text = f"calling {server}.{tool}"
-        case ItemStarted(ContextCompaction()):
+        case events.ItemStarted(events.ContextCompaction()):
             text = "summing up the conversation"
-        case ItemCompleted(FileChange(changes=changes, status="completed")):
+        case events.ItemCompleted(events.FileChange(changes=changes, status="completed")):
             text = f"edited {', '.join(change.path for change in changes)}"
-        case ItemCompleted(WebSearch(query=query)):
+        case events.ItemCompleted(events.WebSearch(query=query)):
             text = f"searched the web for {query}"
-        case ItemStarted(TodoList() as plan) | ItemUpdated(TodoList() as plan):
+        case events.ItemStarted(events.TodoList() as plan) | events.ItemUpdated(
+            events.TodoList() as plan
+        ):
             done = sum(entry.completed for entry in plan.items)
             text = f"{done} of {len(plan.items)} steps of the plan done"
-        case ItemCompleted(AgentMessage(text=said) | ReasoningSummary(text=said)):
+        case events.ItemCompleted(
+            events.AgentMessage(text=said) | events.ReasoningSummary(text=said)
+        ):
             text = said
-        case McpToolCallProgress(message=message) | Reconnecting(message):
+        case events.McpToolCallProgress(message=message) | events.Reconnecting(message):
             text = message
         case _:
             return None
@@ -105,27 +87,27 @@ def progress_text(event: Event) -> str | None:
     return line if len(line) <= _MAX_LINE_CHARS else f"{line[: _MAX_LINE_CHARS - 1]}…"
 
 
-def _begun(item: ThreadItem) -> list[dict[str, Any]]:
+def _begun(item: events.ThreadItem) -> list[dict[str, Any]]:
     match item:
-        case CommandExecution():
+        case events.CommandExecution():
             return [{"type": "exec_command_begin", **_command(item)}]
-        case McpToolCall():
+        case events.McpToolCall():
             return [{"type": "mcp_tool_call_begin", **_invocation(item)}]
-        case TodoList():
+        case events.TodoList():
             return _plan(item)
         case _:
             return []
 
 
-def _done(item: ThreadItem) -> list[dict[str, Any]]:
+def _done(item: events.ThreadItem) -> list[dict[str, Any]]:
     match item:
-        case AgentMessage(text=text):
+        case events.AgentMessage(text=text):
             return [{"type": "agent_message", "message": text}]
-        case ReasoningSummary(text=text):
+        case events.ReasoningSummary(text=text):
             return [{"type": "agent_reasoning", "text": text}]
-        case ErrorItem(message=message):
+        case events.ErrorItem(message=message):
             return [{"type": "warning", "message": message}]
-        case CommandExecution(aggregated_output=output):
+        case events.CommandExecution(aggregated_output=output):
             seconds, milliseconds = divmod(item.duration_ms or 0, 1000)
             end = {
                 "stdout": output,
@@ -137,16 +119,16 @@ def _done(item: ThreadItem) -> list[dict[str, Any]]:
                 "status": item.status,
             }
             return [{"type": "exec_command_end", **_command(item), **end}]
-        case McpToolCall():
+        case events.McpToolCall():
             result = {"Ok": item.result} if item.error is None else {"Err": item.error["message"]}
             return [{"type": "mcp_tool_call_end", **_invocation(item), "result": result}]
-        case WebSearch(id=call_id, query=query):
+        case events.WebSearch(id=call_id, query=query):
             return [{"type": "web_search_end", "call_id": call_id, "query": query}]
         case _:
             return []
 
 
-def _command(item: CommandExecution) -> dict[str, Any]:
+def _command(item: events.CommandExecution) -> dict[str, Any]:
     try:
         argv = shlex.split(item.command)
     except ValueError:
@@ -154,12 +136,12 @@ def _command(item: CommandExecution) -> dict[str, Any]:
     return {"call_id": item.id, "command": argv, "cwd": item.cwd}
 
 
-def _invocation(item: McpToolCall) -> dict[str, Any]:
+def _invocation(item: events.McpToolCall) -> dict[str, Any]:
     call = {"server": item.server, "tool": item.tool, "arguments": item.arguments}
     return {"call_id": item.id, "invocation": call}
 
 
-def _plan(item: TodoList) -> list[dict[str, Any]]:
+def _plan(item: events.TodoList) -> list[dict[str, Any]]:
     plan: list[dict[str, str]] = []
     for entry in item.items:
         status = "in_progress" if entry.in_progress else "pending"
