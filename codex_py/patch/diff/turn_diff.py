@@ -1,14 +1,14 @@
 """The net diff of all patches of a turn: the first old contents of each file against its last new ones.
 
 It is made of what patches replaced and wrote, so it neither reads files nor shows what commands did to them.
-Nothing of it is loaded or done before the first patch.
+Nothing of it is done before the first patch.
 """
 
-import stat
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from codex_py.patch.files.kind import written_mode
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.patched_file import PatchedFile
 
@@ -89,12 +89,11 @@ class NetChanges:
             destination = moved.get(path)
             last = file if destination is None else changed[destination]
             files.append(
-                PatchedFile(
+                PatchedFile.of(
                     Path(path),
-                    "delete" if last.new is None else "add" if file.old is None else "update",
-                    None if destination is None else Path(destination),
                     _shown(file.old),
                     _shown(last.new),
+                    move_to=None if destination is None else Path(destination),
                     old_mode=file.old_mode,
                     new_mode=last.new_mode,
                 )
@@ -141,12 +140,8 @@ class _File:
     def is_as_before(self) -> bool:
         if self.old is None or self.new is None:
             return self.old is self.new
-        return self.old.is_same(self.new) and _git_mode(self.old_mode) == _git_mode(self.new_mode)
-
-
-def _git_mode(mode: int | None) -> tuple[int, bool]:
-    """The part of a mode that git knows: the type, and whether the file is executable."""
-    return (stat.S_IFREG, False) if mode is None else (stat.S_IFMT(mode), bool(mode & 0o100))
+        is_same_mode = written_mode(self.old_mode) == written_mode(self.new_mode)
+        return is_same_mode and self.old.is_same(self.new)
 
 
 def _shown(contents: _Contents | None) -> bytes | None:
