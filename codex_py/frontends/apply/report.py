@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from codex_py.errors import CodexError, ExitCode, PatchError
+from codex_py.frontends.loading import load
 from codex_py.frontends.streams import OutputStream, print_out
 from codex_py.frontends.terminal import Style, printable, wants_color
 from codex_py.patch.files.commit import Committed
 from codex_py.patch.plan import PatchPlan
 
+_WRITER = "codex_py.patch.diff.writer:git_diff"
+"""Loaded if a diff is shown: 4 ms with `difflib`."""
 _LONG_BYTES = 256 * 1024
 """Size of a patch from which on progress is shown."""
 
@@ -143,10 +146,7 @@ class Report:
             summary = f"{fits}. It would update the following files:\n{files}"
         if not self._on_terminal:
             return print_out(summary)
-        # Loaded where it is shown: 1 ms, and difflib's 3.
-        from codex_py.patch.diff.writer import git_diff  # noqa: PLC0415
-
-        diff = printable(git_diff(plan.changes, cwd))
+        diff: str = printable(load(_WRITER)(plan.changes, cwd))
         lines = [self._colored(line) for line in diff.split("\n")]
         return print_out("\n".join(lines) + printable(summary))
 
