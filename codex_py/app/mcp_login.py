@@ -108,8 +108,7 @@ async def log_in(
             f"MCP server `{name}` has a token in its configuration, and needs no login"
         )
     # Some 500 ms, which no other command needs to spend.
-    from codex_py.mcp.oauth import LoginRequest  # noqa: PLC0415
-    from codex_py.mcp.oauth import log_in as oauth_log_in  # noqa: PLC0415
+    from codex_py.mcp import oauth  # noqa: PLC0415
 
     answers = _Answers(screen)
     try:
@@ -117,7 +116,7 @@ async def log_in(
             asyncio.timeout(timeout_s),
             callback_server(config.mcp_oauth_callback_port or 0, answers.take) as port,
         ):
-            request = LoginRequest(
+            request = oauth.LoginRequest(
                 server=name,
                 url=server.url,
                 headers=headers,
@@ -126,7 +125,7 @@ async def log_in(
                 scopes=tuple(scopes) or server.scopes,
                 resource=server.oauth_resource,
             )
-            login = await oauth_log_in(request, answers.wait)
+            login = await oauth.log_in(request, answers.wait)
     except TimeoutError as error:
         raise CodexError(f"nobody logged in to `{name}` within {timeout_s:g} s") from error
     except OSError as error:

@@ -2,11 +2,50 @@
 
 from collections.abc import Callable
 
-from codex_py.core.outbox import Outbox
 from codex_py.core.thread_log import ThreadLog
-from codex_py.core.token_count import TokenCount
 from codex_py.protocol.extension import Extension, Thread
 from codex_py.protocol.frozen import frozen
+from codex_py.protocol.prompts import Note, UserPrompt
+from codex_py.protocol.stream import Usage
+
+
+class TokenCount:
+    """The tokens that a thread has used. `report` is called after each change."""
+
+    def __init__(self, total: Usage, last: Usage, report: Callable[[], None]) -> None:
+        self.total = total
+        """Of the whole thread."""
+        self.last = last
+        """Of the last response; an estimate where the history was replaced."""
+        self._report = report
+
+    def add(self, usage: Usage) -> None:
+        """Count a response of this thread."""
+        self.last = usage
+        self.count(usage)
+
+    def count(self, usage: Usage) -> None:
+        """Count what others used for this thread."""
+        self.total += usage
+        self._report()
+
+    def estimate(self, tokens: int) -> None:
+        """Say how many tokens the history has, now that it was replaced."""
+        self.last = Usage(input_tokens=tokens)
+        self._report()
+
+
+class Outbox:
+    """What the model is told with the next request."""
+
+    def __init__(self) -> None:
+        self.steered: list[UserPrompt] = []
+        """What the user said into the running turn."""
+        self.notes: list[Note] = []
+
+    def take_notes(self) -> list[Note]:
+        notes, self.notes = self.notes, []
+        return notes
 
 
 @frozen

@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from codex_py.core.compact import estimated_tokens
-from codex_py.core.outbox import Outbox
-from codex_py.core.parts import SessionParts
+from codex_py.core.parts import Outbox, SessionParts, TokenCount
 from codex_py.core.past import past_prompts
 from codex_py.core.thread_log import ThreadLog
-from codex_py.core.token_count import TokenCount
 from codex_py.core.turn import ItemHandlers, RetryBudget
 from codex_py.core.turn_state import TurnResult
 from codex_py.core.turns import AnswerCheck, Turns
@@ -218,14 +216,15 @@ class Session:
 
     def take_unsent(self) -> list[UserPrompt]:
         """What was steered into a turn that ended too early, by a failure or cancelled; forgotten here."""
-        return self._outbox.take_steered()
+        unsent, self._outbox.steered = self._outbox.steered, []
+        return unsent
 
     def tell(self, note: Note) -> None:
         """Append a note to the history without starting a turn.
 
         It goes out with the next request, also of the running turn.
         """
-        self._outbox.add(note)
+        self._outbox.notes.append(note)
         if not self.is_running:
             self._log.tell(self._outbox.take_notes())
 

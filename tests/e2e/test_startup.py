@@ -25,9 +25,15 @@ NOT_IN_A_PLAIN_TURN = {
         "tomlkit",
     ),
     *("tree_sitter", "unidiff", "yaml"),
+    # Features that nothing asks for.
+    *("codex_py.app.features.functions", "codex_py.app.features.notify", "codex_py.app.resumed"),
+    *("codex_py.app.features.rules", "codex_py.app.features.skills", "codex_py.config.skills"),
 }
+BEHIND_THE_REQUEST = {"codex_py.app.loaded", "codex_py.process", "codex_py.tools.router"}
+"""The loaded half: `app/loaded.py`, and what it imports at its top."""
 NOT_BEFORE_THE_REQUEST = {
     *NOT_IN_A_PLAIN_TURN,
+    *BEHIND_THE_REQUEST,
     *("httpcore", "importlib.metadata", "pydantic", "pydantic_core"),
     *("codex_py.protocol.items", "codex_py.tools.base"),
 }
@@ -73,7 +79,7 @@ def imports_before_the_request(place: Workplace, folder: Path) -> set[str]:
 
 def test_the_first_request_waits_for_no_heavy_import(place: Workplace, tmp_path: Path) -> None:
     loaded = imports_before_the_request(place, tmp_path)
-    assert {"httpx", "codex_py.app.session"} <= loaded
+    assert {"httpx", "codex_py.app.session", "codex_py.app.features.turn_diff"} <= loaded
     assert among(NOT_BEFORE_THE_REQUEST, loaded) == set()
 
 
@@ -86,7 +92,7 @@ def test_plain_commands_need_no_parser(place: Workplace) -> None:
         ]
     ) as server:
         loaded = imports(place.run(server, env=SHOW_IMPORTS).err)
-    assert "codex_py.execpolicy.safety" in loaded
+    assert {"codex_py.execpolicy.safety", *BEHIND_THE_REQUEST} <= loaded
     assert among({"tree_sitter", "tree_sitter_bash"}, loaded) == set()
 
 
