@@ -9,6 +9,10 @@ from codex_py.sandbox.child.notifications import NotificationListener, PendingCa
 _NO_FOLLOW, _EMPTY_PATH = 0x100, 0x1000
 
 
+class LeftToKernel(Exception):
+    """The kernel is to do the call, which Landlock then refuses."""
+
+
 class Entry:
     """A name in a folder that a call may change."""
 
@@ -43,10 +47,11 @@ class PathPolicy:
 
     def entry(
         self, call: PendingCall, folder: int, address: int, *, is_folder: bool = False
-    ) -> Entry | None:
-        """The entry that the call names, if it may be changed. With `is_folder`, a slash may follow the name.
+    ) -> Entry:
+        """The entry that the call names. With `is_folder`, a slash may follow the name.
 
         Raises:
+            LeftToKernel: it may not be changed.
             OSError: its folder is not there.
         """
         path = call.path(address)
@@ -54,20 +59,16 @@ class PathPolicy:
             path = path.rstrip("/")
         head, slash, name = path.rpartition("/")
         if name in {"", ".", ".."}:
-            return None
+            raise LeftToKernel
         opened = self._open(call, folder, head or slash)
         path = os.readlink(f"/proc/self/fd/{opened}").rstrip("/") + "/" + name  # noqa: PTH115 - 5 ms
-        return Entry(opened, path) if self._may_change(path) else None
+        self._require_changeable(path)
+        return Entry(opened, path)
 
-    def linked(self, entry: Entry) -> Entry | None:
-        """The target of a link, if it may be changed.
-
-        Raises:
-            OSError: its folder is not there.
-        """
+    def linked(self, entry: Entry) -> Entry:
+        """The target of a link; raises as `entry`."""
         path = os.path.realpath(entry.path)
-        if not self._may_change(path):
-            return None
+        self._require_changeable(path)
         opened = kernel.open_path(path.rpartition("/")[0] or "/")
         return Entry(self.hold(opened), path)
 
@@ -106,13 +107,14 @@ class PathPolicy:
         self._listener.require_waiting(call)
         return opened
 
-    def _may_change(self, path: str) -> bool:
-        """Whether an entry may be made, replaced or removed."""
-        return (
-            path not in self._writable
-            and self._is_writable(path)
-            and not any(inner.startswith(f"{path}/") for inner in self._protected)
-        )
+    def _require_changeable(self, path: str) -> None:
+        """Let an entry be made, replaced or removed, or raise `LeftToKernel`."""
+        if (
+            path in self._writable
+            or not self._is_writable(path)
+            or any(inner.startswith(f"{path}/") for inner in self._protected)
+        ):
+            raise LeftToKernel
 
     def _is_writable(self, path: str) -> bool:
         while True:

@@ -15,7 +15,7 @@ import stat
 
 from codex_py.sandbox.child import kernel
 from codex_py.sandbox.child.notifications import NotificationListener, PendingCall
-from codex_py.sandbox.child.path_policy import Entry, PathPolicy
+from codex_py.sandbox.child.path_policy import Entry, LeftToKernel, PathPolicy
 
 _REMOVE_FOLDER, _NO_FOLLOW = 0x200, 0x100
 _MAX_RENAME_FLAG = 2
@@ -39,10 +39,11 @@ class Supervisor:
         try:
             method, places = CALLS[call.name]
             words = (*call.words, *_CONSTANTS)
-            if not method(self, call, *(words[place] for place in places)):
-                self._listener.leave_to_kernel(call)
-            elif not call.is_taken:
+            method(self, call, *(words[place] for place in places))
+            if not call.is_taken:
                 self._listener.succeed(call)
+        except LeftToKernel:
+            self._listener.leave_to_kernel(call)
         except OSError as error:
             self._listener.fail(call, error.errno or errno.EPERM)
         except (OverflowError, ValueError):
@@ -57,21 +58,22 @@ class Supervisor:
         finally:
             self._paths.let_go()
 
-    # Each of these does a call; False leaves it to the kernel. With an `OSError`, the call fails. Paths and times
-    # are addresses. `folder` is a descriptor or `AT_FDCWD`; with the path 0 it is the file itself.
+    # Each of these does a call. With an `OSError`, the call fails. Paths and times are addresses. `folder` is a
+    # descriptor or `AT_FDCWD`; with the path 0 it is the file itself.
 
-    def open(self, call: PendingCall, folder: int, path: int, flags: int, mode: int) -> bool:
+    def open(self, call: PendingCall, folder: int, path: int, flags: int, mode: int) -> None:
         flags &= _WORD
         # `O_DIRECTORY` is part of `O_TMPFILE`, which makes a file without a name.
         if flags & (os.O_PATH | os.O_DIRECTORY):
-            return False
+            raise LeftToKernel
         entry = self._paths.entry(call, folder, path)
-        kind = entry and _kind(entry)
-        if entry and kind == stat.S_IFLNK and not flags & (os.O_NOFOLLOW | os.O_EXCL):
+        kind = _kind(entry)
+        if kind == stat.S_IFLNK and not flags & (os.O_NOFOLLOW | os.O_EXCL):
             entry = self._paths.linked(entry)
-            kind = entry and _kind(entry)
-        if entry is None or kind not in {None, stat.S_IFREG, stat.S_IFIFO}:
-            return False
+            kind = _kind(entry)
+        if kind not in {None, stat.S_IFREG, stat.S_IFIFO}:
+            raise LeftToKernel
+        call.is_taken = True
         if kind == stat.S_IFIFO:
             # This waits for the other end of the pipe, and meanwhile other calls are answered.
             entry = Entry(os.dup(entry.folder), entry.path)
@@ -80,14 +82,11 @@ class Supervisor:
             except RuntimeError:
                 os.close(entry.folder)
                 raise
-            call.is_taken = True
-            return True
+            return
         if flags & os.O_CREAT:
             os.umask(call.umask())
         file = os.open(entry.name, flags | os.O_NOFOLLOW, mode & _MODE, dir_fd=entry.folder)
         self._listener.give(call, self._paths.hold(file), flags & os.O_CLOEXEC)
-        call.is_taken = True
-        return True
 
     def _open_pipe(self, call: PendingCall, entry: Entry, flags: int) -> None:
         try:
@@ -101,77 +100,63 @@ class Supervisor:
         finally:
             os.close(entry.folder)
 
-    def make_folder(self, call: PendingCall, folder: int, path: int, mode: int) -> bool:
+    def make_folder(self, call: PendingCall, folder: int, path: int, mode: int) -> None:
         entry = self._paths.entry(call, folder, path, is_folder=True)
-        if entry is None:
-            return False
         os.umask(call.umask())
         os.mkdir(entry.name, mode & _MODE, dir_fd=entry.folder)
-        return True
 
-    def make_node(self, call: PendingCall, folder: int, path: int, mode: int) -> bool:
+    def make_node(self, call: PendingCall, folder: int, path: int, mode: int) -> None:
         entry = self._paths.entry(call, folder, path)
-        if entry is None or stat.S_IFMT(mode & _WORD) not in _NODES:
-            return False
+        if stat.S_IFMT(mode & _WORD) not in _NODES:
+            raise LeftToKernel
         os.umask(call.umask())
         os.mknod(entry.name, mode & _KIND_AND_MODE, dir_fd=entry.folder)
-        return True
 
-    def make_link(self, call: PendingCall, target: int, folder: int, path: int) -> bool:
+    def make_link(self, call: PendingCall, target: int, folder: int, path: int) -> None:
         entry = self._paths.entry(call, folder, path)
-        if entry is None:
-            return False
         os.symlink(call.path(target), entry.name, dir_fd=entry.folder)
-        return True
 
-    def remove(self, call: PendingCall, folder: int, path: int, flags: int) -> bool:
+    def remove(self, call: PendingCall, folder: int, path: int, flags: int) -> None:
         is_folder = bool(flags & _REMOVE_FOLDER)
         entry = self._paths.entry(call, folder, path, is_folder=is_folder)
-        if entry is None:
-            return False
         remove = os.rmdir if is_folder else os.unlink
         remove(entry.name, dir_fd=entry.folder)
-        return True
 
     def rename(
         self, call: PendingCall, old_folder: int, old: int, new_folder: int, new: int, flags: int
-    ) -> bool:
+    ) -> None:
         flags &= _WORD
         before = self._paths.entry(call, old_folder, old, is_folder=True)
         after = self._paths.entry(call, new_folder, new, is_folder=True)
-        if before is None or after is None or flags > _MAX_RENAME_FLAG:
-            return False
+        if flags > _MAX_RENAME_FLAG:
+            raise LeftToKernel
         old_name, new_name = os.fsencode(before.name), os.fsencode(after.name)
         kernel.system_call("renameat2", before.folder, old_name, after.folder, new_name, flags)
-        return True
 
     def link(
         self, call: PendingCall, old_folder: int, old: int, new_folder: int, new: int, flags: int
-    ) -> bool:
+    ) -> None:
         # Only to a file that could already be changed under its other name.
         before = self._paths.entry(call, old_folder, old)
         after = self._paths.entry(call, new_folder, new)
-        if before is None or after is None or flags & _WORD:
-            return False
+        if flags & _WORD:
+            raise LeftToKernel
         folders = {"src_dir_fd": before.folder, "dst_dir_fd": after.folder}
         os.link(before.name, after.name, **folders, follow_symlinks=False)
-        return True
 
-    def change_mode(self, call: PendingCall, folder: int, path: int, mode: int, flags: int) -> bool:
+    def change_mode(self, call: PendingCall, folder: int, path: int, mode: int, flags: int) -> None:
         file = self._paths.file(call, folder, path, flags)
         os.chmod(file, mode & _MODE)  # noqa: PTH101 - 5 ms
-        return True
 
     def change_owner(
         self, call: PendingCall, folder: int, path: int, user: int, group: int, flags: int
-    ) -> bool:
+    ) -> None:
         file = self._paths.file(call, folder, path, flags)
         os.chown(file, _id(user), _id(group))
-        return True
 
     def set_times(
         self, call: PendingCall, folder: int, path: int, times: int, flags: int, unit: int
-    ) -> bool:
+    ) -> None:
         """`unit`: nanoseconds in the number that follows the seconds; 0 if none does."""
         file = self._paths.file(call, folder, path, flags)
         data = None
@@ -188,7 +173,6 @@ class Supervisor:
             numbers[1::2] = [part * unit & _LONG for part in numbers[1::2]]
             data = b"".join(number.to_bytes(8, "little") for number in numbers)
         kernel.system_call("utimensat", kernel.AT_FDCWD, os.fsencode(file), data, 0)
-        return True
 
 
 def _id(word: int) -> int:
