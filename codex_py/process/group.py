@@ -1,4 +1,4 @@
-"""The process group of a command, and signals that reach no one else."""
+"""Signals the process group of a command, and nobody else."""
 
 import os
 import subprocess
@@ -6,10 +6,10 @@ from contextlib import suppress
 
 
 class ProcessGroup:
-    """The group, and session, whose leader a `Popen` with `start_new_session` is.
+    """The group (and session) that a `Popen` with `start_new_session` leads.
 
-    A group id cannot be given away while the leader is unreaped or any member lives. So once the
-    leader is reaped, a process of that id proves that the group has ended and the id is a stranger's.
+    The kernel does not reuse the id while the leader is unreaped or a member lives. So if there is a process with
+    that id after the leader was reaped, the group has ended and the id belongs to a stranger.
     """
 
     def __init__(self, leader: subprocess.Popen[bytes]) -> None:
@@ -17,7 +17,7 @@ class ProcessGroup:
         self._leader = leader
 
     def has_members(self) -> bool:
-        """Whether a process of the group is left; an unreaped leader counts."""
+        """True if a process of the group is left; an unreaped leader counts."""
         if self._is_reused():
             return False
         try:
@@ -25,12 +25,12 @@ class ProcessGroup:
         except ProcessLookupError:
             return False
         except PermissionError:
-            # Members that are not ours to signal; on macOS also a zombie.
+            # We may not signal a member; on macOS this also means a zombie.
             pass
         return True
 
     def send_signal(self, number: int) -> None:
-        """Signal every member; nothing happens where none is left."""
+        """Signal every member, if any is left."""
         if not self._is_reused():
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.id, number)

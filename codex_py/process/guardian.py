@@ -1,15 +1,15 @@
-"""Kills what we started when we are killed ourselves.
+"""Kills the commands if the agent itself is killed.
 
-A signal that cannot be caught leaves no time to clean up, so a child waits for our end of a pipe to
-close, which the kernel does however we end.
+SIGKILL leaves no time to clean up. So a child waits until our end of a pipe closes, which the kernel does however
+we end.
 """
 
 import os
 import subprocess
 
-# `+N`: the leader of group N runs. `=N`: it was reaped, members are left; should a process N exist by
-# then, the id is a stranger's. `-N`: nothing is left. At the end of the pipe, all that is listed dies,
-# and then, where /proc shows environments, what carries our mark and left its group.
+# `+N`: the leader of group N runs. `=N`: it was reaped and members are left; if there is a process N at the end,
+# the id belongs to a stranger. `-N`: nothing is left. At the end of the pipe, all listed groups are killed, and
+# then, if /proc shows environments, every process with our mark, whatever its group.
 _SCRIPT = r"""
 trap '' HUP INT QUIT TERM
 running=' ' orphaned=' '
@@ -33,7 +33,7 @@ done
 
 
 class Guardian:
-    """A child that outlives us by a moment. It is started with the first group, some 1 ms."""
+    """A child that outlives us by a moment. Starting it takes some 1 ms."""
 
     def __init__(self, mark: str) -> None:
         self._mark = mark
@@ -46,7 +46,7 @@ class Guardian:
         return self._child is not None
 
     def start(self) -> None:
-        """Make sure that it runs.
+        """Start it unless it runs.
 
         Raises:
             OSError: no process or no pipe can be made.
@@ -60,8 +60,8 @@ class Guardian:
                 stdin=read_end,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                # In a session of its own, and without our own environment: where this agent is itself
-                # the command of another, that one's guardian must not find this one before its work is done.
+                # In a session of its own and without our environment: if this agent is itself the command of
+                # another agent, the other guardian must not kill this one before its work is done.
                 start_new_session=True,
                 env={"PATH": os.defpath},
                 cwd="/",
@@ -74,15 +74,15 @@ class Guardian:
         os.set_blocking(self._pipe, False)
 
     def watch(self, group: int) -> None:
-        """The group is to die with us; its leader runs."""
+        """Kill the group if we are killed. Its leader runs."""
         self._tell("+", group)
 
     def leader_reaped(self, group: int) -> None:
-        """Of a group that still has members."""
+        """Go on watching a group whose leader was reaped and that has other members."""
         self._tell("=", group)
 
     def forget(self, group: int) -> None:
-        """Nothing is left of the group."""
+        """Stop watching the group, of which nothing is left."""
         self._tell("-", group)
 
     def _tell(self, state: str, group: int) -> None:
@@ -95,7 +95,7 @@ class Guardian:
         try:
             os.write(self._pipe, b"%b%d\n" % (state.encode(), group))
         except (BrokenPipeError, BlockingIOError):
-            # Someone killed it, or stopped it until the pipe was full: a new one is told everything.
+            # It was killed, or stopped until the pipe was full: a new one gets the whole list.
             self._stop()
             self.start()
             os.write(
@@ -103,14 +103,14 @@ class Guardian:
             )
 
     def close(self) -> None:
-        """End it; what it watched lives on."""
+        """End it without killing what it watches."""
         self._listed.clear()
         self._stop()
 
     def _stop(self) -> None:
         if self._child is None:
             return
-        # Killed before the pipe closes, so that it takes this for no death of ours.
+        # Kill it before the pipe closes, or it would take this for our death.
         self._child.kill()
         self._child.wait()
         os.close(self._pipe)

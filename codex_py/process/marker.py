@@ -1,9 +1,8 @@
-"""A mark in the environment of what we start, by which its descendants are found wherever they went.
+"""A mark in the environment of commands, by which their descendants are found in any group.
 
 A process that calls `setsid`, as daemons and the jobs of an interactive shell do, leaves the group that
-we could signal. It keeps its environment, which Linux shows in `/proc/PID/environ`; elsewhere nothing is
-found, and the group is all there is. One that also replaces its environment escapes: only a process
-namespace (the sandbox) holds that.
+we can signal. It keeps its environment, which Linux shows in `/proc/PID/environ`; on other systems only the
+group is killed. A process that also replaces its environment is not found: only the sandbox ends it.
 """
 
 import os
@@ -16,7 +15,7 @@ from pathlib import Path
 
 _VARIABLE = "CODEX_PY_PROCESS"
 _PROC = Path("/proc")
-# Each round kills what the last one's victims had forked meanwhile; a fork bomb is not ours to win against.
+# Each round kills what was forked during the last one. This does not stop a fork bomb.
 _MAX_ROUNDS = 10
 
 
@@ -33,14 +32,14 @@ class Marker:
         return f"{_VARIABLE}={self.token}."
 
     def mark(self, environment: dict[str, str]) -> tuple[dict[str, str], str]:
-        """The environment with a new mark, and the mark, which no other command has."""
+        """The environment with a new mark, and the mark, which is unique to the command."""
         self._count += 1
         value = f"{self.token}.{self._count}"
         return {**environment, _VARIABLE: value}, f"{_VARIABLE}={value}\0"
 
 
 def kill_marked(mark: str) -> None:
-    """SIGKILL every process in whose environment the mark stands. Some 2 ms for 100 processes."""
+    """SIGKILL every process with the mark in its environment. Takes some 2 ms for 100 processes."""
     if sys.platform != "linux":
         return
     killed: set[int] = set()
@@ -58,7 +57,7 @@ def _marked(mark: bytes) -> set[int]:
     pids: set[int] = set()
     for entry in _PROC.iterdir():
         if entry.name.isdigit():
-            # Gone meanwhile, or another user's.
+            # It has ended, or belongs to another user.
             with suppress(OSError):
                 if mark in (entry / "environ").read_bytes():
                     pids.add(int(entry.name))

@@ -1,4 +1,4 @@
-"""What a command printed, within a fixed amount of memory."""
+"""Keeps the output of a command in a fixed amount of memory."""
 
 _DEFAULT_LIMIT = 1 << 20
 _UTF8_MAX = 4
@@ -7,8 +7,8 @@ _UTF8_MAX = 4
 class HeadTailBuffer:
     """Keeps the first and the last half of `limit` bytes, and counts the rest.
 
-    Two flat buffers rather than a list of chunks: a command that prints 200 MB costs what it costs to
-    read it, and no more memory than one that prints 1 MB.
+    Two flat buffers rather than a list of chunks: a command that prints 200 MB takes only the time to read it, and
+    the memory of one that prints 1 MB.
     """
 
     __slots__ = ("_half", "_head", "_tail", "newlines", "total_bytes")
@@ -26,7 +26,7 @@ class HeadTailBuffer:
 
     @property
     def lines(self) -> int:
-        """Lines of everything that was printed; a last one without its newline counts."""
+        """The number of lines that were printed; a last one without a newline counts."""
         last = self._tail or self._head
         return self.newlines + bool(last and not last.endswith(b"\n"))
 
@@ -39,22 +39,22 @@ class HeadTailBuffer:
             data = data[room:]
         if data:
             self._tail += data
-            # Cut at twice the size that is kept, so that each byte is moved at most once.
+            # Cut at twice the size to keep, so that each byte is moved at most once.
             if len(self._tail) > 2 * self._half:
                 del self._tail[: -self._half]
 
     def absorb(self, later: "HeadTailBuffer") -> None:
-        """Append what another buffer of the same limit has seen. That one stays as it is."""
+        """Append all that another buffer of the same limit got. That one is unchanged."""
         total_bytes = self.total_bytes + later.total_bytes
         newlines = self.newlines + later.newlines
         self.append(later._head)
-        # Where bytes are missing between the two, this is a full half and pushes out all that came before.
+        # If bytes are missing between the two, this is a full half and replaces the whole tail.
         self.append(later._tail[-self._half :])
         self.total_bytes = total_bytes
         self.newlines = newlines
 
     def pop_incomplete(self) -> bytes:
-        """Take off the beginning of a character whose other bytes have not come yet."""
+        """Remove and return the incomplete character at the end, whose other bytes have not arrived yet."""
         last = self._tail or self._head
         count = _incomplete_suffix(last)
         data = bytes(last[len(last) - count :])
@@ -63,7 +63,7 @@ class HeadTailBuffer:
         return data
 
     def text(self) -> str:
-        """What was kept; U+FFFD for what is not UTF-8, and a line that tells how much is missing."""
+        """The kept output, with U+FFFD for what is not UTF-8, and a line with the number of omitted bytes."""
         omitted = self.omitted_bytes
         if not omitted:
             return (self._head + self._tail).decode(errors="replace")
@@ -78,7 +78,7 @@ class HeadTailBuffer:
 
 
 def _incomplete_suffix(data: bytearray) -> int:
-    """How many bytes at the end begin a character of UTF-8 that is longer than they are."""
+    """The number of bytes at the end that begin an incomplete UTF-8 character."""
     for count in range(1, min(_UTF8_MAX, len(data) + 1)):
         byte = data[-count]
         if byte >= 0xC0:
@@ -90,7 +90,7 @@ def _incomplete_suffix(data: bytearray) -> int:
 
 
 def _continuation_prefix(data: bytearray) -> int:
-    """How many bytes at the start belong to a character that began before them."""
+    """The number of bytes at the start that continue a UTF-8 character."""
     for count in range(min(_UTF8_MAX, len(data))):
         if not 0x80 <= data[count] < 0xC0:
             return count

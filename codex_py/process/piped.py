@@ -1,4 +1,4 @@
-"""Programs that we speak to over their standard input and output, and that do not outlive us."""
+"""Programs that are used over their standard input and output, and that do not outlive the agent."""
 
 import asyncio
 import os
@@ -15,7 +15,7 @@ from codex_py.process.reaper import call_at_exit
 from codex_py.process.signals import default_keyboard_signals
 
 _STDERR_BYTES = 16 * 1024
-# What a server gets to save its state once its input is closed, and once more after SIGTERM.
+# The time that a server gets to save its state when its input is closed, and again after SIGTERM.
 _CLOSE_GRACE_S = 0.2
 _TERM_GRACE_S = 0.2
 _KILL_WAIT_S = 1.0
@@ -24,7 +24,7 @@ _KILL_WAIT_S = 1.0
 class PipedProcess:
     """A program that leads a session and a process group of its own.
 
-    `exited` is set when it has exited, its stderr was read, and what it left running was killed.
+    `exited` is set when it has exited, its stderr was read, and the processes that it left behind were killed.
     """
 
     def __init__(
@@ -49,14 +49,14 @@ class PipedProcess:
     async def streams(
         self, *, max_line_bytes: int
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Its stdout, of which twice that many bytes are held, and its stdin. Called once."""
+        """Its stdout, of which at most `2 * max_line_bytes` are buffered, and its stdin. Called once."""
         assert self._child.stdout is not None
         assert self._child.stdin is not None
         reader = asyncio.StreamReader(limit=max_line_bytes)
         self._reading, _ = await self._loop.connect_read_pipe(
             lambda: asyncio.StreamReaderProtocol(reader), self._child.stdout
         )
-        # Nothing is read from stdin; the protocol that a writer needs comes with a reader.
+        # A writer needs a protocol, which needs a reader, although nothing is read from stdin.
         unused = asyncio.StreamReader()
         transport, protocol = await self._loop.connect_write_pipe(
             lambda: asyncio.StreamReaderProtocol(unused), self._child.stdin
@@ -65,13 +65,13 @@ class PipedProcess:
         return reader, self._writer
 
     def stderr_tail(self) -> str:
-        """The end of what it wrote to stderr, at most 16 KB."""
+        """The last 16 KB that it wrote to stderr."""
         return self._stderr.decode(errors="replace")
 
     async def stop(self) -> None:
         """Close its input, then SIGTERM, then SIGKILL for it and all that it started.
 
-        It has exited afterwards, also when this is cancelled.
+        It has exited afterwards, also if this is cancelled.
         """
         try:
             self._close_input()
@@ -97,7 +97,7 @@ class PipedProcess:
 
     def _exited(self) -> None:
         self._read_stderr()
-        # What it started holds its output, which then never ends.
+        # Its output does not end while a process that it started holds it.
         self._kill()
         self.exit_code = self._child.wait()
         self.exited.set()
@@ -132,7 +132,7 @@ class PipedProcess:
 
 
 class PipedProcesses:
-    """Starts such programs. A `Guardian` watches them for the case that we are killed."""
+    """Starts such programs. A `Guardian` kills them if the agent is killed."""
 
     def __init__(self) -> None:
         self._marker = Marker()
@@ -144,7 +144,7 @@ class PipedProcesses:
         """Start one in the running loop.
 
         Raises:
-            OSError: it cannot be started; where the directory is at fault, `filename` is `cwd`.
+            OSError: it cannot be started; if that is due to the directory, `filename` is `cwd`.
             ValueError: an argument has a NUL or a character that the file system's encoding lacks.
         """
         self._guardian.start()
@@ -165,5 +165,5 @@ class PipedProcesses:
         return process
 
     def close(self) -> None:
-        """End the guardian, when all processes have been stopped."""
+        """End the guardian. To be called when all processes were stopped."""
         self._guardian.close()

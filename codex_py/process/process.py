@@ -1,4 +1,4 @@
-"""One running command: its output, its end, and how to end it."""
+"""One running command: reads its output, waits for its end, and kills it."""
 
 import asyncio
 import fcntl
@@ -20,12 +20,12 @@ from codex_py.process.terminal import Terminal, open_terminal
 
 # As much as one read takes: a larger pipe saves switches between the command and us.
 _PIPE_BYTES = 256 * 1024
-# The command has exited and something it left running holds the pipe. What the command itself printed
-# is in the pipe already; this only lets one that ends at the same time have its last word.
+# How long the output is read after the command has exited, if a process that it left behind holds the pipe. All
+# that the command printed is in the pipe already; this is for processes that end at the same time.
 _PIPE_GRACE_S = 0.2
-# A pipe gives all that it holds in one read; a terminal, at most 64 KB, in pieces of 4 KB.
+# One read takes all that a pipe holds. A terminal holds at most 64 KB, and a read takes 4 KB.
 _LAST_READS = 16
-# SIGKILL is not refused, but a process stuck in the kernel takes it late.
+# A process that waits in the kernel dies late of SIGKILL.
 _KILL_WAIT_S = 1.0
 _MAX_UNSENT_BYTES = 1 << 20
 _SIGNAL_EXIT_BASE = 128
@@ -36,9 +36,9 @@ OutputListener = Callable[[bytes], None]
 class Process:
     """A command that leads a session and a process group of its own.
 
-    `finished` is set when the command has exited, was reaped, and its output was read: to the end, or
-    for a moment where something in the background still holds it. That something keeps its output, which
-    is read and dropped from then on: a server that was started with `&` must not die of a broken pipe.
+    `finished` is set when the command has exited, was reaped, and its output was read to the end, or for a moment
+    if a background process still holds it. From then on, output of that process is read and dropped: a server
+    that was started with `&` must not die of a broken pipe.
     """
 
     def __init__(
@@ -78,23 +78,23 @@ class Process:
 
     @property
     def has_input(self) -> bool:
-        """Whether `write` reaches the command; without a terminal its stdin is at its end."""
+        """True if `write` reaches the command; without a terminal its stdin is empty."""
         return self._terminal is not None
 
     @property
     def holds_output(self) -> bool:
-        """Whether someone may still write to the output, finished or not."""
+        """True if some process may still write to the output, finished or not."""
         return self._output is not None
 
     async def wait(self, timeout_s: float) -> bool:
-        """Wait until it is finished, and say whether it is."""
+        """Wait until it is finished; False if it is not in time."""
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 await self.finished.wait()
         return self.finished.is_set()
 
     def take_output(self) -> HeadTailBuffer:
-        """What was printed since the last time. A character that is not complete is left for the next."""
+        """The output since the last call. An incomplete character is left for the next."""
         taken, self._unread = self._unread, HeadTailBuffer()
         if not self.finished.is_set():
             self._unread.append(taken.pop_incomplete())
@@ -104,7 +104,7 @@ class Process:
         return taken
 
     def all_output(self) -> HeadTailBuffer:
-        """What was printed so far, taken or not."""
+        """The output so far, taken or not."""
         if self._taken is None:
             return self._unread
         everything = HeadTailBuffer()
@@ -113,10 +113,10 @@ class Process:
         return everything
 
     def write(self, data: bytes) -> None:
-        """Type into the terminal. What it does not take at once follows when it does.
+        """Type into the terminal. What it does not accept at once is sent later.
 
         Raises:
-            BufferError: the command reads nothing, and 1 MiB is waiting already.
+            BufferError: the command does not read, and 1 MiB is waiting already.
         """
         if len(self._unsent) + len(data) > _MAX_UNSENT_BYTES:
             raise BufferError
@@ -124,14 +124,13 @@ class Process:
         self._send()
 
     def hang_up(self) -> None:
-        """Ask the group to end: as a terminal that is closed does, or else with SIGTERM."""
+        """Ask the group to end: with SIGHUP if it has a terminal, or else with SIGTERM."""
         self.group.send_signal(signal.SIGHUP if self._terminal else signal.SIGTERM)
 
     def kill(self, *, exit_code: int | None = None) -> None:
-        """SIGKILL the command and all that it started, also what has left its group.
+        """SIGKILL the command and all that it started, in any group. Does nothing if it is finished.
 
-        It is finished soon after, with the given exit code if there is one. Nothing happens to one that
-        is finished already.
+        It is finished soon after, with `exit_code` if that is given.
         """
         if not self.finished.is_set():
             self._exit_code_if_killed = exit_code
@@ -139,7 +138,7 @@ class Process:
             kill_marked(self._mark)
 
     async def stop(self, *, exit_code: int | None = None) -> None:
-        """Kill it and wait until it is finished, which it is afterwards in any case."""
+        """Kill it, and wait until it is finished. It is finished afterwards in any case."""
         self.kill(exit_code=exit_code)
         try:
             await self.wait(_KILL_WAIT_S)
@@ -147,12 +146,12 @@ class Process:
             self.abandon()
 
     def abandon(self) -> None:
-        """Count a killed command as finished although the kernel has not let go of it."""
+        """Finish a killed command that has not exited yet."""
         if not self.finished.is_set():
             self._finish()
 
     def close(self) -> None:
-        """Stop reading what is left in the background."""
+        """Stop reading the output of background processes."""
         if self._output is not None:
             self._loop.remove_reader(self._output)
             self._loop.remove_writer(self._output)
@@ -173,7 +172,7 @@ class Process:
             self._finish()
 
     def _read_some(self) -> bytes | None:
-        """Some output; empty at its end; None if there is none now."""
+        """Available output; empty at the end of the output; None if there is none now."""
         if self._output is None:
             return b""
         try:
@@ -181,7 +180,7 @@ class Process:
         except BlockingIOError:
             return None
         except OSError:
-            # EIO is how Linux says that the other end of a terminal is closed.
+            # On Linux, EIO means that the other end of the terminal is closed.
             return b""
 
     def _exited(self) -> None:
@@ -189,7 +188,7 @@ class Process:
         if self._terminal is not None:
             os.close(self._terminal.slave)
         if self.finished.is_set():
-            # Abandoned, and dead at last.
+            # It was abandoned, and is dead at last.
             self._child.wait()
         elif self._output is None:
             self._finish()
@@ -213,7 +212,7 @@ class Process:
         self._on_finished(self)
 
     def _read_last(self) -> None:
-        """Take what the pipe holds now, and have the rest dropped."""
+        """Read what the pipe holds now, and drop all later output."""
         for _ in range(_LAST_READS):
             data = self._read_some()
             if not data:
@@ -236,7 +235,7 @@ class Process:
         except BlockingIOError:
             sent = 0
         except OSError:
-            # No one is there to read it; that the command is gone is told where it is waited for.
+            # Nobody reads it any more; whoever waits for the command learns that.
             sent = len(self._unsent)
         del self._unsent[:sent]
         if self._unsent:
@@ -255,10 +254,10 @@ def spawn(
     on_output: OutputListener | None,
     on_finished: Callable[[Process], None],
 ) -> Process:
-    """Start a command. Its stdout and stderr are one pipe, so that their order is the program's own.
+    """Start a command. Its stdout and stderr are one pipe, which keeps their order.
 
     Raises:
-        OSError: it cannot be started; where the directory is at fault, `filename` is `cwd`.
+        OSError: it cannot be started; if that is due to the directory, `filename` is `cwd`.
         ValueError: an argument has a NUL or a character that the file system's encoding lacks.
     """
     descriptors: list[int] = []
@@ -301,6 +300,6 @@ def _popen(
 def _widen(pipe: int) -> None:
     os.set_blocking(pipe, False)
     if sys.platform == "linux":
-        # Refused to users who have many pipes open; the usual 64 KB do as well.
+        # Users with many open pipes may not; the usual 64 KB do as well.
         with suppress(OSError):
             fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)

@@ -1,4 +1,4 @@
-"""Learn in the event loop that a child has exited, without polling."""
+"""Tells the event loop that a child has exited, without polling."""
 
 import asyncio
 import os
@@ -9,15 +9,15 @@ from contextlib import suppress
 
 
 def call_at_exit(process: subprocess.Popen[bytes], callback: Callable[[], None]) -> None:
-    """Call back once in the running loop when the process has exited.
+    """Call `callback` once in the running loop when the process has exited.
 
-    The child need not be reaped by then: `process.wait()` does not block any more.
+    The child may be unreaped then; `process.wait()` does not block.
     """
     loop = asyncio.get_running_loop()
     try:
         descriptor = os.pidfd_open(process.pid)
     except (AttributeError, OSError):
-        # Not Linux, or a kernel or a container that does not let us.
+        # Not Linux, or the kernel or the container refuses.
         _wait_in_thread(process, loop, callback)
         return
 
@@ -34,7 +34,7 @@ def _wait_in_thread(
 ) -> None:
     def wait() -> None:
         process.wait()
-        # A loop that was closed meanwhile has no one left to tell.
+        # The loop may be closed by now.
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(callback)
 

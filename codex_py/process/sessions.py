@@ -1,4 +1,4 @@
-"""The commands of one agent: those that run, those the model can come back to, and what they left behind."""
+"""The commands of one agent: running ones, sessions that the model can return to, and what they left behind."""
 
 import asyncio
 import random
@@ -11,16 +11,13 @@ from codex_py.process.marker import Marker, kill_marked
 from codex_py.process.process import OutputListener, Process, spawn
 
 _MAX_SESSIONS = 64
-# What a server or an editor gets to save its state when the agent ends.
+# The time that a server or an editor gets to save its state when the agent ends.
 _HANG_UP_GRACE_S = 0.2
 _KILL_WAIT_S = 1.0
 
 
 class ProcessSessions:
-    """Starts commands, and sees to it that none outlives the agent.
-
-    Every command is watched by a `Guardian` for the case that we are killed; `aclose` is for all others.
-    """
+    """Starts commands, and ends them with the agent: `aclose`, or a `Guardian` if the agent is killed."""
 
     def __init__(self, *, max_sessions: int = _MAX_SESSIONS) -> None:
         self._max_sessions = max_sessions
@@ -28,13 +25,13 @@ class ProcessSessions:
         self._guardian = Guardian(self._marker.prefix)
         self._running: set[Process] = set()
         self._left_behind: set[Process] = set()
-        """Finished, but for something in the background that has their group or their output."""
+        """Finished, but a background process is in their group or holds their output."""
         self._sessions: dict[int, Process] = {}
-        """The least recently used first."""
+        """By session id, the least recently used first."""
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing runs, in the background neither."""
+        """True if nothing runs, also in the background."""
         self._prune_left_behind()
         return not self._running and not self._left_behind
 
@@ -50,10 +47,10 @@ class ProcessSessions:
     ) -> Process:
         """Start a command in the running loop.
 
-        `on_finished` is called once on every path, before whoever waits for the process goes on.
+        `on_finished` is called exactly once, before whoever waits for the process continues.
 
         Raises:
-            OSError: it cannot be started; where the directory is at fault, `filename` is `cwd`.
+            OSError: it cannot be started; if that is due to the directory, `filename` is `cwd`.
             ValueError: an argument has a NUL or a character that the file system's encoding lacks.
         """
 
@@ -79,9 +76,9 @@ class ProcessSessions:
         return process
 
     def keep(self, process: Process) -> int:
-        """Give the process a session id. Where there are too many, an old one makes room.
+        """Give the process a session id. If there are too many sessions, an old one is forgotten.
 
-        That is the least recently used of those that are finished, or else of all, which is killed.
+        That is the least recently used of the finished ones, or else of all.
         """
         if len(self._sessions) >= self._max_sessions:
             finished = (key for key, old in self._sessions.items() if old.finished.is_set())
@@ -93,7 +90,7 @@ class ProcessSessions:
         return session_id
 
     def find(self, session_id: int) -> Process | None:
-        """The process of a session, which counts as a use of it."""
+        """The process of a session. This counts as a use of it."""
         process = self._sessions.pop(session_id, None)
         if process is not None:
             self._sessions[session_id] = process
@@ -106,16 +103,16 @@ class ProcessSessions:
             process.kill()
 
     def kill_running(self) -> int:
-        """Kill every command that runs; how many it were. Others may be started."""
+        """Kill every running command; returns their number. Others may be started."""
         running = list(self._running)
         for process in running:
             process.kill()
         return len(running)
 
     async def aclose(self) -> None:
-        """End every command, background processes included: politely, then with SIGKILL.
+        """End every command and background process: with SIGHUP or SIGTERM, then with SIGKILL.
 
-        All processes are finished afterwards, also when this is cancelled. More can be started.
+        All are finished afterwards, also if this is cancelled. More can be started.
         """
         self._sessions.clear()
         try:
@@ -159,7 +156,7 @@ class ProcessSessions:
 
 
 async def _all_finished(processes: Iterable[Process], timeout_s: float) -> None:
-    """Wait for all, or for as long as that is."""
+    """Wait until all are finished, or until the timeout."""
     waits = [asyncio.ensure_future(process.finished.wait()) for process in processes]
     if waits:
         try:

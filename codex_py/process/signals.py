@@ -1,4 +1,4 @@
-"""The signals that a command starts with."""
+"""The signals that a command ignores when it starts."""
 
 import signal
 import threading
@@ -10,10 +10,10 @@ _KEYBOARD = (signal.SIGINT, signal.SIGQUIT)
 
 @contextmanager
 def default_keyboard_signals() -> Generator[None]:
-    """Let what is started meanwhile be interrupted from its terminal, although we may not be.
+    """Let commands that are started meanwhile be interrupted by the keyboard, even if we ignore that ourselves.
 
-    A shell without job control starts `codex-py exec … &` with these signals ignored. That is inherited
-    by every command, and a shell cannot take it back. A signal that we catch is not inherited.
+    A shell without job control starts `codex-py exec … &` with these signals ignored. Every command inherits
+    that, and shells cannot undo it. A signal that is caught is reset in a command.
     """
     ignored = [number for number in _KEYBOARD if signal.getsignal(number) is signal.SIG_IGN]
     if not ignored or threading.current_thread() is not threading.main_thread():

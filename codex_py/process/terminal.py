@@ -1,4 +1,4 @@
-"""Pseudo-terminals for commands that want one."""
+"""Pseudo-terminals for commands that need one."""
 
 import fcntl
 import os
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 _ROWS, _COLUMNS = 40, 120
 
-# A session leader without a terminal that opens one gets it as its controlling terminal. Letting a shell
-# do so in the child needs no code of ours between fork and exec, which would cost the fast way to spawn.
+# A session leader without a terminal gets the first one that it opens as its controlling terminal. A shell does so
+# in the child: with our own code between fork and exec, the child could not be started by vfork.
 _ATTACH = 'exec "$@" <>"$0" >&0 2>&1'
 
 
@@ -25,7 +25,7 @@ class Terminal:
     path: str
 
     def attached(self, argv: Sequence[str]) -> list[str]:
-        """What to run, as leader of a new session, so that `argv` gets the terminal."""
+        """The command line that gives `argv` the terminal. It is to be run as the leader of a new session."""
         return ["/bin/sh", "-c", _ATTACH, self.path, *argv]
 
 
