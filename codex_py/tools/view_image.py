@@ -10,12 +10,10 @@ from codex_py.config.paths import project_root
 from codex_py.errors import ToolError
 from codex_py.filesystem.ordinary import NotOrdinary, read_whole
 from codex_py.protocol.dispatch import ToolContext
-from codex_py.protocol.events import ThreadItem
 from codex_py.protocol.images import MAX_IMAGE_BYTES, image_url, input_image
-from codex_py.protocol.past_calls import PastCall, PastItems
 from codex_py.protocol.tools import ToolOutput
-from codex_py.tools.base import ChangesNothing, ToolParams
-from codex_py.tools.mcp.item import mcp_item, replay_server_call
+from codex_py.tools.base import ToolParams
+from codex_py.tools.mcp.item import OWN_SERVER, ShownAsServerCall, mcp_item
 from codex_py.tools.mcp.output import item_result
 
 
@@ -24,7 +22,7 @@ class ViewImageParams(ToolParams):
     """Relative to the directory of the turn."""
 
 
-class ViewImage(ChangesNothing):
+class ViewImage(ShownAsServerCall):
     name = "view_image"
     params = ViewImageParams
     parallel = True
@@ -41,7 +39,7 @@ class ViewImage(ChangesNothing):
                 of the project that leads out of it.
         """
         path = context.cwd / params.path
-        with mcp_item("codex", self.name, {"path": str(path)}, context) as item:
+        with mcp_item(OWN_SERVER, self.name, {"path": str(path)}, context) as item:
             data = await asyncio.to_thread(_read, path, context.cwd)
             url = image_url(data)
             if url is None:
@@ -53,9 +51,6 @@ class ViewImage(ChangesNothing):
             said = {"type": "text", "text": f"{len(data):,} bytes"}
             item.end(item_result({"content": [said]}))
             return ToolOutput("", content=(input_image(url, self._detail),))
-
-    def replay(self, call: PastCall, past: PastItems) -> ThreadItem:
-        return replay_server_call("codex", self.name, call, past)
 
 
 def _read(path: Path, cwd: Path) -> bytes:

@@ -14,9 +14,13 @@ from codex_py.protocol.events import (
     ItemStarted,
     McpToolCall,
     McpToolCallProgress,
+    ThreadItem,
 )
 from codex_py.protocol.past_calls import PastCall, PastItems
+from codex_py.tools.base import ChangesNothing
 
+OWN_SERVER = "codex"
+"""Stands in an item for the server where none is named."""
 _INTERRUPTED = "the call was interrupted"
 _INTERVAL_S = 0.1
 _MESSAGE_CHARS = 200
@@ -69,6 +73,14 @@ class RunningItem:
     def _show(self) -> None:
         self._timer = None
         self._emit(McpToolCallProgress(self._item.id, self._latest))
+
+
+class ShownAsServerCall(ChangesNothing):
+    """For tools of our own whose calls are shown as those of the server that they name, or of `codex`."""
+
+    def replay(self, call: PastCall, past: PastItems) -> ThreadItem:
+        server = str(call.arguments.get("server") or OWN_SERVER)
+        return replay_server_call(server, call.tool_name, call, past)
 
 
 def replay_server_call(server: str, tool: str, call: PastCall, past: PastItems) -> McpToolCall:

@@ -5,7 +5,6 @@ Source: the outputs and the `mcp_tool_call` items of Codex 0.169.
 
 import base64
 import binascii
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
@@ -31,7 +30,7 @@ def call_output(
     success = not is_error(result)
     structured = result.get("structuredContent")
     if structured is not None:
-        text = truncate_output(_json(structured), limit_tokens)
+        text = truncate_output(encode_json(structured).decode(), limit_tokens)
         return ToolOutput(f"{header}\n{text}", success=success)
     parts = content_parts(_content(result), limit_tokens, image_detail)
     return ToolOutput("", content=(input_text(header), *parts), success=success)
@@ -45,9 +44,10 @@ def item_result(result: Mapping[str, Any]) -> dict[str, Any]:
     }
     if "_meta" in result:
         shown["_meta"] = result["_meta"]
-    if len(encode_json(shown)) <= MAX_ITEM_BYTES:
+    encoded = encode_json(shown)
+    if len(encoded) <= MAX_ITEM_BYTES:
         return replace_surrogates(shown)
-    text = truncate_middle(_json(shown), MAX_ITEM_BYTES, "bytes")
+    text = truncate_middle(encoded.decode(), MAX_ITEM_BYTES, "bytes")
     return {"content": [{"type": "text", "text": text}], "structured_content": None}
 
 
@@ -92,7 +92,7 @@ def _text(entry: Any) -> str:
             # A service refuses the whole request, and every later one, for one image that it cannot read.
             return "[an image that is broken, of an unknown kind, or too large was left out]"
         case _:
-            return _json(entry)
+            return encode_json(entry).decode()
 
 
 def _image(entry: Any, max_bytes: int) -> str | None:
@@ -105,7 +105,3 @@ def _image(entry: Any, max_bytes: int) -> str | None:
                 return None
         case _:
             return None
-
-
-def _json(value: Any) -> str:
-    return json.dumps(replace_surrogates(value), ensure_ascii=False, separators=(",", ":"))

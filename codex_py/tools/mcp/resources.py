@@ -4,7 +4,6 @@ The answers are JSON text in the shapes of Codex.
 """
 
 import asyncio
-import json
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -15,17 +14,13 @@ from codex_py.mcp.request import RequestFailed
 from codex_py.mcp.server import McpServer
 from codex_py.mcp.servers import McpServers
 from codex_py.protocol.dispatch import ToolContext
-from codex_py.protocol.events import ThreadItem
-from codex_py.protocol.messages import replace_surrogates
-from codex_py.protocol.past_calls import PastCall, PastItems
+from codex_py.protocol.messages import encode_json
 from codex_py.protocol.tools import ToolOutput
-from codex_py.tools.base import ChangesNothing, ToolParams
-from codex_py.tools.mcp.item import mcp_item, replay_server_call
+from codex_py.tools.base import ToolParams
+from codex_py.tools.mcp.item import OWN_SERVER, ShownAsServerCall, mcp_item
 from codex_py.tools.mcp.output import item_result
 from codex_py.tools.truncate import truncate_output
 
-_NO_SERVER = "codex"
-"""Stands in the item for the server where none was named."""
 _MAX_ENTRIES = 10_000
 """Of one server, from when on no further page is asked for."""
 
@@ -45,7 +40,7 @@ class ReadParams(ToolParams):
     uri: str = Field(description="Address of the resource.")
 
 
-class ListMcpResources(ChangesNothing):
+class ListMcpResources(ShownAsServerCall):
     name = "list_mcp_resources"
     params = ListParams
     parallel = True
@@ -62,7 +57,7 @@ class ListMcpResources(ChangesNothing):
                 beside what the others have.
         """
         arguments = params.model_dump(exclude_none=True)
-        with mcp_item(params.server or _NO_SERVER, self.name, arguments, context) as item:
+        with mcp_item(params.server or OWN_SERVER, self.name, arguments, context) as item:
             if params.server is not None:
                 listing = await self._page(_server(self._servers, params.server), params.cursor)
             elif params.cursor is not None:
@@ -72,9 +67,6 @@ class ListMcpResources(ChangesNothing):
             else:
                 listing = await self._everything()
             return _answer(item.end, listing, context)
-
-    def replay(self, call: PastCall, past: PastItems) -> ThreadItem:
-        return _replay(call, past)
 
     async def _page(self, server: McpServer, cursor: str | None) -> dict[str, Any]:
         page = await _request(server, self._method, {} if cursor is None else {"cursor": cursor})
@@ -129,7 +121,7 @@ class ListMcpResourceTemplates(ListMcpResources):
     _field = "resourceTemplates"
 
 
-class ReadMcpResource(ChangesNothing):
+class ReadMcpResource(ShownAsServerCall):
     name = "read_mcp_resource"
     params = ReadParams
     parallel = True
@@ -148,14 +140,6 @@ class ReadMcpResource(ChangesNothing):
             contents = result.get("contents", [])
             read = {"server": params.server, "uri": params.uri, "contents": contents}
             return _answer(item.end, read, context)
-
-    def replay(self, call: PastCall, past: PastItems) -> ThreadItem:
-        return _replay(call, past)
-
-
-def _replay(call: PastCall, past: PastItems) -> ThreadItem:
-    server = str(call.arguments.get("server") or _NO_SERVER)
-    return replay_server_call(server, call.tool_name, call, past)
 
 
 def resource_tools(servers: McpServers) -> Sequence[ListMcpResources | ReadMcpResource]:
@@ -177,6 +161,6 @@ async def _request(server: McpServer, method: str, params: dict[str, str]) -> di
 
 
 def _answer(end: Any, value: dict[str, Any], context: ToolContext) -> ToolOutput:
-    text = json.dumps(replace_surrogates(value), ensure_ascii=False, separators=(",", ":"))
+    text = encode_json(value).decode()
     end(item_result({"content": [{"type": "text", "text": text}]}))
     return ToolOutput(truncate_output(text, context.output_token_limit))

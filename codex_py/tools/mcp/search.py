@@ -1,6 +1,5 @@
 """`tool_search`: find tools of MCP servers where they are too many to be offered one by one."""
 
-import json
 from typing import Any
 
 from pydantic import Field
@@ -40,5 +39,5 @@ class ToolSearch(ChangesNothing):
                 # It is offered from now on, schema and all.
                 entry = {"name": spec.name}
             shown.append(entry)
-        text = json.dumps({"tools": shown}, ensure_ascii=False, separators=(",", ":"))
+        text = encode_json({"tools": shown}).decode()
         return ToolOutput(truncate_output(text, context.output_token_limit))

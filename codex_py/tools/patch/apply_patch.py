@@ -1,5 +1,6 @@
 """`apply_patch` as the model calls it. The engine behind it is loaded by the first patch."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,8 @@ from codex_py.protocol.events import FileChange, ThreadItem
 from codex_py.protocol.past_calls import PastCall, PastItems, read_report
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.base import PatchApplier, ToolParams
+
+_MOVED_TO = re.compile(r"^\*\*\* Move to: (.*\S)", re.MULTILINE)
 
 
 class ApplyPatchParams(ToolParams):
@@ -38,8 +41,9 @@ class ApplyPatch:
     async def run(self, params: ApplyPatchParams, context: ToolContext) -> ToolOutput:
         return await self.apply(params.input, context.cwd, context)
 
-    def changes(self, params: ApplyPatchParams, cwd: Path) -> Sequence[Path]:
-        return [cwd / change.path for change in named_changes(params.input)]
+    def changes(self, params: ApplyPatchParams, cwd: Path) -> Sequence[Path] | None:
+        named = [change.path for change in named_changes(params.input)]
+        return [cwd / path for path in (*named, *_MOVED_TO.findall(params.input))] or None
 
     def replay(self, call: PastCall, past: PastItems) -> ThreadItem | None:
         if not call.has_run:
