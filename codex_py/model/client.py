@@ -120,9 +120,10 @@ class HttpModelClient:
             yield RateLimits(limits)
         source = server_sent_events(response, max_quiet_s=self._max_quiet_s)
         try:
-            async for data in source:
-                for event in decoder.feed(data):
-                    yield event
+            async for batch in source:
+                for data in batch:
+                    for event in decoder.feed(data):
+                        yield event
                 if decoder.finished:
                     break
             for event in decoder.end():
@@ -251,7 +252,7 @@ async def _error_body(response: httpx.Response) -> bytes:
     return body[:_MAX_ERROR_BYTES]
 
 
-async def _linger(source: AsyncIterator[str]) -> None:
+async def _linger(source: AsyncIterator[Sequence[str]]) -> None:
     """Read what follows the last event. The response is complete: no failure counts any more."""
     try:
         async with asyncio.timeout(_LINGER_S):
