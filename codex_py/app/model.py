@@ -90,12 +90,14 @@ def model_client(
     originator: str,
     record: Path | None = None,
     replay: Path | None = None,
+    text_deltas: bool = True,
 ) -> ModelClient:
     """The client for a thread; one that raises what is wrong where there is no key.
 
     Args:
         record: write the exchange to this tape.
         replay: answer from this tape instead.
+        text_deltas: give out text as it streams.
 
     Raises:
         ConfigError: `auth.json` cannot be read.
@@ -115,7 +117,7 @@ def model_client(
     }
     return HttpModelClient(
         provider=provider,
-        wire=ResponsesWire(),
+        wire=ResponsesWire() if text_deltas else ResponsesWire(watched=()),
         http=http_client(
             environment=environment, transport=_transport(record, replay, environment)
         ),

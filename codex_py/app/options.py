@@ -47,6 +47,8 @@ class SessionOptions:
     """Leave out the files of command rules."""
     keep_commands: bool = False
     """Commands run on between turns. False: they end with the turn, so that their items are complete before its end."""
+    text_deltas: bool = True
+    """Emit the text of answers and of reasoning as it streams. Without a listener it need not even be parsed."""
     mcp_startup_wait: McpStartupWait | None = None
     """Waits with a request until MCP servers have started, or less long; None waits for all."""
 

@@ -170,6 +170,7 @@ class _Root:
             originator=options.originator,
             record=options.record,
             replay=options.replay,
+            text_deltas=options.text_deltas,
         )
         stack.push_async_callback(model.aclose)
         return Session(

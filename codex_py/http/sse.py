@@ -7,6 +7,7 @@ are split in one pass, at 0.6 us each. httpx-sse takes 4 us: it reads lines, and
 
 import codecs
 import io
+import re
 import time
 from collections.abc import AsyncGenerator, Sequence
 
@@ -19,6 +20,9 @@ MAX_EVENT_BYTES = 64 * 1024 * 1024
 
 MAX_RESPONSE_BYTES = 512 * 1024 * 1024
 """What one response may take in all: what it says is kept until it is complete."""
+
+
+_EVENT_NAME = re.compile(r"event: [\w.]*\n")
 
 
 async def server_sent_events(
@@ -94,8 +98,10 @@ class _Splitter:
 
 def _data(event: str) -> str:
     """The data of one event. Older llama.cpp servers report a failure in a field of their own, `error`."""
-    if event.startswith("data: ") and "\n" not in event:
-        return event[6:]
+    # Nearly all events are a line of data, most with their name before it: 0.4 us instead of 1.4.
+    head, found, value = event.partition("data: ")
+    if found and "\n" not in value and (not head or _EVENT_NAME.fullmatch(head)):
+        return value
     fields = [line.partition(":") for line in event.split("\n")]
     values = [value for name, _, value in fields if name in {"data", "error"}]
     return "\n".join(value.removeprefix(" ") for value in values)

@@ -159,6 +159,7 @@ class _Run:
             record=Path(arguments.record).absolute() if arguments.record else None,
             replay=Path(arguments.replay).absolute() if arguments.replay else None,
             ignore_rules=arguments.ignore_rules,
+            text_deltas=False,
         )
 
 

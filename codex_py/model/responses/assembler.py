@@ -5,31 +5,25 @@ the `type` in their data. What a server leaves out is made up from what it did s
 from the terminal response alone.
 """
 
-import json
-from collections.abc import Sequence
-from typing import cast
+from collections.abc import Collection, Sequence
 
 from codex_py.errors import ExitCode, MalformedItem, ModelError, StreamError
 from codex_py.model.failures import stream_failure
-from codex_py.model.responses.parts import JsonObject
+from codex_py.model.responses.parts import JsonObject, integer_field, object_field, text_field
 from codex_py.model.responses.slot_table import SlotTable
 from codex_py.model.responses.slots import CALLS, Slot, kind_of_item
-from codex_py.model.responses.text_events import (
-    DELTAS,
-    TEXTS,
-    integer_field,
-    object_field,
-    text_field,
-)
+from codex_py.model.responses.texts import TEXT_EVENTS, parse_event, peek
 from codex_py.protocol.items import parse_item
-from codex_py.protocol.messages import replace_surrogates
 from codex_py.protocol.stream import (
     Completed,
     Created,
     OutputItemAdded,
     OutputItemDone,
+    OutputTextDelta,
     RateLimits,
+    ReasoningDelta,
     ResponseEvent,
+    ToolInputDelta,
     Usage,
 )
 
@@ -45,8 +39,17 @@ class ResponsesDecoder:
     the terminal event `finished` is true, and nothing more is read: `end` returns or raises.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        watched: Collection[type[ResponseEvent]] = (
+            OutputTextDelta,
+            ReasoningDelta,
+            ToolInputDelta,
+        ),
+    ) -> None:
+        """`watched` are the deltas that somebody listens to. Others are not given out, and mostly not even parsed."""
         self.finished = False
+        self._watched = watched
         self._failure: ModelError | None = None
         self._is_created = False
         self._response_id: str | None = None
@@ -56,16 +59,17 @@ class ResponsesDecoder:
     def feed(self, data: str) -> Sequence[ResponseEvent]:
         if self.finished:
             return self.end()
-        try:
-            event = json.loads(data)
-        except (ValueError, RecursionError):
-            # `[DONE]`, or nothing that can be understood.
-            return ()
-        if not isinstance(event, dict):
+        text, index = peek(data) or (None, -1)
+        if text is not None and text.shown not in self._watched:
+            slot = self._slots.at(index)
+            if slot is not None and slot.put_off(text, data):
+                return ()
+        event = parse_event(data)
+        if event is None:
             return ()
         out = self._out = []
         try:
-            self._dispatch(cast("JsonObject", event), data)
+            self._take(event)
         except MalformedItem as error:
             self._fail(self._failure or error)
         if self._failure is not None and not any(isinstance(e, OutputItemDone) for e in out):
@@ -79,23 +83,8 @@ class ResponsesDecoder:
             raise self._failure
         return ()
 
-    def _dispatch(self, event: JsonObject, data: str) -> None:
+    def _take(self, event: JsonObject) -> None:
         kind = event.get("type")
-        if not isinstance(kind, str):
-            self._untyped(event)
-        elif (rule := DELTAS.get(kind)) is not None:
-            # Nine events of ten; their text is checked for surrogates where it is joined.
-            delta = event.get("delta")
-            if isinstance(delta, str) and delta and (slot := self._slot(event, rule[0])):
-                shown = rule[1](slot, event, delta)
-                if shown is not None:
-                    self._out.append(shown)
-        else:
-            if "\\ud" in data or "\\uD" in data:
-                event = replace_surrogates(event)
-            self._take(kind, event)
-
-    def _take(self, kind: str, event: JsonObject) -> None:
         match kind:
             case "response.created":
                 self._created(object_field(event, "response"))
@@ -115,11 +104,22 @@ class ResponsesDecoder:
                 self._error(event)
             case "codex.rate_limits":
                 self._out.append(RateLimits({k: v for k, v in event.items() if k != "type"}))
+            case str():
+                self._take_text(kind, event)
             case _:
-                # Whatever is not in the table is progress, or news that this program does not know.
-                rule = TEXTS.get(kind)
-                if rule is not None and (slot := self._slot(event, rule[0])):
-                    rule[1](slot, event)
+                self._untyped(event)
+
+    def _take_text(self, kind: str, event: JsonObject) -> None:
+        # Whatever is not in the table is progress, or news that this program does not know.
+        text = TEXT_EVENTS.get(kind)
+        if text is None or (text.verb == "delta" and not text_field(event, "delta")):
+            return
+        slot = self._slots.for_delta(event, text.item_types)
+        if slot is not None:
+            self._report(slot)
+            shown = slot.take(text, event)
+            if shown is not None and type(shown) in self._watched:
+                self._out.append(shown)
 
     def _fail(self, failure: ModelError) -> None:
         self.finished = True
@@ -136,12 +136,6 @@ class ResponsesDecoder:
         if _is_spoken(item) and (slot := self._slots.for_done(event, item)):
             slot.kind = kind_of_item(item)
             self._give_out(slot, slot.completed(item))
-
-    def _slot(self, event: JsonObject, kinds: tuple[str, ...]) -> Slot | None:
-        slot = self._slots.for_delta(event, kinds)
-        if slot is not None and not slot.is_reported:
-            self._report(slot)
-        return slot
 
     def _report(self, slot: Slot) -> None:
         if not slot.is_reported:
@@ -171,7 +165,6 @@ class ResponsesDecoder:
 
     def _untyped(self, event: JsonObject) -> None:
         """A whole response in place of a stream, or an error that a gateway put in."""
-        event = replace_surrogates(event)
         if event.get("object") == "response":
             self._created(event)
             if event.get("status") not in {"queued", "in_progress"}:

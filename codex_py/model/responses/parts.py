@@ -68,6 +68,11 @@ class Part:
         self.fields.update(fields)
         self.text.finish(part_text(fields))
 
+    def annotate(self, annotation: object) -> None:
+        known = self.fields.setdefault("annotations", [])
+        if isinstance(known, list):
+            cast("list[object]", known).append(annotation)
+
     def data(self) -> JsonObject:
         key = "refusal" if self.kind == "refusal" else "text"
         if self.kind not in _TEXT_PARTS:
@@ -125,3 +130,20 @@ def text_of(field: object) -> str:
     if isinstance(field, list):
         return "".join(part_text(part) for part in objects(cast("list[object]", field)))
     return field if isinstance(field, str) else ""
+
+
+def text_field(fields: JsonObject, key: str) -> str:
+    """A string, or an empty one where there is none."""
+    value = fields.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def integer_field(fields: JsonObject, key: str) -> int | None:
+    value = fields.get(key)
+    return value if isinstance(value, int) else None
+
+
+def object_field(fields: JsonObject, key: str) -> JsonObject:
+    """An object, or an empty one where there is none."""
+    value = fields.get(key)
+    return cast("JsonObject", value) if isinstance(value, dict) else {}

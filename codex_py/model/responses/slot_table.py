@@ -22,6 +22,9 @@ class SlotTable:
         """In the order of their indexes."""
         return iter([self._slots[index] for index in sorted(self._slots)])
 
+    def at(self, index: int) -> Slot | None:
+        return self._slots.get(index)
+
     def for_delta(self, event: JsonObject, kinds: tuple[str, ...]) -> Slot | None:
         """The open item of one of these types that a delta belongs to; None for one that comes late.
 

@@ -12,13 +12,19 @@ from codex_py.model.responses.parts import (
     JsonObject,
     Part,
     Text,
+    integer_field,
     is_empty,
+    object_field,
     objects,
     part_kind,
     parts_data,
+    text_field,
     text_of,
+    well_formed,
 )
+from codex_py.model.responses.texts import TEXT_EVENTS, TextEvent, parse_event
 from codex_py.protocol.messages import replace_surrogates
+from codex_py.protocol.stream import OutputTextDelta, ReasoningDelta, ResponseEvent, ToolInputDelta
 
 CALLS = frozenset({"function_call", "custom_tool_call"})
 
@@ -30,14 +36,18 @@ _STREAMED_FIELDS = {
     "function_call": ("arguments",),
     "custom_tool_call": ("input",),
 }
+_WHOLE_TEXT = {"refusal": "refusal", "arguments": "arguments", "input": "input"}
+"""The field of a `done` event that holds the text; `text` for all others."""
+_MAX_UNREAD = 32 * 1024 * 1024
+"""Characters of events that are kept unread for one item: an answer of 128,000 tokens has some 26 million."""
 
 
 class Slot:
     """The place of one item in a response."""
 
     __slots__ = (
-        "announced", "arguments", "content", "index", "input", "is_reported",
-        "item", "kind", "summary",
+        "_unread", "_unread_size", "announced", "arguments", "content", "index", "input",
+        "is_reported", "item", "kind", "summary",
     )  # fmt: skip
 
     def __init__(self, index: int, kind: str) -> None:
@@ -52,6 +62,8 @@ class Slot:
         self.input = Text()
         self.content: dict[int, Part] = {}
         self.summary: dict[int, Part] = {}
+        self._unread: list[str] = []
+        self._unread_size = 0
 
     @property
     def is_open(self) -> bool:
@@ -59,16 +71,91 @@ class Slot:
 
     def announce(self, item: JsonObject) -> None:
         """Take the item of `output_item.added`, which some servers send whole."""
+        self._catch_up()
         self.announced.update(item)
         for text, field in ((self.arguments, "arguments"), (self.input, "input")):
             if isinstance(value := item.get(field), str):
                 text.announced = value
         for index, fields in enumerate(objects(item.get("content"))):
-            self.announce_part(index, fields)
+            self._announce_part(index, fields)
         for index, fields in enumerate(objects(item.get("summary"))):
-            self.summary_part(index).announce(fields)
+            self._summary_part(index).announce(fields)
 
-    def content_part(self, index: int | None, kind: str) -> Part:
+    def put_off(self, text: TextEvent, data: str) -> bool:
+        """Keep a text event unread. Nearly always the whole item comes after its texts, and nobody needs them.
+
+        False if it must be read at once: it does not belong here, or may hold the name of the call.
+        """
+        if self.item is not None or self.kind not in text.item_types:
+            return False
+        if self.kind in CALLS and not self.announced.get("name"):
+            return False
+        self._unread.append(data)
+        self._unread_size += len(data)
+        if self._unread_size > _MAX_UNREAD:
+            self._catch_up()
+        return True
+
+    def _catch_up(self) -> None:
+        unread, self._unread, self._unread_size = self._unread, [], 0
+        for data in unread:
+            if (event := parse_event(data)) is not None:
+                self.take(TEXT_EVENTS[event["type"]], event)
+
+    def take(self, text: TextEvent, event: JsonObject) -> ResponseEvent | None:
+        """Take what a text event brings. What a listener is told of a delta; None for other events."""
+        if self._unread:
+            self._catch_up()
+        content_index = integer_field(event, "content_index")
+        summary_index = integer_field(event, "summary_index")
+        match text.target:
+            case "content" | "summary":
+                self._take_part(text, event)
+                return None
+            case "annotations":
+                part = self._content_part(content_index, "output_text")
+                part.annotate(event.get("annotation"))
+                return None
+            case "arguments":
+                part, streamed = None, self.arguments
+            case "input":
+                part, streamed = None, self.input
+            case "summary_text":
+                part = self._summary_part(summary_index)
+                streamed = part.text
+            case _:
+                part = self._content_part(content_index, text.target)
+                streamed = part.text
+        if text.verb == "done":
+            streamed.finish(text_field(event, _WHOLE_TEXT.get(text.target, "text")))
+            if part is None and (name := text_field(event, "name")):
+                self.announced.setdefault("name", name)
+            return None
+        delta = text_field(event, "delta")
+        streamed.append(delta)
+        return self._shown(text, well_formed(delta), 0 if part is None else part.index)
+
+    def _shown(self, text: TextEvent, delta: str, part: int) -> ResponseEvent | None:
+        if text.shown is OutputTextDelta:
+            return OutputTextDelta(self.index, delta)
+        if text.shown is ReasoningDelta:
+            return ReasoningDelta(self.index, delta, part, raw=text.target == "reasoning_text")
+        # The wrapped arguments of a custom call are not for the eye.
+        is_input = text.target == "input" or self.kind == "function_call"
+        return ToolInputDelta(self.index, delta) if is_input else None
+
+    def _take_part(self, text: TextEvent, event: JsonObject) -> None:
+        fields = object_field(event, "part")
+        if text.target == "summary":
+            part = self._summary_part(integer_field(event, "summary_index"))
+            (part.announce if text.verb == "added" else part.finish)(fields)
+        elif text.verb == "added":
+            self._announce_part(integer_field(event, "content_index"), fields)
+        else:
+            index = integer_field(event, "content_index")
+            self._content_part(index, part_kind(fields)).finish(fields)
+
+    def _content_part(self, index: int | None, kind: str) -> Part:
         """The part that an event speaks of; a new one where it is the first.
 
         vLLM counts `content_index` up with every delta, so an index that was not announced goes to the
@@ -81,7 +168,7 @@ class Slot:
                 return part
         return self._new_part(index, kind)
 
-    def announce_part(self, index: int | None, fields: JsonObject) -> None:
+    def _announce_part(self, index: int | None, fields: JsonObject) -> None:
         """Open a part, unless its deltas have done so."""
         part = self.content.get(index) if index is not None else None
         if part is None or not self._takes(part, part_kind(fields)):
@@ -94,7 +181,7 @@ class Slot:
         part = self.content[index] = Part(index, kind)
         return part
 
-    def summary_part(self, index: int | None) -> Part:
+    def _summary_part(self, index: int | None) -> Part:
         """A section of a reasoning summary; the first where the server does not number them."""
         part = self.summary.get(index or 0)
         if part is None:
@@ -108,8 +195,10 @@ class Slot:
             if result.get(field) in (None, "") and (value := self.announced.get(field)):
                 result[field] = value
         for field in _STREAMED_FIELDS.get(self.kind, ()):
-            if is_empty(result.get(field)) and not is_empty(value := self._streamed(field)):
-                result[field] = value
+            if is_empty(result.get(field)):
+                self._catch_up()
+                if not is_empty(value := self._streamed(field)):
+                    result[field] = value
         return _with_call_id(result)
 
     def assembled(self, entry: JsonObject | None, status: str) -> JsonObject | None:
@@ -119,6 +208,7 @@ class Slot:
             entry: the item in the terminal response, if it is there.
             status: of the item, where there is no entry.
         """
+        self._catch_up()
         fields = {field: self._streamed(field) for field in _STREAMED_FIELDS.get(self.kind, ())}
         streamed = {field: value for field, value in fields.items() if not is_empty(value)}
         if not _is_json(streamed.get("arguments", "")):
@@ -149,6 +239,7 @@ class Slot:
         self.arguments = self.input = Text()
         self.content.clear()
         self.summary.clear()
+        self._unread.clear()
 
     def repeats(self, item: JsonObject) -> bool:
         """Whether an item says what this closed slot has given out, under whatever id."""

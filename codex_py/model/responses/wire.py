@@ -4,14 +4,18 @@ Specification: https://platform.openai.com/docs/api-reference/responses. The key
 0.169 sends, less its telemetry; strict servers refuse keys that they do not know.
 """
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection
+from typing import Any
 
 from codex_py.protocol.messages import encode_json
-from codex_py.protocol.stream import Prompt
+from codex_py.protocol.stream import (
+    Decoder,
+    OutputTextDelta,
+    Prompt,
+    ReasoningDelta,
+    ResponseEvent,
+)
 from codex_py.protocol.tools import FreeformSpec, FunctionSpec, HostedSpec, ToolSpec
-
-if TYPE_CHECKING:
-    from codex_py.protocol.stream import Decoder
 
 _SERVICE_TIERS = {"fast": "priority"}
 """What the configuration calls a tier, and what the API does, where they differ."""
@@ -21,6 +25,12 @@ class ResponsesWire:
     """A `Wire`. The base prompt travels as the first item of the input, not as `instructions`."""
 
     path = "/responses"
+
+    def __init__(
+        self, watched: Collection[type[ResponseEvent]] = (OutputTextDelta, ReasoningDelta)
+    ) -> None:
+        """`watched` are the deltas that somebody listens to, see `ResponsesDecoder`."""
+        self._watched = watched
 
     def body(self, prompt: Prompt) -> bytes:
         """The request as JSON.
@@ -51,12 +61,12 @@ class ResponsesWire:
         fragments += (b',"input":[', b",".join(prompt.input), b"]}")
         return b"".join(fragments)
 
-    def decoder(self) -> "Decoder":
+    def decoder(self) -> Decoder:
         # Loads pydantic and builds the models of the items, some 65 ms: by now the request is on the
         # wire, and the time hides behind the model's own.
         from codex_py.model.responses.assembler import ResponsesDecoder  # noqa: PLC0415
 
-        return ResponsesDecoder()
+        return ResponsesDecoder(self._watched)
 
 
 def tool_entry(spec: ToolSpec) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -29,28 +30,46 @@ USAGE = Usage(100, 64, 8, 20, 12)
 
 
 def decoded(*events: Event | str) -> list[ResponseEvent]:
-    decoder = ResponsesDecoder()
-    out: list[ResponseEvent] = []
-    for event in events:
-        out += decoder.feed(event if isinstance(event, str) else json.dumps(event))
-    return [*out, *decoder.end()]
+    """What a whole stream gives out; the same but for the deltas if nobody listens to them."""
+    out, failure = played(ResponsesDecoder(), events)
+    unwatched, _ = played(ResponsesDecoder(watched=()), events)
+    assert without_made_up_ids(unwatched) == without_made_up_ids(out)
+    if failure is not None:
+        raise failure
+    return out
 
 
 def cut_off(*events: Event | str) -> tuple[list[ResponseEvent], ModelError]:
     """What a stream that fails gives out, and how it fails."""
     decoder = ResponsesDecoder()
-    out: list[ResponseEvent] = []
-
-    def feed_all() -> None:
-        for event in events:
-            out.extend(decoder.feed(event if isinstance(event, str) else json.dumps(event)))
-        decoder.end()
-
-    with pytest.raises(ModelError) as failure:
-        feed_all()
+    out, failure = played(decoder, events)
+    unwatched, other_failure = played(ResponsesDecoder(watched=()), events)
+    assert without_made_up_ids(unwatched) == without_made_up_ids(out)
+    assert str(failure) == str(other_failure)
+    assert failure is not None
     with pytest.raises(ModelError):
         decoder.end()
-    return out, failure.value
+    return out, failure
+
+
+def played(
+    decoder: ResponsesDecoder, events: Iterable[Event | str]
+) -> tuple[list[ResponseEvent], ModelError | None]:
+    out: list[ResponseEvent] = []
+    try:
+        for event in events:
+            out += decoder.feed(event if isinstance(event, str) else json.dumps(event))
+        out += decoder.end()
+    except ModelError as failure:
+        return out, failure
+    return out, None
+
+
+def without_made_up_ids(events: Iterable[ResponseEvent]) -> list[str]:
+    """The events but for deltas, as texts."""
+    deltas = (OutputTextDelta, ReasoningDelta, ToolInputDelta)
+    texts = [repr(event) for event in events if not isinstance(event, deltas)]
+    return [re.sub("call_[0-9a-f]{32}", "call_made_up", text) for text in texts]
 
 
 def items(events: Iterable[ResponseEvent]) -> list[tuple[int, dict[str, Any]]]:
