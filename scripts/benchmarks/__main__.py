@@ -25,6 +25,7 @@ _BENCHMARKS: dict[str, tuple[Benchmark, int]] = {
     "turn": (samples.turn, 20),
     "tools": (samples.tools, 3),
     "stream": (samples.stream, 5),
+    "arguments": (samples.arguments, 5),
     "parallel": (samples.parallel, 3),
     "output": (samples.output, 5),
     "resume": (samples.resume, 5),

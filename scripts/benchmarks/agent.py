@@ -65,6 +65,10 @@ class Running:
         self._deadline = threading.Timer(_DEADLINE_S, self._process.kill)
         self._deadline.start()
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def wait(self, code: int = 0) -> Ended:
         """
         Raises:

@@ -15,6 +15,16 @@ def streamed_answer(deltas: int) -> list[Reply]:
     return [_reply(ev_message("a word or two here, " * deltas, pieces=deltas))]
 
 
+def streamed_call(size: int, deltas: int) -> list[Reply]:
+    """A call with so many characters of arguments in so many deltas, then the answer."""
+    arguments: dict[str, Any] = {"plan": [], "explanation": "x" * size}
+    added, delta, *rest = ev_function_call("call_0", "update_plan", arguments)
+    text = delta["delta"]
+    width = -(-len(text) // deltas)
+    pieces = [text[start : start + width] for start in range(0, len(text), width)]
+    return [_reply([added, *({**delta, "delta": piece} for piece in pieces), *rest]), *answers(1)]
+
+
 def calls_in_a_row(count: int, command: str) -> list[Reply]:
     """So many responses with one call each, then the answer."""
     return [*(_reply(_call(n, command)) for n in range(count)), *answers(1)]

@@ -6,7 +6,14 @@ from statistics import median
 from typing import TypeAlias
 
 from scripts.benchmarks.agent import PROMPT, Agent, Ended, fresh_place
-from scripts.benchmarks.replies import answers, calls_at_once, calls_in_a_row, streamed_answer
+from scripts.benchmarks.memory import PeakMemory
+from scripts.benchmarks.replies import (
+    answers,
+    calls_at_once,
+    calls_in_a_row,
+    streamed_answer,
+    streamed_call,
+)
 from scripts.benchmarks.server import BenchmarkServer
 from scripts.benchmarks.stored_session import write_session
 
@@ -20,6 +27,8 @@ _MB = 1 / 1_000_000
 
 _DELTAS = 100_000
 _FEW_DELTAS = 100
+_ARGUMENTS = 1_000_000
+_ARGUMENT_DELTAS = 20_000
 _TURNS = 200
 _SOME_TURNS = 10
 _OUTPUT_BYTES = 200_000_000
@@ -55,6 +64,11 @@ def stream(server: BenchmarkServer, agent: Agent) -> Sample:
     return {"stream": (many.cpu_s - few.cpu_s) / (_DELTAS - _FEW_DELTAS) * _US}
 
 
+def arguments(server: BenchmarkServer, agent: Agent) -> Sample:
+    ended, _ = _one(server, agent, server.play(streamed_call, _ARGUMENTS, _ARGUMENT_DELTAS))
+    return {"arguments": ended.wall_s, "arguments, CPU": ended.cpu_s}
+
+
 def parallel(server: BenchmarkServer, agent: Agent) -> Sample:
     _, arrivals = _one(server, agent, server.play(calls_at_once, 8, "sleep 0.5"))
     return {"parallel": arrivals[1] - arrivals[0]}
@@ -64,7 +78,11 @@ def output(server: BenchmarkServer, agent: Agent) -> Sample:
     line = "a line of output, as long as most of them are"
     command = f"yes '{line}' | head -c {_OUTPUT_BYTES}"
     ended, arrivals = _one(server, agent, server.play(calls_at_once, 1, command))
-    return {"output": arrivals[1] - arrivals[0], "output, memory": ended.peak_bytes * _MB}
+    return {
+        "output": arrivals[1] - arrivals[0],
+        "output, CPU": ended.cpu_s,
+        "output, memory": ended.peak_bytes * _MB,
+    }
 
 
 def resume(server: BenchmarkServer, agent: Agent) -> Sample:
@@ -77,8 +95,13 @@ def resume(server: BenchmarkServer, agent: Agent) -> Sample:
 def many(server: BenchmarkServer, agent: Agent) -> Sample:
     with fresh_place(server.play(answers, _AT_ONCE)) as place:
         running = [place.exec(agent) for _ in range(_AT_ONCE)]
-        ended = [one.wait() for one in running]
-    return {"many": max(one.ended_s for one in ended) - min(one.started_s for one in ended)}
+        with PeakMemory([one.pid for one in running]) as memory:
+            ended = [one.wait() for one in running]
+    return {
+        "many": max(one.ended_s for one in ended) - min(one.started_s for one in ended),
+        "many, CPU": sum(one.cpu_s for one in ended),
+        "many, memory": memory.peak_bytes * _MB,
+    }
 
 
 def version(server: BenchmarkServer, agent: Agent) -> Sample:
