@@ -16,7 +16,7 @@ from codex_py.frontends.tui.fitting import fit
 from codex_py.frontends.tui.key_codes import ESCAPE
 from codex_py.frontends.tui.key_table import KeyTable, bind
 from codex_py.frontends.tui.picker import Row
-from codex_py.frontends.tui.surface import LoadedHalf, Surface
+from codex_py.frontends.tui.surface import LateHalf, Surface
 
 _AGAIN_TO_LEAVE: Final = "Press Ctrl-C again to leave"
 _AGAIN_TO_LEAVE_WORK: Final = "The agent works: press Ctrl-D again to leave"
@@ -49,11 +49,7 @@ SHORTCUTS: Final = (
 )
 
 
-def program_keys(surface: Surface, half: Callable[[], LoadedHalf]) -> KeyBindings:
-    """
-    Args:
-        half: loads it, when it is first asked for.
-    """
+def program_keys(surface: Surface, half: LateHalf) -> KeyBindings:
     keys = KeyBindings()
     composer = surface.composer
     composing = Condition(lambda: surface.panels.top is None)
@@ -83,12 +79,15 @@ def program_keys(surface: Surface, half: Callable[[], LoadedHalf]) -> KeyBinding
 
 
 def _add_ending_keys(
-    surface: Surface, half: Callable[[], LoadedHalf], composing: Condition, keys: KeyBindings
+    surface: Surface, half: LateHalf, composing: Condition, keys: KeyBindings
 ) -> None:
     """Keys that interrupt, go back or leave; some when they are pressed twice."""
     composer, hints, leaving = surface.composer, surface.hints, surface.leaving
     held = Condition(lambda: composer.holds_escape)
     is_empty = Condition(lambda: not composer.buffer.text)
+
+    def interrupt() -> bool:
+        return half.loaded is not None and half.loaded.interrupt()
 
     def twice(hint: str, action: Callable[[], None]) -> None:
         if hints.answered == hint:
@@ -97,7 +96,7 @@ def _add_ending_keys(
             hints.show(hint, for_s=_TWICE_WITHIN_S)
 
     def escape(_event: KeyPressEvent) -> None:
-        if not (half().interrupt() or composer.text):
+        if not (interrupt() or composer.text):
             twice(_AGAIN_TO_GO_BACK, lambda: half().run_command("back"))
 
     def escape_of_vi(event: KeyPressEvent) -> None:
@@ -106,11 +105,11 @@ def _add_ending_keys(
     def control_c(_event: KeyPressEvent) -> None:
         if composer.text:
             composer.put_by()
-        elif not half().interrupt():
+        elif not interrupt():
             twice(_AGAIN_TO_LEAVE, leaving.leave)
 
     def control_d(_event: KeyPressEvent) -> None:
-        if half().is_working:
+        if half.loaded is not None and half.loaded.is_working:
             twice(_AGAIN_TO_LEAVE_WORK, leaving.leave)
         else:
             leaving.leave()

@@ -23,7 +23,7 @@ from codex_py.frontends.tui.panels import Panels
 from codex_py.frontends.tui.reflow import reflows
 from codex_py.frontends.tui.screen import Screen
 from codex_py.frontends.tui.status import ITEMS, TITLE_ITEMS, Status
-from codex_py.frontends.tui.surface import Launch, LoadedHalf, Surface
+from codex_py.frontends.tui.surface import LateHalf, Launch, LoadedHalf, Surface
 from codex_py.frontends.tui.theme import Theme
 from codex_py.frontends.tui.writer import TerminalWriter
 
@@ -42,7 +42,7 @@ class Terminal:
         settings = config.values.get("tui", {})
         self.farewell = ""
         self._launch = launch
-        self._loaded: LoadedHalf | None = None
+        self._half = half = LateHalf(lambda: _load()(self._surface, launch))
         is_vi = settings.get("vim_mode_default", False)
         screen = Screen(theme, writer, keyboard, reflows=reflows(environment), vi=is_vi)
         hints = Hints(screen.changed)
@@ -56,8 +56,8 @@ class Terminal:
         skills = SkillSource()
         composer = Composer(
             config,
-            lambda submission: self._half().submitted(submission),
-            sources=(CommandSource(lambda: self._half().commands), FileSource(files), skills),
+            lambda submission: half().submitted(submission),
+            sources=(CommandSource(lambda: half().commands), FileSource(files), skills),
             changed=screen.changed,
         )
         notify = Notifications(settings, environment, screen)
@@ -102,8 +102,8 @@ class Terminal:
                     surface.leaving.lost_terminal()
                 finally:
                     opening.cancel()
-                    if self._loaded is not None:
-                        self.farewell = await self._loaded.close()
+                    if self._half.loaded is not None:
+                        self.farewell = await self._half.loaded.close()
         finally:
             # One of the tasks may still have read it.
             surface.composer.history.close()
@@ -115,13 +115,9 @@ class Terminal:
         gc.enable()
         await self._half().begin()
 
-    def _half(self) -> LoadedHalf:
-        if self._loaded is None:
-            self._loaded = _load()(self._surface, self._launch)
-        return self._loaded
-
     def _live(self, width: int, max_rows: int) -> list[Fragments]:
-        return [] if self._loaded is None else self._loaded.live(width, max_rows)
+        half = self._half.loaded
+        return [] if half is None else half.live(width, max_rows)
 
     def _greeting(self) -> str:
         """Without rich, which is not loaded yet."""

@@ -89,3 +89,16 @@ class LoadedHalf(Protocol):
     async def close(self) -> str:
         """Close the session. Returns what to print when the terminal is the shell's again."""
         ...
+
+
+class LateHalf:
+    """The other half, loaded when it is first called for."""
+
+    def __init__(self, load: Callable[[], LoadedHalf]) -> None:
+        self._load = load
+        self.loaded: LoadedHalf | None = None
+
+    def __call__(self) -> LoadedHalf:
+        if self.loaded is None:
+            self.loaded = self._load()
+        return self.loaded
