@@ -69,7 +69,7 @@ class TerminalApprover:
             options,
             cancelled=ReviewDecision.ABORT,
             default=len(options) - 1,
-            look=lambda: self._transcript.print(_body(request, theme, fold=False)),
+            show_all=lambda: self._transcript.print(_body(request, theme, fold=False)),
         )
 
     def _question(self, request: ApprovalRequest, room: int) -> Fragments:

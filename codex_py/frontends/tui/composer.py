@@ -79,7 +79,7 @@ class Composer:
         return names.get(app.vi_state.input_mode, "INSERT")
 
     @property
-    def holds_escape(self) -> bool:
+    def vi_uses_escape(self) -> bool:
         """True if Esc is vi's: it leaves the insert mode."""
         mode = self.vi_mode
         return bool(mode) and (mode != "NORMAL" or get_app().vi_state.operator_func is not None)
@@ -117,9 +117,9 @@ class Composer:
 
     def enter(self) -> None:
         """Take what is offered; else send, or begin a new line after a backslash."""
-        if self.completion.wait_with(self.enter):
+        if self.completion.after_search(self.enter):
             return
-        if self.completion.is_open and not self.completion.take():
+        if self.completion.is_open and not self.completion.accept():
             return
         if self.buffer.document.char_before_cursor == "\\":
             self.buffer.delete_before_cursor()
@@ -129,14 +129,14 @@ class Composer:
 
     def complete(self) -> None:
         """Take what is offered; else send it for when the turn is over."""
-        if self.completion.wait_with(self.complete):
+        if self.completion.after_search(self.complete):
             return
         if self.completion.is_open:
-            self.completion.take()
+            self.completion.accept()
         elif self.text.strip():
             self._send(queued=True)
 
-    def put_by(self) -> None:
+    def stash(self) -> None:
         """Begin anew; the history keeps what was written."""
         self._remember(self.buffer.text)
         self._clear()

@@ -116,8 +116,9 @@ class Conversation:
     async def open(self, options: SessionOptions) -> None:
         """Change to another session. If it cannot be opened, show why, and keep this one."""
         await self._settled.wait()
-        self._settled.clear()
-        await self.open_first(options)
+        if not self._surface.leaving.is_under_way:
+            self._settled.clear()
+            await self.open_first(options)
 
     async def open_first(self, options: SessionOptions | None) -> None:
         """As `open`; without options no session is opened, and the composer gets back what was sent."""
@@ -237,10 +238,10 @@ class Conversation:
         self._turn = self._surface.tasks.create_task(self._run(work))
 
     async def _run(self, work: Callable[[], Coroutine[Any, Any, TurnResult]]) -> None:
-        is_whole = False
+        is_complete = False
         try:
             result = await work()
-            is_whole = result.error is None
+            is_complete = result.error is None
         except asyncio.CancelledError:
             # The user has interrupted it; the program goes on.
             pass
@@ -248,15 +249,15 @@ class Conversation:
             self._turn = None
             if self.session is not None:
                 self.session.take_unsent()
-            self._ended(is_whole=is_whole)
+            self._ended(is_complete=is_complete)
 
-    def _ended(self, *, is_whole: bool) -> None:
+    def _ended(self, *, is_complete: bool) -> None:
         """Send what is queued, or give it back if the turn was cut off."""
         outbox = self._surface.outbox
         unsent = [*outbox.steered, *outbox.queue]
         outbox.steered.clear()
         outbox.queue.clear()
-        if is_whole and unsent:
+        if is_complete and unsent:
             first, *outbox.queue = unsent
             self.send(first)
             return

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar, cast
 
 from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.fitting import Fragments
-from codex_py.frontends.tui.panel import Choice, Entry, Option, Panel
+from codex_py.frontends.tui.panel import Choice, Entry, Option, Panel, yes_or_no
 from codex_py.frontends.tui.panels import Panels
 from codex_py.protocol.elicitation import Elicitation, ElicitationAnswer
 
@@ -85,17 +85,14 @@ class TerminalElicitor:
         chosen: list[object] = []
         while True:
             rows = [
-                Option[object](f"[{'x' if o.value in chosen else ' '}] {o.label}", o.value)
-                for o in options
+                Option(f"[{'x' if o.value in chosen else ' '}] {o.label}", o.value) for o in options
             ]
-            done = Option[object]("Done", _DONE)
+            rows.append(Option("Done", _DONE))
             picked = await self._ask(
-                lambda rows=rows, done=done: Choice[object](
-                    question, [*rows, done], cancelled=_DECLINED, default=len(rows)
-                )
+                lambda rows=rows: Choice(question, rows, cancelled=_DECLINED, default=len(rows) - 1)
             )
             if picked is _DONE:
-                return [value for value in (o.value for o in options) if value in chosen]
+                return [o.value for o in options if o.value in chosen]
             if picked is _DECLINED:
                 return _DECLINED
             if picked in chosen:
@@ -108,14 +105,8 @@ class TerminalElicitor:
     ) -> bool:
         filled = "".join(f"\n  {printable(k)}: {printable(str(v))}" for k, v in content.items())
         yes = "Yes, send it" if is_form else "Yes, I have been there"
-        return await self._ask(
-            lambda: Choice(
-                [*head, ("", f"\n{filled}" if filled else "")],
-                [Option(yes, True, "y"), Option("No, decline", False, "n")],
-                cancelled=False,
-                default=1,
-            )
-        )
+        question: Fragments = [*head, ("", f"\n{filled}" if filled else "")]
+        return await self._ask(lambda: yes_or_no(question, yes, "No, decline"))
 
     async def _ask(self, panel: Callable[[], Panel[T]]) -> T:
         return await self._panels.ask(panel, about="An MCP server asks")

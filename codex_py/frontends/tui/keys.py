@@ -83,7 +83,7 @@ def _add_ending_keys(
 ) -> None:
     """Keys that interrupt, go back or leave; some when they are pressed twice."""
     composer, hints, leaving = surface.composer, surface.hints, surface.leaving
-    held = Condition(lambda: composer.holds_escape)
+    held = Condition(lambda: composer.vi_uses_escape)
     is_empty = Condition(lambda: not composer.buffer.text)
 
     def interrupt() -> bool:
@@ -104,7 +104,7 @@ def _add_ending_keys(
 
     def control_c(_event: KeyPressEvent) -> None:
         if composer.text:
-            composer.put_by()
+            composer.stash()
         elif not interrupt():
             twice(_AGAIN_TO_LEAVE, leaving.leave)
 

@@ -13,7 +13,7 @@ from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.commands.sessions import pick_session
 from codex_py.frontends.tui.conversation import Conversation
 from codex_py.frontends.tui.fitting import Fragments
-from codex_py.frontends.tui.panel import Choice, Option
+from codex_py.frontends.tui.panel import yes_or_no
 from codex_py.frontends.tui.panels import Panels
 from codex_py.frontends.tui.surface import Launch, Surface
 from codex_py.frontends.tui.transcript import Transcript
@@ -89,13 +89,9 @@ async def _settle_trust(config: Config, panels: Panels) -> bool:
     else:
         question.append(("", "\n\nIf so, the agent may change files in it without asking."))
     question += [("", f"\n  {printable(str(path))}") for path in trust.files]
-    answers = [
-        Option("Yes, trust it", True, "y"),
-        Option("No, go on without: read only, and none of its settings", False, "n"),
-    ]
+    no = "No, go on without: read only, and none of its settings"
     is_trusted = await panels.ask(
-        lambda: Choice(question, answers, cancelled=False, default=1),
-        about="Do you trust this folder?",
+        lambda: yes_or_no(question, "Yes, trust it", no), about="Do you trust this folder?"
     )
     if is_trusted:
         trust_project(config.home, folders_between(config.project_root, config.cwd))

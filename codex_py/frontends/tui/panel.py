@@ -40,12 +40,12 @@ class Panel(Generic[T]):
 
     Attributes:
         hint: its keys, for the line below; empty if it shows them itself.
-        put_off: is given text that answers nothing, when the panel is a question of the agent.
+        postpone: is given text that answers nothing, when the panel is a question of the agent.
     """
 
     hint = ""
     container: AnyContainer
-    put_off: Callable[[str], None] | None = None
+    postpone: Callable[[str], None] | None = None
 
     def __init__(self) -> None:
         self.result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
@@ -72,13 +72,13 @@ class Choice(Panel[T]):
     """A question with a few answers: arrows and Enter, a number, or an answer's own key.
 
     A key answers after a moment in which nothing more is typed, for it could begin a word. Text that
-    answers nothing goes to `put_off` and closes the question; without `put_off` it does nothing.
+    answers nothing goes to `postpone` and closes the question; without `postpone` it does nothing.
 
     Args:
         question: or a function that makes it for so many rows, each time it is drawn.
         default: index of the answer that Enter gives if nothing is moved.
         cancelled: the answer of Esc and Ctrl-C.
-        look: what `v` and Ctrl-T do.
+        show_all: prints the question in full, on `v` and Ctrl-T.
     """
 
     hint = "Enter or a key answers; other text goes to your prompt"
@@ -90,13 +90,13 @@ class Choice(Panel[T]):
         *,
         cancelled: T,
         default: int = 0,
-        look: Callable[[], None] | None = None,
+        show_all: Callable[[], None] | None = None,
     ) -> None:
         super().__init__()
         self._question = question
         self._options = options
         self._default = self._selected = default
-        self._look = look
+        self._print_all = show_all
         self._typed = ""
         """The key that answers in a moment."""
         self._timer: asyncio.TimerHandle | None = None
@@ -107,7 +107,7 @@ class Choice(Panel[T]):
                 ("enter",): lambda _: self.give(self._options[self._selected].value),
                 (ESCAPE, "c-c"): lambda _: self.give(cancelled),
                 ("c-t",): lambda _: self._show_all(),
-                ("<any>",): self._take,
+                ("<any>",): self._press,
                 (Keys.BracketedPaste,): lambda event: self._write(self._typed + event.data),
             }
         )
@@ -154,12 +154,12 @@ class Choice(Panel[T]):
     def _select(self, n: int) -> None:
         self._settle(n % len(self._options), "")
 
-    def _take(self, event: KeyPressEvent) -> None:
+    def _press(self, event: KeyPressEvent) -> None:
         typed = event.data
         if not typed.isprintable():
             return
         found = [n for n, o in enumerate(self._options) if typed in {str(n + 1), o.key}]
-        if self._typed or not (found or (typed == "v" and self._look)):
+        if self._typed or not (found or (typed == "v" and self._print_all)):
             self._write(self._typed + typed)
             return
         self._settle(found[0] if found else self._selected, typed)
@@ -177,14 +177,20 @@ class Choice(Panel[T]):
 
     def _write(self, text: str) -> None:
         self._settle(self._default, "")
-        if self.put_off is not None and text and not self.result.done():
-            self.put_off(text)
+        if self.postpone is not None and text and not self.result.done():
+            self.postpone(text)
             self.result.set_exception(Postponed())
 
     def _show_all(self) -> None:
         self._typed = ""
-        if self._look is not None:
-            self._look()
+        if self._print_all is not None:
+            self._print_all()
+
+
+def yes_or_no(question: Fragments, yes: str, no: str) -> Choice[bool]:
+    """A question whose default is no."""
+    answers = [Option(yes, True, "y"), Option(no, False, "n")]
+    return Choice(question, answers, cancelled=False, default=1)
 
 
 def _key(option: Option[Any]) -> str:

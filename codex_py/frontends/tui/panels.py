@@ -52,7 +52,7 @@ class Panels:
     @property
     def hint(self) -> str:
         """The keys of the question that is shown; empty if none is."""
-        is_question = self._open and self._open[-1].put_off and self._status.is_asking
+        is_question = self._open and self._open[-1].postpone and self._status.is_asking
         return self._open[-1].hint if is_question else ""
 
     def before_key(self, _processor: object) -> None:
@@ -114,7 +114,7 @@ class Panels:
             self._status.questions -= 1
 
     async def _show_question(self, panel: Panel[T]) -> T:
-        panel.put_off = self._put_off
+        panel.postpone = self._postpone
         self._status.questions -= 1
         self._status.is_asking = True
         try:
@@ -125,7 +125,7 @@ class Panels:
             self._status.questions += 1
             self._status.is_asking = False
 
-    def _put_off(self, text: str) -> None:
+    def _postpone(self, text: str) -> None:
         """Close the question on top: the user goes on writing, with this text, in the composer."""
         self._close(self._open[-1])
         self._typed_at = time.monotonic()

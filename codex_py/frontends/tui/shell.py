@@ -5,6 +5,7 @@ It is shown as the agent's commands are, and the model is told of it, in the wor
 
 import codecs
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from codex_py.config.config import Config
@@ -41,7 +42,7 @@ class UserShell:
         return self._running is not None
 
     async def run(self, command: str, tell: Callable[[str], None]) -> None:
-        """Run it to its end; `tell` gets what the model is to know of it.
+        """Run it to its end; `tell` gets the message for the model.
 
         Raises:
             CodexError: it cannot be started.
@@ -71,30 +72,25 @@ class UserShell:
             await process.stop()
             self._running = None
             output = process.all_output().text()
-            self._sink(
-                ItemCompleted(
-                    CommandExecution(
-                        id=id_,
-                        command=command,
-                        aggregated_output=output,
-                        exit_code=process.exit_code,
-                        status="failed" if process.exit_code else "completed",
-                        cwd=str(self._cwd),
-                        duration_ms=round(process.duration_s * 1000),
-                    )
-                )
+            done = replace(
+                item,
+                aggregated_output=output,
+                exit_code=process.exit_code,
+                status="failed" if process.exit_code else "completed",
+                duration_ms=round(process.duration_s * 1000),
             )
+            self._sink(ItemCompleted(done))
             tell(_told(command, output, process))
 
     def stop(self) -> bool:
-        """Kill the command that runs; whether there was one."""
+        """Kill the command that runs; True if there was one."""
         if self._running is None:
             return False
         self._running.kill()
         return True
 
     async def aclose(self) -> None:
-        """End it, and what it has left in the background."""
+        """End it, and the processes that it has left in the background."""
         await self._processes.aclose()
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from codex_py.errors import CodexError
 from codex_py.frontends.tui.commands.registry import Command, CommandContext
+from codex_py.frontends.tui.plain import aligned
 from codex_py.protocol.mcp import McpServers, McpServerStatus
 
 
@@ -26,14 +27,15 @@ def _lines(status: McpServerStatus, *, verbose: bool) -> Iterator[str]:
     yield f"{status.name}: {status.state}{software}"
     if status.error is not None:
         yield from (f"  {line}" for line in status.error.splitlines())
-    if not verbose:
-        if status.tools:
-            yield f"  {', '.join(tool.name for tool in status.tools)}"
-        return
-    width = max((len(tool.name) for tool in status.tools), default=0)
-    for tool in status.tools:
-        description = tool.description.strip().partition("\n")[0]
-        yield f"  {tool.name:{width}}  {description}".rstrip()
+    if status.tools and not verbose:
+        yield f"  {', '.join(tool.name for tool in status.tools)}"
+    elif status.tools:
+        yield aligned(
+            [
+                (f"  {tool.name}", tool.description.strip().partition("\n")[0])
+                for tool in status.tools
+            ]
+        )
 
 
 MCP = [Command("mcp", "show the MCP servers and their tools", _mcp, argument="[verbose]")]

@@ -12,6 +12,7 @@ from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.cells.command import script_of
 from codex_py.frontends.tui.commands.registry import Command, CommandContext
 from codex_py.frontends.tui.keys import SHORTCUTS
+from codex_py.frontends.tui.plain import aligned
 from codex_py.programs import find_program
 from codex_py.protocol.events import (
     AgentMessage,
@@ -53,12 +54,8 @@ async def _export(context: CommandContext, argument: str) -> None:
 
 
 async def _help(context: CommandContext, _: str) -> None:
-    width = max(len(command.name) + len(command.argument) for command in context.commands.all) + 2
-    lines = [
-        f"/{f'{command.name} {command.argument}':{width}} {command.help}"
-        for command in context.commands.all
-    ]
-    context.transcript.notice("\n".join(lines))
+    rows = [(f"/{each.name} {each.argument}".rstrip(), each.help) for each in context.commands.all]
+    context.transcript.notice(aligned(rows))
 
 
 def _markdown(items: Sequence[ThreadItem]) -> str:
@@ -107,8 +104,7 @@ async def _transcript(context: CommandContext, _: str) -> None:
 
 
 async def _keymap(context: CommandContext, _: str) -> None:
-    width = max(len(keys) for keys, _ in SHORTCUTS) + 2
-    context.transcript.notice("\n".join(f"{keys:{width}}{what}" for keys, what in SHORTCUTS))
+    context.transcript.notice(aligned(SHORTCUTS))
 
 
 async def _quit(context: CommandContext, _: str) -> None:

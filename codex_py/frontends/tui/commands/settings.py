@@ -16,6 +16,7 @@ from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.cells.command import script_of
 from codex_py.frontends.tui.commands.registry import Command, CommandContext
 from codex_py.frontends.tui.picker import Row
+from codex_py.frontends.tui.plain import aligned
 from codex_py.frontends.tui.status import duration
 from codex_py.frontends.tui.theme import terminal_theme
 from codex_py.protocol.approval import ApprovalPolicy, SandboxMode
@@ -87,19 +88,21 @@ async def _status(context: CommandContext, _: str) -> None:
     session = await context.conversation.opened()
     settings, usage = session.settings, session.token_usage
     total = usage.total
-    facts = {
-        "model": f"{settings.model} {settings.reasoning_effort or ''}".rstrip(),
-        "provider": settings.provider,
-        "directory": str(settings.cwd),
-        "approval": str(settings.approval_policy),
-        "sandbox": sandbox_summary(settings.sandbox_policy, settings.cwd),
-        "session": session.thread_id + (f" ({session.name})" if session.name else ""),
-        "tokens": f"{total.total_tokens:,} ({total.input_tokens:,} in, of which"
-        f" {total.cached_input_tokens:,} cached; {total.output_tokens:,} out)",
-        "context": f"{usage.context_left_percent}% left of {settings.context_window:,}",
-    }
-    width = max(map(len, facts))
-    context.transcript.notice("\n".join(f"{k:{width}}  {v}" for k, v in facts.items()))
+    tokens = (
+        f"{total.total_tokens:,} ({total.input_tokens:,} in, of which"
+        f" {total.cached_input_tokens:,} cached; {total.output_tokens:,} out)"
+    )
+    rows = [
+        ("model", f"{settings.model} {settings.reasoning_effort or ''}"),
+        ("provider", settings.provider),
+        ("directory", str(settings.cwd)),
+        ("approval", str(settings.approval_policy)),
+        ("sandbox", sandbox_summary(settings.sandbox_policy, settings.cwd)),
+        ("session", session.thread_id + (f" ({session.name})" if session.name else "")),
+        ("tokens", tokens),
+        ("context", f"{usage.context_left_percent}% left of {settings.context_window:,}"),
+    ]
+    context.transcript.notice(aligned(rows))
 
 
 async def _cost(context: CommandContext, _: str) -> None:

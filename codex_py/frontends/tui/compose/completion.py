@@ -79,7 +79,7 @@ class Completion:
     def is_open(self) -> bool:
         return bool(self._found) or self._is_slow
 
-    def wait_with(self, work: Callable[[], None]) -> bool:
+    def after_search(self, work: Callable[[], None]) -> bool:
         """Do the work after the search that is under way, unless more is typed; False if there is no search."""
         if self._task is None:
             return False
@@ -118,7 +118,7 @@ class Completion:
         if self._found:
             self._selected = (self._selected + rows) % len(self._found)
 
-    def take(self) -> bool:
+    def accept(self) -> bool:
         """Replace the word by the selected suggestion; True if the line can be sent like that.
 
         There must be suggestions, and no search under way.
