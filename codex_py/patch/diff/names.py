@@ -24,6 +24,7 @@ _CHARACTERS = {
 _LETTERS = {value: key for key, value in _CHARACTERS.items()} | {b'"': b'"', b"\\": b"\\"}
 _QUOTED = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _SPECIAL = re.compile(rb'[\x00-\x1f"\\\x7f]')
+_SPECIAL_OR_NOT_ASCII = re.compile(rb'[\x00-\x1f"\\\x7f-\xff]')
 _STAMP = re.compile(rb"\s+\d{4}-\d\d-\d\d \d\d:\d\d(?::\d\d(?:\.\d+)?)?(?: [-+]\d{4})?\s*$")
 
 
@@ -37,16 +38,9 @@ def unquoted(name: bytes) -> bytes:
 def quoted(name: str) -> bytes:
     """A name as it stands in a diff: in quotes only where it could not be read otherwise."""
     raw = os.fsencode(name)
-    try:
-        raw.decode()
-    except UnicodeDecodeError:
-        raw_is_text = False
-    else:
-        raw_is_text = True
-    if raw_is_text and not _SPECIAL.search(raw):
-        return raw
-    pattern = _SPECIAL if raw_is_text else re.compile(rb'[\x00-\x1f"\\\x7f-\xff]')
-    return b'"' + pattern.sub(_escaped, raw) + b'"'
+    is_utf8 = raw.decode(errors="ignore").encode() == raw
+    pattern = _SPECIAL if is_utf8 else _SPECIAL_OR_NOT_ASCII
+    return b'"%s"' % pattern.sub(_escaped, raw) if pattern.search(raw) else raw
 
 
 def header_name(rest: bytes) -> tuple[bytes, bytes]:
