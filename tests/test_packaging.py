@@ -56,6 +56,12 @@ def test_the_wheel_brings_the_instructions_along(installed: Path, tmp_path: Path
     assert text == (ROOT / "instructions" / "base.md").read_text(encoding="utf-8")
 
 
+def test_the_wheel_brings_the_help_along(installed: Path, tmp_path: Path) -> None:
+    done = run(installed, "-m", "codex_py", "undo", "--help", cwd=tmp_path)
+    text = ROOT / "codex_py" / "cli" / "help_texts" / "undo.txt"
+    assert (done.returncode, done.stdout) == (0, text.read_text(encoding="utf-8"))
+
+
 def test_the_demo_runs_from_the_wheel(installed: Path, tmp_path: Path) -> None:
     done = run(installed, "-m", "codex_py", "demo", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
