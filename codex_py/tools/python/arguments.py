@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Mapping
 from inspect import Parameter
 from types import NoneType
-from typing import Annotated, Any, Optional, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Optional, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 from pydantic.errors import PydanticUserError
-from pydantic.json_schema import GenerateJsonSchema
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 
 
 class FunctionArguments(BaseModel):
@@ -78,6 +78,11 @@ def arguments_schema(
 
 
 class _Untitled(GenerateJsonSchema):
+    ignored_warning_kinds: ClassVar[set[JsonSchemaWarningKind]] = {  # pyright: ignore[reportIncompatibleVariableOverride]
+        "skipped-choice",
+        "non-serializable-default",
+    }
+
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002
         """A title would only repeat the name of the field."""
         return False

@@ -90,7 +90,9 @@ def tool_of(
             f"a tool needs a name of letters, digits, _ and -, at most 64: {name!r};"
             " give one with tool(name=…)"
         )
-    text, about = _read_docstring(inspect.getdoc(function) or "")
+    # A partial has a docstring of its own, which is about partials.
+    described: Any = getattr(function, "func", function)
+    text, about = _read_docstring(inspect.getdoc(described) or "")
     parameters = _parameters(function, name)
     schema = plain_schema(parameters.values(), about)
     if schema is None:

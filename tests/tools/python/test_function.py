@@ -3,6 +3,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import pytest
@@ -141,6 +142,22 @@ def test_types_of_the_program_are_described_by_pydantic() -> None:
     assert described["required"] == ["query", "at", "options", "size"]
     assert described["properties"]["size"] == {"minimum": 1, "type": "integer"}
     assert described["$defs"]["Point"]["properties"]["title"] == {"default": "", "type": "string"}
+
+
+def test_a_default_that_is_no_json_is_left_out() -> None:
+    def find(words: str, at: Any = object()) -> None: ...  # noqa: B008
+
+    assert spec(find).parameters["properties"] == {"words": {"type": "string"}, "at": {}}
+
+
+def test_a_partial_is_described_by_its_function() -> None:
+    def add(a: int, b: int) -> int:
+        """Add."""
+        return a + b
+
+    described = spec(tool(name="add_one")(partial(add, b=1)))
+    assert described.description == "Add."
+    assert described.parameters["required"] == ["a"]
 
 
 def test_options_of_the_decorator_hold_and_the_function_can_still_be_called() -> None:
