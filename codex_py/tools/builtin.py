@@ -1,4 +1,4 @@
-"""Every tool that this program has itself, whatever a model is offered of them, in the order of offering."""
+"""All built-in tools, in the order in which they are offered. A model is offered some of them and may call any."""
 
 from pathlib import Path
 from typing import Any

@@ -29,7 +29,7 @@ RESOURCE_TOOLS: Final = (
 )
 _WEB_SEARCH: Final = "web_search"
 TOOL_SEARCH: Final = "tool_search"
-"""Like those, offered only where there are MCP servers."""
+"""Offered only if there are MCP servers, like those above."""
 
 
 def tool_specs(
@@ -74,7 +74,7 @@ def own_spec(name: str, *, text: str | None = None, without: str | None = None) 
 
 
 def own_names() -> Collection[str]:
-    """What none but our own tools may be called."""
+    """Names that only our own tools may have."""
     return {*_schemas(), _WEB_SEARCH}
 
 

@@ -1,4 +1,4 @@
-"""Our own tools without a session: to describe them, and to show the calls of an earlier session."""
+"""Our own tools without a session, to describe them and to show the calls of an earlier session."""
 
 from collections.abc import Callable
 from typing import Any
@@ -41,7 +41,7 @@ def past_tool_finder() -> Callable[[str], ShownAgain | None]:
 
 
 class _ServerTool:
-    """Any tool of an MCP server, which need not be there any more."""
+    """Any tool of an MCP server, even one that no longer exists."""
 
     def replay(self, call: PastCall, past: PastItems) -> ThreadItem:
         server, _, tool = call.tool_name.removeprefix(MCP_PREFIX).partition("__")

@@ -21,7 +21,7 @@ class CallQueue:
 
     @asynccontextmanager
     async def turn(self, *, parallel: bool) -> AsyncGenerator[None]:
-        """Wait for one's turn; it ends with the context. The place is taken before the first await."""
+        """Wait for the turn, which lasts as long as the context. The place in the queue is taken before the first await."""
         done = asyncio.Event()
         place = (done, parallel)
         before = [event for event, shared in self._ahead if not (parallel and shared)]

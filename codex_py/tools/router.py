@@ -40,7 +40,6 @@ from codex_py.protocol.tools import (
     LocalShellPayload,
     ToolCall,
     ToolOutput,
-    ToolPayload,
     called_tool,
     coded_text,
 )
@@ -49,7 +48,7 @@ from codex_py.tools.truncate import truncate_output
 
 _LOCAL_SHELL = "local_shell"
 _DENIALS = {"ApprovalDenied", "SandboxDenied"}
-"""Error codes of calls that were not let run."""
+"""Error codes of calls that were not allowed to run."""
 
 
 class ToolRouter:
@@ -76,9 +75,11 @@ class ToolRouter:
         """The call that an item asks for, or None for an item that asks for none."""
         match item:
             case FunctionCall():
-                return self._named_call(item, FunctionPayload(item.arguments))
+                name = called_tool(item.namespace, item.name)
+                return ToolCall(name, item.call_id, FunctionPayload(item.arguments))
             case CustomToolCall():
-                return self._named_call(item, CustomPayload(item.input))
+                name = called_tool(item.namespace, item.name)
+                return ToolCall(name, item.call_id, CustomPayload(item.input))
             case LocalShellCall():
                 action = item.action
                 payload = LocalShellPayload(
@@ -127,9 +128,6 @@ class ToolRouter:
             context.emit(ItemCompleted(item))
         return output_item(call, output, limit_tokens=context.output_token_limit)
 
-    def _named_call(self, item: FunctionCall | CustomToolCall, payload: ToolPayload) -> ToolCall:
-        return ToolCall(called_tool(item.namespace, item.name), item.call_id, payload)
-
     def _resolve(self, call: ToolCall) -> tuple[Tool[Any], BaseModel]:
         """The tool of a call, and its arguments typed.
 
@@ -167,7 +165,7 @@ class ToolRouter:
 
 
 class _WatchedSink:
-    """Hands on the events of a call, and knows whether an item was among them."""
+    """Passes on the events of a call, and notes if an item was among them."""
 
     def __init__(self, sink: EventSink) -> None:
         self.has_shown_item = False
@@ -182,7 +180,7 @@ class _WatchedSink:
 def output_item(
     call: ToolCall, output: ToolOutput, *, limit_tokens: int
 ) -> FunctionCallOutput | CustomToolCallOutput:
-    """What answers a call: an item of the call's own kind, its text bounded."""
+    """The output item of a call, of the kind that the call has, with bounded text."""
     # Tools bound what they print themselves. This is the net below them, a little wider, so that
     # no text is cut twice.
     text = truncate_output(output.text, limit_tokens * 6 // 5)
@@ -218,7 +216,7 @@ def _is_freeform(tool: Tool[Any]) -> bool:
 
 
 def _invalid_arguments(error: ValidationError) -> ToolError:
-    """In Codex's words where it has them: `failed to parse function arguments: …`."""
+    """Uses the wording of Codex: `failed to parse function arguments: …`."""
     first = error.errors(include_url=False)[0]
     field = ".".join(str(part) for part in first["loc"])
     match first["type"]:

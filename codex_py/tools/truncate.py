@@ -1,4 +1,4 @@
-"""Cut what a tool printed down to what the model is given, as Codex 0.169 does."""
+"""Shorten the output of a tool for the model, as Codex 0.169 does."""
 
 from typing import Literal, TypeAlias
 

@@ -1,4 +1,4 @@
-"""Which calls of MCP tools need a yes. Source: Codex 0.169, where it is known."""
+"""Which calls of MCP tools need an approval. Source: Codex 0.169, as far as it is known."""
 
 import json
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ _NEVER_ASKS = "MCP tool call requires approval, but approval policy is never"
 
 
 def refusal(server: str, tool: str, config: McpServerConfig) -> CallRefused:
-    """The answer to a call that needs a yes where nobody may be asked: it says how to allow it."""
+    """The refusal of a call that needs an approval if nobody may be asked. It says how to allow the call."""
     own = tool in config.tools_approval_modes
     key = f"tools.{tool}.approval_mode" if own else "default_tools_approval_mode"
     allow = f'mcp_servers.{server}.{key} = "approve"'
@@ -37,7 +37,7 @@ def refusal(server: str, tool: str, config: McpServerConfig) -> CallRefused:
 def needs_approval(
     tool: ServerTool, mode: ApprovalMode, policy: AskForApproval, sandbox: SandboxPolicy
 ) -> bool:
-    """Whether somebody has to agree to the call first.
+    """True if the user has to approve the call first.
 
     Tools run outside the sandbox, so it only says how much the user trusts the model with: everything, with
     full access; else what reads, by the tool's own account, and in a writable workspace what does

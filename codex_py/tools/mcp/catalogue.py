@@ -25,11 +25,11 @@ MAX_OFFERED: Final = 100
 MAX_OFFERED_BYTES: Final = 256 * 1024
 
 _Refused: TypeAlias = Literal["schema", "tool"]
-"""What a service does not take of a tool."""
+"""The part of a tool that a service refused."""
 
 _WORD = re.compile(r"[^\W_]+")
 _NAME_WEIGHT = 3
-"""A word of the name counts as that many of the description."""
+"""A word of the name counts as much as this many words of the description."""
 # Of the ranking function BM25: how soon more of the same word adds nothing, and what a long text loses.
 _SATURATION = 1.2
 _LENGTH_PENALTY = 0.75
@@ -45,7 +45,7 @@ class McpCatalogue:
         self._index: _Index | None = None
 
     def specs(self) -> tuple[FunctionSpec, ...]:
-        """What the next request offers."""
+        """The tools that the next request offers."""
         self._refresh()
         if self._all is not None:
             return (*map(own_spec, RESOURCE_TOOLS), *self._all)
@@ -54,7 +54,7 @@ class McpCatalogue:
         return (*map(own_spec, (*RESOURCE_TOOLS, TOOL_SEARCH)), *found)
 
     def refuse(self, name: str) -> str:
-        """Offer a tool in a way that a service may not refuse again; what that is, for the user."""
+        """Offer a tool in a way that the service may accept. Returns the change, as a clause for the user."""
         is_new = name not in self._refused
         self._refused[name] = "schema" if is_new else "tool"
         self._known = None

@@ -1,4 +1,4 @@
-"""The thread item of a call to an MCP server, with what the server says of how far it is."""
+"""The thread item of a call to an MCP server, with the progress that the server reports."""
 
 import asyncio
 from collections.abc import Generator, Mapping
@@ -30,7 +30,7 @@ _MESSAGE_CHARS = 200
 def mcp_item(
     server: str, tool: str, arguments: Mapping[str, Any], context: ToolContext
 ) -> Generator["RunningItem"]:
-    """An item that starts now, and is complete when the context is left, however that is."""
+    """Start an item. It is completed when the context is left, on every path."""
     item = McpToolCall(id=context.next_item_id(), server=server, tool=tool, arguments=arguments)
     context.emit(ItemStarted(item))
     running = RunningItem(item, context.emit)
@@ -55,11 +55,11 @@ class RunningItem:
         self._timer: asyncio.TimerHandle | None = None
 
     def end(self, result: dict[str, Any], *, failed: bool = False) -> None:
-        """What it came to, told when the context is left."""
+        """Set the result, which is emitted when the context is left."""
         self.ended = replace(self._item, result=result, status="failed" if failed else "completed")
 
     def progress(self, done: float, total: float | None, message: str | None) -> None:
-        """Show how far it is: now and then, and of much only the latest."""
+        """Show the progress at intervals; of many reports, only the latest."""
         share = f"{done:g}" if total is None else f"{done:g}/{total:g}"
         line = " ".join(f"{share} {message or ''}".split())
         self._latest = line[:_MESSAGE_CHARS]

@@ -14,7 +14,7 @@ from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.truncate import token_count, truncate_middle, truncate_output
 
 MAX_ITEM_BYTES: Final = 1024 * 1024
-"""Of a result in a thread item: what Codex keeps of a command's output."""
+"""Limit of a result in a thread item; Codex has the same limit for the output of a command."""
 _MAX_PARTS = 100
 
 
@@ -25,7 +25,7 @@ def is_error(result: Mapping[str, Any]) -> bool:
 def call_output(
     result: Mapping[str, Any], wall_time_s: float, *, limit_tokens: int, image_detail: str
 ) -> ToolOutput:
-    """The result for the model, its text within the limit. That it is an error is for the text to tell."""
+    """The result for the model, with its text within the limit. An error is told by the text alone."""
     header = f"Wall time: {wall_time_s:.4f} seconds\nOutput:"
     success = not is_error(result)
     structured = result.get("structuredContent")

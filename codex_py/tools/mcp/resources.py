@@ -1,4 +1,4 @@
-"""What MCP servers have to read: `list_mcp_resources`, `list_mcp_resource_templates`, `read_mcp_resource`.
+"""Resources of MCP servers: `list_mcp_resources`, `list_mcp_resource_templates`, `read_mcp_resource`.
 
 The answers are JSON text in the shapes of Codex.
 """
@@ -22,7 +22,7 @@ from codex_py.tools.mcp.output import item_result
 from codex_py.tools.truncate import truncate_output
 
 _MAX_ENTRIES = 10_000
-"""Of one server, from when on no further page is asked for."""
+"""Entries of one server after which no further page is requested."""
 
 
 class ListParams(ToolParams):

@@ -1,4 +1,4 @@
-"""`tool_search`: find tools of MCP servers where they are too many to be offered one by one."""
+"""`tool_search`: find tools of MCP servers if there are too many to offer each."""
 
 from typing import Any
 

@@ -21,7 +21,7 @@ from codex_py.tools.mcp.output import call_output, is_error, item_result
 
 
 class McpArguments(RootModel[dict[str, Any]]):
-    """Whatever the server's own schema says; the server checks it."""
+    """Any object: the server checks it against its own schema."""
 
 
 class McpTools:

@@ -109,7 +109,7 @@ class PythonTool:
 
 
 async def _in_thread(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
-    """Call a function in a thread of its own, which neither a full pool nor the end of the program waits for."""
+    """Call a function in a daemon thread: it cannot fill the pool of the loop, and the program can exit before it ends."""
     loop = asyncio.get_running_loop()
     # Not the exception itself: a future takes no StopIteration.
     ended: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()

@@ -1,4 +1,4 @@
-"""What `exec_command` and the shells share: from an argv to a process that is watched and reported."""
+"""The part that `exec_command` and the shells share: start a process for an argv, watch it and report it."""
 
 import asyncio
 import codecs
@@ -291,7 +291,7 @@ def _spawn_failure(error: OSError | ValueError, argv: Sequence[str], cwd: Path) 
 
 
 class _LiveOutput:
-    """Shows what a command prints while it runs: now and then, and of much only the latest."""
+    """Shows the output of a running command at intervals; of a lot of output, only the latest."""
 
     def __init__(self, item_id: str, emit: EventSink) -> None:
         self._item_id = item_id
@@ -306,7 +306,7 @@ class _LiveOutput:
             self._timer = asyncio.get_running_loop().call_later(_LIVE_INTERVAL_S, self._show)
 
     def stop(self) -> None:
-        """Nothing more is shown; the completed item has it all."""
+        """Show nothing more: the completed item has the whole output."""
         if self._timer is not None:
             self._timer.cancel()
 

@@ -1,4 +1,4 @@
-"""`exec_command` and `write_stdin`: commands that may go on after the call that started them."""
+"""`exec_command` and `write_stdin`: commands that may outlive the call that started them."""
 
 import os
 import secrets
@@ -100,7 +100,7 @@ class WriteStdinParams(LenientParams):
 
 
 class WriteStdin:
-    """Types into a session of `exec_command`, or only waits for what it prints next.
+    """Types into a session of `exec_command`, or only waits for its next output.
 
     A session is not the call's own: it goes on when the call is cancelled.
     """

@@ -34,7 +34,7 @@ _SANDBOX_WORDS: Final = (
     *("network is unreachable", "name resolution", "could not resolve host"),
     *("landlock", "seccomp", "sandbox", "failed to write file"),
 )
-"""What a command prints, in lower case, when something was not let through."""
+"""Words in the output, in lower case, that suggest that the sandbox blocked something."""
 
 _STOPPED: Final = frozenset({124, 128 + signal.SIGINT, 128 + signal.SIGKILL, 128 + signal.SIGTERM})
 """Exit codes of commands that were ended from outside."""
@@ -177,7 +177,7 @@ class Orchestrator:
 
 
 def _looks_held_up(exit_code: int | None, output: str) -> bool:
-    """Whether it is likely that the sandbox made a command fail."""
+    """True if the sandbox probably made the command fail."""
     if exit_code in {None, 0} or exit_code in _STOPPED:
         return False
     if exit_code == 128 + signal.SIGSYS:

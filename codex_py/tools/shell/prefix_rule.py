@@ -1,4 +1,4 @@
-"""Rules that are made of a model's wish: the first words of commands that the user is asked to allow for good."""
+"""Rules that a model proposes: the first words of commands, which the user is asked to allow permanently."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ _NAMES_LITTLE: Final = frozenset(
         *("systemctl", "terraform", "uv", "uvx", "yarn"),
     )
 )
-"""Programs that do as their arguments say: the name is not enough, nor are options, which may hold anything."""
+"""Programs that can do anything, depending on their arguments: a rule needs more than the name and options."""
 
 _WRAPPERS: Final = frozenset(
     (
@@ -29,7 +29,7 @@ _WRAPPERS: Final = frozenset(
         *("sudo", "time", "timeout", "unshare", "watch", "xargs"),
     )
 )
-"""Programs that run another one: what counts is that one, where it can be told."""
+"""Programs that run another one. A rule is judged by that one, if it can be identified."""
 
 
 def offered_prefix(
@@ -58,7 +58,7 @@ def allowing(rules: Rules, prefix: Sequence[str]) -> Rules:
 
 
 def _is_broad(words: tuple[str, ...]) -> bool:
-    """Whether the words say little more than which program may do as it likes: `python -c`, `sudo -u x bash`."""
+    """True if a rule of these words would allow nearly everything: `python -c`, `sudo -u x bash`."""
     name = program_name(words)
     if name in _WRAPPERS:
         wrapped = wrapped_commands(words) if name != "find" else []

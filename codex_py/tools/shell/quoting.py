@@ -15,7 +15,7 @@ _ESCAPED_IN_DOUBLE = re.compile(r'(["\\])')
 
 
 def quote_argv(argv: Iterable[str]) -> str:
-    """The words with what quotes they need, joined by spaces: what a shell would read back as `argv`."""
+    """The words, quoted where needed and joined by spaces. A shell reads the line back as `argv`."""
     return " ".join(map(_quote, argv))
 
 

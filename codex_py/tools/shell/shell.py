@@ -63,7 +63,7 @@ class CommandResult:
 
     text: str
     lines: int
-    """Of all that was printed, kept or not."""
+    """Of the whole output, including what was not kept."""
     exit_code: int | None
     duration_s: float
 
