@@ -11,7 +11,7 @@ from codex_py.core.parts import SessionParts
 from codex_py.core.past import is_cut_off
 from codex_py.core.turn import ItemHandlers, RetryBudget, Turn
 from codex_py.core.turn_state import TurnResult, TurnState, with_valid_answer
-from codex_py.errors import CodexError, TurnAborted, single_error
+from codex_py.errors import CodexError, PromptRefused, TurnAborted, single_error
 from codex_py.protocol.events import (
     Error,
     ErrorInfo,
@@ -108,12 +108,15 @@ class Turns:
             max_responses=self._parts.thread.settings.max_responses,
             ran=self._ran,
         )
+        was_unfinished, self.is_unfinished = self.is_unfinished, True
         try:
             await conversation.begin(state.start.prompt)
-            self.is_unfinished = True
             await turn.run()
         except asyncio.CancelledError:
             self._parts.log.abort(state.ending)
+            raise
+        except PromptRefused:
+            self.is_unfinished = was_unfinished
             raise
         self.is_unfinished = False
 

@@ -377,6 +377,26 @@ def test_a_prompt_is_followed_by_notes_or_refused(place: Workplace) -> None:
     assert [end.type for end in talk.ends] == ["turn.failed", "turn.completed"]
 
 
+def test_a_prompt_is_kept_if_something_else_goes_wrong_with_it(place: Workplace) -> None:
+    has_failed = False
+
+    def feature(_: Thread) -> Extension:
+        async def before_prompt(_: UserPrompt) -> Sequence[Note]:
+            nonlocal has_failed
+            has_failed = True
+            raise CodexError("the hook is broken", code="hook")
+
+        return Extension(before_prompt=before_prompt)
+
+    async def work(session: Session) -> None:
+        assert str((await session.run_turn("go")).error) == "the hook is broken"
+        assert has_failed
+        assert (await session.retry()).last_message == "hi"
+
+    talk = run(place, [says("hi")], feature, work=work)
+    assert talk.texts(0)[-1] == ("user", "go")
+
+
 def test_context_stands_before_the_first_prompt_and_notes_before_each_request(
     place: Workplace,
 ) -> None:
