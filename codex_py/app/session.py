@@ -86,7 +86,7 @@ async def open_session(
                 _watching(RolloutEvents(thread.file)),
                 *extensions,
                 *configured_features(setup),
-                *([load("functions").functions(tools)] if tools else ()),
+                *([load("features.functions").functions(tools)] if tools else ()),
                 toolbox,
                 _watching(sink),
             ]
@@ -132,13 +132,11 @@ class _Root:
         path = session_to_resume(
             config, options.resume, last=options.resume_last, anywhere=options.resume_all
         )
+        thread: OpenThread
         if path is None:
             thread = new_thread(origin, settings, setup.environment)
         else:
-            # 10 ms for reading back files and calls.
-            from codex_py.app.resumed import resumed_thread  # noqa: PLC0415
-
-            thread = resumed_thread(
+            thread = load("resumed").resumed_thread(
                 origin, settings, setup.environment, path, asked=options.resume, fork=options.fork
             )
         for warning in thread.warnings:
@@ -183,7 +181,7 @@ class _Root:
             load_handlers=toolbox.handlers,
             retries=self._retries,
             features=features,
-            answer_check=_answer_check,
+            answer_check=lambda schema: load("output_schema").answer_check(schema),
         )
 
     def _retries(self) -> Retries:
@@ -197,13 +195,6 @@ class _Root:
 def _check_sink(sink: EventSink) -> None:
     if iscoroutinefunction(sink) or iscoroutinefunction(type(sink).__call__):
         raise TypeError("the sink must be a plain function: an `async def` would never be awaited")
-
-
-def _answer_check(schema: Any) -> Callable[[str], str | None]:
-    # 60 ms for jsonschema.
-    from codex_py.app.output_schema import answer_check  # noqa: PLC0415
-
-    return answer_check(schema)
 
 
 def _watching(sink: EventSink) -> Feature:

@@ -138,7 +138,7 @@ def _rules(setup: SessionSetup) -> Any:
     }
     if not project and not any(next(folder.glob("*.rules"), None) for folder in folders):
         return None
-    rules = load("rules").session_rules(folders, project)
+    rules = load("features.rules").session_rules(folders, project)
     for warning in rules.warnings:
         setup.warn(warning)
     return rules

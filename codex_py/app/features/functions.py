@@ -33,6 +33,6 @@ def functions(tools: Sequence[Callable[..., Any]]) -> Feature:
 def _offered(function: PythonFunction[..., Any], thread: Thread) -> OfferedTool:
     def make() -> Tool[Any]:
         detail = thread.settings.image_detail
-        return load("function_calls").PythonTool(function, image_detail=detail)
+        return load("features.function_calls").PythonTool(function, image_detail=detail)
 
     return OfferedTool(function.spec.name, make, function.spec)

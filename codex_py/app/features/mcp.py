@@ -64,7 +64,9 @@ class McpFeature:
         return Extension(
             around_session=self._around_session,
             wrap_model=self._wrap_model,
-            find_tool=lambda: load("mcp_tools").finder(self._servers, thread.settings.image_detail),
+            find_tool=lambda: load("features.mcp_tools").finder(
+                self._servers, thread.settings.image_detail
+            ),
         )
 
     def statuses(self) -> list[McpServerStatus]:

@@ -10,8 +10,8 @@ from codex_py.protocol.prompts import Note, UserPrompt
 
 
 def load(name: str) -> Any:
-    """A module of this package."""
-    path = f"codex_py.app.features.{name}"
+    """A module of `codex_py.app` that few sessions need."""
+    path = f"codex_py.app.{name}"
     # `import_module` would not be seen by `-X importtime`, by which a test knows what is loaded when.
     __import__(path)
     return sys.modules[path]
@@ -25,17 +25,17 @@ def configured_features(setup: SessionSetup) -> list[Feature]:
 def _skills(setup: SessionSetup) -> Feature:
     async def before_prompt(prompt: UserPrompt) -> Sequence[Note]:
         # Few prompts mention one.
-        return load("skills").mentioned(setup, prompt.text) if "$" in prompt.text else ()
+        return load("features.skills").mentioned(setup, prompt.text) if "$" in prompt.text else ()
 
     return lambda _: Extension(before_prompt=before_prompt)
 
 
 _FEATURES: Sequence[tuple[Callable[[SessionSetup], Any], Callable[[SessionSetup], Feature]]] = (
     (lambda _: True, _skills),
-    (lambda _: True, lambda setup: load("turn_diff").TurnDiff(setup.config.cwd)),
-    (lambda setup: setup.config.notify, lambda setup: load("notify").TurnNotifier(setup)),
+    (lambda _: True, lambda setup: load("features.turn_diff").TurnDiff(setup.config.cwd)),
+    (lambda setup: setup.config.notify, lambda setup: load("features.notify").TurnNotifier(setup)),
     (
         lambda setup: any(server.enabled for server in setup.config.mcp_servers.values()),
-        lambda setup: load("mcp").McpFeature(setup),
+        lambda setup: load("features.mcp").McpFeature(setup),
     ),
 )
