@@ -8,13 +8,13 @@
     ├── PromptRefused          an extension does not let a prompt go to the model
     ├── CompactionFailed       the history was not replaced by a summary
     ├── PatchError             a patch cannot be read or does not fit; nothing was changed
-    └── ModelError             the model's service cannot answer this request as it is
+    └── ModelError             the provider cannot answer this request as it is
         ├── StreamError        this attempt failed; another may succeed
         └── MalformedItem      an item of a known type lacks what its type promises
     ToolError                  the model is told; the turn goes on
     └── CallRefused            a policy does not let the call run
 
-A mistake of ours is none of these: it is left to crash with its traceback.
+A bug is none of these: it crashes with its traceback.
 """
 
 from enum import IntEnum
@@ -22,7 +22,7 @@ from typing import Literal, TypeAlias, cast
 
 
 class ExitCode(IntEnum):
-    """What the process returns; the numbers from 64 up follow `sysexits.h`."""
+    """The exit codes of the process; those from 64 up follow `sysexits.h`."""
 
     DONE = 0
     TURN_FAILED = 1
@@ -34,7 +34,7 @@ class ExitCode(IntEnum):
     PATCH = 7
     TURN_LIMIT = 53
     INPUT = 65
-    """What was given cannot be read as what it should be."""
+    """The input cannot be parsed."""
     UNAVAILABLE = 69
     TEMPORARY = 75
     AUTHENTICATION = 77
@@ -109,8 +109,8 @@ class PatchError(CodexError):
     """A patch cannot be read, does not fit, or may not or could not be written. No file was changed.
 
     Attributes:
-        kind: what went wrong. `parse` the patch itself, `empty` it has no sections, `match` lines that
-            are not in the file, `file` the file system, `refused` a path that may not be written.
+        kind: `parse` the patch is malformed, `empty` it has no sections, `match` its lines are not in the
+            file, `file` the file system failed, `refused` a path may not be written.
         line: of the patch, from 1 at its first line; for `parse` errors that concern one line.
         reason: the message without the words that name the line.
     """

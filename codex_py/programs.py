@@ -1,4 +1,4 @@
-"""Programs that we start ourselves: found where the model, or whoever wrote the repository, cannot put one."""
+"""Finds the programs that we start ourselves, outside of folders that the model or the repository can write to."""
 
 import os
 import shutil
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def safe_search_path(search_path: str, outside_of: Sequence[Path]) -> str:
-    """A `$PATH` without its relative folders and those in the given ones, which are absolute."""
+    """A `$PATH` without relative folders and without those inside the given ones, which are absolute."""
     barred = [folder.resolve() for folder in outside_of]
     return os.pathsep.join(
         folder
@@ -18,7 +18,7 @@ def safe_search_path(search_path: str, outside_of: Sequence[Path]) -> str:
 
 
 def find_program(name: str, search_path: str, outside_of: Sequence[Path]) -> str | None:
-    """The program, absolute, that a `$PATH` leads to; neither it nor what it links to is in the folders."""
+    """The absolute path of a program on a `$PATH`; neither it nor the target of its links is in the folders."""
     found = shutil.which(name, path=safe_search_path(search_path, outside_of))
     if found is None:
         return None

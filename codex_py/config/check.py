@@ -1,4 +1,4 @@
-"""The check of configuration values against the table of known keys."""
+"""Checks configuration values against the table of known keys."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias, cast
@@ -22,9 +22,9 @@ _RENAMED: Final = {
 class Problem:
     key: KeyPath
     text: str
-    """What is wrong, to be read after the key."""
+    """The mistake, to be read after the key."""
     unknown: bool = False
-    """The key is not known at all, which is no error unless the user asked for it."""
+    """The key is unknown, which is an error only with `--strict-config`."""
 
 
 def lookup(values: Mapping[str, Any], key: KeyPath) -> Any:
@@ -142,7 +142,7 @@ def _is_plain(value: Any, kind: str) -> bool:
 
 
 def expected(kind: Kind) -> str:
-    """What a value of the kind is, in words."""
+    """The kind in words: `a string`."""
     match kind:
         case dict():
             return "a table"
@@ -157,7 +157,7 @@ def expected(kind: Kind) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value in a message: short, whatever it is."""
+    """A value for a message, shortened."""
     match value:
         case dict():
             return "a table"
@@ -181,7 +181,7 @@ def escaped(text: str) -> str:
 
 
 def dotted(key: Sequence[str]) -> str:
-    """A key as TOML writes it, with quotes around what is not a plain name."""
+    """A key as TOML writes it: parts that are not plain names are quoted."""
     return ".".join(
         part
         if part and part.isascii() and part.replace("-", "").replace("_", "").isalnum()

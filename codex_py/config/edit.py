@@ -1,4 +1,4 @@
-"""Change the user's `config.toml` as a person would: what is not meant stays, byte for byte."""
+"""Changes the user's `config.toml`; everything else in it stays as it is, byte for byte."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -11,14 +11,14 @@ from codex_py.errors import ConfigError
 from codex_py.filesystem.own import make_private
 
 Edit: TypeAlias = Callable[[str], str]
-"""The text of a file, changed. ConfigError where it does not know how."""
+"""Returns the changed text of a file. Raises ConfigError if it cannot change this text."""
 
 
 def edit_config(home: Path, change: Callable[[str, Path], str]) -> None:
-    """Put what `change` makes of the text of `config.toml`, given also its path, in the text's place.
+    """Replace the text of `config.toml` by the result of `change`, which gets the text and the path.
 
-    The file is replaced as a whole or not at all, keeps its mode, and stays a link if it is one;
-    programs that do this at the same time take turns.
+    The file is replaced as a whole or not at all, keeps its mode, and stays a link if it is one.
+    Programs that do this at the same time take turns.
 
     Raises:
         ConfigError: the file cannot be read or written, or `change` raises it; it is then unchanged.
@@ -30,7 +30,7 @@ def edit_config(home: Path, change: Callable[[str, Path], str]) -> None:
             text = read_text(path) or ""
             changed = change(text, path)
             if changed != text:
-                # A byte order mark was taken off in reading and is not missed.
+                # Without the byte order mark, which reading removed.
                 replace_text(path, changed)
     except (OSError, UnicodeEncodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "the path is not UTF-8"
@@ -40,9 +40,9 @@ def edit_config(home: Path, change: Callable[[str, Path], str]) -> None:
 def first_that_fits(
     text: str, path: Path, aim: Mapping[str, Any], edits: Iterable[Edit]
 ) -> str | None:
-    """What the first edit makes of the text that has the values of `aim` then; None if none does.
+    """Apply the edits one at a time; return the first result that parses to `aim`, or None.
 
-    Not every spelling of TOML survives every edit, so none of them is trusted.
+    No edit works for every spelling of TOML, so each result is checked.
     """
     for edit in edits:
         with suppress(ConfigError):
@@ -53,27 +53,26 @@ def first_that_fits(
 
 
 def appended(text: str, table: str) -> str:
-    """The text with a table, whose lines end in `\\n`, at its end."""
+    """The text with a table at its end; the lines of the table end in `\\n`."""
     newline = newline_of(text)
     gap = ("" if text.endswith("\n") else newline) + newline if text else ""
     return text + gap + table.replace("\n", newline)
 
 
 def edited_values(text: str, change: Callable[[Any], None]) -> str:
-    """The text after `change` has been done to its document, which works as a dict does.
+    """The text after `change` was applied to its document, which works like a dict.
 
     Raises:
-        ConfigError: it cannot be done to this document.
+        ConfigError: this document cannot be changed that way.
     """
-    # 75 ms, for those edits that are not a matter of whole tables.
-    import tomlkit  # noqa: PLC0415
-    from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415
+    # 75 ms, only for edits of values inside a table.
+    import tomlkit.exceptions  # noqa: PLC0415
 
     try:
         document = tomlkit.parse(text)
         change(document)
         changed = tomlkit.dumps(document)
-    except TOMLKitError as error:
+    except tomlkit.exceptions.TOMLKitError as error:
         raise ConfigError(str(error)) from error
     if text.count("\r\n") == text.count("\n"):
         changed = changed.replace("\r\n", "\n").replace("\n", "\r\n")

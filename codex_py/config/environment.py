@@ -11,11 +11,11 @@ from codex_py.protocol.frozen import frozen
 
 @frozen
 class ShellEnvironmentPolicy:
-    """`[shell_environment_policy]`. Patterns are globs and do not mind case."""
+    """`[shell_environment_policy]`. Patterns are globs and ignore case."""
 
     inherit: Literal["all", "core", "none"] = "all"
     ignore_default_excludes: bool = True
-    """False takes out what looks like a credential by its name."""
+    """False removes variables whose names look like credentials."""
     exclude: tuple[str, ...] = ()
     set: Mapping[str, str] = field(default_factory=dict[str, str])
     include_only: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ _PLAIN_OUTPUT: Final = {
     "PAGER": "cat",
     "TERM": "dumb",
 }
-"""So that programs neither colour nor page what the model reads, and do not wait for a password."""
+"""Keeps programs from using colours and pagers, and from asking for a password."""
 
 
 def child_environment(
@@ -50,9 +50,9 @@ def child_environment(
     network_disabled: bool,
     secret_names: Collection[str],
 ) -> dict[str, str]:
-    """What a command gets: the user's environment as the policy leaves it, and what we add.
+    """The environment of a command: the user's, filtered by the policy, with our additions.
 
-    What the user sets on purpose wins over what we add to keep output plain.
+    Variables that the user sets in the policy win over those that keep the output plain.
     """
     variables = allowed_environment(policy, environment, secret_names)
     chosen = {name: variables[name] for name in policy.set if name in variables}
@@ -71,11 +71,11 @@ def child_environment(
 def allowed_environment(
     policy: ShellEnvironmentPolicy, environment: Mapping[str, str], secret_names: Collection[str]
 ) -> dict[str, str]:
-    """The user's environment as the policy leaves it.
+    """The user's environment, filtered by the policy.
 
     The order is that of Codex: inherit, default excludes, `exclude`, `set`, `include_only`. The
-    variables in `secret_names` are taken out unless `include_only` names them in full or `set` gives them
-    a value; a header may well be made of `USER`, though, which is no secret.
+    variables in `secret_names` are removed unless `include_only` names them in full or `set` gives them
+    a value. `USER` and the like stay: a header may be made of one, but it is not secret.
     """
     variables = _inherited(policy, environment)
     if not policy.ignore_default_excludes:
@@ -94,7 +94,7 @@ def allowed_environment(
 def hidden_names(
     policy: ShellEnvironmentPolicy, environment: Mapping[str, str], secret_names: Collection[str]
 ) -> frozenset[str]:
-    """The variables that the policy keeps from commands as secrets, also where it is a profile that sets them."""
+    """The variables that the policy hides from commands, even if a shell profile sets them again."""
     patterns = (*policy.exclude, *(() if policy.ignore_default_excludes else _CREDENTIALS))
     excluded = {name for name in environment if _matches(name, patterns)}
     kept = allowed_environment(policy, environment, secret_names)

@@ -1,6 +1,6 @@
 """The names that `[features]` of Codex 0.169 knows, old spellings included.
 
-`codex features list` prints most of them. What this program makes of them is said elsewhere.
+`codex features list` prints most of them.
 """
 
 from typing import Final

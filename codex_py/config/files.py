@@ -1,4 +1,4 @@
-"""Read and replace the files of a configuration; whatever is wrong with one is said in a sentence."""
+"""Reads and replaces configuration files; each error is one sentence for the user."""
 
 import os
 import re
@@ -13,13 +13,13 @@ from codex_py.filesystem.ordinary import read_whole
 from codex_py.filesystem.own import lock
 
 _MAX_DEPTH = 64
-"""Tables and arrays inside each other. More than a person writes, less than Python's stack holds."""
+"""Of nested tables and arrays. More than a person writes, less than Python's stack allows."""
 
 _MAX_BYTES = 4 * 1024 * 1024
-"""Of one file. More than a person writes, and little enough to be parsed at once."""
+"""Of one file. More than a person writes, little enough to parse at once."""
 
-_LOCK_PATIENCE_S = 10.0
-"""A file is replaced in some milliseconds."""
+_LOCK_TIMEOUT_S = 10.0
+"""Replacing a file takes a few milliseconds."""
 
 _EXCERPT_CHARACTERS = 60
 _POSITION = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)\Z", re.DOTALL)
@@ -32,7 +32,7 @@ def read_text(path: Path, *, root: Path | None = None) -> str | None:
         root: see `open_ordinary`.
 
     Raises:
-        ConfigError: it is no ordinary file, it cannot be read, or it is not UTF-8.
+        ConfigError: it is not a regular file, it cannot be read, or it is not UTF-8.
     """
     try:
         return read_whole(path, _MAX_BYTES, root=root).decode("utf-8-sig")
@@ -58,28 +58,28 @@ def read_required_text(path: Path, key: str, *, root: Path | None = None) -> str
 
 
 @contextmanager
-def locked(folder: Path, patience_s: float = _LOCK_PATIENCE_S) -> Generator[None]:
-    """Programs that change files of the folder take turns.
+def locked(folder: Path, timeout_s: float = _LOCK_TIMEOUT_S) -> Generator[None]:
+    """Hold the lock of a folder, so that programs which change its files take turns.
 
     Raises:
-        TimeoutError: another program has had its turn for so long.
-        OSError: it cannot be opened.
+        TimeoutError: another program held the lock all the time.
+        OSError: the folder cannot be opened.
     """
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        lock(descriptor, patience_s)
+        lock(descriptor, timeout_s)
         yield
     finally:
         os.close(descriptor)
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Write a file anew, as a whole or not at all; it keeps its mode, and a new one is the user's alone.
+    """Replace a file as a whole or not at all; it keeps its mode, and a new one is private to the user.
 
-    The caller holds the lock of the folder, so the temporary name is its own.
+    The caller holds the lock of the folder, so no other program uses the temporary name.
 
     Raises:
-        OSError, UnicodeEncodeError: the file is as it was.
+        OSError, UnicodeEncodeError: the file is unchanged.
     """
     temporary = path.with_name(f".{path.name}.new")
     temporary.unlink(missing_ok=True)
@@ -145,7 +145,7 @@ def _too_deep(source: str) -> ConfigError:
 
 
 def _excerpt(text: str, number: int) -> str:
-    """The key of a line, or all of a line without one. Its value may be a secret, and errors end up in logs."""
+    """The key of a line, or the whole line if it has none. Without the value, which may be a secret."""
     lines = text.split("\n")
     key, equals, _ = lines[min(number, len(lines)) - 1].strip().partition("=")
     key = key.strip()[:_EXCERPT_CHARACTERS]
@@ -153,7 +153,7 @@ def _excerpt(text: str, number: int) -> str:
 
 
 def _located(message: str, text: str) -> tuple[str, int, int]:
-    """What `tomllib` says, with the place, which it gives as text alone, taken apart."""
+    """Message, line and column of an error of `tomllib`, which has the position only in its text."""
     found = _POSITION.match(message)
     if found is None:
         return message, 1, 1

@@ -1,8 +1,7 @@
-"""The few fields at the head of a Markdown file, between lines of `---`. LIGHT.
+"""Reads the fields at the head of a Markdown file, between lines of `---`. LIGHT.
 
-As much of YAML as such heads are written in: names with a plain, a quoted or a block text behind them.
-It is more lenient than YAML where people are: a plain text may have a colon in it. What is
-nested below a name is passed over.
+Reads the subset of YAML that such heads use: names with plain, quoted or block text. It is more lenient than
+YAML: plain text may contain a colon. Nested values are skipped.
 """
 
 import json
@@ -15,10 +14,10 @@ _COMMENT = re.compile(r"[ \t]+#.*")
 
 
 def front_matter(text: str) -> tuple[Mapping[str, str], str]:
-    """The fields, and what stands below them; no fields where the text does not open with them.
+    """The fields and the text below them; no fields if the text does not begin with `---`.
 
     Raises:
-        ValueError: they have no end, or a line among them cannot be read.
+        ValueError: the fields have no end, or a line is not a field.
     """
     lines = text.removeprefix("\ufeff").splitlines(keepends=True)
     if not lines or lines[0].rstrip() != "---":
@@ -60,7 +59,7 @@ def _value(value: str, below: list[str]) -> str:
             raise ValueError(f"the front matter has a quote without an end: {value[:80]!r}")
         return end[1].replace("''", "'")
     plain = _COMMENT.sub("", value)
-    # Without a text of its own, what is below is a table or a list, which nothing here asks for.
+    # A name without text has a table or a list below it, which is not used.
     return " ".join(filter(None, (plain, *below))) if plain else ""
 
 

@@ -1,4 +1,4 @@
-"""The kinds of values that the table of known keys is made of."""
+"""The types of the table of known keys."""
 
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
@@ -11,7 +11,7 @@ class AnyOf(tuple["Kind", ...]):
 
 
 Kind: TypeAlias = "str | tuple[str, ...] | list[Kind] | dict[str, Kind] | AnyOf"
-"""What a value must be.
+"""The kind of a value.
 
 A string names a plain type, see `PLAIN`; a tuple of strings is a choice; a list of one kind is an array;
 a dict is a table, and the name `*` in it stands for any other name.

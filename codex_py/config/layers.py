@@ -1,4 +1,4 @@
-"""The layers of the configuration: where each comes from, what it may say, and which one wins.
+"""Reads the layers of the configuration, checks each, and puts them in order.
 
 Strongest first, in the order of Codex: the administrator's `managed_config.toml`, the options of the command
 line, `-c` overrides, the files of a trusted project (the nearest to the working directory first), a profile,
@@ -30,7 +30,7 @@ from codex_py.errors import ConfigError, NamedFileError
 from codex_py.protocol.frozen import frozen
 
 SYSTEM_FOLDER: Final = Path("/etc/codex")
-"""What an administrator sets for all users of the machine."""
+"""The administrator's settings for all users of the machine."""
 
 
 @frozen
@@ -66,7 +66,7 @@ class Layers:
     trust: Trust | None
     project_trust: ProjectTrust
     layers: tuple[Layer, ...]
-    """Strongest first; those that say nothing are absent."""
+    """Strongest first, without empty ones."""
     warnings: tuple[str, ...]
     """One sentence each."""
 
@@ -79,7 +79,7 @@ class Layers:
 
 
 def merge(layers: Sequence[Layer]) -> dict[str, Any]:
-    """Layers, strongest first, as one table: tables merge deeply, all else is replaced."""
+    """The layers, given strongest first, as one table. Tables are merged, other values replaced."""
     values: dict[str, Any] = {}
     for layer in reversed(layers):
         values = _merged(values, layer.values)
@@ -120,7 +120,7 @@ def read_layers(
     weak += reader.file("system", system / "config.toml")
     _refuse_old_profiles(home, (*strong, *weak), profile)
 
-    # A project must not have a say in where it begins, or in whether it is trusted.
+    # A project must not decide where its root is, or whether it is trusted.
     own = merge((*strong, *weak))
     root = project_root(cwd, own.get("project_root_markers", DEFAULTS["project_root_markers"]))
     trust = trust_level(own.get("projects", {}), cwd, root)
@@ -133,7 +133,7 @@ def read_layers(
 
 
 class _Reader:
-    """Makes layers, checks them, and collects what there is to warn of."""
+    """Makes and checks layers, and collects warnings."""
 
     def __init__(self, user_home: Path, *, strict: bool) -> None:
         self.warnings: list[str] = []
@@ -194,7 +194,7 @@ def _profile(reader: _Reader, home: Path, name: str) -> Layer:
     path = home / f"{name}.config.toml"
     found = reader.file("profile", path)
     if not found:
-        # Codex goes on without it, and runs with other settings than the user asked for.
+        # Codex would continue without it, with other settings than the user asked for.
         raise NamedFileError(f"profile {name!r} was not found: there is no {path}")
     return found[0]
 
@@ -216,7 +216,7 @@ def _refuse_old_profiles(home: Path, layers: Sequence[Layer], name: str | None) 
 
 
 def _project(reader: _Reader, home: Path, root: Path, trust: ProjectTrust) -> list[Layer]:
-    """The layers of a trusted project, nearest first; none, and a warning, for any other."""
+    """The layers of a trusted project, nearest first. For any other project, none and a warning."""
     match trust:
         case Trusted(files):
             texts = [(p, text) for p, text in files.items() if p.name == "config.toml"]

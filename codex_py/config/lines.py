@@ -1,6 +1,6 @@
-"""Which line of a TOML text sets which key: what `tomllib` knows and does not tell.
+"""Finds the line on which a TOML text sets a key, which `tomllib` does not tell.
 
-The scanner reads text that `tomllib` has already accepted, so it needs to find its way, not to judge.
+The scanner reads text that `tomllib` has already accepted, so it need not check it.
 Specification: https://toml.io/en/v1.0.0
 """
 
@@ -40,7 +40,7 @@ class _Scanner:
         return self._lines
 
     def _skip_blank(self) -> bool:
-        """Go to the next thing that is no space and no comment; False at the end of the text."""
+        """Skip white space and comments; False at the end of the text."""
         while self._at < len(self._text):
             if self._text[self._at] == "#":
                 self._at = self._text.index("\n", self._at)
@@ -85,7 +85,7 @@ class _Scanner:
         self._value(key)
 
     def _key(self) -> KeyPath:
-        """Read a dotted key; stops at what follows it: an equals sign or a bracket."""
+        """Read a dotted key, up to the equals sign or bracket that follows it."""
         parts: list[str] = []
         while True:
             self._skip_space()

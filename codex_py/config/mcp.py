@@ -12,12 +12,12 @@ from codex_py.errors import ConfigError
 from codex_py.protocol.frozen import frozen
 
 ApprovalMode: TypeAlias = Literal["auto", "prompt", "writes", "approve"]
-"""When a call is asked about: as the policies and the tool's own hints say, always, unless the tool only
-reads, never."""
+"""When the user is asked about a call: `auto` as the policies and the tool's hints say, `prompt` always, `writes`
+unless the tool only reads, `approve` never."""
 
 StoreKind: TypeAlias = Literal["auto", "file", "keyring"]
-"""Where logins are kept. `auto` is the keyring of the system where the Python package `keyring` is installed
-and works, and a file elsewhere."""
+"""Where logins are stored. `auto`: in the keyring of the system if the Python package `keyring` is installed and
+works, else in a file."""
 
 DEFAULT_STARTUP_TIMEOUT_S: Final = 10.0
 DEFAULT_TOOL_TIMEOUT_S: Final = 300.0
@@ -29,7 +29,7 @@ _HTTP_ONLY: Final = (
     *("oauth", "oauth_resource", "auth", "scopes"),
 )
 _THIS_MACHINE: Final = "local"
-"""The `environment_id` of servers that run here, as a server without one does."""
+"""The `environment_id` of servers that run here, and the default."""
 
 
 @frozen(kw_only=True)
@@ -40,7 +40,7 @@ class McpServerConfig:
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     env_vars: tuple[str, ...] = ()
-    """Names of our own variables that it gets too."""
+    """Names of variables that it inherits from us."""
     cwd: str | None = None
     """Relative to the working directory of the session."""
 

@@ -1,4 +1,4 @@
-"""Add and remove `[mcp_servers.NAME]` in the user's `config.toml`; comments and all else stay."""
+"""Adds and removes `[mcp_servers.NAME]` in the user's `config.toml`; everything else stays, comments too."""
 
 import re
 import tomllib
@@ -23,10 +23,10 @@ from codex_py.errors import ConfigError
 
 
 def put_server(home: Path, name: str, table: Mapping[str, Any]) -> bool:
-    """Write a server, in the place of one that has its name; whether there was one.
+    """Write a server, replacing one of the same name. True if there was one.
 
     Raises:
-        ConfigError: the table is no server, or the file cannot be changed; it is as it was.
+        ConfigError: the table is not a valid server, or the file cannot be changed; it is then unchanged.
     """
     for problem in problems({"mcp_servers": {name: table}}):
         raise ConfigError(f"`{dotted(problem.key)}` {problem.text}")
@@ -43,10 +43,10 @@ def put_server(home: Path, name: str, table: Mapping[str, Any]) -> bool:
 
 
 def remove_server(home: Path, name: str) -> bool:
-    """Remove a server, be it one that cannot be used; False if the file has none of that name.
+    """Remove a server, even an invalid one; False if the file has none of that name.
 
     Raises:
-        ConfigError: the file cannot be changed; it is as it was.
+        ConfigError: the file cannot be changed; it is then unchanged.
     """
     found = False
 
@@ -74,14 +74,14 @@ def _changed(text: str, path: Path, name: str, table: Mapping[str, Any] | None) 
     own = "" if table is None else tomlkit.dumps({"mcp_servers": {name: table}})
     after = others if table is None else {**others, name: table}
     aim = {**before, "mcp_servers": after}
-    # The table that only held the server's may go with it, or stay.
+    # `mcp_servers` may be removed along with its last server, or stay empty.
     aims = [aim] if after else [aim, {k: v for k, v in before.items() if k != "mcp_servers"}]
 
     def edit_document(document: Any) -> None:
         if table is None:
             del document["mcp_servers"][name]
         else:
-            # Where no table could be put in its place, it is one of one line.
+            # This edit is used if the server is an inline table.
             document["mcp_servers"][name] = tomlkit.inline_table()
             document["mcp_servers"][name].update(table)
 
@@ -96,9 +96,9 @@ def _changed(text: str, path: Path, name: str, table: Mapping[str, Any] | None) 
 
 
 def _with_sections(text: str, key: KeyPath, own: str) -> str:
-    """The text with `own`, a few tables, in place of those at and below `key`; at its end if there are none.
+    """The text with the tables of `own` in place of those at and below `key`, or at its end.
 
-    Comments that stand behind the last value of a table stay: they may well be about what follows.
+    Comments behind the last value of a table stay, because they may be about the next table.
     """
     kept: list[str] = []
     place: int | None = None
@@ -129,7 +129,7 @@ def _with_sections(text: str, key: KeyPath, own: str) -> str:
 
 
 def _sections(text: str) -> list[list[str]]:
-    """The lines of a text, each with its end: those before the first header, then each header's."""
+    """The lines of a text, with line ends, grouped by header; those before the first header come first."""
     sections: list[list[str]] = [[]]
     for line in re.split(r"(?<=\n)", text):
         if _header(line) is not None:
@@ -139,7 +139,7 @@ def _sections(text: str) -> list[list[str]]:
 
 
 def _header(line: str) -> KeyPath | None:
-    """What `[a.b]` names. A line of a longer string can look like one, as whoever uses this must expect."""
+    """The key in a header `[a.b]`. A line of a multi-line string can look like a header too."""
     if not line.lstrip().startswith("["):
         return None
     try:

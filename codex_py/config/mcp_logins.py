@@ -1,4 +1,4 @@
-"""Where logins to MCP servers are kept: a file of the user's alone, or the keyring of the system. LIGHT.
+"""Stores logins to MCP servers in a private file or in the keyring of the system. LIGHT.
 
 Each login has a folder below `$CODEX_HOME/codex-py/mcp-logins`, which programs lock while they renew it.
 """
@@ -17,15 +17,15 @@ from codex_py.errors import ConfigError
 from codex_py.filesystem.own import make_private
 
 _SERVICE = "codex-py MCP login"
-_RENEWAL_PATIENCE_S = 60.0
-"""Whoever has the lock may be waiting for a server."""
+_LOCK_TIMEOUT_S = 60.0
+"""The process that holds the lock may be waiting for a server."""
 
 
 class StoredLogins:
     """The login to the server of one name at one address. Implements `LoginStore` of `codex_py.mcp`."""
 
     def __init__(self, home: Path, kind: StoreKind, name: str, url: str) -> None:
-        # The address too: tokens are never sent to another server that has the name by then.
+        # With the address, so that tokens are never sent to a new server of the same name.
         self._key = f"{name}|{sha256(url.encode()).hexdigest()[:16]}"
         self._folder = home / "codex-py" / "mcp-logins" / sha256(self._key.encode()).hexdigest()
         self._kind: StoreKind = kind
@@ -33,7 +33,7 @@ class StoredLogins:
     def read(self) -> str | None:
         """
         Raises:
-            ConfigError: it cannot be looked at.
+            ConfigError: it cannot be read.
         """
         if (ring := self._keyring()) is not None:
             with self._tolerating():
@@ -44,7 +44,7 @@ class StoredLogins:
     def write(self, text: str) -> None:
         """
         Raises:
-            ConfigError: it cannot be kept.
+            ConfigError: it cannot be written.
         """
         if (ring := self._keyring()) is not None:
             with self._tolerating():
@@ -81,12 +81,12 @@ class StoredLogins:
     def locked(self) -> Generator[None]:
         """
         Raises:
-            ConfigError: there is no place for the lock.
+            ConfigError: the folder of the lock cannot be used.
         """
         with ExitStack() as stack:
             try:
                 make_private(self._folder)
-                stack.enter_context(locked(self._folder, _RENEWAL_PATIENCE_S))
+                stack.enter_context(locked(self._folder, _LOCK_TIMEOUT_S))
             except OSError as error:
                 raise ConfigError(f"{self._folder} cannot be used: {error.strerror}") from error
             yield
@@ -96,7 +96,7 @@ class StoredLogins:
         return self._folder / "login.json"
 
     def _keyring(self) -> Any:
-        """The module of the package; None where it is not to be used."""
+        """The module `keyring`; None if it is not used."""
         if self._kind == "file":
             return None
         if find_spec("keyring") is not None:
@@ -109,10 +109,10 @@ class StoredLogins:
 
     @contextmanager
     def _tolerating(self) -> Generator[None]:
-        """With `auto`, the file does what the keyring cannot: many machines have one that is locked."""
+        """With `auto`, use the file if the keyring fails: on many machines it is locked."""
         try:
             yield
         except Exception as error:
-            # The package has backends of others, which raise what they like.
+            # The backends of the package may raise anything.
             if self._kind == "keyring":
                 raise ConfigError(f"the keyring cannot be used: {error}") from error

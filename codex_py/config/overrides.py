@@ -9,16 +9,16 @@ from codex_py.config.check import KeyPath
 from codex_py.config.files import require_shallow
 from codex_py.errors import ConfigError
 
-# The first equals sign that stands outside the quotes of a key; the first of all if none does.
+# The first equals sign outside of quotes, or the first one of all.
 _ASSIGNMENT = re.compile(
     r"""((?:[^="']|"[^"]*"|'[^']*')*)=(.*)\Z | ([^=]*)=(.*)\Z""", re.DOTALL | re.VERBOSE
 )
 
 
 def parse_overrides(overrides: Sequence[str]) -> dict[str, Any]:
-    """The table that the overrides amount to; later ones win.
+    """The overrides as a table; later ones win.
 
-    A value is read as TOML, and taken as plain text where it is none: `model=gpt-5.5` needs no quotes.
+    A value that is not valid TOML is taken as plain text: `model=gpt-5.5` needs no quotes.
 
     Raises:
         ConfigError: one has no equals sign, or no key.
@@ -46,11 +46,11 @@ def parse_key(text: str) -> KeyPath:
     try:
         table: Any = tomllib.loads(f"{text} = 0")
     except (ValueError, RecursionError):
-        # Looser than TOML, for names with a space or a letter beyond ASCII in them.
+        # More lenient than TOML: names may contain spaces and letters beyond ASCII.
         return tuple(text.split("."))
     parts: list[str] = []
     while isinstance(table, dict):
-        # Text that holds more than a key, such as a table header, has no business here.
+        # The text has more than a key in it, such as a table header.
         named = cast("dict[str, Any]", table)
         if len(named) != 1:
             return tuple(text.split("."))
@@ -65,7 +65,7 @@ def _value(text: str) -> Any:
         table = tomllib.loads(f"value = {text}")
     except (ValueError, RecursionError):
         return text
-    # Text with a line break could set other keys besides.
+    # Text with a line break could set other keys too.
     return table["value"] if table.keys() == {"value"} else text
 
 

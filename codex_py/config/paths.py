@@ -1,4 +1,4 @@
-"""Where things are: the home of the configuration, the root of a project, a git repository."""
+"""Finds the home of the configuration, the root of a project, and a git repository."""
 
 import pwd
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ def codex_home(environment: Mapping[str, str]) -> Path:
     """`$CODEX_HOME`, or `~/.codex`, which need not exist yet; absolute.
 
     Raises:
-        ConfigError: `$CODEX_HOME` is set and names no folder.
+        ConfigError: `$CODEX_HOME` is set but is not a folder.
     """
     configured = environment.get("CODEX_HOME")
     if not configured:
@@ -41,7 +41,7 @@ def user_home(environment: Mapping[str, str]) -> Path:
 def project_root(cwd: Path, markers: Sequence[str]) -> Path | None:
     """The nearest of `cwd` and its parents that holds one of the markers, by default `.git`.
 
-    An empty `.git` folder does not count: git ignores it too, and a killed Codex leaves some behind.
+    An empty `.git` folder does not count: git ignores it too, and a killed Codex leaves it behind.
     """
     for folder in (cwd, *cwd.parents):
         for marker in markers:
@@ -52,7 +52,7 @@ def project_root(cwd: Path, markers: Sequence[str]) -> Path | None:
 
 
 def inside_git(cwd: Path) -> bool:
-    """Whether `cwd` lies in a git work tree, told from the `.git` entries alone: git is not run."""
+    """Whether `cwd` is in a git work tree, judged by the `.git` entries; git is not run."""
     return project_root(cwd, (".git",)) is not None
 
 
@@ -73,7 +73,7 @@ def _is_empty_folder(path: Path) -> bool:
 
 
 def exists(path: Path) -> bool:
-    """Whether there is an entry, be it a broken link; False too where it is not allowed to look."""
+    """Whether there is an entry, including a broken link. False if we may not look."""
     try:
         path.lstat()
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""`sandbox_mode` and `default_permissions`: which of them counts, and the sandbox mode that follows."""
+"""Chooses between `sandbox_mode` and `default_permissions`."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -17,11 +17,11 @@ _BUILT_IN: Final[dict[str, SandboxMode]] = {
 
 
 def chosen_sandbox_mode(layers: Layers) -> tuple[SandboxMode | None, tuple[str, ...]]:
-    """The mode, None where nothing sets one, and warnings.
+    """The sandbox mode, None if nothing sets one, and warnings.
 
     Raises:
-        ConfigError: profiles are defined and none is chosen; or the chosen one, or one that it extends,
-            is not defined, or the chain has no end. What it was to deny would be open.
+        ConfigError: profiles are defined but none is chosen, or the chosen one or one that it extends is not
+            defined, or it extends itself. Without the error, what the profile denies would be allowed.
     """
     values = layers.merged()
     mode = values.get("sandbox_mode")
@@ -34,13 +34,13 @@ def chosen_sandbox_mode(layers: Layers) -> tuple[SandboxMode | None, tuple[str, 
     if name in _BUILT_IN:
         return _BUILT_IN[name], ()
     _check_chain(layers, name)
-    # Less than the profile, which may allow writing; what it denies beyond that stops the start.
+    # Stricter than the profile, which may allow writing. What it denies for reading stops the start.
     warning = f"Permission profile {name!r} is not supported; the sandbox is read-only instead."
     return "read-only", (warning,)
 
 
 def selected_profiles(layers: Layers) -> Iterator[tuple[KeyPath, Mapping[str, Any]]]:
-    """The table of the chosen profile, and of each that it extends, with their keys."""
+    """The table of the chosen profile and of each that it extends, with its key."""
     profiles = dict(layers.merged().get("permissions", {}))
     name = _chosen_profile(layers)
     while name is not None and (profile := profiles.pop(name, None)) is not None:

@@ -1,14 +1,15 @@
-"""What a trusted project may bring: its own settings, rules and hooks, as they were when it was trusted.
+"""Uses the settings, rules and hooks of a trusted project only as they were when it was trusted.
 
-They name programs to run and say what is allowed, and whoever can change the repository can change
-them. So `$CODEX_HOME/codex-py/trust.json` keeps a digest of each from when trust was given. The entry in
-`config.toml`, which Codex and people write too, holds none: it stands for what is there when we first see it.
+They name programs to run and decide what is allowed, and anyone who can change the repository can change
+them. So `$CODEX_HOME/codex-py/trust.json` keeps a digest of each file. An entry in `config.toml`, which Codex and
+people write too, has no digests: they are taken when we first see the entry.
 """
 
 import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import TypeAlias, cast
 
@@ -20,47 +21,47 @@ from codex_py.filesystem.own import make_private
 from codex_py.protocol.frozen import frozen
 
 _Digests: TypeAlias = dict[str, str]
-"""By the path of a file below the root of its project."""
+"""By the path of the file, relative to the root of the project."""
 
 
 @frozen
 class Trusted:
     files: Mapping[Path, str]
-    """The text of each, which is what was checked. The folders nearest to the root come first."""
+    """The text that was checked, by path. The folders nearest to the root come first."""
 
 
 @frozen
 class Changed:
-    """The project is trusted, and its files are not what they were then. None of them is used."""
+    """The project is trusted, but its files have changed since. None of them is used."""
 
     files: tuple[Path, ...]
-    """Those that are new, different or gone."""
+    """The new, changed and removed ones."""
 
 
 @frozen
 class Untrusted:
-    """The user said no."""
+    """The user does not trust the project."""
 
     files: tuple[Path, ...]
-    """There, and not used."""
+    """The files that are not used."""
 
 
 @frozen
 class Unknown:
-    """The user was not asked yet."""
+    """The user has not decided yet."""
 
     files: tuple[Path, ...]
-    """There, and not used."""
+    """The files that are not used."""
 
 
 ProjectTrust: TypeAlias = Trusted | Changed | Untrusted | Unknown
 
 
 def project_trust(level: Trust | None, home: Path, folders: Sequence[Path]) -> ProjectTrust:
-    """How far the files of a project can be used; what is seen for the first time is recorded.
+    """Decide whether the files of a project are used; the digests of a newly trusted one are recorded.
 
     Args:
-        level: what the user's configuration says.
+        level: from the user's configuration.
         home: `$CODEX_HOME`.
         folders: from the root of the project down to the working directory; absolute.
 
@@ -78,13 +79,13 @@ def project_trust(level: Trust | None, home: Path, folders: Sequence[Path]) -> P
     root = folders[0]
     recorded = _recorded(home).get(str(root))
     if recorded is None:
-        # In a home that cannot be written, every run is the first.
+        # If the home cannot be written, every run is the first.
         with suppress(ConfigError):
             _record(home, root, _digests(root, texts))
         return Trusted(texts)
     if not texts:
         return Trusted({})
-    # What lies in other folders of the project is not for this run to judge.
+    # Files in other folders of the project are not part of this run.
     here = {name: digest for name, digest in recorded.items() if _folder(root, name) in folders}
     found = _digests(root, texts)
     names = sorted({name for name, _ in here.items() ^ found.items()})
@@ -92,10 +93,10 @@ def project_trust(level: Trust | None, home: Path, folders: Sequence[Path]) -> P
 
 
 def trust_project(home: Path, folders: Sequence[Path]) -> None:
-    """Trust a project, with the files that it has now in these folders, from its root down.
+    """Trust a project with the present files in these folders, from its root down.
 
     Raises:
-        ConfigError: a file cannot be read, or what must be written cannot be.
+        ConfigError: a file cannot be read or written.
     """
     root = folders[0]
     texts = _texts(_paths(home, folders), root)
@@ -109,7 +110,7 @@ def trust_project(home: Path, folders: Sequence[Path]) -> None:
 
 
 def _paths(home: Path, folders: Sequence[Path]) -> tuple[Path, ...]:
-    # In the user's home folder, `.codex` is the user's layer and no project's.
+    # In the user's home folder, `.codex` is the user's own.
     real_home = os.path.realpath(home)
     found: list[Path] = []
     for folder in (folder / ".codex" for folder in folders):
@@ -121,17 +122,12 @@ def _paths(home: Path, folders: Sequence[Path]) -> tuple[Path, ...]:
 
 
 def _texts(paths: Sequence[Path], root: Path) -> dict[Path, str]:
-    # One that was removed just now is not there.
+    # A file may have been removed just now.
     texts = ((path, read_text(path, root=root)) for path in paths)
     return {path: text for path, text in texts if text is not None}
 
 
 def _digests(root: Path, texts: Mapping[Path, str]) -> _Digests:
-    if not texts:
-        return {}
-    # 3 ms, for the few projects that bring files.
-    from hashlib import sha256  # noqa: PLC0415
-
     return {
         path.relative_to(root).as_posix(): sha256(text.encode()).hexdigest()
         for path, text in texts.items()

@@ -1,6 +1,6 @@
-"""Skills: folders with a `SKILL.md` that says how something is done. LIGHT.
+"""Finds skills: folders with a `SKILL.md` that explains how to do something. LIGHT.
 
-Where they are looked for, and how one is told to the model, is as in Codex 0.169.
+The folders that are searched, and the message to the model, are those of Codex 0.169.
 """
 
 import os
@@ -19,7 +19,7 @@ from codex_py.filesystem.ordinary import read_whole
 _FILE: Final = "SKILL.md"
 _MAX_DEPTH: Final = 6
 _MAX_FOLDERS: Final = 2_000
-"""Below one root; a link to the whole disk must not have it searched."""
+"""Below one root, so that a link to `/` does not search the whole disk."""
 _MAX_BYTES: Final = 256 * 1024
 _NAME: Final = re.compile(r"[\w:.-]{1,64}")
 _MENTION: Final = re.compile(r"(?<![\w$])\$([\w:.-]+)")
@@ -28,7 +28,7 @@ _MENTION: Final = re.compile(r"(?<![\w$])\$([\w:.-]+)")
 @dataclass(frozen=True, slots=True)
 class Skill:
     name: str
-    """Letters, digits, `_`, `-`, `.` and `:` alone."""
+    """Letters, digits, `_`, `-`, `.` and `:`."""
     description: str
     path: Path
     """Of its `SKILL.md`, absolute."""
@@ -39,12 +39,12 @@ class Skill:
 @dataclass(frozen=True, slots=True)
 class Skills:
     found: tuple[Skill, ...] = ()
-    """By name, each name once: the skill that is nearest to the working directory."""
+    """By name. Of several with one name, the one nearest to the working directory."""
     warnings: tuple[str, ...] = ()
     """One sentence for each file that cannot be used."""
 
     def mentioned(self, prompt: str) -> list[Skill]:
-        """Those that the prompt names as `$name`, in its order."""
+        """The skills that the prompt names as `$name`, in its order."""
         by_name = {skill.name: skill for skill in self.found}
         # A name may end where a sentence does.
         names = (name for match in _MENTION.finditer(prompt) for name in _readings(match[1]))
@@ -52,12 +52,12 @@ class Skills:
 
 
 def skill_message(skill: Skill) -> str:
-    """What the model is told of a skill that a prompt mentions, as a message of the user's."""
+    """The user message with the text of a skill that a prompt mentions."""
     return f"<skill>\n<name>{skill.name}</name>\n<path>{skill.path}</path>\n{skill.text}\n</skill>"
 
 
 def find_skills(config: Config, environment: Mapping[str, str]) -> Skills:
-    """All skills that can be used here; those of a project only where it is trusted."""
+    """All skills that can be used here; those of a project only if it is trusted."""
     found: dict[str, Skill] = {}
     warnings: list[str] = []
     disabled = _disabled(config.values)
@@ -75,7 +75,7 @@ def find_skills(config: Config, environment: Mapping[str, str]) -> Skills:
 
 
 def _folders(config: Config, environment: Mapping[str, str]) -> Iterator[tuple[Path, Path | None]]:
-    """Folders with skills, and for those of a project its root, which their files may not lead out of."""
+    """Folders with skills, each with the project's root if their files must stay inside it."""
     if config.trust == "trusted":
         root, *_ = folders = folders_between(config.project_root, config.cwd)
         for folder in reversed(folders):
@@ -95,7 +95,7 @@ def _disabled(values: Mapping[str, Any]) -> set[str]:
 
 
 def _files(top: Path, root: Path | None) -> list[Path]:
-    """Every `SKILL.md` below the top, sorted. What lies within a skill is the skill's own."""
+    """Every `SKILL.md` below the top, sorted. The folders of a skill are not searched."""
     files: list[Path] = []
     level, seen, count = [str(top)], set[str](), 0
     within = None if root is None else f"{os.path.realpath(root)}/"
@@ -127,7 +127,7 @@ def _files(top: Path, root: Path | None) -> list[Path]:
 def _read(path: Path, root: Path | None) -> Skill | None:
     """
     Raises:
-        OSError, ValueError: it is no file of a skill.
+        OSError, ValueError: it is not a valid skill.
     """
     text = read_whole(path, _MAX_BYTES, root=root).decode()
     fields, _ = front_matter(text)

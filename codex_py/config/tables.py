@@ -99,7 +99,7 @@ HOOKS: Final[Kind] = [
         "*": "any",
     }
 ]
-"""What one event starts."""
+"""The hooks of one event."""
 HOOK_EVENTS: Final = (
     *("SessionStart", "SessionEnd", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"),
     *("PermissionRequest", "PreCompact", "PostCompact", "SubagentStart", "SubagentStop"),

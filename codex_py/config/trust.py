@@ -1,4 +1,4 @@
-"""Whether the user trusts a project: read from `[projects."<path>"]`, and written there."""
+"""Reads and writes `[projects."<path>"]`: whether the user trusts a project."""
 
 import os
 from collections.abc import Mapping
@@ -17,10 +17,10 @@ _MAX_GIT_FILE = 4096
 
 
 def trust_level(projects: Mapping[str, Any], cwd: Path, root: Path | None) -> Trust | None:
-    """What the `projects` table says of a folder; None if it says nothing.
+    """The trust level of a folder in the `projects` table; None if it has no entry.
 
-    An entry for `cwd` itself comes first, then one for the root of its project, then, in a linked git
-    worktree, one for the main work tree. Entries may name a folder by any path that leads to it.
+    An entry for `cwd` itself counts first, then one for the root of its project, then, in a linked git
+    worktree, one for the main work tree. Entries may name a folder by any path to it.
     """
     if not projects:
         return None
@@ -42,7 +42,7 @@ def trust_level(projects: Mapping[str, Any], cwd: Path, root: Path | None) -> Tr
 
 
 def write_trust(home: Path, root: Path) -> None:
-    """Mark a project as trusted in the user's `config.toml` and leave all else in it as it is.
+    """Mark a project as trusted in the user's `config.toml`; everything else in it stays.
 
     Raises:
         ConfigError: the file does not parse, cannot be written, or spells the entry in a way that
@@ -67,7 +67,7 @@ def _with_trust(text: str, path: Path, root: Path) -> str:
     def add(document: Any) -> None:
         document["projects"].setdefault(str(root), {})["trust_level"] = "trusted"
 
-    # A table at the end is what a person would add, and what fits nearly every file.
+    # A person would add a table at the end, and that works for nearly every file.
     edits: list[Edit] = [
         lambda text: appended(text, f'[{entry}]\ntrust_level = "trusted"\n'),
         lambda text: edited_values(text, add),
@@ -83,7 +83,7 @@ def _with_trust(text: str, path: Path, root: Path) -> str:
 def _main_work_tree(root: Path) -> Path | None:
     """The work tree whose repository a linked worktree shares; None if `root` is no such worktree.
 
-    A checkout can claim to be anybody's worktree, so the repository must name it in return.
+    A checkout can claim to be a worktree of any repository, so the repository must name it too.
     """
     pointer = root / ".git"
     try:

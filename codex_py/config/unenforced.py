@@ -1,6 +1,6 @@
-"""Settings that protect, and that this version does not enforce. Each stops the start until it is accepted.
+"""Finds protective settings that this version does not enforce. Each stops the start until it is accepted.
 
-Whoever sets one relies on it. When a version enforces one, its row in `_PROTECTIONS` goes.
+A user who sets one relies on it. When a version enforces one, its row in `_PROTECTIONS` is removed.
 """
 
 import json
@@ -27,19 +27,19 @@ class _Protection:
     name: str
     """What `allow_unenforced` calls it."""
     lack: str
-    """What this version does not do: a clause without its full stop."""
+    """The missing protection, as a clause without a full stop."""
     places: "Callable[[Layers, Mapping[str, Any]], Iterator[str]]"
-    """Where it is asked for: files with lines. Gets the layers, and their merged values."""
+    """The places that set it, as files with lines. Gets the layers and their merged values."""
 
 
 def unenforced(layers: Layers) -> tuple[str, ...]:
-    """A sentence for each protection that is asked for and not accepted; it names file and line.
+    """A sentence with file and line for each protection that is set and not accepted.
 
     Raises:
         ConfigError: a file of hooks cannot be read.
     """
     values = layers.merged()
-    # Lists of several layers would replace each other, and one that is accepted stays so.
+    # All layers count, because merging would replace one list by another.
     accepted = {name for layer in layers.layers for name in layer.values.get(ACCEPT_KEY, ())}
     found: list[str] = []
     for protection in _PROTECTIONS:
@@ -57,7 +57,7 @@ def unenforced(layers: Layers) -> tuple[str, ...]:
 def _hooks(layers: Layers, values: Mapping[str, Any]) -> Iterator[str]:
     if values.get("features", {}).get("hooks") is False:
         return
-    # Those of all layers run, so that none hides another.
+    # Hooks of all layers run; merging would hide some.
     for layer in layers.layers:
         for event, groups in layer.values.get("hooks", {}).items():
             if isinstance(groups, list) and groups:
@@ -131,7 +131,7 @@ def _chatgpt_login(layers: Layers, values: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _value(key: str, *asking: Any) -> "Callable[[Layers, Mapping[str, Any]], Iterator[str]]":
-    """Places of a key that is set to one of these values; to any that is not empty, if none is given."""
+    """The place of a key that is set to one of these values, or to any non-empty value if none is given."""
     path = parse_key(key)
 
     def places(layers: Layers, values: Mapping[str, Any]) -> Iterator[str]:

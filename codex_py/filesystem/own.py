@@ -1,4 +1,4 @@
-"""Files and folders that this program keeps for its user alone, and the locks on them. LIGHT."""
+"""Creates private files and folders, and locks them. LIGHT."""
 
 import errno
 import fcntl
@@ -9,11 +9,11 @@ from pathlib import Path
 
 _POLL_S = 0.01
 _NO_LOCKS_HERE = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
-"""What file systems without locks say. Working unlocked there is better than not working."""
+"""Errors of file systems without locks. Working without a lock is better than not working."""
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder, and those above it that are missing, for the user alone, whatever the umask allows.
+    """Make a folder and its missing parents, accessible only to the user whatever the umask is.
 
     Raises:
         OSError: one of them cannot be made.
@@ -25,10 +25,10 @@ def make_private(folder: Path) -> None:
 
 
 def open_emptied(path: Path) -> int:
-    """Open a file for writing, for the user alone and empty; the descriptor.
+    """Empty or create a private file and open it for writing; returns the descriptor.
 
     Raises:
-        OSError: it cannot be opened, or is a link, no file, or somebody else's.
+        OSError: it cannot be opened, is a link, is not a file, or belongs to another user.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
@@ -53,25 +53,25 @@ def open_emptied(path: Path) -> int:
     return opened
 
 
-def lock(descriptor: int, patience_s: float, *, shared: bool = False) -> None:
+def lock(descriptor: int, timeout_s: float, *, shared: bool = False) -> None:
     """Hold the lock of a file or a folder until its descriptor is closed.
 
-    Any program that may read the file can hold it, a command of the model's too: so no wait is without an end.
+    Any program that may read the file can hold the lock, commands of the model too, so every wait is bounded.
 
     Args:
-        patience_s: with 0 it is tried once.
+        timeout_s: how long to wait; with 0 it is tried once.
 
     Raises:
-        TimeoutError: another process has had it for so long.
+        TimeoutError: another process held the lock all the time.
         OSError: it cannot be locked.
     """
-    deadline = time.monotonic() + patience_s
+    deadline = time.monotonic() + timeout_s
     operation = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     while True:
         try:
             fcntl.flock(descriptor, operation | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            # There is no flock with a deadline.
+            # flock has no timeout.
             if time.monotonic() >= deadline:
                 raise TimeoutError(
                     errno.ETIMEDOUT, "another process has locked it and does not let go of it"

@@ -1,4 +1,4 @@
-"""Where a browser comes back to after a login: an address of this machine, for a few minutes. RFC 8252, 7.3."""
+"""Receives the browser's redirect after a login, on an address of this machine. RFC 8252, 7.3."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
@@ -17,14 +17,14 @@ _PAGES = {
 
 @asynccontextmanager
 async def callback_server(port: int, take: Callable[[str], bool]) -> AsyncGenerator[int]:
-    """Listen on 127.0.0.1, and give the port.
+    """Listen on 127.0.0.1; yields the port.
 
     Args:
-        port: 0 for any that is free.
-        take: is given the path and query of every answer; whether it is the one that is waited for.
+        port: 0 for any free port.
+        take: gets the path and query of each redirect; True if it belongs to this login.
 
     Raises:
-        OSError: the port is in use, or not ours to use.
+        OSError: the port is in use or not permitted.
     """
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -34,7 +34,7 @@ async def callback_server(port: int, take: Callable[[str], bool]) -> AsyncGenera
                 writer.write(_response(head, take))
                 await writer.drain()
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            # Whoever it was can come again.
+            # The browser can try again.
             pass
         finally:
             writer.close()

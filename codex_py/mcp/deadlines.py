@@ -1,4 +1,4 @@
-"""Time limits that stand still while the user is asked something. LIGHT."""
+"""Time limits that are paused while the user answers a question. LIGHT."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Generator
@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, contextmanager
 
 
 class Deadlines:
-    """The limits of one server's requests."""
+    """The time limits of the requests to one server."""
 
     def __init__(self) -> None:
         self._running: set[asyncio.Timeout] = set()
@@ -26,7 +26,7 @@ class Deadlines:
 
     @contextmanager
     def paused(self) -> Generator[None]:
-        """Stop the clocks that run now."""
+        """Pause the limits that are running now."""
         now = asyncio.get_running_loop().time()
         left = {
             timeout: when - now

@@ -1,4 +1,4 @@
-"""Messages that are not quite what the protocol says, as far as they can be used."""
+"""Repairs messages that break the protocol, as far as possible."""
 
 import math
 import re
@@ -10,18 +10,18 @@ from codex_py.protocol.messages import decode_json
 
 _SHOWN_CHARS: Final = 200
 _ID = re.compile(rb'\s*\{[^{}\[\]]*"id"\s*:\s*(\d{1,18})\s*[,}]')
-"""The number of an answer that cannot be read, where it comes before the result."""
+"""The id of an answer that cannot be parsed, if it stands before the result."""
 
 
 def salvaged_answer(line: bytes) -> JSONRPCResponse | JSONRPCError | None:
-    """What the SDK refuses to read: an answer with text that is no Unicode, or one that is no result.
+    """An answer that the SDK cannot read: with text that is not Unicode, or without a valid result.
 
-    Without it, whoever asked would wait for the whole of the time limit. None if it is no answer.
+    Without it, the request would wait for its whole time limit. None if the line is not an answer.
     """
     try:
         message: Any = decode_json(line.decode(errors="replace"))
     except (ValueError, RecursionError):
-        # Of what is cut off, the end of the connection tells.
+        # A line that was cut off needs no answer: the connection has ended.
         found = _ID.match(line) if line.endswith(b"\n") and b'"jsonrpc"' in line else None
         return None if found is None else _refused(int(found[1]), line)
     if not isinstance(message, dict) or "method" in message:
@@ -37,7 +37,7 @@ def salvaged_answer(line: bytes) -> JSONRPCResponse | JSONRPCError | None:
 
 
 def finite(value: Any) -> Any:
-    """The same value with None for what Python writes as `NaN` and `Infinity`, which is no JSON."""
+    """The same value with None for `NaN` and `Infinity`, which JSON does not have."""
     match value:
         case float() if not math.isfinite(value):
             return None

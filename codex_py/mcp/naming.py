@@ -1,6 +1,6 @@
-"""The names by which a model calls the tools of MCP servers: `mcp__server__tool`.
+"""Names the tools of MCP servers for the model: `mcp__server__tool`.
 
-A name has letters, digits, `_` and `-`, and at most 64 of them: what the strictest service takes.
+A name has at most 64 characters, all of them letters, digits, `_` and `-`, as the strictest provider demands.
 """
 
 import hashlib
@@ -14,14 +14,13 @@ _HASH_CHARS = 8
 _NOT_IN_A_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 
 ToolId: TypeAlias = tuple[str, str]
-"""The names of a server, as configured, and of one of its tools, as it gave it."""
+"""The configured name of a server, and the server's name of a tool."""
 
 
 def wire_names(tools: Iterable[ToolId]) -> dict[ToolId, str]:
-    """A name for every tool, whatever the order in which they come.
+    """A unique name for every tool, independent of their order.
 
-    A name that is too long, or that several tools would share, is shortened and ends with a hash of what it
-    stands for.
+    A name that is too long, or that several tools would share, is shortened and ends with a hash.
     """
     plain = {tool: _sanitised(f"mcp__{tool[0]}__{tool[1]}") for tool in tools}
     shared = Counter(plain.values())
@@ -32,7 +31,7 @@ def wire_names(tools: Iterable[ToolId]) -> dict[ToolId, str]:
 
 
 def folded(name: str) -> str:
-    """The same for all spellings of a name that models are known to mix up: `get-sum`, `get_sum`."""
+    """One spelling for those that models confuse: `get-sum`, `get_sum`."""
     return _NOT_IN_A_NAME.sub("_", name).replace("-", "_")
 
 

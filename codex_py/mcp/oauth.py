@@ -1,4 +1,4 @@
-"""Log in to a server with OAuth: authorization code and PKCE, as the SDK does it.
+"""Logs in to a server with OAuth: authorization code and PKCE, by means of the SDK.
 
 Source: MCP specification 2025-11-25, Authorization.
 """
@@ -36,17 +36,17 @@ _PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoginRequest:
-    """To whom, and as whom."""
+    """The server to log in to, and our registration there."""
 
     server: str
     url: str
     headers: Mapping[str, str]
-    """Go with the requests to the server, and to nobody else."""
+    """Sent with requests to this server only."""
     redirect_uri: str
     client_id: str | None = None
-    """Of a client that is registered already; None to register one."""
+    """Of an existing registration; None to register a new client."""
     scopes: Sequence[str] = ()
-    """None of them: what the server says it needs."""
+    """Empty: those that the server asks for."""
     resource: str | None = None
 
 
@@ -55,14 +55,14 @@ class LoginError(CodexError):
 
 
 async def log_in(request: LoginRequest, consent: Callable[[str], Awaitable[str]]) -> Login:
-    """Have the user log in, and give what is to be kept.
+    """Let the user log in; returns the login to store.
 
     Args:
-        consent: takes the address that the user has to visit, whose `state` tells one login from another;
-            gives the address to which the user was sent back, with the `state` of this login.
+        consent: gets the address that the user has to visit, and returns the address to which the browser was
+            redirected. Both contain the `state` of this login.
 
     Raises:
-        LoginError: there is no login, for whatever reason.
+        LoginError: the login failed.
     """
     silence_sdk()
     flow = _Flow(request, consent)
@@ -73,7 +73,7 @@ async def log_in(request: LoginRequest, consent: Callable[[str], Awaitable[str]]
     except OAuthFlowError as error:
         raise LoginError(f"could not log in to `{request.server}`: {_brief(error)}") from error
     except ValidationError as error:
-        # Its own text quotes what the server sent.
+        # The original error would quote the server's answer.
         text = f"could not log in to `{request.server}`: the answer of its authorization server is wrong"
         raise LoginError(text) from error
     except httpx2.HTTPError as error:
@@ -90,7 +90,7 @@ async def log_in(request: LoginRequest, consent: Callable[[str], Awaitable[str]]
 
 
 class _Flow:
-    """One login. The storage of the SDK, whose other half keeps nothing: each login begins anew."""
+    """One login. Also the SDK's token storage, which stores nothing: each login starts from the beginning."""
 
     def __init__(self, request: LoginRequest, consent: Callable[[str], Awaitable[str]]) -> None:
         self._request = request
@@ -115,9 +115,9 @@ class _Flow:
         self._context = self._provider.context = context
 
     async def run(self, client: httpx2.AsyncClient) -> int:
-        """The status of a request that needs the login."""
+        """Send a request that needs the login; returns its status."""
         headers = {"accept": "application/json, text/event-stream", **self._request.headers}
-        # Harmless, begins no session, and known to every server.
+        # A ping is harmless, starts no session, and every server knows it.
         ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
         async with client.stream(
             "POST", self._request.url, json=ping, headers=headers, auth=self._provider
@@ -125,10 +125,10 @@ class _Flow:
             return response.status_code
 
     async def check_challenge(self, response: httpx2.Response) -> None:
-        """Follow no server to metadata elsewhere: it could have us ask a program on this machine.
+        """Refuse metadata on another host: the server could make us send requests to a program on this machine.
 
         Raises:
-            OAuthFlowError: the metadata are not the server's own.
+            OAuthFlowError: the metadata are on another server.
         """
         if response.status_code not in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
             return
@@ -159,7 +159,7 @@ class _Flow:
         return None
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
-        """They are in the context."""
+        """The context has them."""
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
         if self._request.client_id is None:
@@ -171,7 +171,7 @@ class _Flow:
         )
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        """It is in the context."""
+        """The context has it."""
 
     async def _remember(self, address: str) -> None:
         self._address = address
@@ -187,7 +187,7 @@ class _Flow:
 
 
 class _Metadata(OAuthClientMetadata):
-    """Scopes that the user has chosen stay; the SDK puts those in their place that the server names."""
+    """Keeps the scopes that the user has chosen; the SDK would replace them by the server's."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name != "scope" or not self.scope:
@@ -196,9 +196,9 @@ class _Metadata(OAuthClientMetadata):
 
 @dataclass
 class _Context(OAuthContext):
-    """`oauth_resource` says what the tokens are for, whatever the server says of itself.
+    """Uses the configured `oauth_resource` instead of the one that the server names.
 
-    An authorization server has to say that it checks PKCE: without it, whoever sees a code has the login.
+    Refuses an authorization server without PKCE: there, anyone who sees the code could use the login.
     """
 
     configured_resource: str | None = None
@@ -220,7 +220,7 @@ class _Context(OAuthContext):
 
 
 def parameters(address: str) -> dict[str, str]:
-    """Those of an address, decoded; the first of each name."""
+    """The decoded query parameters of an address; the first one of each name."""
     return {name: values[0] for name, values in parse_qs(urlsplit(address).query).items()}
 
 
@@ -233,7 +233,7 @@ def _origin(url: str) -> tuple[str, str | None, int | None]:
 
 
 def _brief(error: OAuthFlowError) -> str:
-    """What the SDK says, without the body of an answer, which may hold anything: only what it calls its error."""
+    """The SDK's message. Of the body of an answer, which may contain anything, only the named error is kept."""
     text, colon, body = str(error).partition("): ")
     if colon:
         text = f"{text})"

@@ -1,4 +1,4 @@
-"""The process of a server, which whoever composes the program starts and owns. LIGHT."""
+"""The process of a server, as `app` starts and owns it. LIGHT."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,14 +9,14 @@ from codex_py.mcp.settings import StdioTransport
 
 class ServerProcess(Protocol):
     exited: asyncio.Event
-    """Set when it has exited, its stderr was read, and nothing that it started is left."""
+    """Set when it has exited, its stderr was read, and its process group is gone."""
     exit_code: int | None
     """Negative after a signal; None until it has exited."""
 
     async def streams(
         self, *, max_line_bytes: int
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Its stdout and its stdin. Called once."""
+        """Its stdout and stdin. Called once."""
         ...
 
     def stderr_tail(self) -> str:
@@ -24,12 +24,12 @@ class ServerProcess(Protocol):
         ...
 
     async def stop(self) -> None:
-        """Close its input, and kill it and all that it started unless they end of themselves.
+        """Close its input, wait, then kill its process group if it is still there.
 
-        It has exited afterwards, also when this is cancelled.
+        It has exited afterwards, even if this is cancelled.
         """
         ...
 
 
 Spawn: TypeAlias = Callable[[StdioTransport], ServerProcess]
-"""Starts a server in the running loop. OSError or ValueError where it cannot be started."""
+"""Starts a server in the running loop. Raises OSError or ValueError if it cannot be started."""

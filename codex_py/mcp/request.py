@@ -1,22 +1,22 @@
-"""How a request to a server goes on, and how it fails. LIGHT."""
+"""Progress and failure of a request to a server. LIGHT."""
 
 from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 OnProgress: TypeAlias = Callable[[float, float | None, str | None], None]
-"""Takes how far a call is, what the whole comes to, and what the server says of it."""
+"""Gets the progress, the total if known, and the server's message."""
 
 
 FailureCode: TypeAlias = Literal["McpError", "ConnectionLost", "SessionLost", "Timeout"]
 
 
 class RequestFailed(Exception):
-    """There is no result, and the message says why.
+    """A request has no result; the message says why.
 
     Attributes:
-        code: `McpError` for an answer that is an error or no answer, `ConnectionLost` where the
-            connection ended before one came, `Timeout`; `SessionLost` where it ended because the server
-            no longer knew us, and so has done nothing.
+        code: `McpError` the server answered with an error or not validly, `ConnectionLost` the connection
+            ended before an answer, `SessionLost` the server no longer knew the session and so did nothing,
+            `Timeout`.
     """
 
     def __init__(self, message: str, code: FailureCode = "McpError") -> None:

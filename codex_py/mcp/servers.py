@@ -1,4 +1,4 @@
-"""All MCP servers of a session, and the tools of all of them. LIGHT."""
+"""The MCP servers of a session and their tools. LIGHT."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from codex_py.mcp.tools import ServerTool
 
 
 class McpServers:
-    """Servers that start, live and end side by side."""
+    """The servers, which start, run and end at the same time."""
 
     def __init__(self, servers: Sequence[McpServer]) -> None:
         self._servers = {server.name: server for server in servers}
@@ -30,18 +30,18 @@ class McpServers:
         return [self._servers[name] for name in sorted(self._servers)]
 
     async def settled(self) -> None:
-        """Wait until each is up with its latest list of tools, or is not to be had."""
+        """Wait until each is ready, with its latest list of tools, or has failed."""
         await asyncio.gather(*(server.settled() for server in self._servers.values()))
 
     def starting(self) -> list[str]:
-        """Names of those that `settled` waits for."""
+        """The names of the servers that `settled` waits for."""
         return [server.name for server in self.all() if not server.is_settled]
 
     async def require(self) -> None:
-        """Wait for the servers without which there is no session.
+        """Wait for the servers that the session requires.
 
         Raises:
-            CodexError: one of them is not to be had.
+            CodexError: one of them failed to start.
         """
         required = [server for server in self._servers.values() if server.settings.required]
         await asyncio.gather(*(server.settled() for server in required))
@@ -51,7 +51,7 @@ class McpServers:
             )
 
     def tools(self) -> Mapping[str, tuple[McpServer, ServerTool]]:
-        """Every tool by the name that models call it by, in the order of these names."""
+        """Every tool by the name that the model uses, sorted by name."""
         revisions = [server.revision for server in self._servers.values()]
         if revisions != self._revisions:
             self._revisions = revisions
@@ -59,7 +59,7 @@ class McpServers:
         return self._tools
 
     def find(self, name: str) -> tuple[McpServer, ServerTool] | None:
-        """The tool that a model means: by its name, by the server's own, or by one much like these."""
+        """The tool with this name, or with a similar spelling of its name or of the server's name for it."""
         tools = self.tools()
         return tools.get(name) or tools.get(self._aliases.get(folded(name), ""))
 
@@ -77,7 +77,7 @@ def _index(
     aliases: dict[str, str] = {}
     for tool_id, name in names.items():
         for spelling in (name, f"mcp__{tool_id[0]}__{tool_id[1]}"):
-            # A spelling that several tools share names none of them.
+            # A spelling that several tools share is not used.
             known = aliases.setdefault(folded(spelling), name)
             if known != name:
                 aliases[folded(spelling)] = ""

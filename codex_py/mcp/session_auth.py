@@ -1,7 +1,7 @@
-"""Signs the requests of a session with the tokens of an earlier login, and renews them.
+"""Signs the requests of a session with the tokens of a stored login, and renews them.
 
-The SDK's own `OAuthClientProvider` is for logging in. It is not used here: it sends one request to a server
-at a time, does not know when stored tokens expire, and would begin a login that nobody sees.
+The SDK's own `OAuthClientProvider` is for logging in. It is not used here: it sends one request at a time, does
+not know when stored tokens expire, and would start a login that nobody sees.
 """
 
 import asyncio
@@ -20,18 +20,18 @@ from codex_py.mcp.login import Login, LoginStore, stored_login
 
 _RENEW_TIMEOUT_S = 10.0
 _EARLY_S = 30.0
-"""A token that has no longer to live is renewed: clocks differ, and requests take time."""
+"""Renew a token so long before it expires, because clocks differ and requests take time."""
 
 _FINAL_ERRORS: Final = frozenset({"invalid_grant", "invalid_client", "unauthorized_client"})
-"""Of RFC 6749, 5.2: asking again is of no use."""
+"""RFC 6749, 5.2: another attempt would fail too."""
 
 
 class StoredLogin(httpx2.Auth):
-    """Requests go out as they are while nobody has logged in: the server may not ask for it.
+    """Signs requests if there is a login. Without one they are sent unsigned, as not every server needs one.
 
     Args:
-        how_to_log_in: words for the user.
-        on_problem: told why the server turns us away, before its answer is handed on; None when it does not.
+        how_to_log_in: advice for the user.
+        on_problem: gets the reason of each authentication failure before the answer, and None after a success.
     """
 
     def __init__(
@@ -65,17 +65,17 @@ class StoredLogin(httpx2.Auth):
     async def _renew(self, used: Login | None) -> None:
         async with self._lock:
             if self._login == used:
-                # In a thread, which ends what it began: a new token that is lost is a lost login.
+                # A thread finishes even if this is cancelled: losing a new token would lose the login.
                 self._login, self._problem = await asyncio.to_thread(self._renewed, used)
 
     def _renewed(self, used: Login | None) -> tuple[Login | None, str | None]:
-        """The login to go on with after `used`, and what is wrong with it."""
+        """The login to use after `used`, and the problem with it or None."""
         try:
             login = stored_login(self._store)
             if login is None or (login != used and not _is_old(login)):
                 return login, None
             with self._store.locked():
-                # Another program may have been faster.
+                # Another program may have renewed it meanwhile.
                 login = stored_login(self._store)
                 if login is None or (login != used and not _is_old(login)):
                     return login, None
@@ -89,7 +89,7 @@ class StoredLogin(httpx2.Auth):
         try:
             renewed = renewed_login(login)
         except LoginRevokedError:
-            # Nothing more can come of what is kept.
+            # The stored login is of no more use.
             self._store.remove()
             return None, f"its login was revoked or has expired; {self._how_to_log_in}"
         except RenewalError as error:
@@ -99,11 +99,11 @@ class StoredLogin(httpx2.Auth):
 
 
 class RenewalError(Exception):
-    """There is no new token, and the message says why. It may be there the next time."""
+    """The token could not be renewed; the message says why. Another attempt may succeed."""
 
 
 class LoginRevokedError(RenewalError):
-    """There never will be one."""
+    """The login is no longer valid; a new one is needed."""
 
 
 def renewed_login(login: Login) -> Login:
@@ -135,7 +135,7 @@ def renewed_login(login: Login) -> Login:
         try:
             return with_tokens(login, OAuthToken.model_validate_json(response.content))
         except ValidationError:
-            # What was wrong with it would quote the token.
+            # The original error would quote the token.
             raise RenewalError("the answer holds no token that we can use") from None
     if response.is_client_error and _error_code(response) in _FINAL_ERRORS:
         raise LoginRevokedError
@@ -143,7 +143,7 @@ def renewed_login(login: Login) -> Login:
 
 
 def with_tokens(login: Login, tokens: OAuthToken) -> Login:
-    """A login after the server has given tokens. What it left out is as it was: RFC 6749, 5.1 and 6."""
+    """The login with new tokens; fields that the server left out are unchanged: RFC 6749, 5.1 and 6."""
     expires_in = tokens.expires_in
     return login.model_copy(
         update={

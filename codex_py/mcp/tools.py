@@ -1,4 +1,4 @@
-"""What a server says of its tools. LIGHT."""
+"""The tools of a server, as it describes them. LIGHT."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,19 +8,19 @@ from typing import Any, cast
 @dataclass(frozen=True, slots=True)
 class ServerTool:
     name: str
-    """The server's own."""
+    """As the server calls it."""
     description: str = ""
     input_schema: Mapping[str, Any] = field(default_factory=dict[str, Any])
     annotations: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @property
     def is_read_only(self) -> bool:
-        """By its own account it changes nothing."""
+        """The tool says of itself that it changes nothing."""
         return self.annotations.get("readOnlyHint") is True
 
     @property
     def is_harmless(self) -> bool:
-        """By its own account it destroys nothing, and reaches nothing outside a closed world."""
+        """The tool says of itself that it destroys nothing and does not interact with the outside world."""
         return (
             self.annotations.get("destructiveHint") is False
             and self.annotations.get("openWorldHint") is False
@@ -28,7 +28,7 @@ class ServerTool:
 
 
 def server_tool(data: object) -> ServerTool | None:
-    """One entry of `tools/list`; None for one that has no name. All else may be missing or odd."""
+    """One entry of `tools/list`; None if it has no name. Other missing or invalid fields are left out."""
     if not isinstance(data, dict):
         return None
     entry = cast("dict[str, Any]", data)

@@ -15,7 +15,7 @@ from codex_py.protocol.messages import (
 )
 from codex_py.protocol.prompts import CONTEXT_OPENINGS, SUMMARY_OPENING, is_context
 
-# What stands in for the output of a call that was never answered, as Codex has it.
+# The output of a call that was never answered, as in Codex.
 _ABORTED: dict[str, dict[str, Any]] = {
     "function_call": {"type": "function_call_output", "output": "aborted"},
     "local_shell_call": {"type": "function_call_output", "output": "aborted"},
@@ -27,14 +27,14 @@ _ABORTED: dict[str, dict[str, Any]] = {
         "tools": [],
     },
 }
-# Codex keeps this on items and sends it to its own service alone; others may refuse the item.
+# Codex stores this in items and sends it only to its own service; other providers may refuse the item.
 _PRIVATE = "internal_chat_message_metadata_passthrough"
-# JSON can spell half of a pair, UTF-8 cannot carry it, and services refuse it.
+# JSON can contain half of a surrogate pair. UTF-8 cannot encode it, and providers refuse it.
 _SURROGATE = re.compile(rb"\\u[dD]")
 _OUTPUT_TYPES = {aborted["type"] for aborted in _ABORTED.values()}
 
 _KEPT_PROMPTS_CHARACTERS = 80_000
-"""Of the prompts that outlive a compaction: some 20,000 tokens, as Codex keeps."""
+"""Of the prompts that are kept after a compaction: some 20,000 tokens, as in Codex."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +42,14 @@ class Entry:
     encoded: EncodedItem
     type: str
     call_id: str | None
-    """Of a call or an output that is to be paired."""
+    """Of a call or an output."""
     role: str | None
     texts: tuple[str, ...]
-    """The text parts of a message from anyone but the model."""
+    """The text parts of a message that is not the model's."""
 
     @classmethod
     def of(cls, payload: Mapping[str, Any], encoded: EncodedItem | None = None) -> "Entry":
-        """Take a stored item; `encoded` is its JSON where it can be kept byte for byte."""
+        """Make an entry of a stored item; `encoded` is its JSON if the bytes can be kept."""
         if _PRIVATE in payload:
             payload = {key: value for key, value in payload.items() if key != _PRIVATE}
             encoded = None
@@ -72,7 +72,7 @@ class Entry:
 
     @property
     def is_context(self) -> bool:
-        """Whether a program wrote it to tell the model where it is."""
+        """Whether a program wrote it to describe the environment to the model."""
         return self.role in {"developer", "system"} or is_context(self.texts)
 
     @property
@@ -81,7 +81,7 @@ class Entry:
 
 
 def context_of(entries: Iterable[Entry]) -> dict[str, str]:
-    """The last text that begins with each of `CONTEXT_OPENINGS`, by how it begins."""
+    """The last text with each of `CONTEXT_OPENINGS`, by opening."""
     context: dict[str, str] = {}
     for entry in entries:
         for text in entry.texts:
@@ -92,10 +92,10 @@ def context_of(entries: Iterable[Entry]) -> dict[str, str]:
 
 
 def paired(entries: Sequence[Entry]) -> list[EncodedItem]:
-    """The items, such that every call has exactly one output and every output its call.
+    """The items, changed so that every call has exactly one output and every output its call.
 
-    An output without a call is left out. A call without an output gets one that says `aborted`, behind
-    the other outputs of its response: some services want all calls of a response together,
+    An output without a call is left out. A call without an output gets one that says `aborted`, after
+    the other outputs of its response: some providers want all calls of a response together,
     and all outputs after them.
     """
     open_calls: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
@@ -106,7 +106,7 @@ def paired(entries: Sequence[Entry]) -> list[EncodedItem]:
         if entry.type in _ABORTED:
             open_calls[_ABORTED[entry.type]["type"], entry.call_id].append(index)
         elif entry.type in _OUTPUT_TYPES:
-            # Ids may come again: the output belongs to the call nearest before it.
+            # Ids may be repeated: the output belongs to the nearest call before it.
             if calls := open_calls[entry.type, entry.call_id]:
                 calls.pop()
             else:
@@ -142,7 +142,7 @@ def compacted(entries: Sequence[Entry], payload: Mapping[str, Any]) -> list[Entr
 
 
 def without_last_turns(entries: Sequence[Entry], turns: Any) -> list[Entry]:
-    """The items when the last turns are dropped, each from its prompt on."""
+    """The items before the last turns, each of which begins with its prompt."""
     starts = [index for index, entry in enumerate(entries) if entry.is_prompt]
     if not isinstance(turns, int) or turns <= 0 or not starts:
         return list(entries)

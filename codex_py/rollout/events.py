@@ -1,6 +1,6 @@
-"""The lines of a session file that tell what the user saw; the model's own items are written apart.
+"""Writes lines about what the user saw to a session file; the items of the history are written elsewhere.
 
-`patch_applied` and `turn_completed` are ours: Codex passes over them.
+`patch_applied` and `turn_completed` are our own: Codex ignores them.
 """
 
 import time
@@ -21,7 +21,7 @@ from codex_py.protocol.events import (
 from codex_py.rollout.records import token_count
 
 _MAX_DIFF_CHARACTERS = 200_000
-"""More is not shown either."""
+"""Longer diffs are not shown either."""
 
 
 class EventWriter(Protocol):

@@ -1,4 +1,4 @@
-"""The commit, branch and remote of a working directory, read from git's own files.
+"""Reads the commit, branch and remote of a working directory from git's files.
 
 Starting `git` three times would cost more than everything else before the first request. Source of the layout:
 gitrepository-layout(5), git-worktree(1).
@@ -14,15 +14,15 @@ _SECTION = re.compile(r'\s*\[\s*([\w.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]')
 _USER_INFO = re.compile(r"(?<=://)[^/@\s]*@")
 
 _MAX_BYTES = 64 * 1024
-"""Of a file, for what is read at every start: whoever made the repository may have made it any size."""
+"""Of a file that is read at every start, because a repository may contain a file of any size."""
 _MAX_PACKED_BYTES = 16 * 1024 * 1024
-"""Of the file with all references, which is only searched."""
+"""Of the file with all references."""
 
 
 def git_info(cwd: Path) -> dict[str, str]:
-    """`commit_hash`, `branch` and `repository_url`, as far as they can be told; `{}` outside a repository.
+    """`commit_hash`, `branch` and `repository_url` as far as they are known; `{}` outside a repository.
 
-    The branch is missing where HEAD is detached. A password in the address of the remote is left out.
+    There is no branch if HEAD is detached. A password in the URL of the remote is left out.
     """
     try:
         git_dir = _git_dir(cwd)
@@ -32,7 +32,7 @@ def git_info(cwd: Path) -> dict[str, str]:
 
 
 def _read(git_dir: Path) -> dict[str, str]:
-    # What the worktrees of a repository share lies in the common directory.
+    # The common directory has the files that the worktrees of a repository share.
     common_dir = git_dir / (_text(git_dir / "commondir").strip() or ".")
     info: dict[str, str] = {}
     head = _text(git_dir / "HEAD").strip()
@@ -41,7 +41,7 @@ def _read(git_dir: Path) -> dict[str, str]:
         commit = head
     else:
         commit = _text(common_dir / reference).strip() or _packed(common_dir, reference)
-        # With the reftable format, HEAD names a branch that cannot be.
+        # In the reftable format, HEAD names this invalid branch.
         if reference != "refs/heads/.invalid":
             info["branch"] = reference.removeprefix("refs/heads/")
     if _COMMIT.fullmatch(commit):

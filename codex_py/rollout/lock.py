@@ -16,10 +16,10 @@ _FOLDER = "thread-writer-locks"
 
 
 class ThreadLock:
-    """Held from its making until `release`."""
+    """A lock that is held until `release`."""
 
     def __init__(self, home: Path, thread_id: str) -> None:
-        """Take the lock, without waiting.
+        """Acquire the lock without waiting.
 
         Raises:
             SessionError: another process has it.
@@ -41,11 +41,11 @@ class ThreadLock:
                 raise SessionError(message, code="session_in_use") from error
             if self._is_current():
                 return
-            # Its last holder removed it after we had opened it: what we hold keeps nobody out.
+            # Its last holder removed the file after we opened it, so our lock excludes nobody.
             os.close(self._fd)
 
     def release(self) -> None:
-        # Where that fails, an empty file stays behind, locked by nobody.
+        # If this fails, an empty, unlocked file is left behind.
         with suppress(OSError):
             fd = _open(self._coordination)
             try:

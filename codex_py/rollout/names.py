@@ -1,4 +1,4 @@
-"""What users call their threads: `session_index.jsonl` in the home, which Codex reads and writes as well."""
+"""Reads and writes the names of threads: `session_index.jsonl` in the home, which Codex uses too."""
 
 import json
 import os
@@ -13,7 +13,7 @@ _FILE = "session_index.jsonl"
 
 
 def thread_names(home: Path) -> dict[str, str]:
-    """The name of each thread that has one, by its id; the latest named last."""
+    """The names of threads by id; the one that was named last comes last."""
     names: dict[str, str] = {}
     try:
         lines = (home / _FILE).read_bytes().splitlines()
@@ -27,7 +27,7 @@ def thread_names(home: Path) -> dict[str, str]:
         if isinstance(entry, dict):
             record = cast("dict[str, Any]", entry)
             thread_id = str(record.get("id"))
-            # A renaming is a new line: the last one holds.
+            # Each renaming is a new line: the last one counts.
             names.pop(thread_id, None)
             names[thread_id] = str(record.get("thread_name"))
     return names
@@ -38,7 +38,7 @@ def thread_name(home: Path, thread_id: str) -> str | None:
 
 
 def thread_named(home: Path, name: str) -> str | None:
-    """The id of the thread that was given a name last and still has it."""
+    """The id of the thread that has a name; of several, the one that was named last."""
     names = thread_names(home)
     return next((id_ for id_, known in reversed(names.items()) if known == name), None)
 
@@ -46,14 +46,14 @@ def thread_named(home: Path, name: str) -> str | None:
 def rename_thread(home: Path, thread_id: str, name: str) -> None:
     """
     Raises:
-        SessionError: it cannot be written down.
+        SessionError: the name cannot be written.
     """
     entry = {"id": thread_id, "thread_name": name, "updated_at": utc_timestamp()}
     path = home / _FILE
     try:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
-            # A line that was cut off must not swallow this one.
+            # If the last line was cut off, this one must not be appended to it.
             size = os.fstat(fd).st_size
             cut = size > 0 and os.pread(fd, 1, size - 1) != b"\n"
             os.write(fd, (b"\n" if cut else b"") + encode_json(entry) + b"\n")

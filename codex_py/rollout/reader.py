@@ -1,4 +1,4 @@
-"""Reads a session file back: what the model has been told, ready to be sent again."""
+"""Reads a session file: the items of the history, ready to be sent again."""
 
 import json
 import re
@@ -19,27 +19,27 @@ _TAIL = re.compile(r"[ \t\r\n]*\}[ \t\r\n]*")
 
 @dataclass(frozen=True, slots=True)
 class StoredSession:
-    """A session as its file has it."""
+    """The contents of a session file."""
 
     path: Path
     meta: SessionMeta
     items: list[EncodedItem]
-    """Every call with its output; the base prompt, `meta.base_instructions`, is not among them."""
+    """Each call has its output. Without the base prompt, which is `meta.base_instructions`."""
     shown: list[EncodedItem]
-    """The items of the whole thread, also those that a compaction has taken from `items`.
+    """The items of the whole thread, including those that a compaction has removed from `items`.
 
-    The diffs of patches and the times of turns stand between them, see `rollout.events`.
+    Between them are the diffs of patches and the durations of turns, see `rollout.events`.
     """
     usage: Usage
     """Of the whole thread."""
     last_usage: Usage
-    """Of the last response: how full the model's window was."""
+    """Of the last response: how full the context window was."""
     model: str | None
     """Of the last turn."""
     context: dict[str, str]
-    """What the model was last told of each kind of context, by how the text begins (`CONTEXT_OPENINGS`)."""
+    """The last text of each kind of context, by its opening (`CONTEXT_OPENINGS`)."""
     damaged_lines: int
-    """Lines that could not be read and were passed over, such as one cut by a kill."""
+    """The number of lines that were skipped as unreadable, such as one cut off by a kill."""
 
     @property
     def thread_id(self) -> str:
@@ -54,11 +54,11 @@ class StoredSession:
 def read_session(path: Path) -> StoredSession:
     """Read a whole session.
 
-    Items keep the bytes that the file has for them. Lines of unknown type are passed over.
+    Items keep their bytes from the file. Lines of unknown type are skipped.
 
     Raises:
-        SessionError: the file cannot be read, does not begin as a session does, or goes on from
-            a session that is not there.
+        SessionError: the file cannot be read, does not begin with session metadata, or continues a
+            session whose file is missing.
     """
     reading = _Reading()
     meta = reading.read(path)
@@ -76,10 +76,10 @@ def read_session(path: Path) -> StoredSession:
 
 
 def is_native(path: Path) -> bool:
-    """Whether Codex wrote the file with numbered lines; see `StoredSession.native`.
+    """Whether Codex wrote the file, with numbered lines; see `StoredSession.native`.
 
     Raises:
-        SessionError: the file cannot be read, or does not begin as a session does.
+        SessionError: the file cannot be read, or does not begin with session metadata.
     """
     try:
         with path.open("rb") as file:
@@ -108,7 +108,7 @@ class _Reading:
         self._seen: list[Path] = []
 
     def read(self, path: Path, before: int | None = None) -> SessionMeta:
-        """Take a file, up to the line with the ordinal `before`; first what it goes on from."""
+        """Read a file up to the line with the ordinal `before`, after the session that it continues."""
         self._seen.append(path)
         try:
             with path.open("rb", buffering=1 << 20) as file:
@@ -154,8 +154,7 @@ class _Reading:
                 turns = line.payload.get("num_turns")
                 self.entries = without_last_turns(self.entries, turns)
                 self.shown = without_last_turns(self.shown, turns)
-                # What the response before it filled is no longer there. Where it is known what is,
-                # a `token_count` follows.
+                # The fill of the context window is no longer known, unless a `token_count` follows.
                 self.last_usage = Usage()
             case "turn_context" if isinstance(model := line.payload.get("model"), str):
                 self.model = model
@@ -179,17 +178,17 @@ def _not_readable(path: Path, error: OSError) -> SessionError:
 
 
 def _parse(raw: bytes) -> _Line:
-    """One line of any layout; of the usual one, the payload is kept as it stands.
+    """Parse one line. In the usual layout, the bytes of the payload are kept.
 
     Raises:
-        ValueError: it is no line of a session.
+        ValueError: it is not a line of a session.
     """
     text = raw.decode()
     if (head := _HEAD.match(text)) is None:
         return _parse_unusual(text)
     payload, end = _DECODER.raw_decode(text, head.end())
     if _TAIL.fullmatch(text, end) is None:
-        # A native line has more fields behind the payload.
+        # Native lines have more fields after the payload.
         rest = text[end:].lstrip()
         if not rest.startswith(","):
             raise ValueError("not one JSON object")
@@ -197,7 +196,7 @@ def _parse(raw: bytes) -> _Line:
     ordinal, kind = head.groups()
     encoded = None
     if kind == "response_item":
-        # In a line of plain ASCII characters are bytes, which spares a copy of large outputs.
+        # In an ASCII line, characters are bytes. This saves a copy of large outputs.
         start = head.end()
         encoded = EncodedItem(raw[start:end] if text.isascii() else text[start:end].encode())
     return _line(kind, ordinal and int(ordinal), payload, encoded)

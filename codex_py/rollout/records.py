@@ -1,4 +1,4 @@
-"""What a session file is called, what its lines look like, and what the first of them says.
+"""The names of session files, the form of their lines, and the first line.
 
 The format is the classic one of Codex: JSON lines `{"timestamp", "type", "payload"}`, the first of type
 `session_meta`. Files that Codex writes today ("native" here) number their lines and cannot be
@@ -45,16 +45,16 @@ class SessionMeta:
     model_provider: str | None
     """Its key in the configuration."""
     base_instructions: str | None = None
-    """The base prompt. It is no item of the session: today's Codex puts it before the items."""
+    """The base prompt. It is not an item: today's Codex puts it before the items."""
     git: Mapping[str, str] = field(default_factory=dict[str, str])
     forked_from_id: str | None = None
     continues_id: str | None = None
-    """The thread of a native file that goes on in this one. Ours alone: Codex passes over it."""
+    """The thread of a native file that this one continues. Only we use it: Codex ignores it."""
     timestamp: str = field(default_factory=utc_timestamp)
     native: bool = False
-    """Read from a file whose lines are numbered."""
+    """Read from a file with numbered lines."""
     history_base: tuple[str, int] | None = None
-    """In a native fork, the thread that it goes on from and the number of its first line not shared."""
+    """In a native fork: the original thread, and the number of the first line there that is not shared."""
 
     def payload(self) -> dict[str, Any]:
         data: dict[str, Any] = {
@@ -78,10 +78,10 @@ class SessionMeta:
 
     @classmethod
     def from_line(cls, first_line: bytes) -> "SessionMeta":
-        """Read what is there; only the id has to be.
+        """Read the first line; only the id is required.
 
         Raises:
-            ValueError: this is no first line of a session.
+            ValueError: this is not the first line of a session.
         """
         line = decode_json(first_line)
         if _value(line, "type", str) != "session_meta":
@@ -112,23 +112,23 @@ class SessionMeta:
 
 
 def session_path(home: Path, meta: SessionMeta) -> Path:
-    """Where a new session is kept. Folder and name are in local time, as Codex has them."""
+    """The path of a new session file. Folder and name are in local time, as in Codex."""
     started = datetime.fromisoformat(meta.timestamp).astimezone()
     folder = home / SESSIONS / f"{started:%Y/%m/%d}"
     return folder / f"rollout-{started:%Y-%m-%dT%H-%M-%S}-{meta.id}.jsonl"
 
 
 def thread_id_of(file_name: str) -> str | None:
-    """The thread that a file belongs to, by its name; None for any other file."""
+    """The thread id in the name of a session file; None for other files."""
     match = _FILE_NAME.fullmatch(file_name)
     return match and match[1]
 
 
 def home_of(path: Path) -> Path:
-    """The home that a session file lies in.
+    """The home that contains a session file.
 
     Raises:
-        SessionError: it lies in none.
+        SessionError: the file is in no home.
     """
     for folder in path.parents:
         if folder.name in {SESSIONS, ARCHIVED_SESSIONS}:
@@ -137,7 +137,7 @@ def home_of(path: Path) -> Path:
 
 
 def line(kind: str, payload: bytes) -> bytes:
-    """One line, newline included, around a payload that is JSON already."""
+    """One line, with newline, around an encoded payload."""
     return b'{"timestamp":"%b","type":"%b","payload":%b}\n' % (
         utc_timestamp().encode(),
         kind.encode(),
@@ -150,7 +150,7 @@ def json_line(kind: str, payload: Mapping[str, Any]) -> bytes:
 
 
 def token_count(total: Usage, last: Usage, context_window: int | None) -> dict[str, Any]:
-    """The `event_msg` that keeps the tokens of the thread and of its last response."""
+    """The `event_msg` with the tokens of the thread and of its last response."""
     return {
         "type": "token_count",
         "info": {
@@ -163,7 +163,7 @@ def token_count(total: Usage, last: Usage, context_window: int | None) -> dict[s
 
 
 def read_token_count(payload: Mapping[str, Any]) -> tuple[Usage, Usage] | None:
-    """`(total, last)` of a `token_count`; None where it carries rate limits alone."""
+    """`(total, last)` of a `token_count`; None if it has only rate limits."""
     info = _object(payload, "info")
     if not info:
         return None
@@ -188,6 +188,6 @@ def _text(data: Any, key: str) -> str:
 
 
 def _value(data: Any, key: str, kind: type[_T]) -> _T | None:
-    """A field of a decoded JSON object, if it is one and has the field, of this type."""
+    """A field of a decoded JSON object; None if it is missing or of another type."""
     value = cast("dict[str, Any]", data).get(key) if isinstance(data, dict) else None
     return value if isinstance(value, kind) else None

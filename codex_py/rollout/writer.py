@@ -1,4 +1,4 @@
-"""Writes a session file line by line, so that a process killed at any moment leaves one that resumes."""
+"""Writes a session file line by line, so that it can be resumed even if the process is killed."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -22,13 +22,12 @@ from codex_py.rollout.records import (
 
 
 class RolloutWriter:
-    """Appends to one session file, which no other process appends to meanwhile.
+    """Appends to one session file, which no other process appends to at the same time.
 
-    Each line is one write of the whole line to a descriptor in append mode: a kill cuts at most the
-    last one. A disk that takes no more does not end a turn: what could not be written stays in memory,
-    `warn` is called once with a sentence for the user, and every later line tries again, so that
-    lines reach the file whole and in order or not at all. Nothing is synced: what the kernel has
-    been given survives the process, not a power cut.
+    Each line is one write to a descriptor in append mode: a kill cuts off at most the last line. A full disk
+    does not end the turn: unwritten lines stay in memory, `warn` is called once with a sentence for the user, and
+    every later line tries again, so that lines are written whole and in order or not at all. Nothing is synced:
+    the file survives the end of the process, but not a power failure.
     """
 
     def __init__(
@@ -48,12 +47,12 @@ class RolloutWriter:
         self._warn = warn
         self._warned = False
         self._is_new = is_new
-        # The newline ends a line that an earlier process left unfinished; readers skip that line.
+        # A newline ends the line that an earlier process left unfinished; readers skip that line.
         self._unwritten = bytearray(b"\n" if cut else b"")
 
     @classmethod
     def create(cls, home: Path, meta: SessionMeta, *, warn: Callable[[str], None]) -> Self:
-        """Begin the file of a new thread with its metadata.
+        """Create the file of a new thread, with its metadata.
 
         Raises:
             SessionError: it cannot be written, or the thread is in use.
@@ -79,11 +78,11 @@ class RolloutWriter:
 
     @classmethod
     def resume(cls, path: Path, *, warn: Callable[[str], None]) -> Self:
-        """Go on with the file of an earlier session. Call it before `read_session`, which then sees all of it.
+        """Continue the file of an earlier session. Call it before `read_session`, which then reads all of it.
 
         Raises:
             SessionError: the file cannot be read or written, the thread is in use, or the file is
-                a native one, which is continued in a file of its own.
+                a native one, which is continued in a new file.
         """
         try:
             fd = _open(path, os.O_RDWR)
@@ -93,7 +92,7 @@ class RolloutWriter:
             with open(fd, "rb", closefd=False) as file:
                 meta = _appendable(path, file.readline())
             lock = ThreadLock(home_of(path), meta.id)
-            # Looked at under the lock: until then another process may have been at work on it.
+            # Read under the lock: before that, another process may have written to the file.
             cut = os.pread(fd, 1, os.fstat(fd).st_size - 1) != b"\n"
         except SessionError:
             os.close(fd)
@@ -104,19 +103,19 @@ class RolloutWriter:
         return cls(path, fd, lock, warn, is_new=False, cut=cut)
 
     def response_item(self, item: EncodedItem) -> None:
-        """Keep an item of the history, byte for byte."""
+        """Write an item of the history, byte for byte."""
         self._append(line("response_item", item))
 
     def turn_context(self, payload: Mapping[str, Any]) -> None:
-        """Keep what a turn runs with; `model` is read back."""
+        """Write the settings of a turn; `model` is read back."""
         self._append(json_line("turn_context", payload))
 
     def event_msg(self, payload: Mapping[str, Any]) -> None:
-        """Keep what was shown, an object with a `type`; `token_count` is read back."""
+        """Write something that was shown, an object with a `type`; `token_count` is read back."""
         self._append(json_line("event_msg", payload))
 
     def compacted(self, message: str, replacement_history: Sequence[EncodedItem]) -> None:
-        """Keep that the history was replaced. The base prompt is no part of the replacement."""
+        """Write that the history was replaced. The base prompt is not part of the replacement."""
         payload = b'{"message":%b,"replacement_history":[%b]}' % (
             encode_json(message),
             b",".join(replacement_history),
@@ -128,14 +127,14 @@ class RolloutWriter:
         rename_thread(home_of(self.path), thread_id_of(self.path.name) or "", name)
 
     def close(self) -> None:
-        """Try a last time to write what is left, and give up the file. May be called again."""
+        """Try once more to write what is left, then close the file. May be called again."""
         if self._fd < 0:
             return
         self._append(b"")
         self._release()
 
     def discard(self) -> None:
-        """Give up the file, and remove one that began here: it would only be in the way of the others."""
+        """Close the file, and remove it if it is new."""
         if self._is_new:
             self.path.unlink(missing_ok=True)
         self._release()
@@ -180,7 +179,7 @@ def _appendable(path: Path, first_line: bytes) -> SessionMeta:
     except (ValueError, RecursionError) as error:
         raise SessionError(f"{path} does not start with session metadata") from error
     if meta.native:
-        # Codex refuses a numbered file whose last line has no number.
+        # Codex refuses such a file if its last line has no number.
         raise SessionError(
             f"{path} was written by Codex with numbered lines; it cannot be appended to"
         )
