@@ -81,6 +81,11 @@ class FileChange:
         return self.present and not self.is_submodule
 
     @property
+    def written(self) -> bytes | None:
+        """Contents of the file or link that the change writes; None if it writes none."""
+        return (self.new or b"") if self.exists else None
+
+    @property
     def is_regular(self) -> bool:
         return self.touched or (self.before is not None and self.before.is_file)
 

@@ -49,9 +49,7 @@ def encoded(entry: Entry) -> list[bytes]:
     changes: list[dict[str, Any]] = []
     for change in entry.changes:
         changes.append(_header_of(change))
-        if change.kept:
-            old = None if change.in_journal else change.old
-            contents += [data for data in (old, change.new) if data is not None]
+        contents += [data for data in _contents(change) if data is not None]
     header = json.dumps(
         {
             "cwd": entry.cwd,
@@ -152,17 +150,23 @@ def _decoded(stream: BinaryIO, store: str, *, with_contents: bool) -> Entry:
     return Entry(changes=changes, **values)
 
 
+def _contents(change: FileChange) -> tuple[bytes | None, bytes | None]:
+    """The old and new contents that the file itself keeps."""
+    if not change.kept:
+        return None, None
+    is_elsewhere = change.before is None or change.in_journal
+    return None if is_elsewhere else change.old, change.written
+
+
 def _header_of(change: FileChange) -> dict[str, Any]:
     header: dict[str, Any] = {name: getattr(change, name) for name in _KEPT_BY_NAME}
-    header["old_size"] = header["new_size"] = None
+    old, new = _contents(change)
+    header["old_size"] = None if old is None else len(old)
+    header["new_size"] = None if new is None else len(new)
     if change.in_journal and change.aside is not None:
         header["aside"] = split(change.aside)[1]
-    elif change.kept and change.old is not None:
-        header["old_size"] = len(change.old)
-    if change.kept:
-        header["new_size"] = None if change.new is None else len(change.new)
-    elif change.new is not None:
-        header["digest"] = digest(change.new)
+    if not change.kept and change.written is not None:
+        header["digest"] = digest(change.written)
     return header
 
 

@@ -34,8 +34,7 @@ def prepare(entry: Entry, store: Store | None) -> None:
     becoming_files = {change.location for change in entry.changes if change.exists}
     for number, change in enumerate(entry.changes):
         before = change.before
-        change.new = (change.new or b"") if change.exists else None
-        size = len(change.old or b"") + len(change.new or b"")
+        size = len(change.old or b"") + len(change.written or b"")
         # What is overwritten in place cannot be set aside.
         change.kept = change.in_place or (
             size <= min(MAX_KEPT, room) and (before is None or change.old is not None)

@@ -99,9 +99,9 @@ def _bring_from_aside(change: FileChange, aside: str, directories: Directories) 
 
 def _is_made(contents: bytes, change: FileChange) -> bool:
     """True if these are the contents that the change wrote."""
-    if change.new is not None:
-        return contents == change.new
-    return change.digest is not None and digest(contents) == change.digest
+    if change.digest is not None:
+        return digest(contents) == change.digest
+    return contents == change.written
 
 
 def _is_torn(contents: bytes, change: FileChange) -> bool:

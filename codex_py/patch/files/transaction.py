@@ -102,7 +102,7 @@ class Transaction:
     def _write_beside(self, change: FileChange) -> None:
         if change.in_place:
             return
-        before, mode, owner, data = change.before, change.mode, change.owner, change.new or b""
+        before, mode, owner, data = change.before, change.mode, change.owner, change.written or b""
         if before is not None and before.is_file:
             mode = before.permissions if mode is None else mode
             owner = (before.user, before.group)

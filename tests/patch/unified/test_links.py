@@ -408,3 +408,13 @@ def test_what_is_left_out_leaves_its_source(tmp_path: Path):
     assert [reject.path for reject in plan.rejects] == [tmp_path / "a"]
     expected = {"a": a_file(), "d": DIRECTORY, "d/f": a_file(), "g": a_file("y\n")}
     assert entries(tmp_path) == expected
+
+
+def test_writing_a_plan_does_not_change_what_it_says(tmp_path: Path):
+    (tmp_path / "m").write_text("x\n", encoding="utf-8")
+    diff = deleted("m", "x") + added("m", COMMIT, "160000")
+    said = plan_unified(diff, tmp_path, None).changes
+    plan = plan_unified(diff, tmp_path, None)
+    plan.commit(Journal(tmp_path / "home", tmp_path))
+    assert plan.changes == said
+    assert (tmp_path / "m").is_dir()
