@@ -1,19 +1,31 @@
 """The options and words of a session's command line, and what they ask for. `cli/arguments.py` reads them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal
 
+from codex_py.config.features import FEATURES
+from codex_py.errors import ConfigError
 from codex_py.frontends.command_parser import (
     UsageError,
     flag,
     one_of,
     option,
-    overrides,
+    options,
     protection,
     repeated,
+    suggestion,
 )
 from codex_py.protocol.frozen import frozen
+
+
+def _feature(value: str) -> Callable[[str], str]:
+    def setting(name: str) -> str:
+        if name not in FEATURES:
+            raise ConfigError(f"unknown feature {name!r}.{suggestion(name, sorted(FEATURES))}")
+        return f"features.{name}={value}"
+
+    return setting
 
 
 @frozen
@@ -26,7 +38,16 @@ class Arguments:
     """The words after `--`, none of which is a command or an option."""
     version: bool = flag("-V", "--version")
 
-    overrides: Sequence[str] = overrides(search='web_search="live"')
+    overrides: Sequence[str] = options(
+        {
+            ("-c", "--config"): {"action": "append"},
+            ("--enable",): {"action": "append", "type": _feature("true")},
+            ("--disable",): {"action": "append", "type": _feature("false")},
+            ("--search",): {"action": "append_const", "const": 'web_search="live"'},
+        },
+        default=(),
+    )
+    """`key=value`, weakest first. Every command of Codex takes these options."""
     model: str | None = option("-m", "--model")
     profile: str | None = option("-p", "--profile")
     sandbox: Literal["read-only", "workspace-write", "danger-full-access"] | None = option(

@@ -4,13 +4,12 @@ Options that become a value are declared as the fields of its dataclass.
 """
 
 import argparse
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import field, fields
 from functools import partial
 from typing import Any, NoReturn, TypeVar
 
-from codex_py.config.features import FEATURES
-from codex_py.errors import CodexError, ConfigError, ExitCode
+from codex_py.errors import CodexError, ExitCode
 from codex_py.frontends.loading import load
 
 _OptionsT = TypeVar("_OptionsT")
@@ -33,7 +32,12 @@ def option(*names: str, default: Any = None, **settings: Any) -> Any:
     Args:
         settings: those of `add_argument`.
     """
-    return field(default=default, metadata={"options": {names: settings}})
+    return options({names: settings}, default=default)
+
+
+def options(settings: Mapping[tuple[str, ...], Mapping[str, Any]], *, default: Any) -> Any:
+    """A field with several options, by their names."""
+    return field(default=default, metadata={"options": settings})
 
 
 def flag(*names: str) -> Any:
@@ -46,33 +50,17 @@ def repeated(*names: str, **settings: Any) -> Any:
     return option(*names, default=(), action="append", **settings)
 
 
-def overrides(**constants: str) -> Any:
-    """A field for the options that every command of Codex takes: `key=value`, weakest first.
-
-    Args:
-        constants: further options that stand for one setting, without their dashes.
-    """
-    options: dict[tuple[str, ...], Any] = {
-        ("-c", "--config"): {"action": "append"},
-        ("--enable",): {"action": "append", "type": _feature("true")},
-        ("--disable",): {"action": "append", "type": _feature("false")},
-    }
-    for name, setting in constants.items():
-        options[f"--{name}",] = {"action": "append_const", "const": setting}
-    return field(default=(), metadata={"options": options})
-
-
 class CommandParser(argparse.ArgumentParser):
     """A parser without abbreviations and without generated help. It has the option `--help`.
 
     `parse_args` raises `UsageError` for a mistake and `HelpRequested` for `--help`; it never leaves the program.
 
     Args:
-        declared: a dataclass with options for fields.
+        declared: a dataclass whose fields are options.
         only: the names of the fields to take; all of them by default.
     """
 
-    def __init__(self, declared: Any = None, only: Container[str] | None = None) -> None:
+    def __init__(self, declared: Any, only: Container[str] | None = None) -> None:
         super().__init__(
             add_help=False,
             allow_abbrev=False,
@@ -81,7 +69,7 @@ class CommandParser(argparse.ArgumentParser):
         )
         self._with_value: set[str] = set()
         self.add_argument("-h", "--help", action=_RequestHelp, nargs=0, default=argparse.SUPPRESS)
-        for each in () if declared is None else fields(declared):
+        for each in fields(declared):
             if only is not None and each.name not in only:
                 continue
             for names, settings in each.metadata.get("options", {}).items():
@@ -118,9 +106,9 @@ class _RequestHelp(argparse.Action):
         raise HelpRequested
 
 
-def given(options: argparse.Namespace) -> dict[str, Any]:
+def given(found: argparse.Namespace) -> dict[str, Any]:
     """The options that were given, by the names of their fields."""
-    return {name: value for name, value in vars(options).items() if value is not None}
+    return {name: value for name, value in vars(found).items() if value is not None}
 
 
 def parse_options(kind: type[_OptionsT], argv: Sequence[str]) -> _OptionsT:
@@ -160,12 +148,3 @@ def suggestion(word: str, known: Iterable[str]) -> str:
 
     near = get_close_matches(word, known, n=1, cutoff=0.6)
     return f" Did you mean {near[0]}?" if near else ""
-
-
-def _feature(value: str) -> Callable[[str], str]:
-    def setting(name: str) -> str:
-        if name not in FEATURES:
-            raise ConfigError(f"unknown feature {name!r}.{suggestion(name, sorted(FEATURES))}")
-        return f"features.{name}={value}"
-
-    return setting
