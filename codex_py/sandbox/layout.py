@@ -1,4 +1,4 @@
-"""What a policy means on this machine: folders that can be written, and what in them cannot."""
+"""The folders of this machine that a policy makes writable, and the paths in them that stay read-only."""
 
 import os
 import sys
@@ -20,12 +20,12 @@ PACKAGE = Path(codex_py.__file__).resolve().parent
 class Roots:
     """Folders, absolute and without links, as they were before the first command ran.
 
-    They are not looked up again: what the model can write, it can also replace by a link to elsewhere.
+    They are not resolved again: the model can replace what it can write by a link to elsewhere.
     """
 
     workspace: tuple[Path, ...] = ()
     temporary: tuple[Path, ...] = ()
-    """Shared with other programs, which would see what is put there to keep a name from being used."""
+    """Shared with other programs, which would see placeholders there."""
     home: Path | None = None
     """`$CODEX_HOME`, which need not be there yet; only the last name may be a link."""
 
@@ -35,10 +35,10 @@ class Roots:
 
     @property
     def protected_names(self) -> list[Path]:
-        """What stays read-only, whether it is there or not; it may be a link.
+        """Paths that stay read-only, whether they exist or not; they may be links.
 
-        Also in the folders above the workspace, up to one that can be written: the root of the project may be
-        there, and all of it below a folder for temporary files.
+        Those in the workspace, and in the folders above it that are in a writable one, such as a folder for
+        temporary files: the root of the project may be there.
         """
         roots = self.all
         above = dict.fromkeys(folder for root in self.workspace for folder in (root, *root.parents))
@@ -49,28 +49,28 @@ class Roots:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How the disk looks to one command. Everything not named here is read-only."""
+    """The file system as one command sees it. Everything that is not listed here is read-only."""
 
     writable: tuple[Path, ...]
-    """Outermost first. Folders between a root and what is protected in it, or another root, are named
-    too: what is mounted on cannot be renamed, and so all that stays where it is looked for."""
+    """Outermost first. Includes the folders between a root and a protected path or another root in it: a mount point
+    cannot be renamed, so the protected path stays where it is."""
     protected: tuple[Path, ...]
-    """Stays read-only although it is in something writable. It exists, and is no link."""
+    """Paths in `writable` that stay read-only. They exist, and are no links."""
     temporary: tuple[Path, ...]
-    """Those of `writable` that are no one's work."""
+    """The folders of `writable` that are for temporary files."""
     offline: bool
     links: tuple[Path, ...] = ()
-    """Protected names that are symbolic links, and stay so. What they lead to is in `protected`."""
+    """Protected names that are symbolic links, and stay the same. Their targets are in `protected`."""
     hidden: tuple[Path, ...] = ()
-    """Cannot be read where that can be helped. They exist, and are no links."""
+    """Paths that cannot be read, if the backend can hide them. They exist, and are no links."""
 
 
 def resolve_roots(policy: SandboxPolicy, tmpdir: str, home: Path | None = None) -> Roots:
     """The folders of a policy.
 
     Args:
-        tmpdir: the command's `$TMPDIR`, empty where it has none.
-        home: `$CODEX_HOME`, which is no root, and neither are the settings in it. Its other folders may be.
+        tmpdir: the command's `$TMPDIR`; empty if it has none.
+        home: `$CODEX_HOME`, which is never writable, and neither are its settings. Its other folders may be.
     """
     if policy.mode != "workspace-write":
         return Roots()
@@ -86,10 +86,10 @@ def resolve_roots(policy: SandboxPolicy, tmpdir: str, home: Path | None = None) 
 
 
 def absent_names(roots: Roots) -> list[Path]:
-    """What could come to be under a name that stays read-only, or where such a link leads.
+    """Paths that do not exist and must not be created: protected names, and the targets of such links.
 
-    Also an empty folder of that name: it may be here for as long as another agent keeps the name. Not in a
-    folder for temporary files itself.
+    Includes empty folders, which may be placeholders of another agent. Leaves out names in a folder for temporary
+    files itself.
     """
     names = [path for path in roots.protected_names if path.parent not in roots.temporary]
     places = {path.parent for path in names}
@@ -105,7 +105,7 @@ def own_paths() -> tuple[Path, ...]:
 
 
 def secrets(home: Path) -> tuple[Path, ...]:
-    """What of `$CODEX_HOME` is to be hidden from commands, as far as it is there."""
+    """The existing files and folders of `$CODEX_HOME` that are hidden from commands."""
     real = (Path(os.path.realpath(home / name)) for name in HOME_SECRETS)
     return tuple(path for path in real if path.exists())
 
@@ -113,7 +113,7 @@ def secrets(home: Path) -> tuple[Path, ...]:
 def layout(
     roots: Roots, own: Iterable[Path], *, offline: bool, hidden: tuple[Path, ...] = ()
 ) -> Layout:
-    """The view of a command that starts now. `own`: paths of this program, read-only wherever they are."""
+    """The view of a command that starts now. `own`: further paths that stay read-only, such as this program's."""
     writable = [root for root in roots.all if _is_still(root)]
     named = [path for path in roots.protected_names if _is_in(path.parent, writable)]
     links = [path for path in named if path.is_symlink()]
@@ -143,7 +143,7 @@ def layout(
 
 
 def _git_folders(pointer: Path) -> list[Path]:
-    """Where the `.git` file of a worktree or a submodule leads: its own folder, and the repository's."""
+    """The folders that the `.git` file of a worktree or a submodule names: its own, and that of the repository."""
     folders: list[Path] = []
     with suppress(OSError, ValueError):
         folder = _led_to(pointer, prefix="gitdir:")
@@ -153,7 +153,7 @@ def _git_folders(pointer: Path) -> list[Path]:
 
 
 def _led_to(pointer: Path, prefix: str = "") -> Path:
-    # A model can have put a pipe here, which nobody writes to.
+    # The model may have put a named pipe here, to which nobody writes.
     text = os.fsdecode(read_start(os.path.abspath(pointer), _MAX_POINTER_BYTES)[0]).strip()  # noqa: PTH100
     if not text.startswith(prefix):
         raise ValueError

@@ -1,4 +1,4 @@
-"""Which system calls a confined command may not make, as a program for the kernel.
+"""The seccomp filter: a program for the kernel that refuses system calls of a confined command.
 
 https://www.kernel.org/doc/html/latest/userspace-api/seccomp_filter.html
 """
@@ -61,14 +61,15 @@ SUPERVISED_CALLS: Final = (
     *("chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "lchown", "fchownat"),
     *("utime", "utimes", "futimesat", "utimensat"),
 )
-"""What changes an entry of a folder, or an attribute of a file; and opening for writing. Starting a process is
-not among them: a signal may interrupt any of these until it is taken up, which nobody expects of `fork`."""
+"""Calls that the supervisor gets: those that change an entry of a folder or an attribute of a file. (Opening for
+writing is below.) `fork` is none of them: until the supervisor receives a call, a signal may interrupt it, which no
+program expects of `fork`."""
 _EXTENDED_ATTRIBUTES: Final = (
     *("setxattr", "lsetxattr", "fsetxattr", "setxattrat", "file_setattr"),
     *("removexattr", "lremovexattr", "fremovexattr", "removexattrat"),
 )
 _OPEN: Final = (("open", 1), ("openat", 2))
-"""With the place of the flags among the arguments."""
+"""With the index of the argument that has the flags."""
 _NETWORK: Final = ("socket", "connect", "accept", "accept4", "bind", "listen")
 
 
@@ -93,18 +94,18 @@ _ARCHITECTURES: Final = {
 def filter_program(
     machine: str, *, offline: bool, guard_truncate: bool = False, supervised: bool = False
 ) -> bytes | None:
-    """The filter, 8 bytes an instruction; None for a machine whose system calls are not known here.
+    """The filter, 8 bytes an instruction; None for a machine whose system calls are unknown here.
 
-    Calls fail with EPERM. One of another architecture, whose numbers mean other things, ends the process.
+    Refused calls fail with EPERM. A call of another architecture, whose numbers mean other calls, ends the process.
 
     Args:
         machine: as `uname` names it.
-        offline: no socket of any family is made; a pair of connected local ones is, as asyncio and
-            many others need it for themselves. Not of datagrams: such a one can send anywhere.
-        guard_truncate: files are not cut but where they are opened for writing, which Landlock did not
-            see to before its version 3.
-        supervised: the kernel asks our supervisor about what changes entries and attributes. Extended
-            ones cannot be had, as on a file system without them.
+        offline: refuse all sockets, except pairs of connected local ones, which asyncio and many others need.
+            Not pairs of datagram sockets, which can send anywhere.
+        guard_truncate: files can be truncated only by opening them for writing. Landlock does not prevent
+            that before its version 3.
+        supervised: notify the supervisor of calls that change entries and attributes. Extended attributes
+            are unsupported, as on a file system without them.
     """
     if machine not in _ARCHITECTURES:
         return None
@@ -118,7 +119,7 @@ def filter_program(
     if machine == "x86_64":
         program += [_Instruction(_AT_LEAST, _X32_NUMBERS, if_false=1), _Instruction(_RETURN, _KILL)]
     rules = [
-        # The first of several that look at a call has it.
+        # If several rules are for one call, the first one decides.
         _cut_nothing() if guard_truncate else (),
         _ask() if supervised else (),
         _never(),
@@ -142,21 +143,21 @@ _MISSING: Final = _Instruction(_RETURN, _ERRNO | errno.ENOSYS)
 _UNSUPPORTED: Final = _Instruction(_RETURN, _ERRNO | errno.EOPNOTSUPP)
 _NOTIFIED: Final = _Instruction(_RETURN, _NOTIFY)
 
-# A rule is the name of a call, and what judges it: that ends with a return, or with the number loaded
-# again for the rules behind it.
+# A rule is the name of a call and the instructions for it. They end with a return, or by loading the number of
+# the call again for the following rules.
 _Rule: TypeAlias = tuple[str, *tuple[_Instruction, ...]]
 
 
 def _never() -> Iterator[_Rule]:
     for name in _NEVER:
         yield name, _REFUSED
-    # Its flags are in memory, where a filter cannot look; who is told that it is missing uses clone.
+    # Its flags are in memory, which a filter cannot read; programs fall back to `clone` if it is missing.
     yield "clone3", _MISSING
     for name, flags in (("clone", _NEW_NAMESPACES), ("unshare", _NEW_NAMESPACES | _NEW_TIME)):
         yield name, _argument(0), _Instruction(_ANY_BIT, flags, if_false=1), _REFUSED, _ALLOWED
-    # Takes the time, the memory or the files of another process, which dies of that.
+    # It can take time, memory or files from another process, which then dies.
     yield "prlimit64", _argument(0), _Instruction(_EQUAL, 0, if_true=1), _REFUSED, _ALLOWED
-    # Types into the terminal of whoever started us.
+    # These type into the terminal from which we were started.
     yield (
         "ioctl",
         _argument(1),
@@ -208,7 +209,7 @@ def _ask() -> Iterator[_Rule]:
             _NOTIFIED,
             _ALLOWED,
         )
-    # As for `clone3`; who is told that it is missing uses `openat`.
+    # As for `clone3`: programs fall back to `openat`.
     yield "openat2", _MISSING
     for name in _EXTENDED_ATTRIBUTES:
         yield name, _UNSUPPORTED
