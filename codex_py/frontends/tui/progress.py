@@ -11,22 +11,7 @@ from codex_py.core.session import Session
 from codex_py.frontends.tui.compose.submission import Submission
 from codex_py.frontends.tui.surface import Surface
 from codex_py.frontends.tui.transcript import Transcript
-from codex_py.protocol.events import (
-    AgentMessage,
-    CommandExecution,
-    CommandOutputDelta,
-    ErrorInfo,
-    Event,
-    ItemCompleted,
-    ItemStarted,
-    Reconnecting,
-    ThreadItem,
-    ThreadStarted,
-    TurnFailed,
-    TurnStarted,
-    UsageReported,
-    UserMessage,
-)
+from codex_py.protocol import events
 
 
 class Progress:
@@ -46,35 +31,35 @@ class Progress:
         self._status = surface.status
         self._transcript = transcript
         self._session = session
-        self.said: list[ThreadItem] = []
+        self.said: list[events.ThreadItem] = []
         self._has_failed = False
         """The last turn failed in a way that may pass."""
         self._last_answer = ""
         self._clock: asyncio.TimerHandle | None = None
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: events.Event) -> None:
         status = self._status
-        if not isinstance(event, CommandOutputDelta):
+        if not isinstance(event, events.CommandOutputDelta):
             # Commands in the background go on while the provider cannot be reached.
             status.reconnecting = None
         match event:
-            case Reconnecting(wait_s=wait_s):
+            case events.Reconnecting(wait_s=wait_s):
                 attempt = f"{event.attempt}/{event.max_attempts}"
                 status.reconnecting = attempt, time.monotonic() + wait_s
-            case ThreadStarted() if (left := self._session()) is not None:
+            case events.ThreadStarted() if (left := self._session()) is not None:
                 # On a line of its own the command is not broken in a narrow terminal.
                 back = f" To go back:\n/resume {left.thread_id}" if left.has_begun else ""
                 self._transcript.separate(f"Another conversation from here on.{back}")
-            case TurnStarted():
+            case events.TurnStarted():
                 self._has_failed = False
-            case TurnFailed(error):
+            case events.TurnFailed(error):
                 self._has_failed = error.retryable
                 event = replace(event, error=replace(error, message=self._advised(error)))
-            case UsageReported():
+            case events.UsageReported():
                 status.known |= _usage_items(event)
-            case ItemStarted(CommandExecution() as item):
+            case events.ItemStarted(events.CommandExecution() as item):
                 status.commands[item.id] = item.command, time.monotonic()
-            case ItemCompleted(item):
+            case events.ItemCompleted(item):
                 self._completed(item)
             case _:
                 pass
@@ -109,7 +94,7 @@ class Progress:
 
     def prompt(self, submission: Submission) -> None:
         """A turn begins with this prompt."""
-        self.said.append(UserMessage(id="", text=submission.text))
+        self.said.append(events.UserMessage(id="", text=submission.text))
         self._transcript.user(submission.text)
         self.work_begins()
 
@@ -130,7 +115,7 @@ class Progress:
         if self._clock is not None:
             self._clock.cancel()
 
-    def _advised(self, error: ErrorInfo) -> str:
+    def _advised(self, error: events.ErrorInfo) -> str:
         """Why the turn failed, and what can be done about it here."""
         if error.code == "context_length_exceeded":
             advice = "/compact puts a summary in place of the conversation, /retry goes on with it;"
@@ -139,12 +124,12 @@ class Progress:
             return f"{error.message}\nEnter on an empty prompt, or /retry, tries again."
         return error.message
 
-    def _completed(self, item: ThreadItem) -> None:
+    def _completed(self, item: events.ThreadItem) -> None:
         match item:
-            case UserMessage():
+            case events.UserMessage():
                 # The model has been told what was steered first.
                 del self._surface.outbox.steered[:1]
-            case AgentMessage(text=text):
+            case events.AgentMessage(text=text):
                 self._last_answer = text
             case _:
                 pass
@@ -180,7 +165,7 @@ def _session_items(session: Session) -> Mapping[str, str]:
     }
 
 
-def _usage_items(usage: UsageReported) -> Mapping[str, str]:
+def _usage_items(usage: events.UsageReported) -> Mapping[str, str]:
     left, total = usage.context_left_percent, usage.total
     return {
         "context-remaining": f"{left}% left",

@@ -24,28 +24,7 @@ from codex_py.frontends.tui.cells.patch import diff_cell
 from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.render import Renderer
 from codex_py.frontends.tui.theme import Theme
-from codex_py.protocol.events import (
-    AgentMessage,
-    CallDenied,
-    CommandExecution,
-    CommandOutputDelta,
-    Event,
-    FileChange,
-    ItemCompleted,
-    ItemStarted,
-    ItemUpdated,
-    McpToolCall,
-    McpToolCallProgress,
-    MessageDelta,
-    ReasoningSummary,
-    ReasoningSummaryDelta,
-    Reconnecting,
-    ThreadItem,
-    TodoList,
-    TurnCompleted,
-    TurnFailed,
-    TurnStarted,
-)
+from codex_py.protocol import events
 
 _OUTPUT_KEPT = 4_000
 """Characters of the output of a running command."""
@@ -75,7 +54,7 @@ class _Answer:
 
 @dataclass(slots=True)
 class _Running:
-    item: ThreadItem
+    item: events.ThreadItem
     began: float
     output: str = ""
     """The end of what it has printed, or the last message on its progress."""
@@ -117,33 +96,33 @@ class Transcript:
         self._drawn: tuple[tuple[int, int, int, Theme], list[Fragments]] | None = None
         """The rows of the last frame, with what they depend on: width, height, the second, the theme."""
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: events.Event) -> None:
         match event:
-            case MessageDelta(delta):
+            case events.MessageDelta(delta):
                 self._reconnecting = None
                 self._answer.streamed.append(delta)
                 self._answer.blocks.feed(delta)
                 self._print_blocks(self._answer.blocks.take())
-            case ReasoningSummaryDelta(delta):
+            case events.ReasoningSummaryDelta(delta):
                 self._reconnecting = None
                 self._reasoning = (self._reasoning + delta)[-_THOUGHT_KEPT:]
-            case CommandOutputDelta(item_id, delta):
+            case events.CommandOutputDelta(item_id, delta):
                 if running := self._running.get(item_id):
                     running.output = (running.output + delta)[-_OUTPUT_KEPT:]
-            case McpToolCallProgress(item_id, message):
+            case events.McpToolCallProgress(item_id, message):
                 if running := self._running.get(item_id):
                     running.output = message[:_OUTPUT_KEPT]
-            case ItemStarted(item) | ItemUpdated(item):
+            case events.ItemStarted(item) | events.ItemUpdated(item):
                 self._start(item)
-            case ItemCompleted(item):
+            case events.ItemCompleted(item):
                 self._complete(item)
-            case CallDenied(tool, reason):
+            case events.CallDenied(tool, reason):
                 self._deny(tool, reason)
-            case Reconnecting(cause=cause):
+            case events.Reconnecting(cause=cause):
                 self._restart_answer()
                 self._reasoning = ""
                 self._reconnecting = cause
-            case TurnStarted() | TurnCompleted() | TurnFailed():
+            case events.TurnStarted() | events.TurnCompleted() | events.TurnFailed():
                 self._turn(event)
             case _:
                 return
@@ -175,18 +154,18 @@ class Transcript:
         """Show a whole diff, git style."""
         self.print(diff_cell(diff, self._theme, fold=False))
 
-    def replay(self, items: Sequence[ThreadItem]) -> None:
+    def replay(self, items: Sequence[events.ThreadItem]) -> None:
         """Show an earlier conversation; only its end, if it is long."""
         size = 0
         first = len(items)
         while first > max(0, len(items) - _REPLAYED_ITEMS) and size < _REPLAYED_CHARACTERS:
             first -= 1
             item = items[first]
-            size += len(item.text) if isinstance(item, AgentMessage) else 1_000
+            size += len(item.text) if isinstance(item, events.AgentMessage) else 1_000
         if first:
             self.notice(f"{first} earlier items are not shown")
         for item in items[first:]:
-            if isinstance(item, TodoList):
+            if isinstance(item, events.TodoList):
                 self._show(item)
             else:
                 self._complete(item)
@@ -244,9 +223,9 @@ class Transcript:
         more: Fragments = [("class:quiet", f"  {self._theme.glyph('more')} +{hidden} running")]
         return ([[], *heads] if hidden <= 1 else [[], *heads[:room], more])[:max_rows]
 
-    def _start(self, item: ThreadItem) -> None:
+    def _start(self, item: events.ThreadItem) -> None:
         self._reconnecting = None
-        if isinstance(item, TodoList):
+        if isinstance(item, events.TodoList):
             # Each state of the plan is shown once; its completion is none.
             self._show(item)
         elif running := self._running.get(item.id):
@@ -254,27 +233,29 @@ class Transcript:
         else:
             self._running[item.id] = _Running(item, self._clock())
 
-    def _complete(self, item: ThreadItem) -> None:
+    def _complete(self, item: events.ThreadItem) -> None:
         self._running.pop(item.id, None)
         self._reconnecting = None
         match item:
-            case AgentMessage(text=text):
+            case events.AgentMessage(text=text):
                 streamed = "".join(self._answer.streamed)
                 if text.startswith(streamed):
                     # The whole answer or its end may come without having been streamed.
                     self._answer.blocks.feed(text[len(streamed) :])
                 self._end_answer()
-            case ReasoningSummary():
+            case events.ReasoningSummary():
                 self._reasoning = ""
                 if self._show_reasoning:
                     self._show(item)
-            case TodoList():
+            case events.TodoList():
                 pass
             case _:
                 self._show(item)
 
-    def _show(self, item: ThreadItem) -> None:
-        if isinstance(item, CommandExecution) and (looks := explored(item, self._theme.shell)):
+    def _show(self, item: events.ThreadItem) -> None:
+        if isinstance(item, events.CommandExecution) and (
+            looks := explored(item, self._theme.shell)
+        ):
             is_start = self._last != "explored"
             self.print(explored_cell(looks, self._theme, is_start=is_start), space=is_start)
             self._last = "explored"
@@ -308,16 +289,16 @@ class Transcript:
             self.warning(f"The last {hidden:,} characters of the answer are not shown")
         self._answer = _Answer()
 
-    def _turn(self, event: TurnStarted | TurnCompleted | TurnFailed) -> None:
+    def _turn(self, event: events.TurnStarted | events.TurnCompleted | events.TurnFailed) -> None:
         self._reconnecting = None
-        if isinstance(event, TurnStarted):
+        if isinstance(event, events.TurnStarted):
             self._turn_began = self._clock()
             return
         self._end_answer()
         self._show_unfinished()
         worked_s = 0.0 if self._turn_began is None else self._clock() - self._turn_began
         self._turn_began = None
-        if isinstance(event, TurnFailed):
+        if isinstance(event, events.TurnFailed):
             is_aborted = event.error.code == "aborted"
             self.error(_INTERRUPTED if is_aborted else event.error.message)
         elif (worked := worked_cell(int(worked_s) * 1000, self._theme)) is not None:
@@ -330,7 +311,7 @@ class Transcript:
         self._reasoning = ""
         for each in self._running.values():
             # Commands go on in the background, and are shown when they end.
-            if isinstance(each.item, FileChange | McpToolCall):
+            if isinstance(each.item, events.FileChange | events.McpToolCall):
                 self._show(replace(each.item, status="failed"))
         self._running.clear()
 
@@ -339,12 +320,12 @@ class Transcript:
         self._changed()
 
 
-def _refusal(item: ThreadItem) -> str:
+def _refusal(item: events.ThreadItem) -> str:
     """Why a call of an earlier conversation was declined; for a live one, an event says so."""
     match item:
-        case CommandExecution(status="declined", aggregated_output=reason):
+        case events.CommandExecution(status="declined", aggregated_output=reason):
             return reason
-        case FileChange(status="declined", error={"message": reason}):
+        case events.FileChange(status="declined", error={"message": reason}):
             return reason
         case _:
             return ""

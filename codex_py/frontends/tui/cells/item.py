@@ -18,64 +18,51 @@ from codex_py.frontends.tui.cells.message import (
 )
 from codex_py.frontends.tui.cells.patch import change_cell, changing_cell
 from codex_py.frontends.tui.theme import Theme
-from codex_py.protocol.events import (
-    AgentMessage,
-    CommandExecution,
-    ContextCompaction,
-    ErrorItem,
-    FileChange,
-    McpToolCall,
-    ReasoningSummary,
-    ThreadItem,
-    TodoList,
-    TurnTime,
-    UserMessage,
-    WebSearch,
-)
+from codex_py.protocol import events
 
 
-def item_cell(item: ThreadItem, theme: Theme) -> RenderableType | None:
+def item_cell(item: events.ThreadItem, theme: Theme) -> RenderableType | None:
     """A finished item; None for an answer, which is shown by its blocks."""
     match item:
-        case UserMessage():
+        case events.UserMessage():
             return user_cell(item.text, theme, images=item.images)
-        case ReasoningSummary():
+        case events.ReasoningSummary():
             return reasoning_cell(item.text, theme)
-        case CommandExecution():
+        case events.CommandExecution():
             return command_cell(item, theme)
-        case FileChange():
+        case events.FileChange():
             return change_cell(item, theme)
-        case TodoList():
+        case events.TodoList():
             return plan_cell(item, theme)
-        case McpToolCall():
+        case events.McpToolCall():
             return call_cell(item, theme)
-        case WebSearch():
+        case events.WebSearch():
             return search_cell(item, theme)
-        case ErrorItem():
+        case events.ErrorItem():
             return note_cell(item.message, theme, "warning")
-        case ContextCompaction():
+        case events.ContextCompaction():
             return compaction_cell(item, theme)
-        case TurnTime(duration_ms=duration_ms):
+        case events.TurnTime(duration_ms=duration_ms):
             return worked_cell(duration_ms, theme)
-        case AgentMessage():
+        case events.AgentMessage():
             return None
 
 
 def live_cell(
-    item: ThreadItem, output: str, elapsed_s: float, theme: Theme, *, tail: int
+    item: events.ThreadItem, output: str, elapsed_s: float, theme: Theme, *, tail: int
 ) -> RenderableType | None:
     """An item that is under way; None for one that is shown in another way.
 
     `output`: the end of what it has printed or said so far, of which `tail` lines may be shown.
     """
     match item:
-        case CommandExecution():
+        case events.CommandExecution():
             return running_cell(item, output, elapsed_s, theme, tail=tail)
-        case McpToolCall():
+        case events.McpToolCall():
             return calling_cell(item, output if tail else "", theme)
-        case FileChange():
+        case events.FileChange():
             return changing_cell(item, theme)
-        case ContextCompaction():
+        case events.ContextCompaction():
             return compaction_cell(item, theme)
         case _:
             return None

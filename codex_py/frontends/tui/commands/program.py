@@ -14,14 +14,7 @@ from codex_py.frontends.tui.commands.registry import Command, CommandContext
 from codex_py.frontends.tui.keys import SHORTCUTS
 from codex_py.frontends.tui.plain import aligned
 from codex_py.programs import find_program
-from codex_py.protocol.events import (
-    AgentMessage,
-    CommandExecution,
-    ErrorItem,
-    FileChange,
-    ThreadItem,
-    UserMessage,
-)
+from codex_py.protocol import events
 
 _MAX_CLIPBOARD = 100_000
 """Bytes; terminals take no more, or less."""
@@ -29,7 +22,9 @@ _MAX_CLIPBOARD = 100_000
 
 async def _copy(context: CommandContext, _: str) -> None:
     answers = [
-        item.text for item in context.conversation.progress.said if isinstance(item, AgentMessage)
+        item.text
+        for item in context.conversation.progress.said
+        if isinstance(item, events.AgentMessage)
     ]
     if not answers:
         raise CodexError("there is no answer to copy yet", code="nothing_to_copy")
@@ -58,21 +53,21 @@ async def _help(context: CommandContext, _: str) -> None:
     context.transcript.notice(aligned(rows))
 
 
-def _markdown(items: Sequence[ThreadItem]) -> str:
+def _markdown(items: Sequence[events.ThreadItem]) -> str:
     """The conversation, for people."""
     parts: list[str] = []
     for item in items:
         match item:
-            case UserMessage(text=text):
+            case events.UserMessage(text=text):
                 parts.append(f"## User\n\n{text}")
-            case AgentMessage(text=text):
+            case events.AgentMessage(text=text):
                 parts.append(f"## Agent\n\n{text}")
-            case CommandExecution():
+            case events.CommandExecution():
                 output = item.aggregated_output.rstrip("\n")
                 parts.append(_fenced("console", f"$ {script_of(item.command)}\n{output}"))
-            case FileChange(error={"message": message}) | ErrorItem(message=message):
+            case events.FileChange(error={"message": message}) | events.ErrorItem(message=message):
                 parts.append(_fenced("", message))
-            case FileChange():
+            case events.FileChange():
                 parts.append(_fenced("diff", item.diff.rstrip("\n")))
             case _:
                 pass
