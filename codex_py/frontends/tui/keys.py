@@ -13,8 +13,7 @@ from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.compose.editor import edited, editor_command
 from codex_py.frontends.tui.compose.pasted_images import clipboard_image
 from codex_py.frontends.tui.fitting import fit
-from codex_py.frontends.tui.key_codes import ESCAPE
-from codex_py.frontends.tui.key_table import KeyTable, bind
+from codex_py.frontends.tui.key_bindings import ESC, bind
 from codex_py.frontends.tui.picker import Row
 from codex_py.frontends.tui.surface import LateHalf, Surface
 
@@ -58,23 +57,19 @@ def program_keys(surface: Surface, half: LateHalf) -> KeyBindings:
     completing = Condition(lambda: composer.completion.is_open)
     _add_ending_keys(surface, half, composing, keys)
     _add_writing_keys(surface, composing, keys)
-    looking: KeyTable = {("c-t",): lambda _: half().run_command("transcript")}
-    listing: KeyTable = {("?",): lambda _: half().run_command("keymap")}
-    screen_keys: KeyTable = {
-        ("c-z",): lambda _: surface.tasks.start(surface.screen.suspend()),
-        ("c-l",): lambda _: surface.screen.scroll_away(),
-    }
-    bind(looking, filter=composing, to=keys)
-    bind(listing, filter=composing & is_empty & ~vi_navigation_mode, to=keys)
-    bind(screen_keys, to=keys)
+    can_list = composing & is_empty & ~vi_navigation_mode
+    can_answer = composing & announced & ~completing
+    bind(keys, "c-t", lambda _: half().run_command("transcript"), composing)
+    bind(keys, "?", lambda _: half().run_command("keymap"), can_list)
+    bind(keys, "c-z", lambda _: surface.tasks.start(surface.screen.suspend()))
+    bind(keys, "c-l", lambda _: surface.screen.scroll_away())
     # Before the composer's own: a question waits until the user has stopped writing.
-    answering: KeyTable = {("tab",): lambda _: surface.panels.call()}
-    bind(answering, filter=composing & announced & ~completing, eager=True, to=keys)
+    bind(keys, "tab", lambda _: surface.panels.call(), can_answer, eager=True)
     # Alt with a key that has no binding does nothing: neither Esc nor the key was meant. With vi's keys it is
     # both, in the composer.
-    bind({(("escape", "<any>"),): lambda _: None}, filter=emacs_mode | ~composing, to=keys)
+    bind(keys, "escape+<any>", lambda _: None, emacs_mode | ~composing)
     # Emacs accepts the line with these, which drops it where nothing accepts it.
-    bind({(("escape", "#"), "c-o"): lambda _: None}, filter=emacs_mode, to=keys)
+    bind(keys, "escape+# c-o", lambda _: None, emacs_mode)
     return keys
 
 
@@ -114,10 +109,10 @@ def _add_ending_keys(
         else:
             leaving.leave()
 
-    bind({(ESCAPE,): escape_of_vi}, filter=composing & held, to=keys)
-    bind({(ESCAPE,): escape}, filter=composing & ~held, to=keys)
-    bind({("c-c",): control_c}, filter=composing, to=keys)
-    bind({("c-d",): control_d}, filter=composing & is_empty, to=keys)
+    bind(keys, ESC, escape_of_vi, composing & held)
+    bind(keys, ESC, escape, composing & ~held)
+    bind(keys, "c-c", control_c, composing)
+    bind(keys, "c-d", control_d, composing & is_empty)
 
 
 def _add_writing_keys(surface: Surface, composing: Condition, keys: KeyBindings) -> None:
@@ -128,16 +123,11 @@ def _add_writing_keys(surface: Surface, composing: Condition, keys: KeyBindings)
     def take_back(_event: KeyPressEvent) -> None:
         surface.composer.restore([outbox.queue.pop()])
 
-    bind(
-        {
-            ("c-r",): lambda _: start(_search_history(surface)),
-            ("c-v",): lambda _: start(_paste_image(surface)),
-        },
-        filter=composing & ~vi_navigation_mode,
-        to=keys,
-    )
-    bind({("c-g", ("c-x", "c-e")): lambda _: start(_edit(surface))}, filter=composing, to=keys)
-    bind({(("escape", "up"), "s-left"): take_back}, filter=composing & queued, to=keys)
+    can_insert = composing & ~vi_navigation_mode
+    bind(keys, "c-r", lambda _: start(_search_history(surface)), can_insert)
+    bind(keys, "c-v", lambda _: start(_paste_image(surface)), can_insert)
+    bind(keys, "c-g c-x+c-e", lambda _: start(_edit(surface)), composing)
+    bind(keys, "escape+up s-left", take_back, composing & queued)
 
 
 async def _search_history(surface: Surface) -> None:

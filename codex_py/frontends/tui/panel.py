@@ -1,6 +1,7 @@
 """Panels take the composer's place for a while: a question, a line to fill in."""
 
 import asyncio
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
@@ -9,8 +10,7 @@ from typing import Any, Generic, TypeVar
 from prompt_toolkit.application import get_app
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.formatted_text import split_lines
-from prompt_toolkit.key_binding import KeyPressEvent
-from prompt_toolkit.keys import Keys
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.layout import AnyContainer, BufferControl, Dimension, HSplit, VSplit, Window
 from prompt_toolkit.layout.controls import FormattedTextControl
 
@@ -24,8 +24,7 @@ from codex_py.frontends.tui.fitting import (
     window,
     wrapped,
 )
-from codex_py.frontends.tui.key_codes import ESCAPE
-from codex_py.frontends.tui.key_table import bind
+from codex_py.frontends.tui.key_bindings import ESC, PASTE, bind
 
 T = TypeVar("T")
 
@@ -100,17 +99,14 @@ class Choice(Panel[T]):
         self._typed = ""
         """The key that answers in a moment."""
         self._timer: asyncio.TimerHandle | None = None
-        keys = bind(
-            {
-                ("up", "c-p"): lambda _: self._select(self._selected - 1),
-                ("down", "c-n"): lambda _: self._select(self._selected + 1),
-                ("enter",): lambda _: self.give(self._options[self._selected].value),
-                (ESCAPE, "c-c"): lambda _: self.give(cancelled),
-                ("c-t",): lambda _: self._show_all(),
-                ("<any>",): self._press,
-                (Keys.BracketedPaste,): lambda event: self._write(self._typed + event.data),
-            }
-        )
+        keys = KeyBindings()
+        bind(keys, "up c-p", lambda _: self._select(self._selected - 1))
+        bind(keys, "down c-n", lambda _: self._select(self._selected + 1))
+        bind(keys, "enter", lambda _: self.give(self._options[self._selected].value))
+        bind(keys, f"{ESC} c-c", lambda _: self.give(cancelled))
+        bind(keys, "c-t", lambda _: self._show_all())
+        bind(keys, "<any>", self._press)
+        bind(keys, PASTE, lambda event: self._write(self._typed + event.data))
         control = FormattedTextControl(
             self._text, focusable=True, key_bindings=keys, show_cursor=False
         )
@@ -224,16 +220,11 @@ class Entry(Panel[str | None]):
         self._buffer = buffer = Buffer(multiline=True)
         buffer.text = text
         buffer.cursor_position = len(text)
-        keys = bind(
-            {
-                ("enter",): lambda _: self._enter(),
-                ("c-j",): lambda _: buffer.insert_text("\n"),
-                (Keys.BracketedPaste,): lambda event: buffer.insert_text(
-                    event.data.replace("\r\n", "\n").replace("\r", "\n")
-                ),
-                (ESCAPE, "c-c"): lambda _: self.give(None),
-            }
-        )
+        keys = KeyBindings()
+        bind(keys, "enter", lambda _: self._enter())
+        bind(keys, "c-j", lambda _: buffer.insert_text("\n"))
+        bind(keys, PASTE, lambda event: buffer.insert_text(re.sub("\r\n?", "\n", event.data)))
+        bind(keys, f"{ESC} c-c", lambda _: self.give(None))
         field = Window(
             BufferControl(buffer, key_bindings=keys),
             height=self._field_rows,

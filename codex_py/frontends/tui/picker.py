@@ -7,15 +7,14 @@ from typing import Generic, TypeAlias, TypeVar
 
 from prompt_toolkit.application import get_app
 from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.key_binding import KeyPressEvent
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.layout import AnyContainer, BufferControl, Dimension, HSplit, VSplit, Window
 from prompt_toolkit.layout.controls import FormattedTextControl
 from prompt_toolkit.layout.processors import AfterInput
 from prompt_toolkit.utils import get_cwidth
 
 from codex_py.frontends.tui.fitting import Fragments, fit, joined, panel_rows, window, wrapped
-from codex_py.frontends.tui.key_codes import ESCAPE
-from codex_py.frontends.tui.key_table import bind
+from codex_py.frontends.tui.key_bindings import ESC, bind
 from codex_py.frontends.tui.panel import Panel
 
 T = TypeVar("T")
@@ -72,16 +71,13 @@ class Picker(Panel[T | None]):
         self._searching: asyncio.Task[None] | None = None
         self._looking: asyncio.Task[None] | None = None
         self._typed = Buffer(multiline=False, on_text_changed=lambda _: self._ask(0))
-        keys = bind(
-            {
-                ("up", "c-p"): lambda _: self._move(-1),
-                ("down", "c-r", "c-n"): lambda _: self._move(1),
-                ("pageup",): lambda _: self._move(-_ROWS),
-                ("pagedown",): lambda _: self._move(_ROWS),
-                ("enter",): self._enter,
-                (ESCAPE, "c-c"): lambda _: self.give(None),
-            }
-        )
+        keys = KeyBindings()
+        bind(keys, "up c-p", lambda _: self._move(-1))
+        bind(keys, "down c-r c-n", lambda _: self._move(1))
+        bind(keys, "pageup", lambda _: self._move(-_ROWS))
+        bind(keys, "pagedown", lambda _: self._move(_ROWS))
+        bind(keys, "enter", self._enter)
+        bind(keys, f"{ESC} c-c", lambda _: self.give(None))
         hint = AfterInput(self._hint, style="class:quiet")
         control = BufferControl(self._typed, [hint], key_bindings=keys)
         found = FormattedTextControl(self._list)

@@ -1,7 +1,5 @@
 """The composer on the screen, and its keys. Other keys are as in emacs or in vi, which prompt-toolkit knows."""
 
-from collections.abc import Callable
-
 from prompt_toolkit.filters import Condition, emacs_mode, vi_insert_mode, vi_navigation_mode
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
@@ -20,8 +18,7 @@ from codex_py.frontends.tui.compose.completion import ROWS
 from codex_py.frontends.tui.compose.display import Display
 from codex_py.frontends.tui.composer import Composer
 from codex_py.frontends.tui.fitting import Fragments
-from codex_py.frontends.tui.key_codes import ESCAPE
-from codex_py.frontends.tui.key_table import KeyTable, bind
+from codex_py.frontends.tui.key_bindings import ESC, PASTE, bind
 from codex_py.frontends.tui.screen import Screen
 
 _MAX_ROWS = 12
@@ -69,28 +66,18 @@ def _keys(composer: Composer) -> KeyBindings:
         else:
             composer.enter()
 
-    def recall(steps: int) -> Callable[[KeyPressEvent], None]:
-        return lambda _: composer.recall(steps)
-
-    keys = bind(
-        {
-            ("enter",): enter,
-            ("tab",): lambda _: composer.complete(),
-            ("c-j",): lambda _: buffer.insert_text("\n"),
-            (Keys.BracketedPaste,): lambda event: composer.paste(event.data),
-        }
-    )
-    suggestion_keys: KeyTable = {
-        (ESCAPE,): lambda _: completion.close(),
-        ("up", "c-p"): lambda _: completion.move(-1),
-        ("down", "c-n"): lambda _: completion.move(1),
-    }
-    bind(suggestion_keys, filter=offering, to=keys)
-    for at_end, steps, arrow, emacs_key, vi_key in (
-        (at_top, 1, "up", "c-p", "k"),
-        (at_bottom, -1, "down", "c-n", "j"),
-    ):
-        bind({(arrow,): recall(steps)}, filter=at_end, to=keys)
-        bind({(emacs_key,): recall(steps)}, filter=at_end & writing, to=keys)
-        bind({(vi_key,): recall(steps)}, filter=at_end & vi_navigation_mode, to=keys)
+    keys = KeyBindings()
+    bind(keys, "enter", enter)
+    bind(keys, "tab", lambda _: composer.complete())
+    bind(keys, "c-j", lambda _: buffer.insert_text("\n"))
+    bind(keys, PASTE, lambda event: composer.paste(event.data))
+    bind(keys, ESC, lambda _: completion.close(), offering)
+    bind(keys, "up c-p", lambda _: completion.move(-1), offering)
+    bind(keys, "down c-n", lambda _: completion.move(1), offering)
+    bind(keys, "up", lambda _: composer.recall(1), at_top)
+    bind(keys, "c-p", lambda _: composer.recall(1), at_top & writing)
+    bind(keys, "k", lambda _: composer.recall(1), at_top & vi_navigation_mode)
+    bind(keys, "down", lambda _: composer.recall(-1), at_bottom)
+    bind(keys, "c-n", lambda _: composer.recall(-1), at_bottom & writing)
+    bind(keys, "j", lambda _: composer.recall(-1), at_bottom & vi_navigation_mode)
     return keys
