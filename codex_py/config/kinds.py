@@ -1,7 +1,7 @@
 """The types of the table of known keys."""
 
 from collections.abc import Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 
 class AnyOf(tuple["Kind", ...]):
@@ -31,25 +31,15 @@ PLAIN: Final[dict[str, tuple[str, tuple[type, ...]]]] = {
 }
 
 
-class Setting:
+class Setting(NamedTuple):
     """A key about which there is more to say than the kind of its value."""
 
-    __slots__ = ("default", "harmless", "kind", "project")
-
-    def __init__(
-        self,
-        kind: "Kind | Table",
-        *,
-        default: Any = None,
-        project: bool = True,
-        harmless: tuple[Any, ...] | None = None,
-    ) -> None:
-        self.kind = kind
-        self.default = default
-        self.project = project
-        """A project may set it."""
-        self.harmless = harmless
-        """For a key without effect in this version: the values that ask for nothing else. None for other keys."""
+    kind: "Kind | Table"
+    default: Any = None
+    project: bool = True
+    """A project may set it."""
+    harmless: tuple[Any, ...] | None = None
+    """For a key without effect in this version: the values that ask for nothing else. None for other keys."""
 
 
 Table: TypeAlias = "Mapping[str, Kind | Setting | Table]"
