@@ -81,15 +81,9 @@ async def open_session(
     async with AsyncExitStack() as stack:
         stack.callback(thread.file.close)
         try:
-            features = [
-                warnings.feature,
-                _watching(RolloutEvents(thread.file)),
-                *extensions,
-                *configured_features(setup),
-                *([load("features.functions").functions(tools)] if tools else ()),
-                toolbox,
-                _watching(sink),
-            ]
+            functions = [load("features.functions").functions(tools)] if tools else []
+            features = [warnings.feature, _watching(RolloutEvents(thread.file)), *extensions]
+            features += [*configured_features(setup), *functions, toolbox, _watching(sink)]
             session = root.session(thread, settings, features, toolbox, stack)
             await stack.enter_async_context(session.opened())
         except BaseException:

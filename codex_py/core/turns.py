@@ -1,8 +1,9 @@
 """The turns of a session: one at a time, each with one end."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
 
 from codex_py.core.compact import is_worth_compacting
 from codex_py.core.compactor import Compactor
@@ -18,7 +19,6 @@ from codex_py.protocol.events import (
     TurnCompleted,
     TurnFailed,
     TurnStarted,
-    with_facts,
 )
 from codex_py.protocol.extension import TurnStart
 from codex_py.protocol.ids import new_thread_id
@@ -26,6 +26,7 @@ from codex_py.protocol.prompts import UserPrompt
 from codex_py.protocol.stream import ModelStream
 from codex_py.protocol.tools import ToolCall
 
+EndT = TypeVar("EndT", TurnCompleted, TurnFailed)
 AnswerCheck = Callable[[Any], Callable[[str], str | None]]
 """For an output schema, gives the function that says how an answer breaks it."""
 
@@ -156,7 +157,7 @@ class Turns:
         match end:
             case None:
                 denied = turn.denied if turn.denied.calls else None
-                emit(with_facts(TurnCompleted(usage, denied=denied), facts))
+                emit(_with_facts(TurnCompleted(usage, denied=denied), facts))
                 return turn.result(usage, None, facts)
             case CodexError():
                 error = end
@@ -166,5 +167,13 @@ class Turns:
                 error = CodexError(f"internal error: {end!r}", code="internal")
         info = ErrorInfo(str(error), error.code, error.retryable, error.status)
         emit(Error(info.message, info.code, info.retryable, info.http_status))
-        emit(with_facts(TurnFailed(info), facts))
+        emit(_with_facts(TurnFailed(info), facts))
         return turn.result(usage, error, facts)
+
+
+def _with_facts(event: EndT, facts: Mapping[str, Any]) -> EndT:
+    """The event with what extensions say of its turn: in fields of its own where it has them, else in `facts`."""
+    fields = event.__dataclass_fields__
+    own = {name: value for name, value in facts.items() if name in fields}
+    others = {name: facts[name] for name in facts if name not in {*own, "exit_code"}}
+    return replace(event, **own, facts=others) if facts else event

@@ -6,8 +6,8 @@ JSONL events of Codex (`thread.started` … `turn.failed`); fields beyond those 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
-from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
+from dataclasses import field
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from codex_py.protocol.denied import Denied
 from codex_py.protocol.frozen import frozen
@@ -129,10 +129,7 @@ class UserMessage:
 
 @frozen(kw_only=True)
 class ContextCompaction:
-    """A summary takes the place of the history: started when it is asked for. Live only.
-
-    Codex writes nothing of it to `--json`.
-    """
+    """A summary takes the place of the history: started when it is asked for. Live only, as in Codex."""
 
     type: ClassVar = "context_compaction"
     live_only: ClassVar = True
@@ -347,17 +344,6 @@ Event: TypeAlias = (
     | FilesPatched
     | UsageReported
 )
-
-EndT = TypeVar("EndT", TurnCompleted, TurnFailed)
-
-
-def with_facts(event: EndT, facts: Mapping[str, Any]) -> EndT:
-    """The event with what extensions say of its turn: in fields of its own where it has them, else in `facts`."""
-    fields = event.__dataclass_fields__
-    own = {name: value for name, value in facts.items() if name in fields}
-    others = {name: facts[name] for name in facts if name not in {*own, "exit_code"}}
-    return replace(event, **own, facts=others) if facts else event
-
 
 EventSink: TypeAlias = Callable[[Event], None]
 """Takes each event as it happens. It never blocks for long and never raises."""
