@@ -17,6 +17,7 @@
 A bug is none of these: it crashes with its traceback.
 """
 
+from collections.abc import Iterable
 from enum import IntEnum
 from typing import Literal, TypeAlias, cast
 
@@ -193,6 +194,14 @@ class CallRefused(ToolError):
         super().__init__(message, code=code)
         self.cause = cause
         self.allow = allow
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that an unknown one may have been meant for."""
+    # 2 ms, only for a mistake.
+    from difflib import get_close_matches  # noqa: PLC0415
+
+    return next(iter(get_close_matches(word, known, n=1)), None)
 
 
 def single_error(error: BaseException) -> BaseException:

@@ -5,6 +5,7 @@ from typing import Any, Final, TypeAlias, cast
 
 from codex_py.config.kinds import PLAIN, AnyOf, Kind
 from codex_py.config.schema import SCHEMA
+from codex_py.errors import nearest
 from codex_py.protocol.frozen import frozen
 
 KeyPath: TypeAlias = tuple[str, ...]
@@ -47,13 +48,8 @@ def suggestion(key: KeyPath) -> str | None:
     if key[-1] in SCHEMA:
         # A key of the top level that was written below the header of a table.
         return key[-1]
-    # 2 ms, only for a misspelled key.
-    import difflib  # noqa: PLC0415
-
-    names = _names(kind_of(key[:-1]))
-    if close := difflib.get_close_matches(key[-1], names, n=1):
-        return ".".join((*key[:-1], close[0]))
-    return None
+    near = nearest(key[-1], _names(kind_of(key[:-1])))
+    return None if near is None else ".".join((*key[:-1], near))
 
 
 def kind_of(key: KeyPath) -> "Kind | None":

@@ -9,7 +9,7 @@ from dataclasses import field, fields
 from functools import partial
 from typing import Any, NoReturn, TypeVar
 
-from codex_py.errors import CodexError, ExitCode
+from codex_py.errors import CodexError, ExitCode, nearest
 from codex_py.frontends.loading import load
 
 _OptionsT = TypeVar("_OptionsT")
@@ -143,8 +143,5 @@ def protection(name: str) -> str:
 
 def suggestion(word: str, known: Iterable[str]) -> str:
     """` Did you mean …?` for the nearest known word, or an empty string."""
-    # Only a mistake needs it, and the quickest commands would feel its 2 ms.
-    from difflib import get_close_matches  # noqa: PLC0415
-
-    near = get_close_matches(word, known, n=1, cutoff=0.6)
-    return f" Did you mean {near[0]}?" if near else ""
+    near = nearest(word, known)
+    return f" Did you mean {near}?" if near else ""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from codex_py.frontends.arguments import Arguments, exec_target
 from codex_py.frontends.exec.prompt_input import start_reading
+from codex_py.frontends.loading import load
 from codex_py.frontends.streams import OutputStream
 
 _STDERR_PATIENCE_S = 2.0
@@ -21,6 +22,5 @@ def run_exec(arguments: Arguments, environment: Mapping[str, str]) -> int:
         piped=target.resume is None and not target.resume_last,
     )
     # This takes some 80 ms, in which an open pipe may already say something.
-    from codex_py.frontends.exec.run import run  # noqa: PLC0415
-
+    run = load("codex_py.frontends.exec.run:run")
     return run(arguments, target, environment, prompt=prompt, stderr=stderr)

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from codex_py.patch.diff.writer import git_diff
 from codex_py.patch.files.kind import written_mode
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.patched_file import PatchedFile
@@ -69,9 +70,6 @@ class NetChanges:
         changed = {path: file for path, file in self._files.items() if not file.is_as_before}
         if not changed:
             return ""
-        # difflib is 3 ms, and most turns patch nothing.
-        from codex_py.patch.diff.writer import git_diff  # noqa: PLC0415
-
         moved = {
             file.origin: path
             for path, file in changed.items()

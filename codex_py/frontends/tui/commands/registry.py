@@ -2,10 +2,10 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import TypeAlias
 
 from codex_py.config.config import Config
+from codex_py.errors import nearest
 from codex_py.frontends.tui.compose.sources import CommandName, SkillSource
 from codex_py.frontends.tui.composer import Composer
 from codex_py.frontends.tui.conversation import Conversation
@@ -76,5 +76,5 @@ class Commands:
         name = line[1:].split(maxsplit=1)[0] if line[1:].strip() else ""
         if "/" in name or "\n" in line:
             return None
-        near = get_close_matches(name, self._by_name, n=1, cutoff=0.6)
-        return f"no command /{name}." + (f" Did you mean /{near[0]}?" if near else "")
+        near = nearest(name, self._by_name)
+        return f"no command /{name}." + (f" Did you mean /{near}?" if near else "")
