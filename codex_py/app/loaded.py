@@ -13,7 +13,7 @@ from codex_py.model.catalog import model_info
 from codex_py.process.sessions import ProcessSessions
 from codex_py.protocol.approval import ApprovalRequest, Approvals, Approver, Review, ReviewDecision
 from codex_py.protocol.dispatch import ToolContext
-from codex_py.protocol.item_types import OutputItem
+from codex_py.protocol.items import OutputItem
 from codex_py.protocol.prompts import Note
 from codex_py.protocol.tools import ToolCall, ToolOutput
 from codex_py.sandbox.choice import PlatformSandbox

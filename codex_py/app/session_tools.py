@@ -10,11 +10,12 @@ from codex_py.app.options import SessionSetup
 from codex_py.config.layers import SYSTEM_FOLDER
 from codex_py.config.project_trust import Trusted
 from codex_py.core.session import Session
+from codex_py.core.thread_items import item_events
 from codex_py.core.turn import ItemHandlers
 from codex_py.errors import ExitCode
 from codex_py.protocol.approval import Approver
 from codex_py.protocol.extension import Extension, Thread, TurnStart
-from codex_py.protocol.item_types import OutputItem, ResponseItem
+from codex_py.protocol.items import OutputItem, ResponseItem
 from codex_py.protocol.tools import ToolCall, ToolOutput
 
 if TYPE_CHECKING:
@@ -52,8 +53,6 @@ class SessionTools:
 
     def handlers(self, session: Session) -> ItemHandlers:
         """For a `Turn`, when its request is on the way."""
-        # 55 ms for pydantic and the models of the items.
-        from codex_py.core.thread_items import item_events  # noqa: PLC0415
 
         def tools() -> "LoadedTools":
             return self._load(session)

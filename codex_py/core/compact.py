@@ -14,7 +14,7 @@ from codex_py.core.turn import ItemHandlers, RetryBudget, Turn
 from codex_py.errors import CompactionFailed, ModelError, TurnLimit
 from codex_py.instructions import instruction_text
 from codex_py.protocol.events import Event, Reconnecting
-from codex_py.protocol.item_types import OutputItem, ResponseItem
+from codex_py.protocol.items import OutputItem, ResponseItem
 from codex_py.protocol.messages import EncodedItem, input_text, message
 from codex_py.protocol.prompts import Note, context_length, user_prompt
 from codex_py.protocol.stream import ModelStream, Prompt, Usage

@@ -8,7 +8,7 @@ from codex_py.core.turn_state import TurnState
 from codex_py.errors import CodexError, ModelError, PromptRefused
 from codex_py.protocol.events import Event, ItemCompleted, UserMessage
 from codex_py.protocol.extension import TurnStop
-from codex_py.protocol.item_types import ResponseItem
+from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.prompts import Note, UserPrompt
 from codex_py.protocol.stream import Prompt, Usage
 from codex_py.protocol.tools import ToolCall

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from codex_py.protocol.item_types import ResponseItem
+from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.messages import EncodedItem
 
 _OUTPUT_TYPES = {

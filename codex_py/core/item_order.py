@@ -1,6 +1,6 @@
 """In which order the items of a response enter the history."""
 
-from codex_py.protocol.item_types import ResponseItem
+from codex_py.protocol.items import ResponseItem
 
 
 class ItemOrder:

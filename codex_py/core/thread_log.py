@@ -12,7 +12,7 @@ from codex_py.core.past import without_turns
 from codex_py.errors import CodexError
 from codex_py.protocol.extension import Occasion
 from codex_py.protocol.frozen import frozen
-from codex_py.protocol.item_types import ResponseItem
+from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.messages import EncodedItem, input_text, message
 from codex_py.protocol.prompts import Note, UserPrompt
 from codex_py.protocol.settings import TurnSettings, turn_context

@@ -13,7 +13,7 @@ from codex_py.core.item_order import ItemOrder
 from codex_py.errors import CodexError, ModelError, TurnLimit, single_error
 from codex_py.protocol.events import Event, MessageDelta, ReasoningSummaryDelta, Reconnecting
 from codex_py.protocol.frozen import frozen
-from codex_py.protocol.item_types import OutputItem, ResponseItem
+from codex_py.protocol.items import OutputItem, ResponseItem
 from codex_py.protocol.prompts import Note
 from codex_py.protocol.stream import (
     Completed,

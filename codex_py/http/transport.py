@@ -9,8 +9,8 @@ import asyncio
 import os
 import ssl
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import Any, TypeAlias, cast
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import TypeAlias, cast
 
 import httpx
 
@@ -24,14 +24,10 @@ _KEEP_S = 60.0
 _HAPPY_EYEBALLS_S = 0.25
 """Head start of each address over the next (RFC 8305)."""
 
-REQUEST_SENT = "http11.send_request_body.complete"
-"""The trace event (httpx, extension `trace`) that says the last byte of a request is written."""
-
 LOCATION = "location"
 """The extension of a response that holds the header of this name."""
 
 _Origin: TypeAlias = tuple[str, str, int]
-_Trace: TypeAlias = Callable[[str, dict[str, Any]], Awaitable[None]]
 
 
 def http_client(
@@ -70,9 +66,8 @@ def http_transport(environment: Mapping[str, str]) -> httpx.AsyncBaseTransport:
 class BulkTransport(httpx.AsyncBaseTransport):
     """Direct HTTP/1.1 connections.
 
-    Honours the extensions `timeout` (`connect`, `read`, `write`; seconds without any progress) and
-    `trace`, of which it knows the event `REQUEST_SENT`. A request that finds its kept connection
-    closed, before a byte of the answer, is sent once more on a fresh one.
+    Honours the extension `timeout` (`connect`, `read`, `write`; seconds without any progress). A request that
+    finds its kept connection closed, before a byte of the answer, is sent once more on a fresh one.
 
     Raises:
         httpx.TransportError: as httpx's own transport does; the message is the cause in the words of
@@ -165,11 +160,8 @@ class BulkTransport(httpx.AsyncBaseTransport):
     ) -> httpx.Response:
         timeouts: dict[str, float | None] = request.extensions.get("timeout", {})
         read_s = timeouts.get("read")
-        trace: _Trace | None = request.extensions.get("trace")
         try:
             await connection.write(message, timeouts.get("write"))
-            if trace is not None:
-                await trace(REQUEST_SENT, {"return_value": None})
             head, rest = await _read_head(connection, read_s)
             body = body_of(head, request.method)
             # What follows a response without a body was not asked for.

@@ -5,13 +5,12 @@ import os
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
-from typing import Any
 
 import httpx
 
 from codex_py.errors import ConfigError, ExitCode, ModelError, StreamError
 from codex_py.http.sse import server_sent_events
-from codex_py.http.transport import LOCATION, REQUEST_SENT
+from codex_py.http.transport import LOCATION
 from codex_py.model.auth import Key
 from codex_py.model.error_body import plain_line
 from codex_py.model.failures import http_failure
@@ -81,21 +80,12 @@ class HttpModelClient:
 
     @asynccontextmanager
     async def stream(self, prompt: Prompt) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
-        decoder: Decoder | None = None
-
-        async def on_trace(event: str, _info: Mapping[str, Any]) -> None:
-            nonlocal decoder
-            if event == REQUEST_SENT and decoder is None:
-                # The first decoder imports for some 65 ms, which the model spends thinking.
-                decoder = self._wire.decoder()
-
         request = self._http.build_request(
             "POST",
             self._url,
             content=self._wire.body(prompt),
             headers=self._headers,
             timeout=self._timeout,
-            extensions={"trace": on_trace},
         )
         try:
             response = await self._http.send(request, stream=True)
@@ -104,7 +94,7 @@ class HttpModelClient:
         try:
             if response.status_code != 200:
                 raise await self._failure(response)
-            events = self._events(response, decoder or self._wire.decoder())
+            events = self._events(response, self._wire.decoder())
             async with aclosing(events):
                 yield events
         finally:

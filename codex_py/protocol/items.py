@@ -4,92 +4,50 @@ One representation serves the wire, the history, the session files and the route
 unknown fields go back as they came; an item of a known type that lacks what its type promises is an
 error. Source: the Responses API reference, `input` and `output` items.
 
-Importing this module loads pydantic (some 65 ms), so nothing that runs before the first request is on
-the wire imports it; what we write ourselves by then is made by `protocol.messages`.
+These are no pydantic models: importing pydantic and building a dozen models took 50 ms and 10 MB of every run of
+`exec`. What comes is checked against the annotations of the fields.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypeAlias, cast
-
-from pydantic import BaseModel, ConfigDict, Discriminator, Tag, TypeAdapter, ValidationError
+from dataclasses import MISSING, field, fields, is_dataclass
+from types import UnionType
+from typing import Any, Literal, TypeAlias, cast, get_args, get_origin
 
 from codex_py.errors import MalformedItem
-from codex_py.protocol.messages import EncodedItem
+from codex_py.protocol.frozen import frozen
+from codex_py.protocol.messages import EncodedItem, encode_json
+
+JsonObject: TypeAlias = dict[str, Any]
+Parts: TypeAlias = list[JsonObject]
+"""`{"type": "output_text", "text": …}` and the like; `parse_item` has checked the texts."""
+
+_TEXT_OF_PART = {"input_text": "text", "output_text": "text", "refusal": "refusal"}
+_EXPECTED = {str: "string", int: "integer", list: "list", dict: "dictionary"}
 
 
-class _Wire(BaseModel):
-    """Keeps unknown fields, and writes back just the fields that came."""
-
-    model_config = ConfigDict(extra="allow", frozen=True)
-
-    def model_post_init(self, _context: Any, /) -> None:
-        # A default tag must be written too: only fields that count as set are.
-        self.model_fields_set.add("type")
-
-
-class InputText(_Wire):
-    type: Literal["input_text"] = "input_text"
-    text: str
-
-
-class InputImage(_Wire):
-    type: Literal["input_image"] = "input_image"
-    image_url: str | None = None
-    """A data URL, or an address that the server fetches."""
-    detail: str | None = None
-
-
-class OutputText(_Wire):
-    type: Literal["output_text"] = "output_text"
-    text: str
-
-
-class Refusal(_Wire):
-    type: Literal["refusal"] = "refusal"
-    refusal: str
-
-
-class OtherPart(_Wire):
+@frozen(kw_only=True)
+class _Item:
     type: str
-
-
-def _field(value: Any, name: str) -> Any:
-    """A field of a decoded JSON object or of a model; None where there is none."""
-    if isinstance(value, Mapping):
-        return cast("Mapping[str, Any]", value).get(name)
-    return getattr(value, name, None)
-
-
-def _part_tag(value: Any) -> str:
-    tag = _field(value, "type")
-    known = {"input_text", "input_image", "output_text", "refusal"}
-    return tag if isinstance(tag, str) and tag in known else "other"
-
-
-ContentPart: TypeAlias = Annotated[
-    Annotated[InputText, Tag("input_text")]
-    | Annotated[InputImage, Tag("input_image")]
-    | Annotated[OutputText, Tag("output_text")]
-    | Annotated[Refusal, Tag("refusal")]
-    | Annotated[OtherPart, Tag("other")],
-    Discriminator(_part_tag),
-]
-
-
-class _Item(_Wire):
     id: str | None = None
     """The server's name of the item; never the key that pairs a call with its output."""
     status: str | None = None
+    source: JsonObject = field(default_factory=dict[str, Any], repr=False)
+    """The item as it came, with the fields that are unknown here; empty for one of our own."""
 
     def encoded(self) -> EncodedItem:
         """The item as compact JSON: the fields that it came with, and no others."""
-        return EncodedItem(self.model_dump_json(exclude_unset=True).encode())
+        own = {each.name: getattr(self, each.name) for each in fields(self)}
+        given = {
+            name: value for name, value in own.items() if name != "source" and value is not None
+        }
+        return EncodedItem(encode_json(self.source or given))
 
 
+@frozen(kw_only=True)
 class Message(_Item):
-    type: Literal["message"] = "message"
+    type: str = "message"
     role: str
-    content: str | list[ContentPart] | None = None
+    content: str | Parts | None = None
     phase: str | None = None
     """`commentary` or `final_answer`; must be sent back where it was given."""
 
@@ -97,7 +55,8 @@ class Message(_Item):
     def text(self) -> str:
         """The text of all parts; images and refusals give none."""
         if isinstance(self.content, list):
-            return "".join(p.text for p in self.content if isinstance(p, InputText | OutputText))
+            kinds = ("input_text", "output_text")
+            return "".join(part["text"] for part in self.content if part["type"] in kinds)
         return self.content or ""
 
     @property
@@ -105,28 +64,26 @@ class Message(_Item):
         """What the model said in refusing, or an empty string."""
         if not isinstance(self.content, list):
             return ""
-        return "".join(part.refusal for part in self.content if isinstance(part, Refusal))
+        return "".join(part["refusal"] for part in self.content if part["type"] == "refusal")
 
 
-class SummaryText(_Wire):
-    type: str = "summary_text"
+@frozen(kw_only=True)
+class ReasoningText:
+    type: str = ""
     text: str
 
 
-class ReasoningContent(_Wire):
-    type: str = "reasoning_text"
-    text: str
-
-
+@frozen(kw_only=True)
 class Reasoning(_Item):
-    type: Literal["reasoning"] = "reasoning"
-    summary: list[SummaryText] = []
-    content: list[ReasoningContent] | None = None
+    type: str = "reasoning"
+    summary: list[ReasoningText] = field(default_factory=list[ReasoningText])
+    content: list[ReasoningText] | None = None
     encrypted_content: str | None = None
 
 
+@frozen(kw_only=True)
 class FunctionCall(_Item):
-    type: Literal["function_call"] = "function_call"
+    type: str = "function_call"
     call_id: str
     name: str
     arguments: str
@@ -134,14 +91,16 @@ class FunctionCall(_Item):
     namespace: str | None = None
 
 
+@frozen(kw_only=True)
 class FunctionCallOutput(_Item):
-    type: Literal["function_call_output"] = "function_call_output"
+    type: str = "function_call_output"
     call_id: str
-    output: str | list[ContentPart]
+    output: str | Parts
 
 
+@frozen(kw_only=True)
 class CustomToolCall(_Item):
-    type: Literal["custom_tool_call"] = "custom_tool_call"
+    type: str = "custom_tool_call"
     call_id: str
     name: str
     input: str
@@ -149,13 +108,15 @@ class CustomToolCall(_Item):
     namespace: str | None = None
 
 
+@frozen(kw_only=True)
 class CustomToolCallOutput(_Item):
-    type: Literal["custom_tool_call_output"] = "custom_tool_call_output"
+    type: str = "custom_tool_call_output"
     call_id: str
-    output: str | list[ContentPart]
+    output: str | Parts
 
 
-class LocalShellAction(_Wire):
+@frozen(kw_only=True)
+class LocalShellAction:
     type: Literal["exec"] = "exec"
     command: list[str]
     timeout_ms: int | None = None
@@ -164,71 +125,67 @@ class LocalShellAction(_Wire):
     user: str | None = None
 
 
+@frozen(kw_only=True)
 class LocalShellCall(_Item):
-    type: Literal["local_shell_call"] = "local_shell_call"
+    type: str = "local_shell_call"
     call_id: str | None = None
     """Absent in the oldest form, which is answered under the item's `id`."""
     action: LocalShellAction
 
 
+@frozen(kw_only=True)
 class WebSearchCall(_Item):
     """A search that the server ran; it is recorded, never answered."""
 
-    type: Literal["web_search_call"] = "web_search_call"
-    action: dict[str, Any] | None = None
+    type: str = "web_search_call"
+    action: JsonObject | None = None
 
 
+@frozen(kw_only=True)
 class Compaction(_Item):
     """History that the server has folded into an opaque text."""
 
-    type: Literal["compaction", "compaction_summary"] = "compaction"
+    type: str = "compaction"
     encrypted_content: str
 
 
+@frozen(kw_only=True)
 class OtherItem(_Item):
     """An item of a type that this program does not know; it goes back as it came."""
 
-    type: str
 
+ResponseItem: TypeAlias = (
+    Message
+    | Reasoning
+    | FunctionCall
+    | FunctionCallOutput
+    | CustomToolCall
+    | CustomToolCallOutput
+    | LocalShellCall
+    | WebSearchCall
+    | Compaction
+    | OtherItem
+)
+OutputItem: TypeAlias = FunctionCallOutput | CustomToolCallOutput
 
-_KNOWN_ITEMS = {
-    "message",
-    "reasoning",
-    "function_call",
-    "function_call_output",
-    "custom_tool_call",
-    "custom_tool_call_output",
-    "local_shell_call",
-    "web_search_call",
-    "compaction",
+_CLASSES: Mapping[str, type[ResponseItem]] = {
+    "message": Message,
+    "reasoning": Reasoning,
+    "function_call": FunctionCall,
+    "function_call_output": FunctionCallOutput,
+    "custom_tool_call": CustomToolCall,
+    "custom_tool_call_output": CustomToolCallOutput,
+    "local_shell_call": LocalShellCall,
+    "web_search_call": WebSearchCall,
+    "compaction": Compaction,
+    "compaction_summary": Compaction,
 }
 
 
-def _item_tag(value: Any) -> str:
-    tag = _field(value, "type")
-    if tag is None and _field(value, "role") is not None:
-        # The API's short form of a message has no type.
-        return "message"
-    if tag == "compaction_summary":
-        return "compaction"
-    return tag if isinstance(tag, str) and tag in _KNOWN_ITEMS else "other"
-
-
-ResponseItem: TypeAlias = Annotated[
-    Annotated[Message, Tag("message")]
-    | Annotated[Reasoning, Tag("reasoning")]
-    | Annotated[FunctionCall, Tag("function_call")]
-    | Annotated[FunctionCallOutput, Tag("function_call_output")]
-    | Annotated[CustomToolCall, Tag("custom_tool_call")]
-    | Annotated[CustomToolCallOutput, Tag("custom_tool_call_output")]
-    | Annotated[LocalShellCall, Tag("local_shell_call")]
-    | Annotated[WebSearchCall, Tag("web_search_call")]
-    | Annotated[Compaction, Tag("compaction")]
-    | Annotated[OtherItem, Tag("other")],
-    Discriminator(_item_tag),
-]
-
-_ITEM: TypeAdapter[ResponseItem] = TypeAdapter(ResponseItem)
+class _Wrong(Exception):
+    def __init__(self, path: tuple[str, ...], reason: str) -> None:
+        super().__init__(reason)
+        self.path = path
 
 
 def parse_item(data: object) -> ResponseItem:
@@ -238,20 +195,81 @@ def parse_item(data: object) -> ResponseItem:
         MalformedItem: the value is no object with a `type`, or a known type lacks a field or has one
             of the wrong type. The message names the field.
     """
+    item = cast("JsonObject", data) if isinstance(data, dict) else {}
+    kind = item.get("type")
+    if kind is None and item.get("role") is not None:
+        # The API's short form of a message has no type.
+        kind = "message"
+        item = {**item, "type": kind}
+    found = _CLASSES.get(kind, OtherItem) if isinstance(kind, str) else OtherItem
     try:
-        return _ITEM.validate_python(data)
-    except ValidationError as error:
-        raise _malformed(data, error) from error
+        values = _values(found, item, ())
+        for name in ("content", "output") if found is not Reasoning else ():
+            _check_parts(values.get(name), name)
+    except _Wrong as error:
+        raise MalformedItem(
+            f"the model's service sent a malformed item: field {'.'.join(error.path)!r} of "
+            f"{kind or 'an item without a type'}: {error}"
+        ) from error
+    return found(**values, source=item)
 
 
-def _malformed(data: object, error: ValidationError) -> MalformedItem:
-    kind = _field(data, "type")
-    # Of the branches of a union, the one that got furthest is the one that was meant.
-    errors = error.errors(include_url=False, include_input=False)
-    first = max(errors, key=lambda e: len(e["loc"]))
-    path = ".".join(str(part) for part in first["loc"][1:] if "[" not in str(part))
-    where = f"field {path!r} of " if path else ""
-    return MalformedItem(
-        f"the model's service sent a malformed item: {where}{kind or 'an item without a type'}: "
-        f"{first['msg']}"
-    )
+def _values(cls: type[Any], data: JsonObject, path: tuple[str, ...]) -> JsonObject:
+    """The fields of a class that are in a JSON object.
+
+    Raises:
+        _Wrong: one is missing or of another type.
+    """
+    values: JsonObject = {}
+    for each in fields(cls):
+        if each.name == "source":
+            continue
+        if each.name in data:
+            values[each.name] = _checked(each.type, data[each.name], (*path, each.name))
+        elif each.default is MISSING and each.default_factory is MISSING:
+            raise _Wrong((*path, each.name), "Field required")
+    return values
+
+
+def _checked(annotation: Any, value: Any, path: tuple[str, ...]) -> Any:
+    """The value as a field of this annotation holds it.
+
+    Raises:
+        _Wrong: it is of another type.
+    """
+    options = get_args(annotation) if isinstance(annotation, UnionType) else (annotation,)
+    for option in options:
+        kind, inner = get_origin(option) or option, get_args(option)
+        if kind is Literal:
+            if value in inner:
+                return value
+        elif kind is list and isinstance(value, list):
+            items = enumerate(cast("list[Any]", value))
+            return [_checked(inner[0], item, (*path, str(at))) for at, item in items]
+        elif kind is dict and isinstance(value, dict):
+            members = cast("JsonObject", value).items()
+            return {key: _checked(inner[1], item, (*path, key)) for key, item in members}
+        elif is_dataclass(kind) and isinstance(value, dict):
+            return option(**_values(option, cast("JsonObject", value), path))
+        elif kind is Any or type(value) is kind:
+            return value
+    names = [_EXPECTED.get(get_origin(option) or option, "dictionary") for option in options]
+    raise _Wrong(path, f"Input should be a valid {names[0]}")
+
+
+def _check_parts(parts: object, name: str) -> None:
+    """
+    Raises:
+        _Wrong: a part has no type, or lacks the text that its type promises.
+    """
+    for at, part in enumerate(cast("Parts", parts) if isinstance(parts, list) else ()):
+        place = (name, str(at))
+        kind = _required(part, "type", place)
+        if kind in _TEXT_OF_PART:
+            _required(part, _TEXT_OF_PART[kind], place)
+
+
+def _required(part: JsonObject, name: str, place: tuple[str, ...]) -> str:
+    if name not in part:
+        raise _Wrong((*place, name), "Field required")
+    return _checked(str, part[name], (*place, name))

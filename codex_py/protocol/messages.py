@@ -1,8 +1,4 @@
-"""Items that we write ourselves, already encoded, made without pydantic.
-
-The first request of a session is on the wire before pydantic is imported, and it is made of nothing but
-these messages. `protocol.items` reads them back like any other item.
-"""
+"""Items that we write ourselves, already encoded. `protocol.items` reads them back like any other item."""
 
 import json
 from collections.abc import Sequence

@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, TypeAlias
 
 from codex_py.protocol.frozen import frozen
-from codex_py.protocol.item_types import ResponseItem
+from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.tools import ToolSpec
 
@@ -162,7 +162,7 @@ class Wire(Protocol):
     def body(self, prompt: Prompt) -> bytes: ...
 
     def decoder(self) -> "Decoder":
-        """A decoder for one response. May import what reading needs and sending does not."""
+        """A decoder for one response."""
         ...
 
 

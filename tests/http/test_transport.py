@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from codex_py.errors import ExitCode, ModelError
-from codex_py.http.transport import REQUEST_SENT, BulkTransport, http_client
+from codex_py.http.transport import BulkTransport, http_client
 from tests.support.raw_server import Handler, RawConnection, RawServer, answers, raw_server
 
 Client = httpx.AsyncClient
@@ -367,19 +367,6 @@ def test_requests_side_by_side_have_connections_of_their_own() -> None:
         return server.connections
 
     assert run(handler, use) == 2
-
-
-def test_a_trace_is_told_when_the_request_is_written() -> None:
-    async def use(client: Client, server: RawServer) -> list[str]:
-        events: list[str] = []
-
-        async def trace(event: str, _info: dict[str, Any]) -> None:
-            events.append(event)
-
-        await client.post(server.url, content=b"x", extensions={"trace": trace})
-        return events
-
-    assert run(answers(sized(b"")), use) == [REQUEST_SENT]
 
 
 def test_a_refused_connection_is_told_in_the_words_of_the_system() -> None:

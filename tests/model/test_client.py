@@ -1,7 +1,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import httpx
@@ -33,15 +33,11 @@ class FakeWire:
     """Each event's data is a text delta; `end` completes, `fail` fails for good."""
 
     path: str = "/responses"
-    decoders: int = 0
-    made: asyncio.Event = field(default_factory=asyncio.Event)
 
     def body(self, prompt: Prompt) -> bytes:
         return json.dumps({"model": prompt.model}).encode()
 
     def decoder(self) -> Decoder:
-        self.decoders += 1
-        self.made.set()
         return FakeDecoder()
 
 
@@ -151,25 +147,6 @@ def test_the_request_carries_headers_key_and_query() -> None:
         b"x-env": b"yes",
     }
     assert body == b'{"model": "m"}'
-
-
-def test_the_decoder_is_made_while_the_answer_is_awaited() -> None:
-    wire = FakeWire()
-
-    async def handler(connection: RawConnection) -> None:
-        await connection.request()
-        await wire.made.wait()
-        await connection.send(stream_of("end"))
-
-    async def main() -> list[ResponseEvent]:
-        async with raw_server(handler) as server:
-            client = model_client(server.url, wire)
-            events = await collect(client)
-            await client.aclose()
-            return events
-
-    assert asyncio.run(main()) == [COMPLETED]
-    assert wire.decoders == 1
 
 
 def test_rate_limits_come_first() -> None:

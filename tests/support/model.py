@@ -48,7 +48,7 @@ class ScriptedModel:
 
 
 def says(text: str, index: int = 0) -> OutputItemDone:
-    item = Message(role="assistant", content=[{"type": "output_text", "text": text}])  # pyright: ignore[reportArgumentType]
+    item = Message(role="assistant", content=[{"type": "output_text", "text": text}])
     return OutputItemDone(index, item)
 
 

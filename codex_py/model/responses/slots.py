@@ -5,7 +5,7 @@ events of its parts, then the deltas, then the item in the terminal response, th
 """
 
 import json
-import uuid
+import os
 from typing import Any, cast
 
 from codex_py.model.responses.parts import (
@@ -296,7 +296,7 @@ def _with_call_id(item: JsonObject) -> JsonObject:
     kind = kind_of_item(item)
     is_nameless_shell = kind == "local_shell_call" and not item.get("id")
     if (is_nameless_shell or kind in CALLS) and item.get("call_id") in (None, ""):
-        item["call_id"] = f"call_{uuid.uuid4().hex}"
+        item["call_id"] = f"call_{os.urandom(16).hex()}"
     return item
 
 

@@ -7,6 +7,7 @@ Specification: https://platform.openai.com/docs/api-reference/responses. The key
 from collections.abc import Collection
 from typing import Any
 
+from codex_py.model.responses.assembler import ResponsesDecoder
 from codex_py.protocol.messages import encode_json
 from codex_py.protocol.stream import (
     Decoder,
@@ -62,10 +63,6 @@ class ResponsesWire:
         return b"".join(fragments)
 
     def decoder(self) -> Decoder:
-        # Loads pydantic and builds the models of the items, some 65 ms: by now the request is on the
-        # wire, and the time hides behind the model's own.
-        from codex_py.model.responses.assembler import ResponsesDecoder  # noqa: PLC0415
-
         return ResponsesDecoder(self._watched)
 
 

@@ -60,7 +60,7 @@ def run(
                 assert isinstance(output, FunctionCallOutput)
                 if isinstance(output.output, str):
                     return output.output
-                return [part.model_dump()["text"] for part in output.output][1:]
+                return [part["text"] for part in output.output][1:]
 
             await test(call)
 
