@@ -1,13 +1,35 @@
 """What the model answers in each benchmark; every event in an HTTP chunk of its own, as live servers send them."""
 
+import threading
+import time
 from typing import Any
 
-from codex_py.testing import Reply, ev_completed, ev_created, ev_function_call, ev_message
+from codex_py.testing import (
+    RecordedRequest,
+    Reply,
+    ev_completed,
+    ev_created,
+    ev_function_call,
+    ev_message,
+)
+from codex_py.testing.server import Script
 
 
 def answers(count: int) -> list[Reply]:
     """The same short answer, `count` times."""
     return [_reply(ev_message("Done."))] * count
+
+
+def answers_together(count: int, held_s: float) -> list[Script]:
+    """The same answer, when so many requests wait for it and `held_s` seconds have passed."""
+    all_here = threading.Barrier(count, timeout=60)
+
+    def answer(_request: RecordedRequest) -> Reply:
+        all_here.wait()
+        time.sleep(held_s)
+        return answers(1)[0]
+
+    return [answer] * count
 
 
 def streamed_answer(deltas: int) -> list[Reply]:

@@ -1,12 +1,13 @@
 """The scripted model in a process of its own, so that its work is not done on our time."""
 
 import multiprocessing
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any, Self
 
-from codex_py.testing import Reply, ScriptedServer
+from codex_py.testing import ScriptedServer
+from codex_py.testing.server import Script
 
 
 class BenchmarkServer:
@@ -21,7 +22,7 @@ class BenchmarkServer:
         # Else the pipe would not end when the process does.
         other_end.close()
 
-    def play(self, make: Callable[..., list[Reply]], *args: Any) -> str:
+    def play(self, make: Callable[..., Sequence[Script]], *args: Any) -> str:
         """Answer the next requests with `make(*args)`, which is called over there.
 
         The configuration that sends an agent to it. Each call opens another port.
