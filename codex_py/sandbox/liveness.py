@@ -55,21 +55,27 @@ class LivenessPipe:
 
 def _is_dead(pid: int, deadline_s: float) -> bool:
     """Wait for the first process of a namespace, with which all others die."""
-    with suppress(ProcessLookupError):
+    try:
         descriptor = os.pidfd_open(pid)
-        try:
-            return not _is_first(pid) or _is_ready(descriptor, deadline_s)
-        finally:
-            os.close(descriptor)
-    return True
+    except OSError:
+        # The id may be that of a thread by now, which cannot be opened. Or there are no descriptors left.
+        return not _is_first(pid)
+    try:
+        return not _is_first(pid) or _is_ready(descriptor, deadline_s)
+    finally:
+        os.close(descriptor)
 
 
 def _is_first(pid: int) -> bool:
-    """False if the id was given to another process meanwhile, which is no first process of a namespace."""
-    with suppress(OSError):
-        for line in Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines():
+    """False if it has ended, even if its id was given away again. True if that cannot be told."""
+    try:
+        for line in Path(f"/proc/{pid}/status").read_text("ascii", "replace").splitlines():
             if line.startswith("NSpid:"):
                 return line.split()[-1] == "1"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    except OSError:
+        return True
     return False
 
 

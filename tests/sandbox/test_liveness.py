@@ -4,6 +4,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -125,6 +126,27 @@ def test_the_first_process_of_a_namespace_is_waited_for() -> None:
     # This one is no first process: its number was given away again.
     Path(liveness.path()).write_text(f'{{"child-pid": {os.getpid()}}}', encoding="ascii")
     assert liveness.wait(0)
+
+
+def test_the_id_of_a_dead_first_process_may_be_that_of_a_thread_by_now() -> None:
+    liveness = LivenessPipe()
+    started, ended = threading.Event(), threading.Event()
+    ids: list[int] = []
+
+    def live() -> None:
+        ids.append(threading.get_native_id())
+        started.set()
+        ended.wait(20)
+
+    thread = threading.Thread(target=live)
+    thread.start()
+    try:
+        assert started.wait(20)
+        Path(liveness.path()).write_text(f'{{"child-pid": {ids[0]}}}', encoding="ascii")
+        assert liveness.wait(0)
+    finally:
+        ended.set()
+        thread.join()
 
 
 def test_no_number_of_commands_fills_the_pipe() -> None:
