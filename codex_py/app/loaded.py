@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from codex_py.app.model import secret_names
 from codex_py.app.options import SessionSetup
+from codex_py.app.user_programs import user_programs
 from codex_py.config.environment import child_environment, hidden_names
 from codex_py.core.context import user_shell
 from codex_py.core.session import Session
@@ -54,9 +55,10 @@ class LoadedTools:
             network_disabled=not policy.network_access,
             secret_names=names,
         )
-        # Read-only for commands: the configuration says what they may do.
+        programs = user_programs(config, setup.environment, setup.options.add_dirs)
+        # The home is read-only for commands: the configuration says what they may do.
         self.sandbox = PlatformSandbox(
-            self._environment, home=config.home, limits=config.sandbox_limits
+            programs.environment(self._environment), home=config.home, limits=config.sandbox_limits
         )
         shell = user_shell(setup.environment)
         orchestrator = Orchestrator(

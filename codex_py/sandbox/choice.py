@@ -25,6 +25,7 @@ from codex_py.sandbox.liveness import LivenessPipe
 from codex_py.sandbox.placeholders import Placeholders
 
 _TRIAL_TIMEOUT_S = 10.0
+_NO_ROOTS = Roots()
 _DEATH_S = 1.0
 """How long a process namespace may take to end. It takes some 20 ms."""
 _NEEDS_PLACEHOLDERS = {"namespaces", "bwrap", "views"}
@@ -36,7 +37,7 @@ class PlatformSandbox:
     """Tries the backends when the first command comes, and stays with the first that works.
 
     Args:
-        environment: of the commands.
+        environment: of the commands. `bwrap` is looked up on its `PATH`.
         home: `$CODEX_HOME`, read-only wherever it lies; its logins are hidden.
         limits: of each command.
         backends: instead of those of this platform, the strongest first. They have their own limits.
@@ -64,11 +65,11 @@ class PlatformSandbox:
         """See `Sandbox.command`."""
         if policy.mode == "danger-full-access":
             return argv
-        if self._backend is None:
-            self._backend = self._working_backend()
         if policy not in self._roots:
             self._roots[policy] = resolve_roots(policy, self._tmpdir, self._home)
         roots = self._roots[policy]
+        if self._backend is None:
+            self._backend = self._working_backend(roots)
         absent = absent_names(roots)
         if self._backend.name in _NEEDS_PLACEHOLDERS:
             self._placeholders.hold(absent)
@@ -87,10 +88,10 @@ class PlatformSandbox:
         if self._liveness.wait(_DEATH_S):
             self._placeholders.release()
 
-    def _working_backend(self) -> Backend:
+    def _working_backend(self, roots: Roots) -> Backend:
         problems: list[str] = []
         for backend in self._backends if self.unavailable is None else ():
-            why = problem(backend)
+            why = problem(backend, roots)
             if why is None:
                 return backend
             problems.append(f"{backend.name}: {why}")
@@ -126,11 +127,14 @@ def platform_backends(search_path: str, limits: SandboxLimits = DEFAULT_LIMITS) 
             return []
 
 
-def problem(backend: Backend) -> str | None:
-    """Why the backend does not work here, in a few words; None if it does. Tries it, which takes some 15 ms."""
+def problem(backend: Backend, roots: Roots = _NO_ROOTS) -> str | None:
+    """Why the backend does not work here, in a few words; None if it does. Tries it, which takes some 15 ms.
+
+    `roots`: folders whose programs must not be started, not even to try them.
+    """
     root = Path("/")
     view = Layout((), (), (), offline=True)
-    command = backend.command(["/bin/sh", "-c", ": >/dev/null"], view, Roots(), root)
+    command = backend.command(["/bin/sh", "-c", ": >/dev/null"], view, roots, root)
     if command is None:
         return "not there"
     try:

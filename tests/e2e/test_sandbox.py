@@ -1,6 +1,7 @@
 """Policies hold for what a model runs, in the real program."""
 
 import asyncio
+import os
 import signal
 import subprocess
 import sys
@@ -172,6 +173,26 @@ def test_where_nothing_can_be_tried_that_is_said(place: Workplace) -> None:
         check=False,
     )
     assert (done.returncode in {1, 6}, done.stderr) == (True, b"")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["read-only", "-C", "sub", "--", "true"], ["workspace-write", "--", "true"], ["--test"]],
+)
+def test_a_bwrap_of_the_project_is_never_started(place: Workplace, words: list[str]) -> None:
+    for name in (".git/objects", "sub"):
+        (place.cwd / name).mkdir(parents=True)
+    planted = place.cwd / "bwrap"
+    planted.write_text(f"#!/bin/sh\necho x >{place.cwd}/started\n", encoding="ascii")
+    planted.chmod(0o755)
+    # In a sandbox, which refuses namespaces, so that bwrap is the first backend that may work.
+    inner = [sys.executable, "-m", "codex_py", "sandbox", *words]
+    search_path = {"PATH": f"{place.cwd}:{os.environ['PATH']}"}
+    done = run_codex_py(
+        ["sandbox", "workspace-write", "--", *inner], place.home, place.cwd, search_path
+    )
+    assert done.returncode in {0, 1, 6}
+    assert not (place.cwd / "started").exists()
 
 
 def _no_temporary_folders() -> list[str]:

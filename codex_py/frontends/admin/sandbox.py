@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from codex_py.app.model import secret_names
+from codex_py.app.user_programs import UserPrograms, user_programs
 from codex_py.config.config import Config
 from codex_py.config.environment import allowed_environment, hidden_names
 from codex_py.config.login_shell import without_variables
@@ -17,6 +18,7 @@ from codex_py.frontends.arguments import Arguments
 from codex_py.frontends.command_parser import CommandParser, UsageError, given
 from codex_py.frontends.configuration import read_config, warn_of_config
 from codex_py.frontends.streams import OutputStream
+from codex_py.programs import safe_search_path
 from codex_py.protocol.approval import SandboxPolicy
 from codex_py.sandbox.backends.backend import Backend
 from codex_py.sandbox.choice import PlatformSandbox, platform_backends, problem
@@ -53,8 +55,9 @@ def run_sandbox(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     config = read_config(arguments, environment, flags)
     warn_of_config(config)
     config.require_enforced()
-    policy = config.sandbox_policy([Path(folder) for folder in arguments.add_dir])
-    return _run(command, policy, config, environment)
+    add_dirs = [Path(folder) for folder in arguments.add_dir]
+    programs = user_programs(config, environment, add_dirs)
+    return _run(command, config.sandbox_policy(add_dirs), config, environment, programs)
 
 
 def _run(
@@ -62,13 +65,16 @@ def _run(
     policy: SandboxPolicy,
     config: Config,
     environment: Mapping[str, str],
+    programs: UserPrograms,
 ) -> int:
     secrets = secret_names(config)
     variables = allowed_environment(config.shell_environment, environment, secrets)
     hidden = hidden_names(config.shell_environment, environment, secrets)
     if not policy.network_access:
         variables["CODEX_SANDBOX_NETWORK_DISABLED"] = "1"
-    sandbox = PlatformSandbox(variables, home=config.home, limits=config.sandbox_limits)
+    sandbox = PlatformSandbox(
+        programs.environment(variables), home=config.home, limits=config.sandbox_limits
+    )
     try:
         confined = sandbox.command(without_variables(command, hidden), policy, config.cwd)
         for number in (*_ENDING, signal.SIGCHLD):
@@ -112,7 +118,8 @@ def _test(environment: Mapping[str, str]) -> int:
     """
     stdout = OutputStream(1)
     working: list[Backend] = []
-    for backend in platform_backends(environment.get("PATH", os.defpath)):
+    search_path = safe_search_path(environment.get("PATH", os.defpath), [Path.cwd()])
+    for backend in platform_backends(search_path):
         why = problem(backend)
         stdout.write_text(f"{backend.name}: {why or 'works here'}\n")
         if why is None:
