@@ -26,7 +26,7 @@ from codex_py.model.catalog import model_info
 from codex_py.model.providers import Provider
 from codex_py.model.retry import Retries
 from codex_py.protocol.approval import Approver
-from codex_py.protocol.elicitation import Elicitor, NobodyToAsk
+from codex_py.protocol.elicitation import DecliningElicitor, Elicitor
 from codex_py.protocol.events import EventSink
 from codex_py.protocol.extension import Extension, Feature, Thread
 from codex_py.protocol.frozen import frozen
@@ -73,7 +73,7 @@ async def open_session(
     _check_sink(sink)
     environment = os.environ if environment is None else environment
     warnings = _Warnings(list(config.warnings))
-    setup = SessionSetup(config, options, environment, elicitor or NobodyToAsk(), warnings)
+    setup = SessionSetup(config, options, environment, elicitor or DecliningElicitor(), warnings)
     root = _Root(setup, configured_provider(config, environment))
     toolbox = SessionTools(setup, approver)
     settings = root.settings_for(options.choices or configured_choices(config, options.add_dirs))

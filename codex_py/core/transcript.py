@@ -20,7 +20,7 @@ from codex_py.protocol.messages import EncodedItem, decode_json
 from codex_py.protocol.past_calls import (
     PastCall,
     PastItems,
-    ShownAgain,
+    Replayable,
     json_object,
     past_command,
     read_report,
@@ -37,7 +37,7 @@ _OWN_COMMAND: Final = re.compile(
 
 
 def past_items(
-    items: Iterable[EncodedItem], find_tool: Callable[[str], ShownAgain | None]
+    items: Iterable[EncodedItem], find_tool: Callable[[str], Replayable | None]
 ) -> list[ThreadItem]:
     """The items of a history in its order, with ids of their own: `history_0`, `history_1`, …
 
@@ -57,7 +57,7 @@ class _Transcript:
         self,
         items: Sequence[dict[str, Any]],
         encoded: Sequence[EncodedItem],
-        find_tool: Callable[[str], ShownAgain | None],
+        find_tool: Callable[[str], Replayable | None],
     ) -> None:
         self._past = PastItems()
         self._find_tool = find_tool

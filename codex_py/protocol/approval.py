@@ -1,4 +1,4 @@
-"""Who may do what: policies, and the question put to whoever decides."""
+"""Approval and sandbox policies, and how the user is asked to approve a call."""
 
 import asyncio
 from collections.abc import Callable, Hashable, Iterable, Set
@@ -12,26 +12,26 @@ from codex_py.protocol.frozen import frozen
 
 
 class ApprovalPolicy(StrEnum):
-    """When the user is asked. A call that needs a yes and may not ask for it is refused."""
+    """When the user is asked. A call that needs an approval is refused if the user may not be asked."""
 
     UNTRUSTED = "untrusted"
-    """About every command that is not known to only read, and every patch."""
+    """Ask about every patch, and every command that is not known to be read-only."""
     ON_FAILURE = "on-failure"
-    """As with `on-request`, and when a command failed in the sandbox and may do better outside."""
+    """As `on-request`, and when a command failed in the sandbox and may succeed outside of it."""
     ON_REQUEST = "on-request"
-    """When the model wants to leave the sandbox, a rule says so, or a command is dangerous."""
+    """Ask when the model wants to leave the sandbox, a rule says so, or a command is dangerous."""
     NEVER = "never"
 
 
 ApprovalKind: TypeAlias = Literal[
     "sandbox_approval", "rules", "mcp_elicitations", "request_permissions", "skill_approval"
 ]
-"""What a question is about: leaving the sandbox and what is dangerous, what a rule says, and so on."""
+"""The subject of a question. `sandbox_approval`: leaving the sandbox, and dangerous commands; `rules`: a rule asks."""
 
 
 @frozen(kw_only=True)
 class GranularPolicy:
-    """As `on-request`, for some kinds of question; those that are False are answered with a no, unasked."""
+    """As `on-request`, for the kinds that are True. What needs an approval of another kind is refused."""
 
     sandbox_approval: bool
     rules: bool
@@ -47,14 +47,14 @@ AskForApproval: TypeAlias = ApprovalPolicy | GranularPolicy
 
 
 def may_ask(policy: AskForApproval, kind: ApprovalKind) -> bool:
-    """Whether the user may be asked about things of this kind."""
+    """True if the user may be asked questions of this kind."""
     if isinstance(policy, GranularPolicy):
         return bool(getattr(policy, kind))
     return policy is not ApprovalPolicy.NEVER
 
 
 def approval_data(policy: AskForApproval) -> str | dict[str, Any]:
-    """The policy as session files and `config.toml` have it."""
+    """The policy as it is written in session files and `config.toml`."""
     return {"granular": asdict(policy)} if isinstance(policy, GranularPolicy) else policy.value
 
 
@@ -63,7 +63,7 @@ SandboxMode: TypeAlias = Literal["read-only", "workspace-write", "danger-full-ac
 
 @frozen
 class SandboxPolicy:
-    """What a command may write and reach."""
+    """What commands may write to, and whether they may use the network."""
 
     mode: SandboxMode = "read-only"
     writable_roots: tuple[Path, ...] = ()
@@ -75,7 +75,7 @@ class SandboxPolicy:
 
 @frozen
 class ApprovalRequest:
-    """What is asked of an `Approver`."""
+    """A call that an `Approver` decides on."""
 
     kind: Literal["command", "patch", "mcp"]
     summary: str
@@ -83,19 +83,19 @@ class ApprovalRequest:
     cwd: Path
     reason: str | None = None
     prefix: tuple[str, ...] | None = None
-    """Words that a rule could allow from now on; None where no rule can be made of the call."""
+    """First words of commands that a new rule could allow; None if no rule can be made of the call."""
     can_last: bool = True
-    """Whether `APPROVED_FOR_SESSION` would be more than `APPROVED`."""
+    """True if `APPROVED_FOR_SESSION` grants more than `APPROVED`."""
     paths: tuple[Path, ...] = ()
-    """The files of a patch as it names them, absolute; its diff leaves out the first slash."""
+    """The files that a patch names, absolute; the diff in `summary` leaves out the first slash."""
 
 
 class ReviewDecision(StrEnum):
     APPROVED = "approved"
     APPROVED_FOR_SESSION = "approved_for_session"
-    """Neither this call nor one that is just like it is asked about again in this session."""
+    """The user is not asked about identical calls again in this session."""
     APPROVED_WITH_RULE = "approved_with_rule"
-    """As `APPROVED`, and a rule that allows `ApprovalRequest.prefix` is written down."""
+    """As `APPROVED`, and a rule that allows `ApprovalRequest.prefix` is saved."""
     DENIED = "denied"
     """The model is told, and may try something else."""
     ABORT = "abort"
@@ -108,23 +108,23 @@ class Review:
 
     decision: ReviewDecision
     feedback: str | None = None
-    """What the user would have the model do instead, in their words; told to the model."""
+    """What the model should do instead, in the words of the user; the model reads it."""
 
 
 class Approver(Protocol):
     async def review(self, request: ApprovalRequest) -> Review:
-        """Decide. A frontend asks its user; one without a user answers by policy and never waits."""
+        """Decide. A frontend asks its user; without a user it decides by policy and never waits."""
         ...
 
 
 class Approvals:
-    """What the user has agreed to for a session, and the one way to ask for more.
+    """The approvals that the user granted for a session. Tools ask for further ones here.
 
-    Whoever asks holds `asking`, so that one question is put at a time, and looks again at what is granted: the answer to
-    the question before may answer this one.
+    Hold `asking` while you ask, so that the user gets one question at a time. Check `granted` again once you hold it:
+    the previous answer may cover this call.
 
     Args:
-        abort: ends the turn, if an answer says so.
+        abort: ends the turn; called if the user decides `ABORT`.
     """
 
     def __init__(self, approver: Approver, abort: Callable[[], None] = lambda: None) -> None:
@@ -135,27 +135,27 @@ class Approvals:
 
     @property
     def granted(self) -> Set[Any]:
-        """What needs no question: commands, files, tools, each by a key of its own kind."""
+        """Keys of the commands, files and tools that are approved for the session."""
         return self._granted
 
     async def ask(
         self, request: ApprovalRequest, grants: Iterable[Hashable], *, rejected: str
     ) -> ReviewDecision:
-        """Ask. Returns the kind of yes.
+        """Ask the user. Returns one of the approving decisions.
 
         Args:
-            grants: keys that a yes for the whole session grants.
-            rejected: what the model is told of a no, with what the user said to it.
+            grants: keys to add to `granted` if the user approves for the session.
+            rejected: how the error begins if the user refuses; their feedback follows.
 
         Raises:
-            ToolError: the answer is no.
+            ToolError: the user refused.
         """
         review = await self._approver.review(request)
         if review.decision is ReviewDecision.ABORT:
             self._abort()
         if review.decision in {ReviewDecision.DENIED, ReviewDecision.ABORT}:
-            said = f": {review.feedback}" if review.feedback else ""
-            raise ToolError(f"{rejected}{said}", code="ApprovalDenied")
+            feedback = f": {review.feedback}" if review.feedback else ""
+            raise ToolError(f"{rejected}{feedback}", code="ApprovalDenied")
         if review.decision is ReviewDecision.APPROVED_FOR_SESSION:
             self._granted.update(grants)
         return review.decision

@@ -1,4 +1,4 @@
-"""The calls of a turn that were not let run, summed up."""
+"""A summary of the calls that were refused in a turn."""
 
 from dataclasses import field
 
@@ -9,12 +9,12 @@ from codex_py.protocol.frozen import frozen
 class Denied:
     calls: int = 0
     allow: tuple[str, ...] = ()
-    """The options and settings that would allow them, each once; empty where none would."""
+    """The options and settings that would allow them, each once; empty if none would."""
     causes: tuple[str, ...] = field(default=(), metadata={"json": False})
-    """Why, as clauses for the user, each once."""
+    """Why they were refused, as clauses for the user, each once."""
 
     def plus(self, cause: str | None, allow: str | None) -> "Denied":
-        """One more call."""
+        """Add one refused call."""
         return Denied(self.calls + 1, _with(self.allow, allow), _with(self.causes, cause))
 
 

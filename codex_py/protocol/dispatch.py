@@ -1,4 +1,4 @@
-"""Running a call: the tool, what the call may know, and the seam around the run. LIGHT."""
+"""How a call is run: the tool, its context, and the function that extensions wrap. LIGHT."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -12,7 +12,7 @@ from codex_py.protocol.tools import ToolCall, ToolOutput
 
 @frozen
 class ToolContext:
-    """What a call may know of the turn that it belongs to."""
+    """What a tool gets to know about the turn of its call."""
 
     call_id: str
     cwd: Path
@@ -26,20 +26,20 @@ class ToolContext:
     next_item_id: Callable[[], str]
     """A fresh `item_N` for a thread item of this call."""
     output_token_limit: int = 10_000
-    """How much of a result the model is given, tokens of about four bytes."""
+    """How much output the model gets, in tokens of about four bytes."""
 
 
 ParamsT_contra = TypeVar("ParamsT_contra", contravariant=True)
 
 
 class Tool(Protocol[ParamsT_contra]):
-    """One thing that the model can do.
+    """Something that the model can call.
 
-    A tool may be a `KnowsChanges` and a `ShownAgain` as well. `run` honours cancellation by leaving nothing behind it running or half-written, and emits the
-    thread items of the call itself (started, then completed on every path).
+    A tool may implement `KnowsChanges` and `Replayable` as well. `run` emits the thread items of the call itself (started,
+    then completed on every path). After a cancellation it leaves no process running and no file half-written.
 
     Raises:
-        ToolError: the model is told its text.
+        ToolError: its text becomes the output of the call.
     """
 
     name: str
@@ -56,21 +56,21 @@ class KnowsChanges(Protocol):
     """A tool that can tell which files a call will change."""
 
     def changes(self, params: Any, cwd: Path) -> Sequence[Path] | None:
-        """The files, absolute; None if that cannot be told for this call. `params` are the tool's own."""
+        """The files, absolute; None if they are not known. `params` is an instance of `Tool.params`."""
         ...
 
 
 def changed_paths(use: "ToolUse") -> Sequence[Path] | None:
-    """The files that a call will change, absolute. Empty: it changes none. None: that cannot be told."""
+    """The files that a call will change, absolute; empty if none, None if they are not known."""
     tool = use.tool
     return tool.changes(use.params, use.context.cwd) if isinstance(tool, KnowsChanges) else None
 
 
 @frozen
 class ToolUse:
-    """A call that was understood, and whose turn it is. `replace(use, params=…)` changes what runs.
+    """A call with its tool and its checked arguments, when its turn in the queue has come.
 
-    The history keeps the call as the model made it.
+    `replace(use, params=…)` changes what runs. The history keeps the call as the model made it.
     """
 
     call: ToolCall
@@ -81,12 +81,12 @@ class ToolUse:
 
 
 Dispatch: TypeAlias = Callable[[ToolUse], Awaitable[ToolOutput]]
-"""Runs a call to its output. `ToolError` and `OSError` of a tool are outputs already.
+"""Runs a call and returns its output. A `ToolError` or `OSError` of the tool has become an output already.
 
 A wrapper may skip the call, change it, repeat it, or add `ToolOutput.notes`. If it raises
 
-- `ToolError`, the model is told its text as the output of this call;
+- `ToolError`, its text becomes the output of this call;
 - any other `CodexError`, the turn ends with it: the other calls are cancelled, and each call without an output is
-  answered `aborted: {error}`. Nothing is tried again, not even after a `ModelError`;
-- anything else, it is a bug: the turn ends as `internal error`, and whoever runs the turn gets the exception.
+  answered `aborted: {error}`. Nothing is retried, not even after a `ModelError`;
+- anything else, it is a bug: the turn ends as `internal error`, and the caller of the turn gets the exception.
 """

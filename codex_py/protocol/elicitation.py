@@ -1,4 +1,4 @@
-"""Questions that an MCP server has for the user, and who puts them."""
+"""Questions of MCP servers to the user."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, Protocol
@@ -8,33 +8,33 @@ from codex_py.protocol.frozen import frozen
 
 @frozen
 class Elicitation:
-    """One question. Of `schema` and `url`, one is set."""
+    """One question. Either `schema` or `url` is set."""
 
     server: str
     message: str
     schema: Mapping[str, Any] | None = None
     """JSON Schema of a form: an object whose properties are plain values."""
     url: str | None = None
-    """An address that the user is to visit."""
+    """An address for the user to visit."""
 
 
 @frozen
 class ElicitationAnswer:
     action: Literal["accept", "decline", "cancel"]
-    """`cancel` is to leave the question open."""
+    """`cancel`: the user dismissed the question."""
     content: Mapping[str, str | int | float | bool | list[str] | None] | None = None
-    """The form as filled in; with `accept` alone."""
+    """The values of the form; only with `accept`."""
 
 
 class Elicitor(Protocol):
     async def elicit(self, elicitation: Elicitation) -> ElicitationAnswer:
-        """Put the question. It may wait for the user as long as it takes: the clock of the call stands
-        still meanwhile. Cancelled when the server takes the question back."""
+        """Ask the user. There is no deadline: the time limit of the call is suspended meanwhile.
+        Cancelled when the server withdraws the question."""
         ...
 
 
-class NobodyToAsk:
-    """Declines everything, as a run without a user does."""
+class DecliningElicitor:
+    """Declines every question, for runs without a user."""
 
     async def elicit(self, elicitation: Elicitation) -> ElicitationAnswer:  # noqa: ARG002
         return ElicitationAnswer("decline")

@@ -1,7 +1,7 @@
-"""What a session tells whoever watches: one vocabulary for the terminal, for files and for `--json`.
+"""The events of a session: the same ones for the terminal, for files and for `exec --json`.
 
-These are dataclasses, not pydantic models: they only go out, and the first two are due before pydantic
-is loaded. `protocol.event_data` gives the object that `exec --json` prints as a line. Source of the shapes: the
+They are dataclasses, not pydantic models: nothing parses them, and the first two are emitted before pydantic
+is loaded. `protocol.event_data` makes the object that `exec --json` prints as a line. Source of the shapes: the
 JSONL events of Codex (`thread.started` … `turn.failed`); fields beyond those are additions.
 """
 
@@ -17,7 +17,7 @@ from codex_py.protocol.stream import Usage
 Status: TypeAlias = Literal["in_progress", "completed", "failed", "declined"]
 
 _BASELINE_TOKENS = 12_000
-"""What Codex takes the base prompt and the tools for."""
+"""What Codex estimates for the base prompt and the tools."""
 
 
 @frozen(kw_only=True)
@@ -62,7 +62,7 @@ class FileChange:
     """Sorted by path."""
     status: Status = "in_progress"
     diff: str = field(default="", metadata={"json": False})
-    """Git style; empty where the patch cannot be applied."""
+    """Git style; empty if the patch cannot be applied."""
     error: dict[str, str] | None = field(default=None, metadata={"json": "unless none"})
     """`code` and `message`: why it failed or was declined."""
 
@@ -110,14 +110,14 @@ class ErrorItem:
     id: str
     message: str
     tool: str | None = field(default=None, metadata={"json": "unless none"})
-    """The tool of a call that could not be run, as the model wrote it; see `failed_call`."""
+    """The tool of a call that could not run, as the model wrote it; see `failed_call`."""
     call_id: str | None = field(default=None, metadata={"json": "unless none"})
     code: str | None = field(default=None, metadata={"json": "unless none"})
 
 
 @frozen(kw_only=True)
 class UserMessage:
-    """What the user said while a turn ran, when the model is told; or, read back, any prompt. Live only."""
+    """A prompt steered into a running turn, once the model gets it; in a replay, any prompt. Live only."""
 
     type: ClassVar = "user_message"
     live_only: ClassVar = True
@@ -129,7 +129,7 @@ class UserMessage:
 
 @frozen(kw_only=True)
 class ContextCompaction:
-    """A summary takes the place of the history: started when it is asked for. Live only, as in Codex."""
+    """A compaction; it starts when the summary is requested. Live only, as in Codex."""
 
     type: ClassVar = "context_compaction"
     live_only: ClassVar = True
@@ -139,7 +139,7 @@ class ContextCompaction:
 
 @frozen(kw_only=True)
 class TurnTime:
-    """How long a turn took that came to its end; only in what is read back."""
+    """How long a turn took that completed. Only in a replay."""
 
     type: ClassVar = "turn_time"
     live_only: ClassVar = True
@@ -197,10 +197,10 @@ class TurnCompleted:
     usage: Usage
     """Of the whole thread, earlier turns included."""
     diff: str | None = field(default=None, metadata={"json": "unless none"})
-    """What the patches of the turn came to, git style; None if they changed nothing."""
+    """All changes by patches of the turn, git style; None if they changed nothing."""
     denied: Denied | None = field(default=None, metadata={"json": "unless none"})
     facts: Mapping[str, Any] = field(default_factory=dict[str, Any], metadata={"json": "inline"})
-    """What else extensions say of the turn; see `Extension.turn_facts`."""
+    """Further fields of extensions; see `Extension.turn_facts`."""
 
 
 @frozen
@@ -216,13 +216,13 @@ class TurnFailed:
     type: ClassVar = "turn.failed"
     error: ErrorInfo
     diff: str | None = field(default=None, metadata={"json": "unless none"})
-    """As in `TurnCompleted`: what was patched before it failed stays so."""
+    """As in `TurnCompleted`: a failure does not undo patches."""
     facts: Mapping[str, Any] = field(default_factory=dict[str, Any], metadata={"json": "inline"})
 
 
 @frozen
 class Error:
-    """The reason of the `TurnFailed` that follows."""
+    """Why the turn fails; `TurnFailed` follows."""
 
     type: ClassVar = "error"
     message: str
@@ -233,7 +233,7 @@ class Error:
 
 @frozen
 class Reconnecting:
-    """A request failed; it is sent again after a wait. What has streamed of its answer is void."""
+    """A request failed; it is sent again after a wait. Discard the deltas of the failed response."""
 
     type: ClassVar = "error"
     message: str
@@ -272,24 +272,24 @@ class CommandOutputDelta:
 
 @frozen
 class McpToolCallProgress:
-    """What a server says of how far a call is. Live only."""
+    """The progress of a call, as its server reports it. Live only."""
 
     type: ClassVar = None
     item_id: str
     message: str
-    """One line: `3/10`, what the server has in words, or both."""
+    """One line: `3/10`, the message of the server, or both."""
 
 
 @frozen
 class CallDenied:
-    """A policy, the sandbox or the user did not let a call run. Live only."""
+    """A policy, the sandbox or the user refused a call. Live only."""
 
     type: ClassVar = None
     tool: str
     reason: str
-    """As the model is told."""
+    """The output that the model gets."""
     cause: str | None = None
-    """As in `CallRefused`, like `allow`; None where a user said no."""
+    """As in `CallRefused`, like `allow`; None if the user refused."""
     allow: str | None = None
 
 
@@ -303,22 +303,19 @@ class FilesPatched:
 
 @frozen
 class UsageReported:
-    """What one response took. Live only."""
+    """The tokens used so far, after each response. Live only."""
 
     type: ClassVar = None
     last: Usage
-    """Of the last response: how full the window is. An estimate where the history was replaced."""
+    """Of the last response, which shows how full the window is. An estimate after a compaction."""
     total: Usage
     """Of the whole thread."""
     context_window: int
-    """Tokens that the model takes in."""
+    """In tokens."""
 
     @property
     def context_left_percent(self) -> int:
-        """How much of the window is free, 0 to 100.
-
-        As Codex counts it: what every thread begins with is no part of the window.
-        """
+        """The free part of the window, 0 to 100. As in Codex, the base prompt and the tools do not count."""
         window, used = self.context_window, self.last.total_tokens
         if window > _BASELINE_TOKENS:
             window -= _BASELINE_TOKENS

@@ -1,14 +1,14 @@
-"""The seam of features: what one may wrap, watch, add, or be asked. LIGHT.
+"""Extensions: what a feature may wrap, watch, add and decide in a session. LIGHT.
 
 A feature is a function that is called once for each session, when the session is made, and returns its
-`Extension`. It must not start anything yet: `around_session` is for that. A feature that is given to several
-sessions shares the state of its object between them; the state of one session belongs to the call.
+`Extension`. It must not start anything yet: `around_session` is for that. The state of one session belongs into that
+call; a feature object that is given to several sessions shares its state between them.
 
-Before the first request leaves run the feature itself, the entries of `around_session` and `around_turn`, `context`,
-`before_prompt`, `before_request` and `wrap_model`: they import light modules only, no pydantic.
+The feature itself, the entries of `around_session` and `around_turn`, `context`, `before_prompt`, `before_request` and
+`wrap_model` run before the first request is sent: they must import light modules only, no pydantic.
 
-What each function may raise: a `CodexError` ends the turn with that error; anything else is a bug, and leaves the
-turn as `internal error` with its traceback. Exceptions to this are named below. A cancellation always goes on.
+Any function may raise a `CodexError`, which ends the turn with that error. Another exception is a bug: the turn ends as
+`internal error` with a traceback. Fields for which this differs say so. A cancellation must always be passed on.
 """
 
 from collections.abc import (
@@ -36,7 +36,7 @@ from codex_py.protocol.tools import ToolSpec
 
 Occasion: TypeAlias = Literal["start", "resume", "compact"]
 ToolFinder: TypeAlias = Callable[[str], Tool[Any] | None]
-"""The tool of the name that a model wrote; None if there is none."""
+"""Finds a tool by the name that the model wrote; None if there is none."""
 
 
 @frozen
@@ -45,9 +45,9 @@ class OfferedTool:
 
     name: str
     load: Callable[[], Tool[Any]]
-    """Called once, when the first request is on its way: it may import what the tool needs."""
+    """Called once, after the first request was sent, so it may import what the tool needs."""
     spec: ToolSpec | None = None
-    """How requests offer it; None does not offer it, but accepts calls."""
+    """How requests offer the tool; None accepts its calls without offering it."""
 
 
 @frozen
@@ -59,19 +59,19 @@ class TurnStart:
 
 @frozen
 class TurnStop:
-    """A turn that is about to end because the model has called nothing."""
+    """A turn that is about to end because the model called no tool."""
 
     turn: TurnStart
     last_message: str | None
     rounds: int
-    """How often the agent was kept going in this turn."""
+    """How often `before_stop` has continued this turn."""
 
 
 @frozen
 class Compaction:
     trigger: Literal["auto", "manual"]
     keep: Callable[[Note], None]
-    """Put a note behind the summary."""
+    """Add a note after the summary."""
 
 
 class Thread(Protocol):
@@ -85,12 +85,12 @@ class Thread(Protocol):
     def settings(self) -> TurnSettings: ...
     @property
     def turn(self) -> TurnStart | None:
-        """The turn that is running."""
+        """The running turn; None between turns."""
         ...
 
     @property
     def items(self) -> Sequence[EncodedItem]:
-        """The history, base prompt first, as the model has it."""
+        """The history as it is sent to the model, base prompt first."""
         ...
 
     @property
@@ -99,17 +99,17 @@ class Thread(Protocol):
     def emit(self, event: Event) -> None: ...
 
     def warn(self, text: str) -> None:
-        """Tell the user something that does not end the turn. Before the session has started, it waits for that."""
+        """Show the user a warning. If the session has not started yet, it is shown once it has."""
         ...
 
     def next_item_id(self) -> str: ...
 
     def tell(self, note: Note) -> None:
-        """Append to the history before the next request; at once if no turn is running."""
+        """Append a note to the history before the next request; at once if no turn is running."""
         ...
 
     def steer(self, text: str) -> bool:
-        """Say something as the user, into the running turn. False if it takes no more."""
+        """Add a user message to the running turn. False if the turn takes no more."""
         ...
 
     def abort(self) -> None:
@@ -123,7 +123,7 @@ class Thread(Protocol):
     def past_prompts(self) -> Sequence[PastPrompt]: ...
 
     def count(self, usage: Usage) -> None:
-        """Add tokens that others used for this thread, such as a child, to its total."""
+        """Add the tokens that others, such as a child session, used for this thread."""
         ...
 
 
@@ -156,69 +156,68 @@ class Extension:
 
     tools: Sequence[OfferedTool] = ()
     find_tool: Callable[[], ToolFinder] = lambda: lambda _: None
-    """Tools that come and go. Called once behind the first request; the finder is asked when no tool of `tools` or of
-    the program has the name."""
+    """Tools that come and go. Called once, after the first request was sent; the finder is asked for names that neither
+    `tools` nor the built-in tools have."""
     wrap_model: Callable[[ModelStream], ModelStream] = _unchanged
     recover: Callable[[ModelError, int], Awaitable[bool]] = _no_recovery
-    """Try to make the next request succeed after this failure, with so many retries left. True: send it now."""
+    """Try to make the next request succeed. Gets the failure and the number of retries left. True: send it now."""
     wrap_dispatch: Callable[[Dispatch], Dispatch] = _unchanged
-    """Inside the queue of calls, around the understood call; see `Dispatch`."""
+    """Wraps each call when its turn in the queue has come; see `Dispatch`."""
     wrap_approver: Callable[[Approver], Approver] = _unchanged
-    """Approvals are asked inside tools. An answer for the whole session is kept outside of this: the wrapper sees the
+    """Wraps the approver that tools ask. Approvals for the session are stored outside of it: the wrapper sees each such
     question once."""
     context: Callable[[Occasion], Sequence[Note]] = lambda _: ()
-    """What the model is told before the first prompt of a session, and again when a compaction replaced the history."""
+    """Notes before the first prompt of a session, and again after a compaction has replaced the history."""
     before_prompt: Callable[[UserPrompt], Awaitable[Sequence[Note]]] = _no_notes
-    """Notes that follow a prompt; also of one that is steered into a turn. `PromptRefused`: the prompt is not kept, and
-    its turn fails, or if it was steered, the user is warned and the turn goes on."""
+    """Notes that follow a prompt, a steered one included. `PromptRefused`: the prompt is not kept, and its turn fails; if
+    the prompt was steered, the user is warned and the turn continues."""
     before_request: Callable[[], Awaitable[Sequence[Note]]] = _no_notes
     """Notes before each request of a turn."""
     before_stop: Callable[[TurnStop], Awaitable[Note | None]] = _no_note
-    """A note keeps the agent going. Extensions are asked in order, and the first note wins; how often is bounded. Not
-    asked after a failure."""
+    """A note continues the turn, a bounded number of times. Extensions are called in order, and the first note wins. Not
+    called after a failure."""
     around_turn: Callable[[TurnStart], _Context] = _no_context
-    """Left before the terminal event of the turn, on every path. It must not suppress what is raised inside."""
+    """Left before the terminal event of the turn, on every path. It must not suppress exceptions."""
     around_compaction: Callable[[Compaction], _Context] = _no_context
     """`CompactionFailed` refuses it; the history stays as it is."""
     around_session: Callable[[], _Context] = _no_context
-    """Entered before `ThreadStarted`. A `CodexError` there means that there is no session, and no file of it."""
+    """Entered before `ThreadStarted`. If that raises a `CodexError`, no session is opened and no file written."""
     turn_facts: Callable[[], Mapping[str, Any]] = dict
-    """Fields of the turn's last event, asked when `around_turn` was left. Of `exit_code`, the first one that is not 0
-    is what `exec` returns for a turn that completed."""
+    """Fields of the turn's terminal event, called after `around_turn` was left. If the turn completed, `exec` exits with
+    the first `exit_code` that is not 0."""
     sink: EventSink = lambda _: None
     """Gets every event. It must not raise, not even a `CodexError`: it gets the terminal event as well."""
 
 
 def combined(extensions: Sequence[Extension]) -> Extension:
-    """Many extensions as one, in the order given: the first is the outermost, is entered first and left last."""
-    every = extensions
-    sinks = [each.sink for each in every]
+    """Combine extensions in the order given: the first is the outermost, entered first and left last."""
+    sinks = [each.sink for each in extensions]
 
     def sink(event: Event) -> None:
-        for take in sinks:
-            take(event)
+        for emit in sinks:
+            emit(event)
 
     def find_tool() -> ToolFinder:
-        finders = [each.find_tool() for each in every]
+        finders = [each.find_tool() for each in extensions]
         return lambda name: next((t for find in finders if (t := find(name)) is not None), None)
 
     return Extension(
-        tools=[tool for each in every for tool in each.tools],
+        tools=[tool for each in extensions for tool in each.tools],
         find_tool=find_tool,
-        wrap_model=_wrapping([each.wrap_model for each in every]),
-        recover=_first([each.recover for each in every]),
-        wrap_dispatch=_wrapping([each.wrap_dispatch for each in every]),
-        wrap_approver=_wrapping([each.wrap_approver for each in every]),
-        context=lambda occasion: [note for each in every for note in each.context(occasion)],
-        before_prompt=_all([each.before_prompt for each in every]),
-        before_request=_all([each.before_request for each in every]),
-        before_stop=_first([each.before_stop for each in every]),
-        around_turn=lambda turn: _nested(each.around_turn(turn) for each in every),
+        wrap_model=_wrapping([each.wrap_model for each in extensions]),
+        recover=_first([each.recover for each in extensions]),
+        wrap_dispatch=_wrapping([each.wrap_dispatch for each in extensions]),
+        wrap_approver=_wrapping([each.wrap_approver for each in extensions]),
+        context=lambda occasion: [note for each in extensions for note in each.context(occasion)],
+        before_prompt=_all([each.before_prompt for each in extensions]),
+        before_request=_all([each.before_request for each in extensions]),
+        before_stop=_first([each.before_stop for each in extensions]),
+        around_turn=lambda turn: _nested(each.around_turn(turn) for each in extensions),
         around_compaction=lambda compaction: _nested(
-            each.around_compaction(compaction) for each in every
+            each.around_compaction(compaction) for each in extensions
         ),
-        around_session=lambda: _nested(each.around_session() for each in every),
-        turn_facts=lambda: _merged(each.turn_facts() for each in every),
+        around_session=lambda: _nested(each.around_session() for each in extensions),
+        turn_facts=lambda: _merged(each.turn_facts() for each in extensions),
         sink=sink,
     )
 

@@ -19,7 +19,7 @@ def frozen(cls: type[T], /) -> type[T]: ...
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def frozen(*, kw_only: bool) -> Callable[[type[T]], type[T]]: ...
 def frozen(cls: type[Any] | None = None, /, *, kw_only: bool = False) -> Any:
-    """Do what `dataclass(frozen=True, slots=True)` does, but for calling `__post_init__`."""
+    """Do what `dataclass(frozen=True, slots=True)` does, except that it does not call `__post_init__`."""
 
     def decorate(cls: type[Any]) -> type[Any]:
         # For a class without a docstring, `dataclass` makes one of its signature: 0.1 ms.

@@ -21,7 +21,7 @@ def new_thread_id() -> str:
 
 
 def is_thread_id(text: str) -> bool:
-    """Whether the text is a UUID, of any version, and so an id rather than a name."""
+    """True if the text is a UUID of any version, so an id and not a name."""
     return _UUID.fullmatch(text) is not None
 
 

@@ -4,11 +4,11 @@ import base64
 from typing import Any
 
 MAX_IMAGE_BYTES = 20 * 1024 * 1024
-"""Of the file. Services refuse larger ones, and a request must stay bounded."""
+"""Of the file. Providers refuse larger ones, and requests must stay bounded."""
 
 
 def image_url(data: bytes) -> str | None:
-    """A data URL of a PNG, JPEG, GIF or WebP file, told by how it begins; None for anything else."""
+    """A data URL of a PNG, JPEG, GIF or WebP file, recognised by its first bytes; None for anything else."""
     media_type = _media_type(data)
     if media_type is None:
         return None
@@ -16,7 +16,7 @@ def image_url(data: bytes) -> str | None:
 
 
 def input_image(url: str, detail: str) -> dict[str, Any]:
-    """`detail`: how closely the model looks at it: `original`, `high`, `low` or `auto`."""
+    """`detail`: the resolution for the model: `original`, `high`, `low` or `auto`."""
     return {"type": "input_image", "image_url": url, "detail": detail}
 
 

@@ -1,11 +1,11 @@
-"""The items of the Responses API: what the model says, what it calls, and what it is answered.
+"""The items of the Responses API: messages, calls and their outputs.
 
 One representation serves the wire, the history, the session files and the router. Unknown items and
-unknown fields go back as they came; an item of a known type that lacks what its type promises is an
+unknown fields go back as they came; an item of a known type that lacks a required field is an
 error. Source: the Responses API reference, `input` and `output` items.
 
-These are no pydantic models: importing pydantic and building a dozen models took 50 ms and 10 MB of every run of
-`exec`. What comes is checked against the annotations of the fields.
+These are not pydantic models: importing pydantic and building a dozen models took 50 ms and 10 MB of every run of
+`exec`. `parse_item` checks the JSON against the annotations of the fields.
 """
 
 from collections.abc import Mapping
@@ -29,13 +29,13 @@ _EXPECTED = {str: "string", int: "integer", list: "list", dict: "dictionary"}
 class _Item:
     type: str
     id: str | None = None
-    """The server's name of the item; never the key that pairs a call with its output."""
+    """The server's id of the item. A call and its output are paired by `call_id` instead."""
     status: str | None = None
     source: JsonObject = field(default_factory=dict[str, Any], repr=False)
-    """The item as it came, with the fields that are unknown here; empty for one of our own."""
+    """The item as it came, unknown fields included; empty for an item that the program made."""
 
     def encoded(self) -> EncodedItem:
-        """The item as compact JSON: the fields that it came with, and no others."""
+        """The item as compact JSON, with only the fields that it came with."""
         own = {each.name: getattr(self, each.name) for each in fields(self)}
         given = {
             name: value for name, value in own.items() if name != "source" and value is not None
@@ -49,11 +49,11 @@ class Message(_Item):
     role: str
     content: str | Parts | None = None
     phase: str | None = None
-    """`commentary` or `final_answer`; must be sent back where it was given."""
+    """`commentary` or `final_answer`; must be sent back if it was given."""
 
     @property
     def text(self) -> str:
-        """The text of all parts; images and refusals give none."""
+        """The text of all parts, without images and refusals."""
         if isinstance(self.content, list):
             kinds = ("input_text", "output_text")
             return "".join(part["text"] for part in self.content if part["type"] in kinds)
@@ -61,7 +61,7 @@ class Message(_Item):
 
     @property
     def refusal(self) -> str:
-        """What the model said in refusing, or an empty string."""
+        """The text of the refusal; empty if there is none."""
         if not isinstance(self.content, list):
             return ""
         return "".join(part["refusal"] for part in self.content if part["type"] == "refusal")
@@ -87,7 +87,7 @@ class FunctionCall(_Item):
     call_id: str
     name: str
     arguments: str
-    """JSON, as the model wrote it: it need not parse."""
+    """JSON as the model wrote it; it may be invalid."""
     namespace: str | None = None
 
 
@@ -129,13 +129,13 @@ class LocalShellAction:
 class LocalShellCall(_Item):
     type: str = "local_shell_call"
     call_id: str | None = None
-    """Absent in the oldest form, which is answered under the item's `id`."""
+    """None in the oldest form; the output then carries the `id` of the item."""
     action: LocalShellAction
 
 
 @frozen(kw_only=True)
 class WebSearchCall(_Item):
-    """A search that the server ran; it is recorded, never answered."""
+    """A search that the server ran. It is recorded, and has no output."""
 
     type: str = "web_search_call"
     action: JsonObject | None = None
@@ -143,7 +143,7 @@ class WebSearchCall(_Item):
 
 @frozen(kw_only=True)
 class Compaction(_Item):
-    """History that the server has folded into an opaque text."""
+    """History that the server has compacted into an opaque text."""
 
     type: str = "compaction"
     encrypted_content: str
@@ -189,11 +189,11 @@ class _Wrong(Exception):
 
 
 def parse_item(data: object) -> ResponseItem:
-    """Type one JSON value, as `decode_json` gives it.
+    """Parse one JSON value, as `decode_json` returns it.
 
     Raises:
-        MalformedItem: the value is no object with a `type`, or a known type lacks a field or has one
-            of the wrong type. The message names the field.
+        MalformedItem: the value is not an object with a `type`, or an item of a known type has a field
+            that is missing or of the wrong type. The message names the field.
     """
     item = cast("JsonObject", data) if isinstance(data, dict) else {}
     kind = item.get("type")
@@ -218,7 +218,7 @@ def _values(cls: type[Any], data: JsonObject, path: tuple[str, ...]) -> JsonObje
     """The fields of a class that are in a JSON object.
 
     Raises:
-        _Wrong: one is missing or of another type.
+        _Wrong: a field is missing or of another type.
     """
     values: JsonObject = {}
     for each in fields(cls):
@@ -232,10 +232,10 @@ def _values(cls: type[Any], data: JsonObject, path: tuple[str, ...]) -> JsonObje
 
 
 def _checked(annotation: Any, value: Any, path: tuple[str, ...]) -> Any:
-    """The value as a field of this annotation holds it.
+    """Convert a JSON value to the type of a field.
 
     Raises:
-        _Wrong: it is of another type.
+        _Wrong: the value is of another type.
     """
     options = get_args(annotation) if isinstance(annotation, UnionType) else (annotation,)
     for option in options:
@@ -260,7 +260,7 @@ def _checked(annotation: Any, value: Any, path: tuple[str, ...]) -> Any:
 def _check_parts(parts: object, name: str) -> None:
     """
     Raises:
-        _Wrong: a part has no type, or lacks the text that its type promises.
+        _Wrong: a part has no type, or lacks its text.
     """
     for at, part in enumerate(cast("Parts", parts) if isinstance(parts, list) else ()):
         place = (name, str(at))

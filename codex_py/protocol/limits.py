@@ -8,12 +8,12 @@ class SandboxLimits:
     """`[sandbox_limits]`."""
 
     max_processes: int = 8192
-    """Of one command and all that it starts; threads count. Room for 64 workers with 64 threads each, and
+    """Processes and threads of one command and its children. Enough for 64 workers with 64 threads each, and
     few enough that a fork bomb leaves the machine some gigabytes."""
     max_open_files: int = 65536
-    """Of each process. Programs exist that visit every possible descriptor, so not a million."""
+    """Of each process. Not a million: some programs close every possible descriptor one by one."""
     max_memory_mb: int | None = None
-    """Data of each process, in MiB; None for no bound of ours."""
+    """Data segment of each process, in MiB; None sets no limit."""
 
 
 DEFAULT_LIMITS = SandboxLimits()

@@ -1,4 +1,4 @@
-"""What is known of the MCP servers of a session, for people."""
+"""The state of the MCP servers of a session, for the user."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,14 +7,14 @@ from typing import Literal, Protocol, TypeAlias, runtime_checkable
 McpFailure: TypeAlias = Literal[
     "not_started", "exited", "timed_out", "refused", "unreachable", "protocol"
 ]
-"""Why a server is not to be had: its program cannot be run, or ended; it did not come up in time; it answered
-with an HTTP error; nobody is there; it does not speak as it should."""
+"""Why a server is not available: its program cannot be started, or exited; it did not start in time; it answered
+with an HTTP error; nothing listens at its address; it broke the protocol."""
 
 
 @dataclass(frozen=True, slots=True)
 class McpToolSummary:
     name: str
-    """The server's own."""
+    """As the server names it."""
     description: str
 
 
@@ -25,9 +25,9 @@ class McpServerStatus:
     name: str
     state: Literal["starting", "ready", "failed"]
     tools: tuple[McpToolSummary, ...] = ()
-    """Those that the configuration lets through."""
+    """The tools that the configuration allows."""
     software: str | None = None
-    """By its own account: name and version. None before it has said so."""
+    """Name and version, as the server gives them; None before the handshake."""
     protocol_version: str | None = None
     connect_s: float | None = None
     """From its start to the end of the handshake; None before that."""
@@ -35,7 +35,7 @@ class McpServerStatus:
     """How long it took to list its tools."""
     failure: McpFailure | None = None
     error: str | None = None
-    """A sentence that names it, and the end of its stderr."""
+    """A sentence that names the server, and the end of its stderr."""
 
 
 @runtime_checkable
@@ -43,5 +43,5 @@ class McpServers(Protocol):
     """The servers of a session, for a frontend: `session.feature(McpServers)`."""
 
     def statuses(self) -> Sequence[McpServerStatus]:
-        """By name; servers that are switched off are not among them."""
+        """Sorted by name, without disabled servers."""
         ...

@@ -1,4 +1,4 @@
-"""Items that we write ourselves, already encoded. `protocol.items` reads them back like any other item."""
+"""Encoded messages that the program writes itself. `protocol.items` parses them like any other item."""
 
 import json
 from collections.abc import Sequence

@@ -22,32 +22,32 @@ class PastCall:
     tool_name: str
     """As `called_tool` gives it."""
     arguments: Mapping[str, Any]
-    """Unchecked; `input` has the text of a freeform tool. Empty if they cannot be read."""
+    """Unchecked; `input` is the text of a freeform tool. Empty if they cannot be parsed."""
     output: str
-    """What the model was told, which may have been cut, without the error code."""
+    """The output that the model got, perhaps cut, without the error code."""
     error_code: str | None
 
     @property
     def has_run(self) -> bool:
-        """False: its tool never saw the call."""
+        """False if the call failed before it reached its tool."""
         return self.error_code not in {"InvalidArgs", "UnknownTool"}
 
 
 @dataclass(slots=True)
 class PastItems:
-    """What has been read back so far."""
+    """The thread items that have been read back so far."""
 
     items: dict[str, ThreadItem] = field(default_factory=dict[str, ThreadItem])
-    """By id, in the order of showing."""
+    """By id, in the order of display."""
     noted: dict[str, str] = field(default_factory=dict[str, str])
-    """Ids of items that a tool wants to find again at a later call, by keys of its own."""
+    """Ids of items that later calls of a tool change, by keys that the tool chooses."""
 
     def next_id(self) -> str:
         return f"history_{len(self.items)}"
 
 
 @runtime_checkable
-class ShownAgain(Protocol):
+class Replayable(Protocol):
     """A tool whose calls are shown when a session is read back."""
 
     def replay(self, call: PastCall, past: PastItems) -> ThreadItem | None:
@@ -60,10 +60,10 @@ class ShownAgain(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CommandReport:
-    """What the model was told of a command."""
+    """The output of a command as the model got it."""
 
     text: str
-    """What the command printed; everything if there is no header."""
+    """What the command printed; the whole output if there is no header."""
     exit_code: int | None = None
     duration_ms: int | None = None
     process_id: str | None = None
@@ -72,7 +72,7 @@ class CommandReport:
 
 
 def read_report(output: str) -> CommandReport:
-    """Read a command's output in any of the forms that Codex gives it."""
+    """Parse a command's output in any of the formats of Codex."""
     match json_object(output) if output.startswith("{") else {}:
         case {"metadata": {"exit_code": int(code)}, **data}:
             return CommandReport(str(data.get("output", "")), code)
@@ -95,21 +95,21 @@ def read_report(output: str) -> CommandReport:
 def past_command(
     item_id: str, command: str, cwd: str, report: CommandReport, *, declined: bool = False
 ) -> CommandExecution:
-    """Show a command again. Without an exit code it is still running, was refused, or was interrupted."""
-    is_well = report.exit_code == 0 or report.process_id is not None
+    """The item of a past command. Without an exit code it is still running, was refused, or was interrupted."""
+    succeeded = report.exit_code == 0 or report.process_id is not None
     return CommandExecution(
         id=item_id,
         command=command,
         aggregated_output=report.text,
         exit_code=report.exit_code,
-        status="declined" if declined else "completed" if is_well else "failed",
+        status="declined" if declined else "completed" if succeeded else "failed",
         cwd=cwd,
         duration_ms=report.duration_ms,
     )
 
 
 def json_object(text: str) -> dict[str, Any]:
-    """A JSON object; empty if the text is none."""
+    """Parse a JSON object; empty if the text is not one."""
     try:
         value = decode_json(text)
     except (ValueError, RecursionError):

@@ -11,7 +11,7 @@ ChangeKind: TypeAlias = Literal["add", "delete", "update"]
 
 @frozen
 class PatchedFile:
-    """The change of one file, all sections of a patch that name it taken together."""
+    """The change of one file by all sections of a patch that name it."""
 
     path: Path
     """Absolute; the old path of a move."""
@@ -20,7 +20,7 @@ class PatchedFile:
     move_to: Path | None
     """Absolute."""
     old: bytes | None
-    """None if there was no file, or it was deleted unread: too large, or no regular file."""
+    """None if there was no file, or it was deleted without reading it: too large, or not a regular file."""
     new: bytes | None
     """None for a deleted file."""
     replaced: bytes | None = None
@@ -42,7 +42,7 @@ class PatchedFile:
         old_mode: int | None = None,
         new_mode: int | None = None,
     ) -> Self:
-        """A change of the kind that its contents say."""
+        """Make a change whose kind follows from the contents."""
         kind = "delete" if new is None else "add" if old is None else "update"
         return cls(path, kind, move_to, old, new, old_mode=old_mode, new_mode=new_mode)
 

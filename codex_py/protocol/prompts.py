@@ -1,4 +1,4 @@
-"""Which messages of the role `user` a person wrote, and which a program put there. LIGHT."""
+"""Tells the prompts of the user from messages of the role `user` that a program wrote. LIGHT."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -21,21 +21,21 @@ CONTEXT_OPENINGS: Final = (
     "<user_shell_command>",
     "<note>",
 )
-"""How the texts begin that programs, not people, put into a thread (Codex 0.80 to 0.169)."""
+"""First words of user messages that programs write (Codex 0.80 to 0.169)."""
 
 SUMMARY_OPENING: Final = "Another language model started to solve this problem"
-"""How the message begins that stands for what a compaction took away, here and in Codex."""
+"""First words of the summary after a compaction, here and in Codex."""
 
 _IMAGE_LABEL = re.compile(r'<image name=\[Image #\d+\] path="(.*)">', re.DOTALL)
 
 
 @frozen
 class UserPrompt:
-    """What a person said, read back from an item."""
+    """A prompt of the user, as read from an item."""
 
     text: str
     images: tuple[str, ...] = ()
-    """Absolute paths of the files that were attached, which may have gone since."""
+    """Absolute paths of the attached files, which may no longer exist."""
 
 
 @frozen
@@ -47,13 +47,13 @@ class PastPrompt:
 
 @frozen
 class Note:
-    """A message to the model that a program wrote. It never counts as a person's prompt."""
+    """A message to the model that a program wrote. It never counts as a prompt of the user."""
 
     text: str
     role: Literal["developer", "user"] = "developer"
 
     def encoded(self) -> EncodedItem:
-        """The item. A user message that could be taken for a person's is put between `<note>` tags."""
+        """The item. A user message that could be taken for a prompt is put between `<note>` tags."""
         text = self.text
         if self.role == "user" and not is_context([text]):
             text = f"<note>\n{text}\n</note>"
@@ -61,20 +61,20 @@ class Note:
 
 
 def is_context(texts: Sequence[str]) -> bool:
-    """Whether a message of these text parts, with the role `user`, is a program's."""
+    """True if a program wrote the user message with these text parts."""
     return bool(texts) and texts[0].startswith(CONTEXT_OPENINGS)
 
 
 def user_prompt(item: EncodedItem) -> UserPrompt | None:
-    """What the user said in this item; None for any other item, the summary of a compaction included."""
-    # Most items are others, and decoding all of a long thread takes as long as reading it did.
+    """The prompt in this item; None for all others, the summary of a compaction included."""
+    # Most items are no prompts, and decoding a long thread takes as long as reading it.
     if b'"user"' not in item:
         return None
     return prompt_of(decode_json(item))
 
 
 def prompt_of(data: Any) -> UserPrompt | None:
-    """The same of an item that is decoded already."""
+    """As `user_prompt`, for a decoded item."""
     if not isinstance(data, dict):
         return None
     fields = cast("dict[str, Any]", data)
@@ -89,7 +89,7 @@ def prompt_of(data: Any) -> UserPrompt | None:
 
 
 def is_summary(item: EncodedItem) -> bool:
-    """Whether the item is the message that stands for what a compaction took away."""
+    """True if the item is the summary after a compaction."""
     if SUMMARY_OPENING.encode() not in item:
         return False
     data: Any = decode_json(item)
@@ -99,17 +99,17 @@ def is_summary(item: EncodedItem) -> bool:
 
 
 def context_length(items: Sequence[EncodedItem]) -> int:
-    """How many items at the front a program wrote, before the user's first words."""
+    """The number of items that a program wrote before the first prompt."""
     for index, item in enumerate(items):
         data: Any = decode_json(item)
-        is_told = data.get("role") in {"developer", "system"}
-        if not is_told and not is_context(list(message_texts(data.get("content")))):
+        is_instruction = data.get("role") in {"developer", "system"}
+        if not is_instruction and not is_context(list(message_texts(data.get("content")))):
             return index
     return len(items)
 
 
 def message_texts(content: Any) -> Iterator[str]:
-    """The text parts of a message's `content`, whatever that is."""
+    """The text parts of a message's `content`, which may have any type."""
     if isinstance(content, str):
         yield content
     elif isinstance(content, list):

@@ -1,6 +1,6 @@
-"""What nobody may write, whatever else is open to them.
+"""Paths that stay protected whatever the policy allows.
 
-A module of its own, as a patch needs no more of policies than this.
+A module of its own, because patches need nothing else of the policies.
 """
 
 from typing import Final
@@ -15,5 +15,5 @@ HOME_SETTINGS: Final = (
 """Entries of `$CODEX_HOME` that later sessions obey. Neither these nor the home itself can be a writable root."""
 
 HOME_SECRETS: Final = ("auth.json", ".credentials.json", "codex-py/mcp-logins", "codex-py/journal")
-"""What in `$CODEX_HOME` commands cannot read, where a sandbox can hide it: logins, and the files that patches
-replaced, with the lock that all sessions take."""
+"""Entries of `$CODEX_HOME` that the sandbox hides from commands, if it can: logins, and the journal of files that
+patches replaced, with the lock that all sessions take."""

@@ -1,4 +1,4 @@
-"""What the turns of a session run with, and the part of it that a user may change between them."""
+"""The settings of a turn, and those among them that the user may change between turns."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,11 +13,11 @@ from codex_py.protocol.tools import ToolSpec
 
 @frozen(kw_only=True)
 class Choices:
-    """What `Session.change` takes; all else follows from it and the configuration."""
+    """The settings that `Session.change` takes; the others follow from these and the configuration."""
 
     model: str
     reasoning_effort: str | None
-    """None where the model's default holds."""
+    """None: the default of the model."""
     reasoning_summary: str | None
     approval_policy: AskForApproval
     sandbox_policy: SandboxPolicy
@@ -25,18 +25,18 @@ class Choices:
 
 @frozen
 class TurnSettings:
-    """What the turns of a session run with."""
+    """All settings of a turn."""
 
     model: str
     provider: str
-    """Its name for people."""
+    """Its display name."""
     cwd: Path
     approval_policy: AskForApproval
     sandbox_policy: SandboxPolicy
     context_window: int
-    """Tokens that the model takes in, less what is kept free."""
+    """Tokens that fit into a request, without the share that is kept free."""
     reasoning_effort: str | None = None
-    """As configured; None where the model's default holds."""
+    """As configured; None: the default of the model."""
     reasoning_summary: str | None = None
     reasoning: dict[str, Any] | None = None
     """As sent."""
@@ -46,11 +46,11 @@ class TurnSettings:
     tools: Sequence[ToolSpec] = ()
     parallel_tool_calls: bool = True
     max_responses: int = 1000
-    """How often the model is asked within one turn before it is stopped."""
+    """Requests to the model after which a turn is stopped."""
     compact_prompt: str | None = None
-    """Asks the model for a summary; None for our own words."""
+    """Asks the model for a summary; None: the built-in prompt."""
     auto_compact_token_limit: int | None = None
-    """Tokens of one response, input included, from which on the history is compacted; None for never."""
+    """Compact the history when a response has used so many tokens, input included; None: never."""
 
     @property
     def choices(self) -> Choices:
@@ -80,7 +80,7 @@ class TurnSettings:
 
 
 def turn_context(settings: TurnSettings) -> dict[str, Any]:
-    """The classic line of a session file that says what a turn ran with."""
+    """The line of a session file, in the classic format, with the settings of a turn."""
     policy = settings.sandbox_policy
     sandbox: dict[str, Any] = {"type": policy.mode}
     if policy.mode == "workspace-write":

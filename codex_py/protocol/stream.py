@@ -1,4 +1,4 @@
-"""What goes to a model, what comes back while it answers, and the seam between them."""
+"""Requests to a model, the events of its response, and the protocols between them."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -25,7 +25,7 @@ class Prompt:
     """`effort`, `summary`; None leaves the key out."""
     verbosity: str | None = None
     output_schema: Any = None
-    """JSON Schema of the answer; None where any text will do."""
+    """JSON Schema of the answer; None allows any text."""
     service_tier: str | None = None
 
 
@@ -91,7 +91,7 @@ class ToolInputDelta:
 class OutputItemDone:
     """An item is complete. Sent once for each item, whatever the server repeats.
 
-    `output_index` is its place in the response: items can be done in another order.
+    `output_index` is its place in the response: items may complete in another order.
     """
 
     output_index: int
@@ -109,7 +109,7 @@ class Completed:
     response_id: str | None
     usage: Usage
     end_turn: bool | None = None
-    """False where the server asks for another request although nothing was called."""
+    """False if the server asks for another request although no tool was called."""
 
 
 ResponseEvent: TypeAlias = (
@@ -128,10 +128,10 @@ class ModelClient(Protocol):
     def stream(self, prompt: Prompt) -> AbstractAsyncContextManager[AsyncIterator[ResponseEvent]]:
         """Stream one response.
 
-        Entering the context sends the request and waits for the head of the answer. The last event
-        is `Completed`; a stream that ends in any other way raises, after every item that was
-        complete has been given out. Leaving the context ends the exchange; the connection is kept
-        where the response was read to its end.
+        Entering the context sends the request and waits for the headers of the response. The last
+        event is `Completed`; a stream that ends in any other way raises, after it has yielded every
+        complete item. Leaving the context ends the exchange; the connection is reused if the
+        response was read to its end.
 
         Raises:
             StreamError: this attempt failed; another may succeed.
@@ -148,13 +148,13 @@ ModelStream: TypeAlias = Callable[
 """As `ModelClient.stream`. A wrapper sees each attempt of each request, those of compactions too.
 
 A `ModelError` that it raises is the failure of this attempt, which may be retried; any other `CodexError` ends the
-turn: running calls are cancelled and answered `aborted: {error}`. It must not catch what is raised at its `yield`. To
-count the usage of a response, hand on `Completed` before you raise.
+turn: running calls are cancelled and answered `aborted: {error}`. It must not catch exceptions raised at its `yield`.
+Yield `Completed` before you raise, so that the usage of the response is counted.
 """
 
 
 class Wire(Protocol):
-    """One way to speak to a model: it makes request bodies and reads answers, and does no I/O."""
+    """One API format of models: makes request bodies and decodes responses, without I/O."""
 
     path: str
     """Appended to the provider's base URL."""
@@ -169,25 +169,25 @@ class Wire(Protocol):
 class Decoder(Protocol):
     @property
     def finished(self) -> bool:
-        """A terminal event was read: what the server sends after it does not count."""
+        """True once a terminal event was read; what the server sends after it is ignored."""
         ...
 
     def feed(self, data: str) -> Sequence[ResponseEvent]:
-        """Take the data of one server-sent event; what it amounts to, in order.
+        """Decode the data of one server-sent event. Returns its events in order.
 
-        Where a failure comes together with complete items, the items are given out and the next call,
-        of `feed` or of `end`, raises. After `Completed` nothing more is given out.
+        If a failure comes together with complete items, the items are returned, and the next call of
+        `feed` or `end` raises. After `Completed` nothing more is returned.
 
         Raises:
-            StreamError: the response failed in a way that another attempt may mend.
+            StreamError: the response failed; another attempt may succeed.
             ModelError: the response failed for good, or was cut short by the model's limits.
         """
         ...
 
     def end(self) -> Sequence[ResponseEvent]:
-        """The stream is at its end. Nothing, if a terminal event was read.
+        """End the stream. Returns the last events; none if a terminal event was read.
 
         Raises:
-            StreamError: no terminal event came. `feed` has already given out every complete item.
+            StreamError: no terminal event came. `feed` has already returned every complete item.
         """
         ...

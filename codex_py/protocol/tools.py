@@ -1,4 +1,4 @@
-"""Tools as the model sees them, and calls as the router hands them on."""
+"""Specifications of tools for the model, its calls, and their outputs."""
 
 import re
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from codex_py.protocol.prompts import Note
 
 MCP_PREFIX = "mcp__"
 _ALIASES = {"applypatch": "apply_patch", "container.exec": "shell"}
-"""Names that models learned for tools of ours."""
+"""Other names of our tools that models were trained on."""
 _CODED = re.compile(r"\[ERROR:(\w+)\] ")
 
 
@@ -32,7 +32,7 @@ class FreeformSpec:
     name: str
     description: str
     grammar: str
-    """In the notation of Lark."""
+    """In Lark notation."""
 
 
 @frozen
@@ -44,13 +44,13 @@ class HostedSpec:
 
 
 ToolSpec: TypeAlias = FunctionSpec | FreeformSpec | HostedSpec
-"""A tool as it is offered to a model. Each wire puts it into its own words."""
+"""A tool as it is offered to a model. Each wire encodes it in its own format."""
 
 
 @frozen
 class FunctionPayload:
     arguments: str
-    """JSON as the model wrote it: it need not parse."""
+    """JSON as the model wrote it; it may be invalid."""
 
 
 @frozen
@@ -73,16 +73,16 @@ class ToolCall:
     tool_name: str
     """As `called_tool` gives it."""
     call_id: str
-    """Goes back verbatim with the output."""
+    """Sent back verbatim with the output."""
     payload: ToolPayload
 
 
 @frozen
 class ToolOutput:
-    """What a tool gives back to the model.
+    """The result of a call, for the model.
 
-    A command that ran and exited with another code than 0 is a result, not a failure: its
-    `error_code` is None and the text says the code.
+    A command that exits with a code other than 0 has not failed in this sense: `error_code` is None, and
+    the text gives the exit code.
     """
 
     text: str
@@ -90,15 +90,15 @@ class ToolOutput:
     """Content parts (`input_text`, `input_image`) in place of the text."""
     success: bool = True
     error_code: str | None = None
-    """`ENOENT`, `Timeout`, `InvalidArgs`, …: put in front of the text for the model to match on."""
+    """`ENOENT`, `Timeout`, `InvalidArgs`, …: put before the text, so that the model can match on it."""
     refusal: CallRefused | None = None
-    """Why a policy did not let the call run, for the user."""
+    """Why a policy refused the call, for the user."""
     notes: tuple[Note, ...] = ()
     """Recorded between the call and its output."""
 
 
 def called_tool(namespace: str | None, name: str) -> str:
-    """The tool that a model means, in whatever spelling: `mcp__server__tool` for that of a server."""
+    """The name of the tool that a model means, in any spelling; `mcp__server__tool` for that of a server."""
     for prefix in ("functions.", "functions__"):
         name = name.removeprefix(prefix)
     if not namespace or namespace == "functions":
@@ -115,6 +115,6 @@ def coded_text(code: str, text: str) -> str:
 
 
 def read_coded_text(text: str) -> tuple[str | None, str]:
-    """The error code of an output, None where it has none, and the text behind it."""
+    """The error code of an output, or None, and the text after it."""
     found = _CODED.match(text)
     return (found[1], text[found.end() :]) if found else (None, text)

@@ -1,4 +1,4 @@
-"""What several tools share."""
+"""Base classes of tools and of their parameters."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -29,12 +29,12 @@ def builtin_tools(
 ) -> list[Tool[Any]]:
     """
     Args:
-        home: `$CODEX_HOME`, where what patches replace is kept; None keeps nothing.
+        home: `$CODEX_HOME`, for the journal of files that patches replace; None keeps no journal.
         shell: path of the user's shell.
         structured_shell: `shell` and `local_shell` answer with JSON.
-        image_detail: at which `view_image` shows images, as the service names it.
-        max_poll_ms: the longest that `write_stdin` waits without writing.
-        allow_login_shell: whether shells may read the files of the user's profile.
+        image_detail: the resolution of images from `view_image`, see `input_image`.
+        max_poll_ms: the longest wait of a `write_stdin` that writes nothing.
+        allow_login_shell: whether shells may read the profile files of the user.
         unambiguous_patches: refuse a patch that fits several places.
     """
     patch = ApplyPatch(home, unambiguous=unambiguous_patches)

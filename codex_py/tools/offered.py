@@ -1,8 +1,8 @@
-"""Which of our own tools a model is offered, and how they are described to it. LIGHT.
+"""The specifications of the built-in tools that a model is offered. LIGHT.
 
-What is accepted is more than what is offered: the router takes every tool in every spelling. The descriptions are
+The router accepts more than is offered: every tool in every spelling. The descriptions are
 `instructions/tools/NAME.md`; `scripts/generate-tool-schemas` writes the schemas from the parameter models of the
-tools, because they leave with the first request, before pydantic is loaded. Source of names and parameters: the
+tools, because the first request contains them, before pydantic is loaded. Source of names and parameters: the
 tools of Codex.
 """
 
@@ -61,11 +61,11 @@ def tool_specs(
 
 
 def own_spec(name: str, *, text: str | None = None, without: str | None = None) -> FunctionSpec:
-    """One of our own tools as a function.
+    """A built-in tool as a function.
 
     Args:
-        text: the file of its description, if that is not named as the tool is.
-        without: a parameter that is not offered.
+        text: the name of its description, if that is not the name of the tool.
+        without: a parameter to leave out.
     """
     schema = _schemas()[name]
     properties = {key: value for key, value in schema["properties"].items() if key != without}
@@ -74,7 +74,7 @@ def own_spec(name: str, *, text: str | None = None, without: str | None = None) 
 
 
 def own_names() -> Collection[str]:
-    """Names that only our own tools may have."""
+    """Names that are reserved for built-in tools."""
     return {*_schemas(), _WEB_SEARCH}
 
 

@@ -1,4 +1,4 @@
-"""Our own tools without a session, to describe them and to show the calls of an earlier session."""
+"""Built-in tools without a session, to describe them and to show the calls of an earlier session."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,7 +7,7 @@ from codex_py.mcp.servers import McpServers
 from codex_py.process.sessions import ProcessSessions
 from codex_py.protocol.dispatch import Tool
 from codex_py.protocol.events import ThreadItem
-from codex_py.protocol.past_calls import PastCall, PastItems, ShownAgain
+from codex_py.protocol.past_calls import PastCall, PastItems, Replayable
 from codex_py.protocol.tools import MCP_PREFIX
 from codex_py.tools.builtin import builtin_tools
 from codex_py.tools.mcp.catalogue import McpCatalogue
@@ -19,7 +19,7 @@ from codex_py.tools.shell.orchestrator import Orchestrator
 
 
 def own_tools() -> list[Tool[Any]]:
-    """One of each. They are not to be run."""
+    """One of each built-in tool. They must not be run."""
     servers = McpServers([])
     builtin = builtin_tools(
         ProcessSessions(),
@@ -34,9 +34,9 @@ def own_tools() -> list[Tool[Any]]:
     return [*builtin, *resource_tools(servers), ToolSearch(McpCatalogue(servers))]
 
 
-def past_tool_finder() -> Callable[[str], ShownAgain | None]:
-    """Finds the tool of a call that is read back, by the name that `called_tool` gave."""
-    tools = {tool.name: tool for tool in own_tools() if isinstance(tool, ShownAgain)}
+def past_tool_finder() -> Callable[[str], Replayable | None]:
+    """Return a function that finds the tool of a past call by the name that `called_tool` gave."""
+    tools = {tool.name: tool for tool in own_tools() if isinstance(tool, Replayable)}
     return lambda name: _ServerTool() if name.startswith(MCP_PREFIX) else tools.get(name)
 
 

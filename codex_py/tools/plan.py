@@ -70,7 +70,7 @@ class UpdatePlan(ChangesNothing):
     def end_turn(self, emit: EventSink) -> None:
         """Complete the item of this turn, if there is one, with its last state.
 
-        To be called on every path, just before the terminal event of the turn.
+        Call it on every path, just before the terminal event of the turn.
         """
         if self._current is not None:
             emit(ItemCompleted(self._current))

@@ -1,15 +1,15 @@
-"""The order in which calls run: side by side where their tools allow it, one by one where not."""
+"""The order in which calls run: concurrently if their tools allow it, else one by one."""
 
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-_SIDE_BY_SIDE = 64
+_MAX_CONCURRENT = 64
 """Calls that run at once. A response may hold thousands, and each can start processes."""
 
 
 class CallQueue:
-    """A first-come lock with shared and exclusive turns; `_SIDE_BY_SIDE` shared ones run at once.
+    """A first-come lock with shared and exclusive turns; `_MAX_CONCURRENT` shared ones run at once.
 
     A shared turn waits for the exclusive ones before it; an exclusive one waits for all before it and
     holds up all after it. A plain readers-writer lock would let later readers overtake a waiting writer.
@@ -17,7 +17,7 @@ class CallQueue:
 
     def __init__(self) -> None:
         self._ahead: list[tuple[asyncio.Event, bool]] = []
-        self._free = asyncio.Semaphore(_SIDE_BY_SIDE)
+        self._free = asyncio.Semaphore(_MAX_CONCURRENT)
 
     @asynccontextmanager
     async def turn(self, *, parallel: bool) -> AsyncGenerator[None]:

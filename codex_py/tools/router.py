@@ -1,8 +1,8 @@
-"""From an item of the model to the tool that it means, and from the tool back to an output item.
+"""Finds the tool of a call, runs it, and makes the output item.
 
-The names a model may use are wider than those it was offered: flat (`mcp__server__tool`), namespaced, with
-the prefixes of other trainings (`functions.shell`), as a function or as a custom tool. Every call gets one
-output under its own `call_id`, whatever happens in between.
+A model may use more names than it was offered: flat (`mcp__server__tool`), namespaced, with prefixes
+that it learned elsewhere (`functions.shell`), as a function or as a custom tool. Every call gets exactly one
+output with its `call_id`, whatever happens.
 """
 
 import errno
@@ -64,7 +64,7 @@ class ToolRouter:
         """
         Args:
             find_tool: finds a tool that comes and goes, such as one of an MCP server, by its flat name.
-            wrap: what extensions put around a call that was understood, when its turn has come.
+            wrap: wraps each call when its turn has come, see `Extension.wrap_dispatch`.
         """
         self._tools: Mapping[str, Tool[Any]] = {tool.name: tool for tool in tools}
         self._find_tool = find_tool
@@ -93,11 +93,11 @@ class ToolRouter:
     async def dispatch(
         self, call: ToolCall, context: ToolContext
     ) -> Sequence[Note | FunctionCallOutput | CustomToolCallOutput]:
-        """Run one call to its output, which comes last, behind the notes on it.
+        """Run one call. Returns its notes, then its output.
 
-        Its place in the queue is taken before the first await. Whatever a tool says goes to the model; what a
-        wrapper may raise is said at `Dispatch`. A call that fails before its tool has shown an item is shown as an
-        error item.
+        The call takes its place in the queue before the first await. An error of the tool becomes the output;
+        `Dispatch` says what a wrapper may raise. If a call fails before its tool has emitted an item, an error item
+        is emitted.
         """
         watched = _WatchedSink(context.emit)
         try:
@@ -121,7 +121,7 @@ class ToolRouter:
     def answer(
         self, call: ToolCall, output: ToolOutput, context: ToolContext
     ) -> FunctionCallOutput | CustomToolCallOutput:
-        """Make the output of a call that has no item so far. A failure with a code is shown as one."""
+        """Make the output of a call that has no thread item yet. A failure with a code emits an error item."""
         if (code := output.error_code) is not None:
             name, item_id = call.tool_name, context.next_item_id()
             item = failed_call(item_id, name, call.call_id, code, output.text)
@@ -129,10 +129,10 @@ class ToolRouter:
         return output_item(call, output, limit_tokens=context.output_token_limit)
 
     def _resolve(self, call: ToolCall) -> tuple[Tool[Any], BaseModel]:
-        """The tool of a call, and its arguments typed.
+        """Find the tool of a call, and parse the arguments.
 
         Raises:
-            ToolError: no such tool, or arguments that are not its own.
+            ToolError: the tool is unknown, or the arguments are invalid.
         """
         match call.payload:
             case FunctionPayload(arguments):
@@ -165,7 +165,7 @@ class ToolRouter:
 
 
 class _WatchedSink:
-    """Passes on the events of a call, and notes if an item was among them."""
+    """Passes on the events of a call, and records whether one had an item."""
 
     def __init__(self, sink: EventSink) -> None:
         self.has_shown_item = False
@@ -181,8 +181,8 @@ def output_item(
     call: ToolCall, output: ToolOutput, *, limit_tokens: int
 ) -> FunctionCallOutput | CustomToolCallOutput:
     """The output item of a call, of the kind that the call has, with bounded text."""
-    # Tools bound what they print themselves. This is the net below them, a little wider, so that
-    # no text is cut twice.
+    # Tools bound their own output. This limit is for those that do not; it is a little higher, so
+    # that no text is cut twice.
     text = truncate_output(output.text, limit_tokens * 6 // 5)
     if output.error_code is not None:
         text = coded_text(output.error_code, text)
@@ -199,14 +199,14 @@ def _parse_arguments(tool: Tool[Any], arguments: str) -> BaseModel:
         return tool.params.model_validate_json(arguments.strip() or "{}")
     except ValidationError as error:
         if _is_freeform(tool) and not arguments.lstrip().startswith("{"):
-            # A model that knows the tool as freeform may send the bare text all the same.
+            # A model that knows the tool as freeform may still send the bare text.
             return tool.params.model_validate({"input": arguments})
         raise _invalid_arguments(error) from error
 
 
 def _parse_freeform(tool: Tool[Any], text: str) -> BaseModel:
     if not _is_freeform(tool) or text.lstrip().startswith("{"):
-        # A freeform text that is wrapped in JSON after all, as some bridges do it.
+        # Some bridges wrap freeform text in JSON.
         return _parse_arguments(tool, text)
     return tool.params.model_validate({"input": text})
 

@@ -52,9 +52,9 @@ def truncate_output(
     total_bytes: int | None = None,
     total_lines: int | None = None,
 ) -> str:
-    """As `truncate_middle`, and a text that is cut opens with a warning that tells its size.
+    """As `truncate_middle`, but a text that is cut begins with a warning that gives its size.
 
-    The totals are given where the text itself already lacks some of what was printed.
+    Give the totals if the text is already incomplete.
     """
     cut = truncate_middle(text, limit, unit)
     if cut is text:

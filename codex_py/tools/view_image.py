@@ -28,15 +28,15 @@ class ViewImage(ShownAsServerCall):
     parallel = True
 
     def __init__(self, detail: str) -> None:
-        """`detail`: as the service names it."""
+        """`detail`: see `input_image`."""
         self._detail = detail
 
     async def run(self, params: ViewImageParams, context: ToolContext) -> ToolOutput:
-        """Give the image back as a content part. It is shown as a call of the MCP server `codex`.
+        """Return the image as a content part. The item shows a call of the MCP server `codex`.
 
         Raises:
-            ToolError: the file is missing, no image of a known kind, or larger than 20 MB; or it is a link
-                of the project that leads out of it.
+            ToolError: the file is missing, not an image of a known kind, larger than 20 MB, or a link
+                that leads out of the project.
         """
         path = context.cwd / params.path
         with mcp_item(OWN_SERVER, self.name, {"path": str(path)}, context) as item:
@@ -47,9 +47,9 @@ class ViewImage(ShownAsServerCall):
                     "unable to process image: invalid or unsupported image data",
                     code="InvalidImage",
                 )
-            # The image itself would make the line megabytes long.
-            said = {"type": "text", "text": f"{len(data):,} bytes"}
-            item.end(item_result({"content": [said]}))
+            # Not the image, which would make the event megabytes long.
+            size = {"type": "text", "text": f"{len(data):,} bytes"}
+            item.end(item_result({"content": [size]}))
             return ToolOutput("", content=(input_image(url, self._detail),))
 
 
@@ -69,7 +69,7 @@ def _read(path: Path, cwd: Path) -> bytes:
             code=errno.errorcode.get(number, "InvalidArgs"),
         ) from error
     except ValueError as error:
-        # A NUL or a lone surrogate; what Python says of them depends on its version.
+        # A NUL or a lone surrogate; the message of Python depends on its version.
         raise ToolError(
             f"unable to locate image at `{path}`: no file can have this name", code="InvalidArgs"
         ) from error

@@ -18,7 +18,7 @@ from codex_py.config.config import Config, load_config
 from codex_py.errors import CodexError
 from codex_py.mcp.request import RequestFailed
 from codex_py.mcp.server import McpServer
-from codex_py.protocol.elicitation import NobodyToAsk
+from codex_py.protocol.elicitation import DecliningElicitor
 from tests.mcp.servers.oauth import OAuthMcpServer, oauth_mcp_server
 
 NO_HEADERS: Mapping[str, str] = {}
@@ -74,7 +74,7 @@ class ScriptedScreen:
 async def session(config: Config) -> AsyncGenerator[tuple[McpServer, list[str]]]:
     """The server `web`, as a session starts it, and what the user is warned of."""
     warnings: list[str] = []
-    servers = SessionServers(config, {}, elicitor=NobodyToAsk(), warn=warnings.append)
+    servers = SessionServers(config, {}, elicitor=DecliningElicitor(), warn=warnings.append)
     servers.start()
     try:
         (server,) = servers.servers.all()

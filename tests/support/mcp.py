@@ -17,7 +17,12 @@ from codex_py.mcp.server import McpServer
 from codex_py.mcp.servers import McpServers
 from codex_py.mcp.settings import ServerSettings, StdioTransport
 from codex_py.process.piped import PipedProcess, PipedProcesses
-from codex_py.protocol.elicitation import Elicitation, ElicitationAnswer, Elicitor, NobodyToAsk
+from codex_py.protocol.elicitation import (
+    DecliningElicitor,
+    Elicitation,
+    ElicitationAnswer,
+    Elicitor,
+)
 
 ODD_SERVER = Path(__file__).parents[1] / "mcp" / "servers" / "odd.py"
 
@@ -93,7 +98,7 @@ async def started(
 
     def server(settings: ServerSettings) -> McpServer:
         return McpServer(
-            settings, spawn=spawn, elicitor=elicitor or NobodyToAsk(), warn=warnings.append
+            settings, spawn=spawn, elicitor=elicitor or DecliningElicitor(), warn=warnings.append
         )
 
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}

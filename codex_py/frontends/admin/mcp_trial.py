@@ -14,7 +14,7 @@ from codex_py.errors import ExitCode
 from codex_py.frontends.admin.mcp_options import json_parser, mcp_config, parse_name
 from codex_py.frontends.streams import OutputStream, print_out
 from codex_py.frontends.terminal import on_one_line, printable
-from codex_py.protocol.elicitation import NobodyToAsk
+from codex_py.protocol.elicitation import DecliningElicitor
 from codex_py.protocol.mcp import McpServerStatus
 
 _DESCRIPTION_CHARS = 100
@@ -46,7 +46,7 @@ async def _tried(
 ) -> tuple[McpServerStatus, list[str]]:
     warnings: list[str] = []
     alone = replace(config, mcp_servers={name: replace(config.mcp_servers[name], enabled=True)})
-    servers = SessionServers(alone, environment, elicitor=NobodyToAsk(), warn=warnings.append)
+    servers = SessionServers(alone, environment, elicitor=DecliningElicitor(), warn=warnings.append)
     servers.start()
     try:
         await servers.servers.settled()

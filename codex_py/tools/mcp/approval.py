@@ -39,9 +39,9 @@ def needs_approval(
 ) -> bool:
     """True if the user has to approve the call first.
 
-    Tools run outside the sandbox, so it only says how much the user trusts the model with: everything, with
-    full access; else what reads, by the tool's own account, and in a writable workspace what does
-    no harm, as long as the user can be asked about the rest.
+    MCP tools run outside the sandbox; its mode shows how far the user trusts the model. In the mode `auto`, full access
+    allows every call, and any other sandbox the tools that declare themselves read-only. A writable workspace allows
+    those that declare themselves harmless too, if the user can be asked about the others.
     """
     unrestricted = sandbox.mode == "danger-full-access"
     never = policy is ApprovalPolicy.NEVER
@@ -67,10 +67,10 @@ async def ask_about_call(
     context: ToolContext,
     grant: tuple[str, ...],
 ) -> None:
-    """Ask the user about a call of `server/tool`, unless a yes for the session is granted. `grant`: its key.
+    """Ask the user about a call of `server/tool`, unless it is approved for the session. `grant`: the key of that approval.
 
     Raises:
-        ToolError: the answer is no.
+        ToolError: the user refused.
     """
     approvals = context.approvals
     shown = truncate_middle(json.dumps(arguments, ensure_ascii=False), _SUMMARY_BYTES, "bytes")

@@ -1,10 +1,9 @@
 """Which tools of MCP servers a model is offered, and how it finds the others. LIGHT.
 
-Up to 100 tools, and 256 KB of them, are all offered. Of more, none is, but `tool_search`; what it finds is
-added at the end of the list and stays there. So the list, with which the provider's cache of the
-conversation begins, is the same from request to request but for a search that finds something new. To leave
-it alone then as well would save that one miss, and shut out every service that lets a model call nothing but
-what is listed.
+Up to 100 tools, of 256 KB at most, are all offered. If there are more, only `tool_search` is offered; the tools
+that it finds are appended to the list and stay there. The provider's prompt cache begins with this list, so the
+list changes only when a search finds new tools. That cache miss is necessary: many providers let a model call only
+tools that are in the list.
 """
 
 import math
@@ -25,12 +24,12 @@ MAX_OFFERED: Final = 100
 MAX_OFFERED_BYTES: Final = 256 * 1024
 
 _Refused: TypeAlias = Literal["schema", "tool"]
-"""The part of a tool that a service refused."""
+"""The part of a tool that the provider refused."""
 
 _WORD = re.compile(r"[^\W_]+")
 _NAME_WEIGHT = 3
 """A word of the name counts as much as this many words of the description."""
-# Of the ranking function BM25: how soon more of the same word adds nothing, and what a long text loses.
+# Parameters of BM25: how soon a repeated word adds nothing, and how much a long text loses.
 _SATURATION = 1.2
 _LENGTH_PENALTY = 0.75
 
@@ -54,14 +53,14 @@ class McpCatalogue:
         return (*map(own_spec, (*RESOURCE_TOOLS, TOOL_SEARCH)), *found)
 
     def refuse(self, name: str) -> str:
-        """Offer a tool in a way that the service may accept. Returns the change, as a clause for the user."""
+        """Offer a tool that the provider refused in another way. Returns the change, as a clause for the user."""
         is_new = name not in self._refused
         self._refused[name] = "schema" if is_new else "tool"
         self._known = None
         return "its schema is now part of its description" if is_new else "it is left out"
 
     def search(self, query: str, limit: int) -> list[FunctionSpec]:
-        """The tools that fit best, the best first; they are offered from now on."""
+        """The tools that match best, the best first; they are offered from now on."""
         self._refresh()
         tools = self._servers.tools()
         if self._index is None:
@@ -104,7 +103,7 @@ class _Index:
         self._mean_length = max(1.0, total / max(1, len(self._entries)))
 
     def ranked(self, query: str) -> list[str]:
-        """Names of the tools that have a word of the query; equals by name."""
+        """Names of the tools that have a word of the query, the best first; ties by name."""
         words = set(_words(query))
         scores = {name: self._score(words, entry) for name, entry in self._entries.items()}
         fitting = [name for name, score in scores.items() if score > 0]

@@ -20,7 +20,7 @@ from codex_py.protocol.past_calls import PastCall, PastItems
 from codex_py.tools.base import ChangesNothing
 
 OWN_SERVER = "codex"
-"""Stands in an item for the server where none is named."""
+"""The server of an item if the call names none."""
 _INTERRUPTED = "the call was interrupted"
 _INTERVAL_S = 0.1
 _MESSAGE_CHARS = 200
@@ -59,7 +59,7 @@ class RunningItem:
         self.ended = replace(self._item, result=result, status="failed" if failed else "completed")
 
     def progress(self, done: float, total: float | None, message: str | None) -> None:
-        """Show the progress at intervals; of many reports, only the latest."""
+        """Emit the progress at intervals; of several reports in one, only the latest."""
         share = f"{done:g}" if total is None else f"{done:g}/{total:g}"
         line = " ".join(f"{share} {message or ''}".split())
         self._latest = line[:_MESSAGE_CHARS]
@@ -76,7 +76,7 @@ class RunningItem:
 
 
 class ShownAsServerCall(ChangesNothing):
-    """For tools of our own whose calls are shown as those of the server that they name, or of `codex`."""
+    """Base of built-in tools whose calls are shown as calls of the server that they name, or of `codex`."""
 
     def replay(self, call: PastCall, past: PastItems) -> ThreadItem:
         server = str(call.arguments.get("server") or OWN_SERVER)
@@ -84,7 +84,7 @@ class ShownAsServerCall(ChangesNothing):
 
 
 def replay_server_call(server: str, tool: str, call: PastCall, past: PastItems) -> McpToolCall:
-    """Show a call to a server again; of its result, what the model was given."""
+    """The item of a past call; its result is the text that the model got."""
     item = McpToolCall(id=past.next_id(), server=server, tool=tool, arguments=call.arguments)
     if call.error_code is not None:
         return replace(item, error={"message": call.output}, status="failed")

@@ -1,4 +1,4 @@
-"""What a tool of an MCP server gave back: for the model, and for whoever watches.
+"""The results of MCP tools, for the model and for thread items.
 
 Source: the outputs and the `mcp_tool_call` items of Codex 0.169.
 """
@@ -25,7 +25,7 @@ def is_error(result: Mapping[str, Any]) -> bool:
 def call_output(
     result: Mapping[str, Any], wall_time_s: float, *, limit_tokens: int, image_detail: str
 ) -> ToolOutput:
-    """The result for the model, with its text within the limit. An error is told by the text alone."""
+    """The result for the model, with its text within the limit. The model learns of an error from the text alone."""
     header = f"Wall time: {wall_time_s:.4f} seconds\nOutput:"
     success = not is_error(result)
     structured = result.get("structuredContent")
@@ -54,7 +54,7 @@ def item_result(result: Mapping[str, Any]) -> dict[str, Any]:
 def _content(result: Mapping[str, Any]) -> list[Any]:
     content = result.get("content")
     if isinstance(content, str):
-        # What some servers send for a list of one text.
+        # Some servers send a bare text for a list of one text.
         return [{"type": "text", "text": content}]
     return cast("list[Any]", content) if isinstance(content, list) else []
 
@@ -89,14 +89,14 @@ def _text(entry: Any) -> str:
         case {"type": "text", "text": str(text)}:
             return replace_surrogates(text)
         case {"type": "image"}:
-            # A service refuses the whole request, and every later one, for one image that it cannot read.
+            # Providers refuse the whole request, and every later one, for one image that they cannot read.
             return "[an image that is broken, of an unknown kind, or too large was left out]"
         case _:
             return encode_json(entry).decode()
 
 
 def _image(entry: Any, max_bytes: int) -> str | None:
-    """The data URL of an image that services take, of at most so many bytes."""
+    """The data URL of an image that providers accept; None for anything else, and above `max_bytes`."""
     match entry:
         case {"type": "image", "data": str(data)} if len(data) <= max_bytes:
             try:

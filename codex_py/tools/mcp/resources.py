@@ -53,8 +53,8 @@ class ListMcpResources(ShownAsServerCall):
     async def run(self, params: ListParams, context: ToolContext) -> ToolOutput:
         """
         Raises:
-            ToolError: there is no such server, or it fails. Of all servers, those that fail are named
-                beside what the others have.
+            ToolError: the server is unknown, or fails. Without `server`, the ones that fail are listed as
+                `errors` instead.
         """
         arguments = params.model_dump(exclude_none=True)
         with mcp_item(params.server or OWN_SERVER, self.name, arguments, context) as item:
@@ -132,7 +132,7 @@ class ReadMcpResource(ShownAsServerCall):
     async def run(self, params: ReadParams, context: ToolContext) -> ToolOutput:
         """
         Raises:
-            ToolError: there is no such server, or it does not give the resource.
+            ToolError: the server is unknown, or fails.
         """
         with mcp_item(params.server, self.name, params.model_dump(), context) as item:
             server = _server(self._servers, params.server)

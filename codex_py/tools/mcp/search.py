@@ -29,14 +29,14 @@ class ToolSearch(ChangesNothing):
         self._catalogue = catalogue
 
     async def run(self, params: ToolSearchParams, context: ToolContext) -> ToolOutput:
-        """Names, descriptions and schemas as JSON. Nothing is shown to the user, as in Codex."""
+        """Return names, descriptions and schemas as JSON. No item is emitted, as in Codex."""
         bytes_left = context.output_token_limit * BYTES_PER_TOKEN
         shown: list[dict[str, Any]] = []
         for spec in self._catalogue.search(params.query, min(params.limit, _MAX_RESULTS)):
             entry = described(spec)
             bytes_left -= len(encode_json(entry))
             if bytes_left < 0:
-                # It is offered from now on, schema and all.
+                # The next request offers it with its schema.
                 entry = {"name": spec.name}
             shown.append(entry)
         text = encode_json({"tools": shown}).decode()

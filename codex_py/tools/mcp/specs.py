@@ -14,7 +14,7 @@ def server_tool_spec(name: str, tool: ServerTool, *, is_schema_text: bool = Fals
     """The function of one tool. Its schema is the server's own, unless that is longer than 64 KB.
 
     Args:
-        is_schema_text: put the schema into the description, for a service that does not take it.
+        is_schema_text: put the schema into the description, for a provider that does not accept it.
     """
     description = tool.description
     if len(description) > MAX_DESCRIPTION_CHARS:
@@ -27,14 +27,14 @@ def server_tool_spec(name: str, tool: ServerTool, *, is_schema_text: bool = Fals
     elif is_schema_text:
         description += f"\nSchema of the parameters: {encode_json(schema).decode()}"
         schema = {"type": "object"}
-    # Services refuse a function whose schema lacks these; servers may leave them out.
+    # Providers refuse a function whose schema lacks these; servers may leave them out.
     schema = {"type": "object", **schema}
     schema.setdefault("properties", {})
     return FunctionSpec(name, description, schema)
 
 
 def described(spec: FunctionSpec) -> dict[str, Any]:
-    """What a model is told of a tool, as a table."""
+    """The specification as a JSON object."""
     return {
         "name": spec.name,
         "description": spec.description,

@@ -30,7 +30,7 @@ class McpTools:
     def __init__(
         self, servers: McpServers, configs: Mapping[str, McpServerConfig], *, image_detail: str
     ) -> None:
-        """`image_detail`: at which images are shown to the model, as the service names it."""
+        """`image_detail`: the resolution of images for the model, see `input_image`."""
         self._servers = servers
         self._configs = configs
         self._image_detail = image_detail
@@ -64,10 +64,10 @@ class McpTool:
         self._image_detail = image_detail
 
     async def run(self, params: McpArguments, context: ToolContext) -> ToolOutput:
-        """Ask where that is due, and call. The call is sent once, whatever becomes of it.
+        """Ask for an approval if that is needed, then call the tool. The call is sent once, even if it fails.
 
         Raises:
-            ToolError: it may not run, or there is no result.
+            ToolError: the call was refused, or failed.
         """
         with mcp_item(self._server.name, self._tool.name, params.root, context) as item:
             await self._approve(params.root, context)

@@ -1,6 +1,6 @@
 """Run `apply_patch`: change files as a patch says, all of them or none.
 
-Checked against the files as they are, then allowed or put to the user, then announced, then written.
+A patch is checked against the files, then approved, then announced, then written.
 """
 
 import asyncio
@@ -42,8 +42,8 @@ class PatchCalls:
     """One instance serves a session.
 
     Args:
-        home: `$CODEX_HOME`, where a journal of what patches replace is kept; None keeps none.
-        unambiguous: refuse a patch whose old lines fit several places; the first is taken otherwise.
+        home: `$CODEX_HOME`, for the journal of files that patches replace; None keeps no journal.
+        unambiguous: refuse a patch whose old lines fit several places; otherwise the first one is used.
     """
 
     def __init__(self, home: Path | None, *, unambiguous: bool = False) -> None:
@@ -53,34 +53,34 @@ class PatchCalls:
     async def apply(self, patch: str, cwd: Path, context: ToolContext) -> ToolOutput:
         """Apply the text of a patch whose relative paths start at `cwd` (absolute).
 
-        A patch that does not fit is answered in Codex's words, and shown as a failed item. Cancellation
-        leaves all of the patch on disk or nothing.
+        A patch that does not fit gets an output in Codex's words, and a failed item. After a cancellation,
+        either the whole patch is on disk or nothing of it.
 
         Raises:
-            ToolError: it may not be written, which shows an item with the status `declined`.
+            ToolError: the patch was refused. Its item has the status `declined`.
         """
         started = time.monotonic()
         journal = None if self._home is None else Journal(self._home, cwd)
-        reach = self._reach(context)
+        scope = self._read_scope(context)
         try:
-            recovered, plan, diff = await asyncio.to_thread(self._plan, patch, cwd, journal, reach)
+            recovered, plan, diff = await asyncio.to_thread(self._plan, patch, cwd, journal, scope)
         except PatchError as error:
             if error.kind == "refused":
                 refusal = _refusal(context)
-                _declined(_intended(patch, cwd), "", refusal, context)
+                _decline(_named_files(patch, cwd), "", refusal, context)
                 raise refusal from error
-            text = reach.failure(error)
-            item = _begun(_intended(patch, cwd), "", context)
+            text = scope.failure(error)
+            item = _start_item(_named_files(patch, cwd), "", context)
             context.emit(ItemCompleted(_failed(item, _NO_FIT, text)))
             return ToolOutput(text, success=False, error_code=_NO_FIT)
         changes = [Change(path=str(change.path), kind=change.kind) for change in plan.changes]
         try:
-            await self._admit(plan, cwd, context)
+            await self._approve(plan, cwd, context)
         except ToolError as error:
-            _declined(changes, diff, error, context)
+            _decline(changes, diff, error, context)
             raise
 
-        item = _begun(changes, diff, context)
+        item = _start_item(changes, diff, context)
         outcome = await _commit(plan, journal, item, context)
         if isinstance(outcome, PatchError):
             return ToolOutput(_report(1, started, f"{outcome}\n"), success=False)
@@ -88,19 +88,19 @@ class PatchCalls:
         return ToolOutput(_report(0, started, plan.summary() + notes))
 
     def _plan(
-        self, patch: str, cwd: Path, journal: Journal | None, reach: "_Reach"
+        self, patch: str, cwd: Path, journal: Journal | None, scope: "_ReadScope"
     ) -> tuple[list[str], PatchPlan, str]:
-        """Recover interrupted patches, then plan this one: notes on the former, the plan, and its diff."""
+        """Recover interrupted patches, then plan this one. Returns notes on the former, the plan, and its diff."""
         recovered = [] if journal is None else journal.recover()
         unambiguous = self._unambiguous
-        plan = plan_patch(patch, cwd, None, readable=reach.readable, unambiguous=unambiguous)
+        plan = plan_patch(patch, cwd, None, readable=scope.readable, unambiguous=unambiguous)
         return recovered, plan, git_diff(plan.changes, cwd)
 
-    async def _admit(self, plan: PatchPlan, cwd: Path, context: ToolContext) -> None:
-        """Come back if the plan may be carried out. The question names each file outside by its place.
+    async def _approve(self, plan: PatchPlan, cwd: Path, context: ToolContext) -> None:
+        """Return if the plan may be carried out. The question names files outside by their resolved paths.
 
         Raises:
-            ToolError: it may not, by the policy or because the user said no.
+            ToolError: the policy or the user refused.
         """
         policy = context.approval_policy
         writable = self._writable(context)
@@ -116,25 +116,25 @@ class PatchCalls:
         request = ApprovalRequest("patch", diff, context.cwd, _reason(outside), paths=paths)
         approvals = context.approvals
         async with approvals.asking:
-            # Where files really are: what a name leads to, a command can change.
+            # The resolved paths: a command can change where a link leads.
             if not plan.locations <= approvals.granted:
                 await approvals.ask(request, plan.locations, rejected="patch rejected by user")
 
-    def _reach(self, context: ToolContext) -> "_Reach":
+    def _read_scope(self, context: ToolContext) -> "_ReadScope":
         writable = self._writable(context)
         if writable is None:
-            return _Reach(lambda _path: True, hidden=(), may_ask=False)
+            return _ReadScope(lambda _path: True, hidden=(), may_ask=False)
         roots = (context.cwd, *context.sandbox_policy.writable_roots)
         below = readable_under(roots)
         approved = {str(key) for key in context.approvals.granted if isinstance(key, Path)}
-        return _Reach(
+        return _ReadScope(
             lambda path: below(path) or path in approved or writable(path),
             hidden=() if self._home is None else secrets(self._home),
             may_ask=may_ask(context.approval_policy, "sandbox_approval"),
         )
 
     def _writable(self, context: ToolContext) -> Callable[[str], bool] | None:
-        """The files that the sandbox lets be written; None for all."""
+        """Tells which files the sandbox allows to write; None if it allows all."""
         policy = context.sandbox_policy
         match policy.mode:
             case "danger-full-access":
@@ -147,15 +147,15 @@ class PatchCalls:
                 absent = absent_names(roots)
                 own = (*own_paths(), *([] if self._home is None else [self._home]))
                 held = layout(roots, own, offline=True).protected
-                return _outside_of((*held, *absent), writable_under(roots.all))
+                return _excluding((*held, *absent), writable_under(roots.all))
 
 
-class _Reach:
-    """The files that a patch may read before anybody is asked about it.
+class _ReadScope:
+    """The files that a patch may read before it is approved.
 
-    It is read in our own process, which no sandbox holds, and what does not fit is told to the model with the
-    lines of the file. So what lies outside is not read where nobody can be asked; and where the user can
-    be, the model does not hear of its contents. What is hidden from commands is not read at all.
+    Our own process reads them, which is not sandboxed, and the error for a patch that does not fit quotes lines of
+    the file. So a file outside of the sandbox is read only if the user can be asked, and the error does not quote it.
+    Files that are hidden from commands are never read.
     """
 
     def __init__(
@@ -184,17 +184,15 @@ class _Reach:
         )
 
 
-def _outside_of(
-    protected: Sequence[Path], writable: Callable[[str], bool]
-) -> Callable[[str], bool]:
-    """A rule that allows what `writable` does, except these paths, which have no links in them, and below."""
+def _excluding(protected: Sequence[Path], writable: Callable[[str], bool]) -> Callable[[str], bool]:
+    """Exclude these paths (without links), and all below them, from what `writable` allows."""
     # Some file systems ignore case.
     closed = tuple(f"{path}/".casefold() for path in protected)
     return lambda path: writable(path) and not f"{path}/".casefold().startswith(closed)
 
 
-def _intended(patch: str, cwd: Path) -> list[Change]:
-    """The files that a patch that does not fit would have changed, as far as it can be read."""
+def _named_files(patch: str, cwd: Path) -> list[Change]:
+    """The files that a patch names, although it does not fit; absolute paths."""
     named = named_changes(patch)
     return [
         replace(change, path=os.path.normpath(cwd / change.path))
@@ -207,7 +205,7 @@ def _failed(item: FileChange, code: str, reason: str) -> FileChange:
     return replace(item, status="failed", error={"code": code, "message": shortened(reason)})
 
 
-def _begun(changes: Sequence[Change], diff: str, context: ToolContext) -> FileChange:
+def _start_item(changes: Sequence[Change], diff: str, context: ToolContext) -> FileChange:
     item = FileChange(
         id=context.next_item_id(),
         changes=sorted(changes, key=lambda change: change.path),
@@ -217,8 +215,8 @@ def _begun(changes: Sequence[Change], diff: str, context: ToolContext) -> FileCh
     return item
 
 
-def _declined(changes: Sequence[Change], diff: str, error: ToolError, context: ToolContext) -> None:
-    item = _failed(_begun(changes, diff, context), error.code, str(error))
+def _decline(changes: Sequence[Change], diff: str, error: ToolError, context: ToolContext) -> None:
+    item = _failed(_start_item(changes, diff, context), error.code, str(error))
     context.emit(ItemCompleted(replace(item, status="declined")))
 
 
@@ -233,7 +231,7 @@ def _refusal(context: ToolContext) -> CallRefused:
 async def _commit(
     plan: PatchPlan, journal: Journal | None, item: FileChange, context: ToolContext
 ) -> Committed | PatchError:
-    """Write the plan and complete its item; the reason if nothing could be written."""
+    """Write the plan and complete its item. Returns the error if nothing could be written."""
     commit = asyncio.ensure_future(asyncio.to_thread(plan.commit, journal))
     cancelled: asyncio.CancelledError | None = None
     while not commit.done():
@@ -256,7 +254,7 @@ async def _commit(
 
 
 def _write_code(failure: BaseException) -> str:
-    """The name of the system's error where it is one: `ENOSPC`, …"""
+    """The name of the operating system's error, if it is one: `ENOSPC`, …"""
     cause = failure.__cause__
     number = cause.errno if isinstance(cause, OSError) else None
     return errno.errorcode.get(number or 0, _NO_FIT)
@@ -286,6 +284,6 @@ def _verification_failure(error: PatchError) -> str:
 
 
 def _report(exit_code: int, started: float, output: str) -> str:
-    """The output that a command that applies the patch would have printed, in the form of Codex."""
+    """The output in the format of a command, as in Codex."""
     seconds = f"{time.monotonic() - started:.1f}".removesuffix(".0")
     return f"Exit code: {exit_code}\nWall time: {seconds} seconds\nOutput:\n{output}"

@@ -16,7 +16,7 @@ class FunctionArguments(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     def given(self) -> dict[str, Any]:
-        """What the model gave, by the names of the parameters."""
+        """The arguments that the model gave, by the names of the parameters."""
         fields = type(self).model_fields
         return {str(fields[name].alias): getattr(self, name) for name in self.model_fields_set}
 
@@ -32,7 +32,7 @@ def arguments_model(
     Args:
         name: of the function.
         about: what its docstring says of each parameter.
-        lenient: take null for all that has a default: models write it for what they leave out.
+        lenient: accept null for parameters with a default: models write it for those they leave out.
 
     Raises:
         PydanticUserError: pydantic cannot check a type.
@@ -46,8 +46,8 @@ def arguments_model(
             alias=parameter.name,
             description=(about or {}).get(parameter.name),
         )
-        is_wider = lenient and not is_required
-        fields[f"argument_{number}"] = (Optional[annotation] if is_wider else annotation, field)  # noqa: UP045
+        takes_null = lenient and not is_required
+        fields[f"argument_{number}"] = (Optional[annotation] if takes_null else annotation, field)  # noqa: UP045
     return create_model(name, __base__=FunctionArguments, **fields)
 
 

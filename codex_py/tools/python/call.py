@@ -1,4 +1,4 @@
-"""Calls of Python functions that a program has handed in."""
+"""Calls of Python functions that a library user passes as tools."""
 
 import asyncio
 import contextvars
@@ -26,14 +26,14 @@ from codex_py.tools.python.function import PythonFunction
 from codex_py.tools.truncate import truncate_output
 
 _SERVER: Final = "python"
-"""Stands in thread items where the name of an MCP server would be."""
+"""The server that thread items name."""
 
 
 class PythonTool:
     """One function in one session.
 
     Args:
-        image_detail: at which images are shown to the model, as the service names it.
+        image_detail: the resolution of images for the model, see `input_image`.
     """
 
     def __init__(self, function: PythonFunction[..., Any], *, image_detail: str) -> None:
@@ -48,7 +48,7 @@ class PythonTool:
     async def run(self, params: FunctionArguments, context: ToolContext) -> ToolOutput:
         """
         Raises:
-            ToolError: the call may not run, or the function raised something.
+            ToolError: the call was refused, or the function failed.
             CodexError: the function raised it; it ends the turn.
         """
         given = params.given()
@@ -74,7 +74,7 @@ class PythonTool:
         return replay_server_call(_SERVER, self.name, call, past) if call.has_run else None
 
     async def _approve(self, arguments: Mapping[str, Any], context: ToolContext) -> None:
-        # Longer than the key of an MCP tool, for a server may be called python.
+        # Not the key of an MCP tool: a server may be called python.
         grant = ("function", _SERVER, self.name)
         if not self._function.needs_approval or grant in context.approvals.granted:
             return
@@ -86,7 +86,7 @@ class PythonTool:
         await ask_about_call(f"{_SERVER}/{self.name}", arguments, question, context, grant)
 
     async def _call(self, arguments: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """The result as the content of an MCP result."""
+        """Call the function. Returns content entries of an MCP result."""
         function = self._function.function
         task = asyncio.current_task()
         try:
@@ -102,7 +102,7 @@ class PythonTool:
         except asyncio.CancelledError as error:
             if task is not None and task.cancelling():
                 raise
-            # The function let something of its own be cancelled.
+            # The function itself was cancelled, not the call.
             raise _failure(error) from error
         except (Exception, SystemExit) as error:
             raise _failure(error) from error
@@ -124,7 +124,7 @@ async def _in_thread(function: Callable[..., Any], arguments: Mapping[str, Any])
             outcome = (variables.run(function, **arguments), None)
         except BaseException as error:  # noqa: BLE001 (it is raised in the task)
             outcome = (None, error)
-        # A loop that is closed by now needs no answer.
+        # The loop may have been closed meanwhile.
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(settle, *outcome)
 
@@ -156,7 +156,8 @@ def _part(value: Any) -> dict[str, Any]:
             url = image_url(value)
             if url is None:
                 raise ToolError(
-                    "it returned bytes that are no PNG, JPEG, GIF or WebP image", code="ToolFailed"
+                    "it returned bytes that are not a PNG, JPEG, GIF or WebP image",
+                    code="ToolFailed",
                 )
             media_type, _, data = url.removeprefix("data:").partition(";base64,")
             return {"type": "image", "data": data, "mimeType": media_type}

@@ -1,4 +1,4 @@
-"""Python functions as tools: what a model is told of them. LIGHT, as long as the types are plain."""
+"""Makes tools of Python functions, and describes them to the model. LIGHT if the types are plain."""
 
 import inspect
 import re
@@ -21,7 +21,7 @@ _FIELD: Final = re.compile(r":param (?:[^:]* )?(\w+): *(.*)")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PythonFunction(Generic[P, R]):
-    """A function with what a model is told of it. It can be called as before."""
+    """A function with its description for the model. It can be called as before."""
 
     function: Callable[P, R]
     spec: FunctionSpec
@@ -55,8 +55,8 @@ def tool(function: AnyFunction | None = None, /, **options: Any) -> Any:
 
     The parameters are described by their types and by the docstring (a section `Args:`, or `:param name:`). The
     model's arguments are converted and checked before the call. The model gets a `str` as it is, `bytes` as an image
-    (PNG, JPEG, GIF, WebP), a list with `bytes` in it as its parts, and anything else as JSON. An exception is told
-    to the model by its type and text, and the turn goes on; only a `CodexError` ends it.
+    (PNG, JPEG, GIF, WebP), a list with `bytes` in it as its parts, and anything else as JSON. The model gets the
+    type and the text of an exception, and the turn continues; only a `CodexError` ends it.
 
     A coroutine function runs in the loop of the session, and is cancelled with the turn. Any other runs in a thread of
     its own, which cannot be cancelled: the turn ends without it.
@@ -81,7 +81,7 @@ def tool_of(
     needs_approval: bool = False,
     parallel: bool = False,
 ) -> PythonFunction[..., Any]:
-    """See `tool`; what is a tool already stays as it is."""
+    """As `tool`. Returns a `PythonFunction` unchanged."""
     if isinstance(function, PythonFunction):
         return cast("PythonFunction[..., Any]", function)
     name = str(name or getattr(function, "__name__", ""))
@@ -90,13 +90,13 @@ def tool_of(
             f"a tool needs a name of letters, digits, _ and -, at most 64: {name!r};"
             " give one with tool(name=…)"
         )
-    # A partial has a docstring of its own, which is about partials.
+    # The docstring of a `partial` describes partials, not the function.
     described: Any = getattr(function, "func", function)
     text, about = _read_docstring(inspect.getdoc(described) or "")
     parameters = _parameters(function, name)
     schema = plain_schema(parameters.values(), about)
     if schema is None:
-        # 60 ms for pydantic, which reads what is not plain.
+        # Loads pydantic (60 ms), which describes the other types.
         from codex_py.tools.python.arguments import arguments_schema  # noqa: PLC0415
 
         schema = arguments_schema(name, parameters.values(), about)
@@ -116,8 +116,8 @@ def _parameters(function: AnyFunction, name: str) -> Mapping[str, inspect.Parame
 
 
 def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
-    """What a docstring says of the function, and of its parameters."""
-    said: list[str] = []
+    """The text of a docstring on the function, and that on each parameter."""
+    description: list[str] = []
     about: dict[str, str] = {}
     latest, in_arguments, indent = "", False, 0
     for line in text.splitlines():
@@ -129,10 +129,10 @@ def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
         elif found := _FIELD.match(line):
             about[found[1]] = found[2]
         elif not in_arguments:
-            said.append(line)
+            description.append(line)
         elif (found := _ARGUMENT.match(line)) and depth <= (indent or depth):
             latest, indent = found[1], depth
             about[latest] = found[2]
         elif latest and line.strip():
             about[latest] = f"{about[latest]} {line.strip()}".strip()
-    return "\n".join(said).strip(), about
+    return "\n".join(description).strip(), about

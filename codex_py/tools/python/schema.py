@@ -1,4 +1,4 @@
-"""JSON Schema of plain types, in the words of pydantic, which is not loaded before the first request is out."""
+"""JSON Schema of plain types, as pydantic writes it. Pydantic must not be loaded before the first request."""
 
 import types
 from collections.abc import Iterable, Mapping

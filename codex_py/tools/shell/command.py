@@ -1,4 +1,4 @@
-"""The part that `exec_command` and the shells share: start a process for an argv, watch it and report it."""
+"""Runs a command for `exec_command` and the shells: starts the process, and emits its thread item."""
 
 import asyncio
 import codecs
@@ -51,7 +51,7 @@ _BARE_PATCH = (
 )
 
 
-# Relative to the directory of the turn; a name with a NUL is none.
+# Relative to the directory of the turn; a path cannot contain NUL.
 Workdir: TypeAlias = Annotated[
     str | None,
     Field(
@@ -84,7 +84,7 @@ class CommandParams(LenientParams):
     @field_validator("prefix_rule", mode="wrap")
     @classmethod
     def _or_none(cls, value: Any, handler: ValidatorFunctionWrapHandler) -> tuple[str, ...]:
-        # A wish, which is no reason to refuse the command.
+        # Only a suggestion: an invalid one is no reason to refuse the command.
         try:
             return handler(value)
         except ValidationError:
@@ -115,9 +115,9 @@ class CommandRunner:
     async def patch_output(
         self, argv: Sequence[str], cwd: Path, context: ToolContext
     ) -> ToolOutput | None:
-        """Apply the patch that a command line is, so that it is reviewed as one; None if it is none.
+        """Apply the patch if the command line calls `apply_patch`, so that it is reviewed as a patch; else None.
 
-        A patch without a command is not applied, but answered as by Codex: it need not be meant so.
+        A bare patch is refused in Codex's words: it may not be meant as a command.
         """
         if self.apply_patch is None:
             return None
@@ -136,21 +136,20 @@ class CommandRunner:
         *,
         tty: bool = False,
     ) -> Process:
-        """Run a command, if it may; each attempt is a thread item, completed when its process is finished.
+        """Run a command if that is allowed. Each attempt is a thread item, completed when its process ends.
 
-        A command that may not run is an item too, with the status `declined`. Cancelled, it leaves
-        nothing running.
+        A refused command is an item too, with the status `declined`. A cancellation leaves nothing running.
 
         Args:
-            wait: waits for a process as long as the call does.
+            wait: waits for a process, as long as the call may last.
 
         Raises:
-            ToolError: it may not run, or cannot be started.
+            ToolError: the command was refused, or cannot be started.
         """
         call = params.call(argv, context, tty=tty)
 
         async def attempt(spawned: Sequence[str], environment: Mapping[str, str] | None) -> Process:
-            # By a rule: nobody was asked, and what is typed into a program, or into its editor, is not in the rule.
+            # A rule allowed it and nobody was asked: no terminal then, for the rule does not cover what is typed.
             by_rule = environment is not None
             started = replace(context, environment=dict(environment)) if by_rule else context
             process = self._start(call, spawned, started, tty=tty and not by_rule)
@@ -165,20 +164,22 @@ class CommandRunner:
             return await self.orchestrator.run(call, context, attempt)
         except ToolError as error:
             if (status := _NOT_STARTED.get(error.code)) is not None:
-                item = replace(_begun(call, context), aggregated_output=str(error), status=status)
+                item = replace(
+                    _start_item(call, context), aggregated_output=str(error), status=status
+                )
                 context.emit(ItemCompleted(item))
             raise
 
     def _start(
         self, call: CommandCall, spawned: Sequence[str], context: ToolContext, *, tty: bool
     ) -> Process:
-        """Start what a call has come to.
+        """Start the process of a call.
 
         Raises:
             ToolError: it cannot be started.
         """
         cwd = call.cwd
-        item = _begun(call, context)
+        item = _start_item(call, context)
         live = _LiveOutput(item.id, context.emit)
 
         def finished(process: Process) -> None:
@@ -259,7 +260,7 @@ class CommandTool:
             return None
         command: Any = call.arguments.get("cmd", call.arguments.get("command"))
         if not isinstance(command, list):
-            # Which shell it was is not kept; it was one of the system or the user's.
+            # The session file does not say which shell it was.
             command = ["/bin/bash", "-lc", command]
         report = read_report(call.output)
         item = past_command(
@@ -274,7 +275,7 @@ class CommandTool:
         return item
 
 
-def _begun(call: CommandCall, context: ToolContext) -> CommandExecution:
+def _start_item(call: CommandCall, context: ToolContext) -> CommandExecution:
     shown = quote_argv(call.argv)
     item = CommandExecution(id=context.next_item_id(), command=shown, cwd=str(call.cwd))
     context.emit(ItemStarted(item))

@@ -83,8 +83,8 @@ class ExecCommand(CommandTool):
             await process.wait(yield_s)
 
         process = await self._runner.run(argv, params, context, wait, tty=params.tty)
-        is_over = process.finished.is_set()
-        session_id = None if is_over else self._runner.sessions.keep(process)
+        has_ended = process.finished.is_set()
+        session_id = None if has_ended else self._runner.sessions.keep(process)
         return _report(process, session_id, started, params.max_output_tokens, context)
 
 
@@ -102,7 +102,7 @@ class WriteStdinParams(LenientParams):
 class WriteStdin:
     """Types into a session of `exec_command`, or only waits for its next output.
 
-    A session is not the call's own: it goes on when the call is cancelled.
+    The session continues if the call is cancelled.
     """
 
     name = "write_stdin"
@@ -110,7 +110,7 @@ class WriteStdin:
     parallel = True
 
     def __init__(self, sessions: ProcessSessions, *, max_poll_ms: int = _MAX_POLL_MS) -> None:
-        """`max_poll_ms`: the longest that a call which writes nothing may wait."""
+        """`max_poll_ms`: the longest wait of a call that writes nothing."""
         self._sessions = sessions
         self._max_poll_ms = max_poll_ms
 
@@ -131,7 +131,7 @@ class WriteStdin:
         return _report(process, session_id, started, params.max_output_tokens, context)
 
     def replay(self, call: PastCall, past: PastItems) -> ThreadItem | None:
-        """Show what the command has printed since, and its exit code if it has ended."""
+        """Add the new output to the item of the command, and the exit code if it has ended."""
         process = past.noted.get(f"process {call.arguments.get('session_id')}", "")
         item, report = past.items.get(process), read_report(call.output)
         if not isinstance(item, CommandExecution) or not report.has_header:
@@ -172,7 +172,7 @@ def _report(
     max_output_tokens: int | None,
     context: ToolContext,
 ) -> ToolOutput:
-    """What was printed since the last report, under the header that Codex 0.98 and newer give it."""
+    """The output since the last report, with the header of Codex 0.98 and newer."""
     output = process.take_output()
     limit = context.output_token_limit
     if max_output_tokens is not None:
@@ -195,9 +195,9 @@ def _report(
 
 
 def _shell_path(wanted: str, own_shell: str) -> str:
-    """The user's shell or the one of the system, by the name in `wanted`; `/bin/sh` where there is none.
+    """The shell of the user or the system that has the name of `wanted`; `/bin/sh` if there is none.
 
-    Its path does not count, because the model may have written what is there.
+    The folder in `wanted` is ignored, because the model may have put a program there.
     """
     name = PurePath(wanted).name
     if name == PurePath(own_shell).name:

@@ -1,7 +1,7 @@
-"""From the wish to run a command to the run: decide; ask where that is due; choose the sandbox; attempt; and
-where the user wants it so, ask whether to attempt again outside of a sandbox that stood in its way.
+"""Runs a command in steps: decide, ask if needed, choose the sandbox, attempt. Under the policy `on-failure`, if the
+sandbox seems to have blocked the command, ask whether to attempt it again outside.
 
-Source of the sequence: Codex, `core/src/tools/orchestrator.rs`; of what looks like a sandbox, its `exec.rs`.
+Source of the steps: Codex, `core/src/tools/orchestrator.rs`; of the signs of a blocked command, its `exec.rs`.
 """
 
 import signal
@@ -44,11 +44,11 @@ class Orchestrator:
     """One serves all commands of a session.
 
     Args:
-        sandbox: what holds the commands.
+        sandbox: the sandbox for the commands.
         hidden: variables that a login shell does not see although the user's profile sets them.
         shell: path of the user's own shell, whose scripts rules may allow wherever it is installed.
-        rules: the user's; None for none.
-        write_rule: keeps a rule that the user has made, for later sessions. It never raises.
+        rules: the rules of the user.
+        write_rule: saves a rule of the user for later sessions. It never raises.
     """
 
     def __init__(
@@ -72,19 +72,19 @@ class Orchestrator:
         context: ToolContext,
         attempt: Callable[[Sequence[str], Mapping[str, str] | None], Awaitable[Process]],
     ) -> Process:
-        """Run a command, or have it refused.
+        """Run a command if that is allowed.
 
         Args:
-            attempt: starts an argv, with these variables or those of the session, and waits as long as the call
-                does; tried once, rarely twice.
+            attempt: starts an argv, with these environment variables (None: those of the session), and waits as
+                long as the call may last. Called once or twice.
 
         Returns:
-            The process of the last attempt, which may go on.
+            The process of the last attempt, which may still be running.
 
         Raises:
-            ToolError: it may not run, with the code `ApprovalDenied`; or nothing here can hold it.
+            ToolError: the command was refused (`ApprovalDenied`), or no sandbox is available.
         """
-        verdict = await self._admit(call, context)
+        verdict = await self._approve(call, context)
         sandboxed = verdict.sandboxed
         policy = context.sandbox_policy
         argv = without_variables(call.argv, self._hidden)
@@ -95,26 +95,26 @@ class Orchestrator:
             may_leave
             and context.approval_policy is ApprovalPolicy.ON_FAILURE
             and process.finished.is_set()
-            and _looks_held_up(process.exit_code, process.all_output().text())
+            and _looks_blocked(process.exit_code, process.all_output().text())
         ):
-            await self._admit_again(call, process, context)
+            await self._approve_outside(call, process, context)
             process = await attempt(argv, None)
         return process
 
-    async def _admit(self, call: CommandCall, context: ToolContext) -> Run | Ask:
-        """How it is to run, once the user has said yes where that was needed.
+    async def _approve(self, call: CommandCall, context: ToolContext) -> Run | Ask:
+        """Decide how the command runs, and ask the user if needed.
 
         Raises:
-            ToolError: it may not run.
+            ToolError: the command was refused.
         """
         verdict = self._decide(call, context)
         if isinstance(verdict, Ask):
             async with context.approvals.asking:
-                # What the user said to the question before may answer this one.
+                # The previous answer may cover this command.
                 verdict = self._decide(call, context)
                 while isinstance(verdict, Ask):
                     await self._ask(verdict.request, call.approval, context, _REJECTED)
-                    # Meanwhile a command in the background can have put another program in its place.
+                    # A command in the background may have replaced the program meanwhile.
                     again = self._decide(call, context)
                     if not isinstance(again, Ask) or again.request == verdict.request:
                         break
@@ -125,7 +125,9 @@ class Orchestrator:
             raise CallRefused(verdict.text, code="ApprovalDenied", cause=cause, allow=allow)
         return verdict
 
-    async def _admit_again(self, call: CommandCall, process: Process, context: ToolContext) -> None:
+    async def _approve_outside(
+        self, call: CommandCall, process: Process, context: ToolContext
+    ) -> None:
         outside = replace(call, escalated=True).approval
         place = self._place(call, context)
         if is_approved(outside, context.approvals.granted, place):
@@ -166,7 +168,7 @@ class Orchestrator:
             call.cwd,
             environment,
             workspace=(context.cwd, *policy.writable_roots),
-            # In every mode: the one before may have been another, and whoever wrote the repository is not the user.
+            # In every mode: an earlier mode may have allowed to write there, and the repository may come from others.
             temporary=(Path("/tmp"), Path(environment.get("TMPDIR") or "/tmp")),
             shell=self._shell,
         )
@@ -176,7 +178,7 @@ class Orchestrator:
         self._write_rule(prefix)
 
 
-def _looks_held_up(exit_code: int | None, output: str) -> bool:
+def _looks_blocked(exit_code: int | None, output: str) -> bool:
     """True if the sandbox probably made the command fail."""
     if exit_code in {None, 0} or exit_code in _STOPPED:
         return False

@@ -1,10 +1,9 @@
-"""Whether a command may run, from what is known of it and from what the user wants. Nothing is run or asked here.
+"""Decides whether a command may run. Nothing is run or asked here.
 
-A rule that forbids refuses; one that allows lets it run outside the sandbox. Otherwise there may be causes
-to ask: a rule says so, the command is dangerous, it wants to leave the sandbox, or it is more than
-reading and the user trusts nothing. Without a cause it runs in the sandbox. With one it is put to the user,
-or refused if the policy does not let that kind of question through. Source of the texts for the
-model: Codex 0.169.
+If a rule forbids the command, it is refused; if a rule allows it, it runs outside the sandbox. Otherwise there may
+be causes to ask: a rule says so, the command is dangerous, it wants to leave the sandbox, or it is not read-only and
+the policy is `untrusted`. Without a cause it runs in the sandbox. With one the user is asked, or the command is
+refused if the policy does not allow that kind of question. Source of the texts for the model: Codex 0.169.
 """
 
 from collections.abc import Collection
@@ -46,7 +45,7 @@ class _Cause:
     reason: str | None
     """For the user."""
     never: str
-    """For the model where nobody can be asked."""
+    """For the model if nobody may be asked."""
 
 
 def decide(
@@ -59,9 +58,9 @@ def decide(
 ) -> Verdict:
     """
     Args:
-        sandbox: what commands are held to. Under `danger-full-access` there is nothing to leave.
-        approved: what the user has agreed to for the whole session. It saves the question, where one
-            may be put at all, and the program is one that the model cannot change.
+        sandbox: the mode of the sandbox. Under `danger-full-access` there is nothing to leave.
+        approved: the approvals for the session. They save the question if the policy allows one and the
+            model cannot change the program.
         place: where the command runs.
     """
     match = rules.decide(call.argv, place)
@@ -77,8 +76,10 @@ def decide(
     sandboxed = not call.escalated
     if not causes or is_approved(call.approval, approved, place):
         return Run(sandboxed)
-    ours = [] if sandboxed else reasons_outside(call, place)
-    reasons = "; ".join([*ours, *(cause.reason for cause in causes if cause.reason is not None)])
+    warnings = [] if sandboxed else reasons_outside(call, place)
+    reasons = "; ".join(
+        [*warnings, *(cause.reason for cause in causes if cause.reason is not None)]
+    )
     prefix = None if danger else offered_prefix(call.argv, call.prefix_rule, rules, place)
     request = ApprovalRequest(
         "command",
@@ -92,9 +93,9 @@ def decide(
 
 
 def is_approved(approval: Approval, approved: Collection[Approval], place: Place) -> bool:
-    """True if the user's yes for the session holds: what it was given for cannot have become another program.
+    """True if the command is approved for the session, and the model cannot have replaced its program since.
 
-    Outside of the sandbox, that counts for each program of a plain script too.
+    Outside of the sandbox, that applies to each program of a plain script too.
     """
     if approval not in approved:
         return False
@@ -106,15 +107,15 @@ def is_approved(approval: Approval, approved: Collection[Approval], place: Place
 
 
 def reasons_outside(call: CommandCall, place: Place) -> list[str]:
-    """What the user should know before the command leaves the sandbox: a clause each, ahead of the model's own words.
+    """Warnings for the user before the command leaves the sandbox, as clauses that precede the model's justification.
 
-    Names a few of the programs that its words do not show: those that `PATH` leads to in folders in
-    which the model, or whoever wrote the repository, can have put them.
+    They name the first programs that `PATH` finds in folders where the model, or the author of the repository, can
+    have put them.
     """
     words = dict.fromkeys(command[0] for command in all_commands(call.argv).commands if command)
     found = ((word, place.changeable_program(word)) for word in words)
-    led = [f"`{word}` is {path} by PATH" for word, path in found if path]
-    return [*led[:_MAX_NAMED], *([_TYPED] if call.tty else [])]
+    warnings = [f"`{word}` is {path} by PATH" for word, path in found if path]
+    return [*warnings[:_MAX_NAMED], *([_TYPED] if call.tty else [])]
 
 
 def _causes(
@@ -133,7 +134,7 @@ def _causes(
     if danger is not None:
         why = _DANGEROUS if danger == FORCED_RM else _UNREAD
         causes.append(_Cause("sandbox_approval", danger, _rejected(call, why)))
-    # Where there is no sandbox, there is nothing to ask for; but who is told never to ask is held to it.
+    # Without a sandbox there is nothing to leave; but a model that was told never to ask is refused.
     if call.escalated and (sandbox != "danger-full-access" or policy is ApprovalPolicy.NEVER):
         outside = "outside of the sandbox"
         reason = f"{outside}: {call.justification}" if call.justification else outside

@@ -8,13 +8,13 @@ from codex_py.execpolicy.decision import Decision, PrefixRule, Rules
 from codex_py.execpolicy.place import BY_NAME, Place
 from codex_py.execpolicy.wrappers import SHELLS, program_name, wrapped_commands
 
-_NAMES_LITTLE: Final = frozenset(
+_GENERAL_PROGRAMS: Final = frozenset(
     (
         *SHELLS,
         *("csh", "fish", "tcsh", "pwsh", "powershell"),
         *("awk", "gawk", "bun", "deno", "lua", "node", "nodejs", "osascript", "perl", "php"),
         *("py", "pypy", "python", "ruby", "tclsh"),
-        # So much in one word that nobody means all of it.
+        # They have so many subcommands that nobody means to allow all.
         *("apt", "apt-get", "aws", "brew", "bunx", "cargo", "docker", "gcloud", "gh", "git", "go"),
         *("kubectl", "make", "npm", "npx", "pip", "pipx", "pnpm", "podman", "rm", "ssh"),
         *("systemctl", "terraform", "uv", "uvx", "yarn"),
@@ -29,16 +29,16 @@ _WRAPPERS: Final = frozenset(
         *("sudo", "time", "timeout", "unshare", "watch", "xargs"),
     )
 )
-"""Programs that run another one. A rule is judged by that one, if it can be identified."""
+"""Programs that run another one. A rule is judged by the inner one, if it can be identified."""
 
 
 def offered_prefix(
     argv: Sequence[str], words: tuple[str, ...], rules: Rules, place: Place = BY_NAME
 ) -> tuple[str, ...] | None:
-    """The words, where a rule of them may be offered to the user: it would let this very call run, and is narrow.
+    """The words if the user may be offered a rule of them, else None.
 
-    So every command of the script has to be allowed by it, or by a rule that is there already, and no
-    program or script among the words is one that the model can change.
+    The rule has to be narrow and, with the existing rules, allow every command of this call; and the model must not be
+    able to change a program or script among the words.
     """
     if not words or not all(word.isprintable() for word in words) or _is_broad(words):
         return None
@@ -52,7 +52,7 @@ def offered_prefix(
 
 
 def allowing(rules: Rules, prefix: Sequence[str]) -> Rules:
-    """The rules, and one more that allows commands which begin with these words (at least one)."""
+    """Add a rule that allows commands which begin with these words (at least one)."""
     rule = PrefixRule(tuple((word,) for word in prefix))
     return replace(rules, prefix_rules=(*rules.prefix_rules, rule))
 
@@ -63,7 +63,7 @@ def _is_broad(words: tuple[str, ...]) -> bool:
     if name in _WRAPPERS:
         wrapped = wrapped_commands(words) if name != "find" else []
         return not wrapped or any(_is_broad(inner) for inner in wrapped)
-    if {name, name.rstrip("0123456789.")} & _NAMES_LITTLE:
+    if {name, name.rstrip("0123456789.")} & _GENERAL_PROGRAMS:
         first = words[2:3] if words[1:2] == ("-m",) else words[1:2]
         return not first or first[0].startswith("-")
     return not name

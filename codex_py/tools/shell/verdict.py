@@ -1,4 +1,4 @@
-"""A command that the model wants to run, and what can be decided about it: plain data."""
+"""A command that the model wants to run, and the possible decisions on it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ class CommandCall:
     cwd: Path
     """Absolute."""
     escalated: bool = False
-    """The model asks for it to run outside of the sandbox."""
+    """The model asks to run it outside of the sandbox."""
     justification: str | None = None
     """The model's question to the user."""
     prefix_rule: tuple[str, ...] = ()
-    """First words that the model would like to see allowed from now on."""
+    """First words of commands that the model would like a rule to allow."""
     tty: bool = False
-    """The model can type into it, which nobody is asked about."""
+    """The model can type into it, without an approval."""
 
     @property
     def approval(self) -> "Approval":
@@ -28,14 +28,14 @@ class CommandCall:
 
 
 Approval: TypeAlias = tuple[tuple[str, ...], Path, bool, bool]
-"""What a yes for the whole session covers: this argv, here, outside of the sandbox or not, with a terminal or not."""
+"""What an approval for the session covers: argv, cwd, `escalated` and `tty`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
     sandboxed: bool
     environment: Mapping[str, str] | None = None
-    """Its variables, where a rule lets it out; None for those of the session."""
+    """Its variables if a rule lets it leave the sandbox; None: those of the session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Refuse:
     text: str
     """For the model."""
     by_rule: bool = False
-    """A rule forbids it, so that no other rule can allow it."""
+    """A rule forbids it, and no other rule can allow it."""
 
 
 Verdict: TypeAlias = Run | Ask | Refuse
