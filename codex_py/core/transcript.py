@@ -5,7 +5,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from codex_py.protocol.calls import failed_call
+from codex_py.protocol.calls import (
+    PastCall,
+    PastItems,
+    Replayable,
+    failed_call,
+    json_object,
+    past_command,
+    read_report,
+)
 from codex_py.protocol.events import (
     AgentMessage,
     ContextCompaction,
@@ -17,14 +25,6 @@ from codex_py.protocol.events import (
     WebSearch,
 )
 from codex_py.protocol.messages import EncodedItem, decode_json
-from codex_py.protocol.past_calls import (
-    PastCall,
-    PastItems,
-    Replayable,
-    json_object,
-    past_command,
-    read_report,
-)
 from codex_py.protocol.prompts import is_summary, message_texts, prompt_of
 from codex_py.protocol.tools import called_tool, read_coded_text
 

@@ -1,15 +1,124 @@
-"""What the calls of a model are shown as where no tool shows them: live, and when a session is read back."""
+"""Calls as thread items where no tool shows them: failed calls, and those of an earlier session. LIGHT."""
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol, cast, runtime_checkable
 
-from codex_py.protocol.events import Change, ErrorItem
+from codex_py.protocol.events import Change, CommandExecution, ErrorItem, ThreadItem
+from codex_py.protocol.messages import decode_json
 
 _HEADING: Final = re.compile(r"^\*\*\* (Add|Delete|Update) File: (.+)$", re.MULTILINE)
 _KINDS: Final[Mapping[str, Any]] = {"Add": "add", "Delete": "delete", "Update": "update"}
 _MAX_NAME_CHARS = 200
 _MAX_MESSAGE_CHARS = 10_000
+_EXIT_CODE: Final = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d+)$", re.MULTILINE)
+_WALL_TIME: Final = re.compile(
+    r"^(?:Wall time|Duration): (\d{1,9}(?:\.\d{1,9})?) seconds$", re.MULTILINE
+)
+_IN_BACKGROUND: Final = re.compile(r"^Process running with session ID (\d+)$", re.MULTILINE)
+_OUTPUT: Final = re.compile(r"^Output:\n", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PastCall:
+    id: str
+    tool_name: str
+    """As `called_tool` gives it."""
+    arguments: Mapping[str, Any]
+    """Unchecked; `input` is the text of a freeform tool. Empty if they cannot be parsed."""
+    output: str
+    """The output that the model got, perhaps cut, without the error code."""
+    error_code: str | None
+
+    @property
+    def has_run(self) -> bool:
+        """False if the call failed before it reached its tool."""
+        return self.error_code not in {"InvalidArgs", "UnknownTool"}
+
+
+@dataclass(slots=True)
+class PastItems:
+    """The thread items that have been read back so far."""
+
+    items: dict[str, ThreadItem] = field(default_factory=dict[str, ThreadItem])
+    """By id, in the order of display."""
+    noted: dict[str, str] = field(default_factory=dict[str, str])
+    """Ids of items that later calls of a tool change, by keys that the tool chooses."""
+
+    def next_id(self) -> str:
+        return f"history_{len(self.items)}"
+
+
+@runtime_checkable
+class Replayable(Protocol):
+    """A tool whose calls are shown when a session is read back."""
+
+    def replay(self, call: PastCall, past: PastItems) -> ThreadItem | None:
+        """The item of a call: a new one, or an earlier one of `past`, changed.
+
+        If it is None, a call with an error code is shown as an error, and any other is not shown.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CommandReport:
+    """The output of a command as the model got it."""
+
+    text: str
+    """What the command printed; the whole output if there is no header."""
+    exit_code: int | None = None
+    duration_ms: int | None = None
+    process_id: str | None = None
+    """Of a command that continued in the background."""
+    has_header: bool = True
+
+
+def read_report(output: str) -> CommandReport:
+    """Parse a command's output in any of the formats of Codex."""
+    match json_object(output) if output.startswith("{") else {}:
+        case {"metadata": {"exit_code": int(code)}, **data}:
+            return CommandReport(str(data.get("output", "")), code)
+        case _:
+            pass
+    end = _OUTPUT.search(output)
+    if end is None or end.start() == 0:
+        return CommandReport(output, has_header=False)
+    header = output[: end.start()]
+    code, time = _EXIT_CODE.search(header), _WALL_TIME.search(header)
+    running = _IN_BACKGROUND.search(header)
+    return CommandReport(
+        output[end.end() :],
+        None if code is None else int(code[1]),
+        None if code is None or time is None else int(float(time[1]) * 1000),
+        None if running is None else running[1],
+    )
+
+
+def past_command(
+    item_id: str, command: str, cwd: str, report: CommandReport, *, declined: bool = False
+) -> CommandExecution:
+    """The item of a past command. Without an exit code it is still running, was refused, or was interrupted."""
+    succeeded = report.exit_code == 0 or report.process_id is not None
+    return CommandExecution(
+        id=item_id,
+        command=command,
+        aggregated_output=report.text,
+        exit_code=report.exit_code,
+        status="declined" if declined else "completed" if succeeded else "failed",
+        cwd=cwd,
+        duration_ms=report.duration_ms,
+    )
+
+
+def json_object(text: str) -> dict[str, Any]:
+    """Parse a JSON object; empty if the text is not one."""
+    try:
+        value = decode_json(text)
+    except (ValueError, RecursionError):
+        return {}
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def failed_call(item_id: str, tool: str, call_id: str, code: str, reason: str) -> ErrorItem:

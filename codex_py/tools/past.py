@@ -5,9 +5,9 @@ from typing import Any
 
 from codex_py.mcp.servers import McpServers
 from codex_py.process.sessions import ProcessSessions
+from codex_py.protocol.calls import PastCall, PastItems, Replayable
 from codex_py.protocol.dispatch import Tool
 from codex_py.protocol.events import ThreadItem
-from codex_py.protocol.past_calls import PastCall, PastItems, Replayable
 from codex_py.protocol.tools import MCP_PREFIX
 from codex_py.tools.builtin import builtin_tools
 from codex_py.tools.mcp.catalogue import McpCatalogue

@@ -4,6 +4,7 @@ from typing import Any, Literal, cast
 
 from pydantic import Field
 
+from codex_py.protocol.calls import PastCall, PastItems
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.events import (
     EventSink,
@@ -14,7 +15,6 @@ from codex_py.protocol.events import (
     TodoEntry,
     TodoList,
 )
-from codex_py.protocol.past_calls import PastCall, PastItems
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.base import ChangesNothing, ToolParams
 

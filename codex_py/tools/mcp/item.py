@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from codex_py.errors import ToolError
+from codex_py.protocol.calls import PastCall, PastItems
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.events import (
     EventSink,
@@ -16,7 +17,6 @@ from codex_py.protocol.events import (
     McpToolCallProgress,
     ThreadItem,
 )
-from codex_py.protocol.past_calls import PastCall, PastItems
 from codex_py.tools.base import ChangesNothing
 
 OWN_SERVER = "codex"

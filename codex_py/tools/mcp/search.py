@@ -8,8 +8,7 @@ from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.messages import encode_json
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.base import ChangesNothing, ToolParams
-from codex_py.tools.mcp.catalogue import McpCatalogue
-from codex_py.tools.mcp.specs import described
+from codex_py.tools.mcp.catalogue import McpCatalogue, described
 from codex_py.tools.truncate import BYTES_PER_TOKEN, truncate_output
 
 _MAX_RESULTS = 50

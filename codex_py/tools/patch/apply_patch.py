@@ -7,10 +7,9 @@ from pathlib import Path
 
 from pydantic import AliasChoices, Field
 
-from codex_py.protocol.calls import named_changes, shortened
+from codex_py.protocol.calls import PastCall, PastItems, named_changes, read_report, shortened
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.events import FileChange, ThreadItem
-from codex_py.protocol.past_calls import PastCall, PastItems, read_report
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.base import PatchApplier, ToolParams
 

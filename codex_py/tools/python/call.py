@@ -13,10 +13,10 @@ from pydantic_core import to_json, to_jsonable_python
 
 from codex_py.errors import CallRefused, CodexError, ToolError
 from codex_py.protocol.approval import may_ask
+from codex_py.protocol.calls import PastCall, PastItems
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.events import ThreadItem
 from codex_py.protocol.images import image_url
-from codex_py.protocol.past_calls import PastCall, PastItems
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.mcp.approval import ask_about_call
 from codex_py.tools.mcp.item import mcp_item, replay_server_call
@@ -156,7 +156,7 @@ def _part(value: Any) -> dict[str, Any]:
             url = image_url(value)
             if url is None:
                 raise ToolError(
-                    "it returned bytes that are not a PNG, JPEG, GIF or WebP image",
+                    "it returned bytes that are no PNG, JPEG, GIF or WebP image",
                     code="ToolFailed",
                 )
             media_type, _, data = url.removeprefix("data:").partition(";base64,")

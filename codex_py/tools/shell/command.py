@@ -20,6 +20,7 @@ from codex_py.errors import ToolError
 from codex_py.patch.envelope.shell import find_patch, is_bare_patch
 from codex_py.process.process import Process
 from codex_py.process.sessions import ProcessSessions
+from codex_py.protocol.calls import PastCall, PastItems, past_command, read_report
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.events import (
     CommandExecution,
@@ -30,7 +31,6 @@ from codex_py.protocol.events import (
     Status,
     ThreadItem,
 )
-from codex_py.protocol.past_calls import PastCall, PastItems, past_command, read_report
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.base import LenientParams, PatchApplier
 from codex_py.tools.shell.orchestrator import Orchestrator

@@ -14,9 +14,9 @@ from codex_py.errors import ToolError
 from codex_py.execpolicy.place import SYSTEM_FOLDERS
 from codex_py.process.process import Process
 from codex_py.process.sessions import ProcessSessions
+from codex_py.protocol.calls import PastCall, PastItems, read_report
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.events import CommandExecution, ThreadItem
-from codex_py.protocol.past_calls import PastCall, PastItems, read_report
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.shell.command import (
     CommandParams,

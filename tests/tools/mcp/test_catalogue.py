@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 
 from codex_py.mcp.tools import ServerTool
-from codex_py.tools.mcp.catalogue import McpCatalogue
+from codex_py.tools.mcp.catalogue import McpCatalogue, server_tool_spec
 from codex_py.tools.mcp.resources import resource_tools
 from codex_py.tools.mcp.search import ToolSearch, ToolSearchParams
-from codex_py.tools.mcp.specs import server_tool_spec
 from codex_py.tools.offered import own_spec
 from tests.support.mcp import started
 from tests.support.tool_context import tool_context
