@@ -1,6 +1,6 @@
-"""AGENTS.md: what the user, and the project, want any agent to know.
+"""AGENTS.md: the instructions of the user and of the project for any agent.
 
-Format: https://agents.md; where files are looked for and how their texts are joined is as in Codex.
+Format: https://agents.md; files are searched and joined as in Codex.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ _MAX_GLOBAL_BYTES: Final = 262_144
 @frozen
 class AgentsMd:
     text: str | None
-    """A part of the first user message; None if there is nothing to say."""
+    """A part of the first user message; None if there are no instructions."""
     warnings: tuple[str, ...] = ()
     """One sentence for each file that was cut, left out or cannot be read."""
 
@@ -40,11 +40,11 @@ def agents_md(
 ) -> AgentsMd:
     """Collect the instructions that apply in the working directory.
 
-    There is one file of the user's, in `home`, and one in each of the `folders`, which lead from the
-    project's root down to the working directory. `max_bytes` bounds all project files together, and 0
-    turns them off. The nearest file is the most specific, so it is the last to be cut; what is missing
-    is said in the warnings and, where the model reads it, in the text. A project file that is a link
-    out of the project is left out: it would send the model any file of the user's.
+    The user has one file, in `home`. The project may have one in each of the `folders`, which lead from its
+    root down to the working directory. `max_bytes` bounds all project files together, and 0 turns them off.
+    The nearest file is the most specific, so it is the last to be cut; a warning and a note in the text say
+    what is missing. A project file that is a link out of the project is left out: it could send the model
+    any file of the user.
     """
     warnings: list[str] = []
     general = _general(home, warnings)
@@ -116,7 +116,7 @@ def _cut_note(document: _Document, kept: int) -> str:
 
 
 def _read(path: Path, max_bytes: int, root: Path | None, warnings: list[str]) -> _Document | None:
-    """The first bytes of a file; None where there is none, and a warning where it cannot be read."""
+    """The first bytes of a file; None if there is none. Adds a warning if it cannot be read."""
     try:
         content, size = read_start(path, max_bytes, root=root)
         return _Document(path, content, size)

@@ -1,6 +1,6 @@
-"""Compaction: a summary by the model takes the place of what its window has no more room for.
+"""Compaction: a summary by the model replaces a history that fills the context window.
 
-As Codex does it for services other than OpenAI's own: the whole history is sent once more with a
+As in Codex with providers other than OpenAI: the whole history is sent once more with a
 request for a hand-over note. The new history is the first context, the latest prompts of the user,
 and the note.
 """
@@ -23,27 +23,27 @@ from codex_py.protocol.tools import ToolCall, ToolOutput
 _BYTES_PER_TOKEN: Final = 4
 _KEPT_PROMPT_TOKENS: Final = 20_000
 _KEPT_PART_OF_WINDOW: Final = 4
-"""One in so many: a small window must not be full again at once."""
+"""Keep at most a quarter: a small window must not be full again at once."""
 _TOO_LONG: Final = frozenset({"context_length_exceeded", "request_too_large"})
 _SUMMARY_TOKENS: Final = 1_000
-"""About what a summary takes."""
+"""The usual length of a summary."""
 _MAX_REQUESTS: Final = 20
-"""Each leaves out a quarter of what is left: no history is longer than that."""
+"""Each request leaves out a quarter of the rest: no history needs more."""
 
 
 def is_too_long(failure: ModelError) -> bool:
-    """Whether a request failed because the model takes in no more."""
+    """True if a request failed because it was too long for the model."""
     return failure.code in _TOO_LONG
 
 
 def is_worth_compacting(items: Sequence[EncodedItem]) -> bool:
-    """Whether anything but context and words of the user is there."""
+    """True if the history has more than context and prompts."""
     return any(_role(json.loads(item)) == "" for item in items[context_length(items) :])
 
 
 def makes_room(items: Sequence[EncodedItem]) -> bool:
-    """Whether a summary would be shorter than what it stands for. Of a short history it is not: whatever
-    the service means by "too long", a compaction does not help."""
+    """True if a summary would be shorter than the history. If not, a compaction does not help, whatever the provider
+    means by "too long"."""
     later = items[context_length(items) :]
     return is_worth_compacting(items) and estimated_tokens(later) > _SUMMARY_TOKENS
 
@@ -57,14 +57,14 @@ async def summarise(
     emit: Callable[[Event], None],
     add_usage: Callable[[Usage], None],
 ) -> str:
-    """What the model says of the history in `prompt`.
+    """Ask the model for a summary of the history in `prompt`.
 
-    The request begins as every other one of the thread, tools included, so that the provider's cache
-    serves it. Where it is too long itself, the oldest items are left out.
+    The request begins like every other one of the thread, tools included, so that the prompt cache
+    applies. If it is too long itself, the oldest items are left out.
 
     Args:
-        request: what the model is asked, in place of our own words.
-        emit: is given notices of retries, and nothing else.
+        request: replaces the built-in request for a summary.
+        emit: gets `Reconnecting` events, and no others.
 
     Raises:
         ModelError: see `Turn.run`.
@@ -83,7 +83,7 @@ async def summarise(
 
 
 def summary_text(summary: str) -> str:
-    """The text of the message that stands for the history, as the next model reads it."""
+    """The text of the user message that replaces the history."""
     return f"{instruction_text('compact/summary.md')}\n{summary}"
 
 
@@ -97,7 +97,7 @@ def compacted_items(
     """The history from now on, without the base prompt.
 
     Args:
-        context: what a new thread would be told now.
+        context: the first items that a new thread would have now.
         summary: as `summary_text` gives it.
         context_window: of the model, tokens.
     """
@@ -119,7 +119,7 @@ def estimated_tokens(items: Sequence[EncodedItem]) -> int:
 
 
 class _Summarising:
-    """The conversation of one compaction: all that is kept of it is the model's last text."""
+    """The conversation of one compaction. Only the last text of the model is kept."""
 
     def __init__(
         self,
@@ -156,7 +156,7 @@ class _Summarising:
     async def should_continue(self, *, follow_up: bool) -> bool:  # noqa: ARG002
         if self.text.strip() or not self._prompt.tools:
             return False
-        # It would rather call a tool. It cannot, where it has none.
+        # The model called a tool instead. Ask again without tools.
         self._prompt = replace(self._prompt, tools=())
         return True
 
@@ -171,9 +171,9 @@ class _Summarising:
 
 
 def _without_oldest(items: Sequence[EncodedItem]) -> list[EncodedItem] | None:
-    """A quarter less, by bytes, behind the context; None where no more can go.
+    """Drop the oldest quarter (in bytes) after the context; None if nothing can be dropped.
 
-    The cut is where no call is open, and never between reasoning and what it led to.
+    Never cuts between a call and its output, or between reasoning and the item that follows it.
     """
     start = context_length(items)
     excess = sum(len(item) for item in items[start:]) // 4
@@ -196,7 +196,7 @@ def _without_oldest(items: Sequence[EncodedItem]) -> list[EncodedItem] | None:
 
 
 def _role(item: dict[str, Any]) -> str:
-    """Whose message it is; an empty text for the model's own items and for outputs."""
+    """The role of a message; empty for items of the model and for outputs."""
     role = str(item.get("role", ""))
     return "" if role == "assistant" else role
 

@@ -1,4 +1,4 @@
-"""Makes room in the history of a thread, when it is full and when a request was too long."""
+"""Compacts the history of a thread when it is nearly full, and when a request was too long."""
 
 from functools import partial
 from typing import Literal
@@ -28,12 +28,12 @@ class Compactor:
         self._model = model
 
     async def make_room(self, retries: RetryBudget, *, used_tokens: int) -> None:
-        """Compact a history that is nearly full. Without a summary it stays as it is, and the user is told.
+        """Compact a history that is nearly full. If there is no summary, keep the history and warn the user.
 
-        That holds if the request for the summary is refused, too: it would be refused in every later turn.
+        A refused request for the summary is no error either: it would be refused in every later turn.
 
         Args:
-            used_tokens: by the last response, its input included.
+            used_tokens: tokens of the last response, its input included.
 
         Raises:
             StreamError: the provider could not be reached, see `Turn.run`.
@@ -52,7 +52,7 @@ class Compactor:
             )
 
     async def recover(self, failure: ModelError, retries: RetryBudget) -> bool:
-        """Compact if that may help a request that failed. True if the request is worth sending again.
+        """Compact if that may help a failed request. True if the request is worth sending again.
 
         Raises:
             CodexError: there is no summary.
@@ -63,10 +63,10 @@ class Compactor:
         return True
 
     async def compact(self, retries: RetryBudget, trigger: Literal["auto", "manual"]) -> None:
-        """Put a summary by the model in place of the history.
+        """Replace the history by a summary of the model.
 
         Raises:
-            CodexError: there is none. The history is as it was.
+            CodexError: there is no summary. The history is unchanged.
         """
         parts = self._parts
         settings, emit = parts.thread.settings, parts.thread.emit

@@ -1,4 +1,4 @@
-"""What a session tells the model before the user's first word: what it may do, and where it is."""
+"""The first messages to the model: permissions, environment, and instructions."""
 
 import os
 import pwd
@@ -28,7 +28,7 @@ _KINDS: Final[dict[ApprovalKind, str]] = {
     "rules": "commands for which a rule of the user asks",
     "mcp_elicitations": "what tools of MCP servers need a yes or an answer for",
 }
-"""What a model is told of the kinds of question that there can be here."""
+"""How the model is told of each kind of question."""
 
 
 class ContextSettings(Protocol):
@@ -49,10 +49,10 @@ def initial_items(
     environment: str,
     agents: str | None,
 ) -> list[EncodedItem]:
-    """The items between the base prompt and the user's first words, in the order of Codex.
+    """The items between the base prompt and the first prompt, in the order of Codex.
 
-    The arguments are what `permissions_instructions`, `environment_context` and `agents_md` give. Parts
-    that the settings turn off, and blank ones, are left out, and so is a message without parts.
+    The arguments are the results of `permissions_instructions`, `environment_context` and `agents_md`. Parts
+    that the settings turn off and blank parts are left out, and so is a message without parts.
     """
     developer = [
         settings.developer_instructions,
@@ -123,8 +123,8 @@ def _granular(policy: GranularPolicy) -> list[str]:
 def user_shell(environment: Mapping[str, str]) -> str:
     """The absolute path of the shell for the model's commands.
 
-    `$SHELL`, else the user's login shell, else bash, else `/bin/sh`; the first that speaks the language
-    of the Bourne shell and can be run.
+    `$SHELL`, else the user's login shell, else bash, else `/bin/sh`; the first that is compatible
+    with the Bourne shell and executable.
     """
     candidates = [environment.get("SHELL", "")]
     with suppress(KeyError):  # a container may run under a user id that has no entry
@@ -134,7 +134,7 @@ def user_shell(environment: Mapping[str, str]) -> str:
 
 
 def timezone_name(environment: Mapping[str, str]) -> str:
-    """The IANA name of the local time zone, `Europe/Paris`; `Etc/UTC` where it cannot be told."""
+    """The IANA name of the local time zone, `Europe/Paris`; `Etc/UTC` if it is unknown."""
     if zone := environment.get("TZ", "").removeprefix(":"):
         _, found, name = zone.partition("/zoneinfo/")
         return name if found else zone

@@ -1,6 +1,6 @@
-"""What a thread that goes on is told anew: permissions, surroundings and AGENTS.md where they changed.
+"""Context for a continued thread: permissions, environment and AGENTS.md, if they changed.
 
-Whole blocks are sent again, as Codex does, so that a model reads the last of each kind alone. LIGHT:
+Whole blocks are sent again, as Codex does, so that only the last block of each kind counts. LIGHT:
 this runs before the first request of a resumed session.
 """
 
@@ -32,8 +32,8 @@ def context_update(
 
     Args:
         told: the history of the thread.
-        current: what a new thread would begin with, see `initial_items`. Parts that are no block of
-            one of the kinds, such as the user's own instructions, hold for the thread they began.
+        current: the first items of a new thread, see `initial_items`. Parts of other kinds, such as the
+            user's own instructions, are not updated.
     """
     before = _last_told(told)
     texts = [
@@ -56,7 +56,7 @@ def context_update(
 
 
 def model_switch() -> EncodedItem:
-    """What another model is told of its predecessor, between its turns and the next prompt."""
+    """The message that tells a model that another one wrote the earlier turns."""
     text = f"<model_switch>\n{instruction_text('model_switch.md')}\n</model_switch>"
     return message("developer", [input_text(text)])
 

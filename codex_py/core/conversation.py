@@ -1,4 +1,4 @@
-"""What one turn of a session reads its requests from, and writes its results to."""
+"""Connects a turn to its session: requests from its history, results into it."""
 
 from collections.abc import Sequence
 
@@ -45,8 +45,8 @@ class SessionTurn:
         """Record the prompt. It is kept even if the turn fails, unless it is refused.
 
         Raises:
-            CodexError: an extension ends the turn, or refuses the prompt.
-            StreamError: there is no room for it, and the provider cannot be reached.
+            CodexError: an extension ended the turn, or refused the prompt.
+            StreamError: the history must be compacted, and the provider cannot be reached.
         """
         notes: Sequence[Note] = ()
         is_refused = False
@@ -84,7 +84,7 @@ class SessionTurn:
 
     async def should_continue(self, *, follow_up: bool) -> bool:
         self._state.made_room = False
-        if not (follow_up or self._outbox.steered or await self._is_kept_going()):
+        if not (follow_up or self._outbox.steered or await self._extensions_continue()):
             self._state.takes_steering = False
             return False
         await self._make_room()
@@ -94,13 +94,13 @@ class SessionTurn:
         state = self._state
         if not state.made_room and await self._compactor.recover(failure, state.retries):
             state.made_room = True
-            # The new history does not have the calls that ran: if they are sent again, they are new ones.
+            # The new history does not contain the calls that ran: if the model repeats them, they are new.
             self._ran.clear()
             return True
         return await self._extension.recover(failure, retries_left)
 
     async def _send(self, prompt: UserPrompt) -> None:
-        """Record what the user said into the turn, unless an extension refuses it."""
+        """Record a steered prompt, unless an extension refuses it."""
         try:
             notes = await self._extension.before_prompt(prompt)
         except PromptRefused as error:
@@ -114,7 +114,7 @@ class SessionTurn:
         detail = self._thread.settings.image_detail
         self._log.prompt(prompt, notes, detail, self._thread.warn)
 
-    async def _is_kept_going(self) -> bool:
+    async def _extensions_continue(self) -> bool:
         state = self._state
         stop = TurnStop(state.start, state.last_message, state.rounds)
         note = await self._extension.before_stop(stop)
@@ -124,7 +124,7 @@ class SessionTurn:
             state.rounds += 1
             self._log.tell([note])
             return True
-        # Something may have been said meanwhile.
+        # The user may have steered the turn meanwhile.
         return bool(self._outbox.steered)
 
     async def _make_room(self) -> None:

@@ -1,4 +1,4 @@
-"""The items of a thread in the order in which a model sees them, and which calls still want an output."""
+"""The items of a thread in the order in which the model reads them, and the calls without an output."""
 
 from collections.abc import Iterable, Sequence
 
@@ -35,9 +35,9 @@ class History:
         return self._open
 
     def add(self, item: EncodedItem | ResponseItem) -> EncodedItem:
-        """Append an item, and return the bytes that stand for it from now on.
+        """Append an item. Returns its encoded form.
 
-        Calls and outputs come typed; what comes encoded must be neither.
+        Calls and outputs must be typed; an encoded item must be neither.
 
         Raises:
             ValueError: an output for which no call is open. Nothing was appended.
@@ -51,17 +51,17 @@ class History:
         return encoded
 
     def replace(self, items: Iterable[EncodedItem]) -> None:
-        """Put other items in place of all (compaction, undo). Views taken before stay as they were.
+        """Replace all items (compaction, undo). Views taken before do not change.
 
         Raises:
-            ValueError: a call is open, and its output would come without its call.
+            ValueError: a call is open; its output would have no call.
         """
         if self._open:
             raise ValueError(f"calls are open: {self._open!r}")
         self._items = list(items)
 
     def _pair(self, item: ResponseItem) -> None:
-        # The oldest form of a local shell call has no `call_id` and is answered under its `id`.
+        # The oldest form of a local shell call has no `call_id` and its output has its `id`.
         call_id = str(getattr(item, "call_id", None) or item.id)
         if item.type in _OUTPUT_TYPES:
             self._open.append((call_id, item.type))

@@ -14,13 +14,13 @@ def image_parts(
 ) -> list[dict[str, Any]]:
     """The content parts of one image, which go before the text of the prompt.
 
-    A file that cannot be read does not fail the turn: one part of text says so in its place.
+    A file that cannot be read does not fail the turn: a text part says so instead.
 
     Args:
         path: absolute.
         number: from 1, counted over the images of the prompt.
-        detail: at which it is sent, as the service names it.
-        warn: is told the same.
+        detail: see `input_image`.
+        warn: gets the same text.
     """
     label = f"[Image #{number}]"
     try:

@@ -1,14 +1,13 @@
-"""In which order the items of a response enter the history."""
+"""The order in which the items of a response enter the history."""
 
 from codex_py.protocol.items import ResponseItem
 
 
 class ItemOrder:
-    """Puts the items of a response into the order of their places in it.
+    """Orders the items of a response by their index in it.
 
-    An item is given out when nothing before it is still open. Reasoning is held until what it led to
-    is there as well: providers refuse reasoning that nothing follows, as a stream that breaks, or a
-    user who interrupts it, may leave it.
+    An item is released once no earlier item is open. Reasoning is held until the next item is released:
+    providers refuse reasoning that nothing follows, as after a broken or interrupted stream.
     """
 
     def __init__(self) -> None:
@@ -16,18 +15,18 @@ class ItemOrder:
         self._done: dict[int, ResponseItem] = {}
         self._held_reasoning: list[ResponseItem] = []
         self.places: dict[int, int] = {}
-        """By index in the response: the place among the items that were given out."""
+        """By index in the response: the position among the released items."""
 
     def announce(self, index: int) -> None:
         self._open.add(index)
 
     def drop(self, index: int) -> None:
-        """Leave out an item, and the reasoning that led to it."""
+        """Leave out an item, and the reasoning before it."""
         self._open.discard(index)
         self._held_reasoning.clear()
 
     def take(self, index: int, item: ResponseItem) -> list[ResponseItem]:
-        """Add a completed item; the items that are next in order now."""
+        """Add a completed item. Returns the items that it releases."""
         self._open.discard(index)
         self._done[index] = item
         first_open = min(self._open, default=None)
@@ -36,7 +35,7 @@ class ItemOrder:
         )
 
     def rest(self, *, whole: bool) -> list[ResponseItem]:
-        """What is left at the end. `whole`: the response came to its end."""
+        """Release the rest at the end. `whole`: the response is complete; else trailing reasoning is dropped."""
         released = self._release(sorted(self._done))
         return released + self._held_reasoning if whole else released
 

@@ -16,7 +16,7 @@ class TokenCount:
         self.total = total
         """Of the whole thread."""
         self.last = last
-        """Of the last response; an estimate where the history was replaced."""
+        """Of the last response; an estimate after a compaction."""
         self._report = report
 
     def add(self, usage: Usage) -> None:
@@ -25,22 +25,22 @@ class TokenCount:
         self.count(usage)
 
     def count(self, usage: Usage) -> None:
-        """Count what others used for this thread."""
+        """Add the tokens that others used for this thread."""
         self.total += usage
         self._report()
 
     def estimate(self, tokens: int) -> None:
-        """Say how many tokens the history has, now that it was replaced."""
+        """Set the size of a history that was replaced."""
         self.last = Usage(input_tokens=tokens)
         self._report()
 
 
 class Outbox:
-    """What the model is told with the next request."""
+    """Messages that go out with the next request."""
 
     def __init__(self) -> None:
         self.steered: list[UserPrompt] = []
-        """What the user said into the running turn."""
+        """Prompts that the user steered into the running turn."""
         self.notes: list[Note] = []
 
     def take_notes(self) -> list[Note]:
@@ -56,4 +56,4 @@ class SessionParts:
     tokens: TokenCount
     outbox: Outbox
     next_live_id: Callable[[], str]
-    """A fresh `live_N` for an item that is only shown live. `--json` shows no gaps for what it does not show."""
+    """A fresh `live_N` for a live-only item, so that the ids in `--json` have no gaps."""

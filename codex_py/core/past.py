@@ -1,4 +1,4 @@
-"""Going back: the prompts of a thread that can be returned to, and its history without them."""
+"""Rollback: the prompts that can be dropped, and the history without them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,15 +8,15 @@ from codex_py.protocol.prompts import PastPrompt, UserPrompt, is_summary, prompt
 
 
 def past_prompts(items: Sequence[EncodedItem]) -> list[PastPrompt]:
-    """The prompts that can be gone back to, oldest first: those since the last compaction."""
+    """The prompts that a rollback can drop, oldest first: those since the last compaction."""
     return [PastPrompt(prompt, turns) for _, prompt, turns in reversed(_from_the_end(items))]
 
 
 def without_turns(items: Sequence[EncodedItem], turns: int) -> list[EncodedItem]:
-    """The items before the prompt that is the last but `turns - 1`.
+    """The history before the last `turns` prompts.
 
     Raises:
-        ValueError: there are not so many.
+        ValueError: there are fewer prompts.
     """
     places = _from_the_end(items)
     if not 1 <= turns <= len(places):
@@ -25,7 +25,7 @@ def without_turns(items: Sequence[EncodedItem], turns: int) -> list[EncodedItem]
 
 
 def is_cut_off(items: Sequence[EncodedItem]) -> bool:
-    """Whether the last turn did not come to its end: no answer follows what was said, or called, last."""
+    """True if the last turn did not complete: no answer follows the last prompt or call."""
     for item in reversed(items):
         data: Any = decode_json(item)
         match data:

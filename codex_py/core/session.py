@@ -56,15 +56,15 @@ class Session:
         thread = log.thread
         self.thread_id = thread.id
         self.name = thread.name
-        """What the user calls the thread; see `rename`."""
+        """The user's name for the thread; see `rename`."""
         self.initial_items = thread.shown
-        """What was said before this session, for `thread_items` to show."""
+        """The history from before this session, for `thread_items`."""
         self.settings = settings
         self._log = log
         self._settings_for = settings_for
         self._features: Sequence[object] = features
         self._unsaid: list[str] | None = []
-        """Warnings from before the thread was announced."""
+        """Warnings from before `ThreadStarted`; None after it."""
         self._tokens = TokenCount(
             thread.usage, thread.last_usage, lambda: self.emit(self.token_usage)
         )
@@ -88,7 +88,7 @@ class Session:
         """Announce the thread. When left, all later turns are refused with a `RuntimeError`.
 
         Raises:
-            CodexError: a feature cannot begin. Nothing was emitted.
+            CodexError: a feature cannot start. Nothing was emitted.
         """
         async with self.extension.around_session():
             self.announce()
@@ -109,7 +109,7 @@ class Session:
         return next((feature for feature in self._features if isinstance(feature, kind)), None)
 
     def warn(self, text: str) -> None:
-        """Tell the user something that does not end the turn."""
+        """Show the user a warning."""
         if self._unsaid is not None:
             self._unsaid.append(text)
         else:
@@ -130,22 +130,22 @@ class Session:
 
     @property
     def is_unfinished(self) -> bool:
-        """The last turn did not come to its end: see `retry`."""
+        """True if the last turn failed or was interrupted: see `retry`."""
         return self._turns.is_unfinished
 
     @property
     def turn(self) -> TurnStart | None:
-        """The turn, or the compaction, that is running."""
+        """The running turn or compaction."""
         return None if (turn := self._turns.running) is None else turn.start
 
     @property
     def items(self) -> Sequence[EncodedItem]:
-        """The history, base prompt first, as the model has it. A live view; see `thread_items`."""
+        """The history as it is sent to the model, base prompt first. A live view; see `thread_items`."""
         return self._log.items
 
     @property
     def token_usage(self) -> UsageReported:
-        """As last reported, or as the session file has it."""
+        """As last reported, or as read from the session file."""
         return UsageReported(self._tokens.last, self._tokens.total, self.settings.context_window)
 
     async def run_turn(
@@ -153,9 +153,9 @@ class Session:
     ) -> TurnResult:
         """Run one turn to its end.
 
-        Emits `TurnStarted` and exactly one of `TurnCompleted` and `TurnFailed` on every path. What
-        the user has to know of a failure is returned, not raised. When cancelled, the turn ends
-        the same way, the history can be sent again, and the cancellation goes on.
+        Emits `TurnStarted` and exactly one of `TurnCompleted` and `TurnFailed` on every path. An
+        error is returned, not raised. A cancelled turn ends the same way, with a history that
+        can be sent again, and then raises `CancelledError`.
 
         Args:
             output_schema: a JSON Schema for the final answer. An answer that breaks it is sent back once,
@@ -163,25 +163,25 @@ class Session:
 
         Raises:
             RuntimeError: a turn is running, or the session is closed.
-            ConfigError: `output_schema` is no JSON Schema, or refers to one that it does not contain.
+            ConfigError: `output_schema` is not a JSON Schema, or refers to one that it does not contain.
         """
         return await self._turns.run(UserPrompt(text, tuple(map(str, images))), output_schema)
 
     async def retry(self, *, output_schema: Any = None) -> TurnResult:
-        """Go on with a turn that failed or was interrupted; nothing is said anew, no call runs again.
+        """Continue a turn that failed or was interrupted. No prompt is added, and no call runs again.
 
         Events, errors and cancellation are those of `run_turn`.
 
         Raises:
             RuntimeError: a turn is running.
-            CodexError: the last turn came to its end, or was taken back.
+            CodexError: the last turn completed, or was rolled back.
         """
         if not self.is_unfinished:
             raise CodexError("there is nothing to try again", code="nothing_to_retry")
         return await self._turns.run(None, output_schema)
 
     async def compact(self) -> TurnResult:
-        """Put a summary in place of the history. Events, errors and cancellation are those of a turn.
+        """Replace the history by a summary. Events, errors and cancellation are those of a turn.
 
         Raises:
             RuntimeError: a turn is running.
@@ -189,11 +189,11 @@ class Session:
         return await self._turns.compact()
 
     def steer(self, text: str, *, images: Sequence[Path] = ()) -> bool:
-        """Say something while a turn runs: it goes out with the turn's next request.
+        """Add a prompt to the running turn. It goes out with the turn's next request.
 
-        There is one, even if the running response calls nothing. `ItemCompleted(UserMessage)` says when
-        the message is in the history. False where no turn is running or it is past its last request:
-        then it wants a turn of its own.
+        That request is sent even if the running response calls no tool. `ItemCompleted(UserMessage)` tells when
+        the prompt is in the history. False if no turn is running, or the turn has sent its last request:
+        then run a turn with the prompt.
         """
         turn = self._turns.running
         is_taken = turn is not None and turn.takes_steering
@@ -202,9 +202,9 @@ class Session:
         return is_taken
 
     def abort(self) -> None:
-        """End the running turn, if there is one, as if it was cancelled; `run_turn` returns and says so.
+        """End the running turn, if there is one, as if it was cancelled; `run_turn` returns its result.
 
-        For what runs within the turn, which cannot cancel it without cancelling who waits for it too.
+        For code that runs inside the turn, which cannot cancel the turn without cancelling its caller too.
         """
         if (turn := self._turns.running) is not None:
             turn.end()
@@ -215,7 +215,7 @@ class Session:
             turn.end(error)
 
     def take_unsent(self) -> list[UserPrompt]:
-        """What was steered into a turn that ended too early, by a failure or cancelled; forgotten here."""
+        """Take the steered prompts that were not sent because the turn failed or was cancelled."""
         unsent, self._outbox.steered = self._outbox.steered, []
         return unsent
 
@@ -229,7 +229,7 @@ class Session:
             self._log.tell(self._outbox.take_notes())
 
     def count(self, usage: Usage) -> None:
-        """Add tokens that others used for this thread to its total."""
+        """Add the tokens that others used for this thread."""
         self._tokens.count(usage)
 
     def change(self, choices: Choices) -> None:
@@ -239,28 +239,28 @@ class Session:
 
         Raises:
             RuntimeError: a turn is running.
-            ConfigError: there can be no such settings. Nothing changed.
+            ConfigError: the settings are not possible. Nothing changed.
         """
         self._turns.must_be_idle()
         self._use(self._settings_for(choices))
 
     @property
     def has_begun(self) -> bool:
-        """Something was said in the thread: there is something to come back to."""
+        """True if the thread has a prompt or a summary, so that it is worth resuming."""
         return any(is_summary(item) or user_prompt(item) is not None for item in self.items)
 
     def past_prompts(self) -> list[PastPrompt]:
-        """The prompts that `rollback` can go back to, oldest first."""
+        """The prompts that `rollback` can drop, oldest first."""
         return past_prompts(self.items)
 
     def rollback(self, turns: int) -> UserPrompt:
         """Drop the last `turns` prompts and everything after them; files are untouched. Returns the oldest one dropped.
 
-        What was said into a running turn counts as a prompt.
+        A steered prompt counts as a prompt of its own.
 
         Raises:
             RuntimeError: a turn is running.
-            ValueError: there are not so many, see `past_prompts`.
+            ValueError: there are fewer prompts, see `past_prompts`.
         """
         self._turns.must_be_idle()
         prompts, before = self.past_prompts(), estimated_tokens(self.items)
@@ -274,7 +274,7 @@ class Session:
         """
         Raises:
             CodexError: the name is blank.
-            SessionError: it could not be written down.
+            SessionError: the name could not be saved.
         """
         name = " ".join(name.split())
         if not name:

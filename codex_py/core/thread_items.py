@@ -1,4 +1,4 @@
-"""What the user is shown of the items that the model sends."""
+"""Thread items for the messages, reasoning and searches of the model."""
 
 from collections.abc import Callable, Sequence
 
@@ -14,9 +14,9 @@ from codex_py.protocol.items import Message, Reasoning, ResponseItem, WebSearchC
 
 
 def item_events(item: ResponseItem, next_id: Callable[[], str]) -> Sequence[Event]:
-    """The events of one completed item; none for what is not shown, such as calls and bare reasoning.
+    """The events of one completed item; none for items that are not shown, such as calls and reasoning without a summary.
 
-    Calls are shown by the tools that run them.
+    The tools that run the calls show them.
     """
     match item:
         case Message(role="assistant"):

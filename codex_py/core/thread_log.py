@@ -1,4 +1,4 @@
-"""What a thread has come to: the history that the model sees and the session file, kept in step."""
+"""The history of a thread and its session file, kept in step."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
@@ -30,7 +30,7 @@ Introduction: TypeAlias = Callable[[Occasion], Sequence[Note]]
 
 
 class Recorder(Protocol):
-    """Where a session is written as it happens."""
+    """Writes the session file."""
 
     def response_item(self, item: EncodedItem) -> None: ...
     def turn_context(self, payload: Mapping[str, Any]) -> None: ...
@@ -43,37 +43,36 @@ class Recorder(Protocol):
     def rename(self, name: str) -> None:
         """
         Raises:
-            SessionError: it could not be written down.
+            SessionError: the name could not be saved.
         """
         ...
 
 
 @frozen(kw_only=True)
 class ThreadState:
-    """What a session begins with."""
+    """The state of a thread when a session opens it."""
 
     id: str
     base: Sequence[EncodedItem]
     """The base prompt: one item, or none."""
     items: Sequence[EncodedItem]
-    """What the model has been told since. Every call has its output."""
+    """The history after it. Every call has its output."""
     shown: Sequence[EncodedItem] = ()
-    """The same for people: what a compaction took from `items` is in it."""
+    """The history for display, with the items that a compaction removed from `items`."""
     usage: Usage = field(default_factory=Usage)
     """Of the whole thread."""
     last_usage: Usage = field(default_factory=Usage)
     """Of the last response."""
     model: str | None = None
-    """That of the last turn; None for a thread that begins."""
+    """The model of the last turn; None for a new thread."""
     name: str | None = None
 
 
 class ThreadLog:
-    """Whatever is added here is in the file when the next request goes out.
+    """Every item is in the session file before the next request is sent.
 
     Args:
-        thread: what the session begins with.
-        context: makes what a new thread is told first, base prompt aside.
+        context: makes the first items of a new thread, without the base prompt.
     """
 
     def __init__(
@@ -96,14 +95,14 @@ class ThreadLog:
         return self._history.items
 
     def begin_turn(self, settings: TurnSettings, introduction: Introduction) -> None:
-        """Append context that changed since the model last saw it, and once what extensions add to it."""
+        """Append the context that changed since the last turn, and in the first turn the notes of extensions."""
         if self._told_model not in {None, settings.model}:
             self._add(model_switch())
         self._told_model = settings.model
         if not self._is_told:
             for item in context_update(self.items, self._context(settings)):
                 self._add(item)
-        # Files and dates change while nobody looks.
+        # Files and the date may change between turns.
         self._is_told = False
         if self._introduction is not None:
             self.tell(introduction(self._introduction))
@@ -117,7 +116,7 @@ class ThreadLog:
         image_detail: str,
         warn: Callable[[str], None],
     ) -> None:
-        """Add what the user said, and the notes that follow it. `warn` is told of images that cannot be read."""
+        """Add a prompt, and the notes that follow it. `warn` gets the images that cannot be read."""
         parts = [
             part
             for n, path in enumerate(prompt.images, 1)
@@ -138,7 +137,7 @@ class ThreadLog:
         self._recorder.response_item(self._history.add(entry))
 
     def abort(self, error: CodexError | None) -> None:
-        """Tell the model that its turn was ended by this error; None: by the user."""
+        """Tell the model that this error ended its turn; None: the user did."""
         why = "The user interrupted the previous turn on purpose"
         if error is not None:
             why = f"The previous turn was stopped: {error}"
@@ -152,7 +151,7 @@ class ThreadLog:
         settings: TurnSettings,
         introduction: Introduction,
     ) -> None:
-        """Replace the history, base prompt aside; `replacement` makes it, of what a new thread is told."""
+        """Replace the history after the base prompt. `replacement` gets the first items of a new thread."""
         notes = [note.encoded() for note in introduction("compact")]
         items = replacement([*self._context(settings), *notes])
         self._history.replace([*self.thread.base, *items])
@@ -162,10 +161,10 @@ class ThreadLog:
         self._recorder.turn_context(turn_context(settings))
 
     def rollback(self, turns: int) -> None:
-        """Drop the last prompts and what came of them.
+        """Drop the last `turns` prompts and everything after them.
 
         Raises:
-            ValueError: there are not so many.
+            ValueError: there are fewer prompts.
         """
         self._history.replace(without_turns(self.items, turns))
         self._is_told = False
@@ -174,7 +173,7 @@ class ThreadLog:
     def rename(self, name: str) -> None:
         """
         Raises:
-            SessionError: it could not be written down.
+            SessionError: the name could not be saved.
         """
         self._recorder.rename(name)
 

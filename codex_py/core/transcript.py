@@ -1,4 +1,4 @@
-"""What a frontend shows of an earlier session: its items as they would have been shown live."""
+"""Replays an earlier session: the thread items as they would have been shown live."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -33,7 +33,7 @@ _OWN_COMMAND: Final = re.compile(
     r"\n</result>\n</user_shell_command>",
     re.DOTALL,
 )
-"""What the model is told of a command that the user has run."""
+"""The message to the model about a command that the user ran."""
 
 
 def past_items(
@@ -41,12 +41,12 @@ def past_items(
 ) -> list[ThreadItem]:
     """The items of a history in its order, with ids of their own: `history_0`, `history_1`, …
 
-    Calls and their outputs become one item, which the tool makes. What was not shown live, such as the context, is
+    Calls and their outputs become one item, which the tool makes. Items that were not shown live, such as the context, are
     left out, and so are calls of unknown tools. The `diff` of a patch is the envelope that the model wrote, and its
-    paths are those in it, unless the session file has the diff that was made of it.
+    paths are those in it, unless the session file has the resulting diff.
 
     Args:
-        find_tool: the tool of a name that `called_tool` gave; None if there is none, or it shows nothing.
+        find_tool: finds a tool by the name from `called_tool`; None if there is none, or it shows nothing.
     """
     encoded = list(items)
     return _Transcript([decode_json(item) for item in encoded], encoded, find_tool).shown
@@ -62,7 +62,7 @@ class _Transcript:
         self._past = PastItems()
         self._find_tool = find_tool
         self._patches: list[FileChange] = []
-        """Of the response that is being read, those that were applied."""
+        """The applied patches of the current response."""
         self._outputs = _outputs(items)
         for index, item in enumerate(items):
             self._take(index, item, encoded[index])
@@ -102,13 +102,13 @@ class _Transcript:
                 self._fact(item)
 
     def _fact(self, item: dict[str, Any]) -> None:
-        """What a session file has beside the items of the model."""
+        """Show a line of the session file that is not an item of the model."""
         match item:
             case {"type": "patch_applied", "diff": str(diff)} if self._patches:
                 # With line numbers, in place of the patch itself.
                 self._show(replace(self._patches.pop(0), diff=diff))
             case {"type": "patch_applied", "diff": str(diff)}:
-                # A command has applied it.
+                # A command applied the patch.
                 new_id = self._past.next_id()
                 self._show(FileChange(id=new_id, changes=[], status="completed", diff=diff))
             case {"type": "turn_completed", "duration_ms": int(duration_ms)}:
@@ -124,8 +124,8 @@ class _Transcript:
             self._show(UserMessage(id=self._past.next_id(), text=prompt.text, images=prompt.images))
         elif is_summary(encoded):
             self._show(ContextCompaction(id=self._past.next_id(), status="completed"))
-        elif told := _OWN_COMMAND.fullmatch("".join(message_texts(item.get("content")))):
-            self._show(past_command(self._past.next_id(), told[1], "", read_report(told[2])))
+        elif found := _OWN_COMMAND.fullmatch("".join(message_texts(item.get("content")))):
+            self._show(past_command(self._past.next_id(), found[1], "", read_report(found[2])))
 
     def _call(self, index: int, item: dict[str, Any], name: str, arguments: dict[str, Any]) -> None:
         code, output = read_coded_text(self._outputs.get(index, ""))
@@ -143,7 +143,7 @@ class _Transcript:
 
 
 def _outputs(items: Sequence[dict[str, Any]]) -> dict[int, str]:
-    """The text of each call's output, by the place of the call. Ids may come again."""
+    """The text of each call's output, by the index of the call. A `call_id` may occur twice."""
     open_calls: dict[str, list[int]] = {}
     outputs: dict[int, str] = {}
     for index, item in enumerate(items):

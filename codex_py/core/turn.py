@@ -1,4 +1,4 @@
-"""One turn: the model answers, its calls run, their outputs go back, until a response calls nothing.
+"""One turn: the model answers, its calls run, their outputs go back, until a response calls no tool.
 
 Everything arrives as an argument; no feature has a name here.
 """
@@ -33,18 +33,18 @@ _SERVICE_FAILED = "aborted: the model's service failed"
 
 @frozen
 class ItemHandlers:
-    """What is done with the items of a response."""
+    """How the items of a response are handled."""
 
     build_tool_call: Callable[[ResponseItem], ToolCall | None]
     dispatch: Callable[[ToolCall], Coroutine[Any, Any, Sequence[Note | OutputItem]]]
-    """Runs a call to its output, which comes last, behind the notes on it. See `protocol.dispatch.Dispatch`."""
+    """Runs a call. Returns its notes, then its output. See `protocol.dispatch.Dispatch`."""
     answer: Callable[[ToolCall, ToolOutput], OutputItem]
-    """Makes the output of a call that is not run, or did not end."""
+    """Makes the output of a call that did not run or did not end."""
     item_events: Callable[[ResponseItem], Sequence[Event]]
 
 
 class Conversation(Protocol):
-    """What a turn reads its prompts from and writes its results to."""
+    """The source of a turn's prompts, and the target of its results."""
 
     @property
     def ending(self) -> CodexError | None:
@@ -52,7 +52,7 @@ class Conversation(Protocol):
         ...
 
     async def prompt(self) -> Prompt:
-        """The next request. Every call has its output by now, so more may be said before it."""
+        """The next request. Every call has its output by now, so notes and prompts may be added."""
         ...
 
     def record(self, item: ResponseItem | Note) -> None:
@@ -64,9 +64,9 @@ class Conversation(Protocol):
     def add_usage(self, usage: Usage) -> None: ...
 
     async def should_continue(self, *, follow_up: bool) -> bool:
-        """True if the model is to be asked again. Called after each whole response, when every call has its output.
+        """True if another request should be sent. Called after each complete response, when every call has its output.
 
-        `follow_up` says whether the response wants it. The history may be replaced here.
+        `follow_up`: the response asks for another request. The history may be replaced here.
         """
         ...
 
@@ -76,7 +76,7 @@ class Conversation(Protocol):
 
 
 class Retry(Protocol):
-    """Leave for one more attempt."""
+    """One more attempt, after a delay."""
 
     @property
     def attempt(self) -> int: ...
@@ -87,10 +87,10 @@ class Retry(Protocol):
 
 
 class RetryBudget(Protocol):
-    """How often the requests of one turn may fail."""
+    """Bounds the failed requests of one turn."""
 
     def next(self, error: ModelError) -> Retry | None:
-        """None when the error cannot be mended by trying again, or the budget is spent."""
+        """None if another attempt cannot help, or the budget is spent."""
         ...
 
     def renew(self) -> None:
@@ -101,13 +101,13 @@ class RetryBudget(Protocol):
 @dataclass(slots=True)
 class _RunningCall:
     index: int
-    """Its place in the response."""
+    """Its index in the response."""
     call: ToolCall
     task: asyncio.Task[Sequence[Note | OutputItem]]
     started_at: float = field(default_factory=time.monotonic)
 
     def output(self, handlers: ItemHandlers, aborted: str) -> Sequence[Note | OutputItem]:
-        """The output of the call, behind the notes on it; one that says `aborted` for a call without an output."""
+        """The notes of the call, then its output. A call that did not end gets one with the text `aborted`."""
         task = self.task
         if task.done() and not task.cancelled() and task.exception() is None:
             return task.result()
@@ -120,11 +120,11 @@ class Turn:
     """The state of one turn.
 
     Args:
-        load_handlers: called when the first request is on its way, so that what reading an answer
-            needs is imported while the model thinks.
-        max_responses: a model that never stops calling is stopped here.
-        ran: calls that ran in attempts of the next request, which all broke; kept up to date, so that
-            another turn can take up the request where this one gives up.
+        load_handlers: called after the first request was sent, so that its imports take place while the
+            model thinks.
+        max_responses: ends the turn of a model that never stops calling tools.
+        ran: calls that ran in failed attempts of the next request; kept up to date, so that another
+            turn can continue if this one fails.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ class Turn:
 
         Raises:
             ModelError: the provider failed for good, or the budget of retries is spent.
-            CodexError: the model did not come to an end; or a wrapper of the model or of a call ended the turn.
+            CodexError: the limit of responses was reached, or a wrapper of the model or of a call ended the turn.
         """
         responses = 0
         while responses < self._max_responses:
@@ -195,8 +195,8 @@ class Turn:
 class _Response:
     """One request, its response, and the calls in it.
 
-    `ran` lists the calls of the attempts before this one, which broke after they had started. It is
-    shared with the next attempt: a call runs once however often the server sends it.
+    `ran` lists the calls that ran in earlier, failed attempts. It is shared with the next attempt: a
+    call runs once, however often the server sends it.
     """
 
     def __init__(self, conversation: Conversation, ran: list[ToolCall]) -> None:
@@ -213,7 +213,7 @@ class _Response:
     async def run(
         self, model: ModelStream, load_handlers: Callable[[], ItemHandlers]
     ) -> ModelError | None:
-        """Stream the response and answer its calls. The failure that ended the stream, if one did.
+        """Stream the response and answer its calls. Returns the failure that ended the stream, if one did.
 
         Raises:
             CodexError: a call, or a wrapper of the model, ended the turn. If it is a `ModelError`, a call raised it:
@@ -279,7 +279,7 @@ class _Response:
         if call is not None:
             self.follow_up = True
             if call in self._earlier:
-                # Sent again by a retried request. The history has it, with its output.
+                # A retry sent the call again. The history already has it, with its output.
                 self._order.drop(index)
                 return
             self._start(index, call, handlers, calls)
@@ -301,7 +301,7 @@ class _Response:
         self._running.append(_RunningCall(index, call, calls.create_task(work)))
 
     def _aborted(self, end: BaseException | None) -> str:
-        """What the model is told of a call without an output."""
+        """The output of a call that did not end."""
         if end is None or isinstance(end, asyncio.CancelledError):
             end = self._conversation.ending
             if end is None:
@@ -309,7 +309,7 @@ class _Response:
         return f"aborted: {end if isinstance(end, CodexError) else 'internal error'}"
 
     def _settle(self, handlers: ItemHandlers, aborted: str) -> None:
-        """Record what is held back, then the outputs in the order in which the calls were recorded."""
+        """Record the held items, then the outputs in the order of their calls."""
         for item in self._order.rest(whole=self._is_whole):
             self._conversation.record(item)
         places = self._order.places

@@ -1,4 +1,4 @@
-"""What belongs to one turn of a session: what it has collected, and what becomes of it."""
+"""The state of one turn of a session, and its result."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -27,9 +27,9 @@ class TurnResult:
     """Of the whole thread."""
     error: CodexError | None = None
     denied: bool = False
-    """A call was not let run: by a policy, or by whoever was asked."""
+    """True if a policy, or the user, refused a call."""
     exit_code: int = 0
-    """What a program should exit with although the turn completed, as an extension says."""
+    """The exit code that an extension sets for a turn that completed."""
 
     def raise_for_error(self) -> None:
         """
@@ -48,11 +48,11 @@ class TurnState:
     retries: RetryBudget
     output_schema: Any = None
     takes_steering: bool = False
-    """What the user says goes out with the next request of the turn."""
+    """The turn has a next request, with which steered prompts go out."""
     made_room: bool = False
     """The history was compacted because the last request was too long."""
     rounds: int = 0
-    """How often an extension kept the agent going."""
+    """How often `before_stop` of an extension continued the turn."""
     last_message: str | None = None
     denied: Denied = field(default_factory=Denied)
     ending: CodexError | None = None
@@ -76,13 +76,13 @@ class TurnState:
                 pass
 
     def end(self, error: CodexError | None = None) -> None:
-        """Cancel the turn, once. `error`: why; None if its user wants it so."""
+        """Cancel the turn, once. `error`: the reason; None if the user wants it."""
         if self._task is not None and not self.is_ended:
             self.is_ended, self.ending = True, error
             self._task.cancel()
 
     def is_cancelled_by_others(self) -> bool:
-        """Take back the cancellation of `end`. True if somebody else has cancelled the task, too."""
+        """Undo the cancellation by `end`. True if somebody else has cancelled the task too."""
         if self._task is None:
             return False
         if self.is_ended:
@@ -104,11 +104,11 @@ async def with_valid_answer(
     """Run a turn, and a second one if its answer breaks the output schema.
 
     Args:
-        run: runs a turn with a prompt; None stands for the user's own.
-        violation: what is wrong with an answer, in one sentence; None for a good one.
+        run: runs a turn with this prompt; None: with the prompt of the user.
+        violation: says in one sentence how an answer breaks the schema; None if it does not.
 
     Returns:
-        The last result. If its answer is wrong too, its `error` has the code `schema`.
+        The last result. If its answer breaks the schema too, its `error` has the code `schema`.
     """
     first = await run(None)
     if first.error is not None or (wrong := violation(first.last_message or "")) is None:

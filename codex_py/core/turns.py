@@ -1,4 +1,4 @@
-"""The turns of a session: one at a time, each with one end."""
+"""Runs the turns of a session, one at a time, each with one terminal event."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -28,15 +28,15 @@ from codex_py.protocol.tools import ToolCall
 
 EndT = TypeVar("EndT", TurnCompleted, TurnFailed)
 AnswerCheck = Callable[[Any], Callable[[str], str | None]]
-"""For an output schema, gives the function that says how an answer breaks it."""
+"""Returns, for an output schema, a function that says how an answer breaks it."""
 
 
 class Turns:
     """
     Args:
-        model: with what extensions wrap around it.
+        model: wrapped by the extensions.
         load_handlers: see `Turn`.
-        retries: gives each turn its budget.
+        retries: makes the retry budget of a turn.
     """
 
     def __init__(
@@ -54,11 +54,11 @@ class Turns:
         self._answer_check = answer_check
         self._compactor = Compactor(parts, model)
         self._ran: list[ToolCall] = []
-        """Calls of a response that broke off and is not there whole yet: they must not run again."""
+        """Calls of a response that broke off: they must not run again when it is retried."""
         self.running: TurnState | None = None
-        """The turn, or the compaction, that is running."""
+        """The running turn or compaction."""
         self.is_unfinished = is_cut_off(parts.log.thread.items)
-        """The last turn did not come to its end."""
+        """The last turn failed or was interrupted."""
         self.is_closed = False
 
     async def run(self, prompt: UserPrompt | None, output_schema: Any) -> TurnResult:
@@ -94,7 +94,7 @@ class Turns:
             raise RuntimeError("the session is closed: its `async with` block has ended")
 
     def forget(self) -> None:
-        """The last turn was taken back: there is nothing to try again."""
+        """The last turn was rolled back: there is nothing to retry."""
         self.is_unfinished = False
         self._ran.clear()
 
@@ -151,7 +151,7 @@ class Turns:
         return result
 
     def _finish(self, turn: TurnState, end: BaseException | None) -> TurnResult:
-        """Emit the last event of a turn."""
+        """Emit the terminal event of a turn."""
         usage, facts = self._parts.tokens.total, self._parts.extension.turn_facts()
         emit = self._parts.thread.emit
         match end:
@@ -172,7 +172,7 @@ class Turns:
 
 
 def _with_facts(event: EndT, facts: Mapping[str, Any]) -> EndT:
-    """The event with what extensions say of its turn: in fields of its own where it has them, else in `facts`."""
+    """Add the facts of extensions to the event: to the fields of these names, the others to `facts`."""
     fields = event.__dataclass_fields__
     own = {name: value for name, value in facts.items() if name in fields}
     others = {name: facts[name] for name in facts if name not in {*own, "exit_code"}}
