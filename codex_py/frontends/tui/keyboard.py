@@ -4,9 +4,13 @@ A control sequence is taken whole, as ECMA-48 delimits it, whether or not it mea
 however many reads it comes in. So the rest of an unknown one is never typed, nor its beginning an Esc.
 """
 
+import fcntl
 import re
+import struct
+import termios
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 
 from prompt_toolkit.input import Input
 from prompt_toolkit.input.vt100 import Vt100Input
@@ -56,7 +60,12 @@ class KeyParser(Vt100Parser):
         self._clock = clock
         super().__init__(press)
 
+    def expect_line(self) -> None:
+        """Take the newline of a single line for Enter, if the next read is one."""
+        self._expects_line = True
+
     def reset(self, request: bool = False) -> None:  # noqa: ARG002
+        self._expects_line = False
         self._unfinished = ""
         self._read_at = 0.0
         self._paste: list[str] | None = None
@@ -67,6 +76,11 @@ class KeyParser(Vt100Parser):
         if self._paste is None and now - self._read_at > _REST_S:
             self._unfinished = ""
         self._read_at = now
+        if self._expects_line:
+            # Several lines may be a paste, which is never sent by itself.
+            self._expects_line = False
+            is_line = data.find("\n") == len(data) - 1 > 0
+            data = f"{data[:-1]}\r" if is_line else data
         if self._paste is not None and data in _CTRL_C:
             # Alone it is the key: the mark of the end was lost, and would never come.
             data = _PASTE_END
@@ -158,3 +172,31 @@ def read_whole_sequences(keyboard: Input, focus: Callable[[bool], None]) -> None
     """Have this parser read a keyboard, and `focus` told whether the terminal has the focus."""
     assert isinstance(keyboard, Vt100Input)
     keyboard.vt100_parser = KeyParser(keyboard.vt100_parser.feed_key_callback, focus)
+
+
+@contextmanager
+def raw_mode(keyboard: Input) -> Generator[None]:
+    """Give the program every key as it is pressed.
+
+    Before that, the terminal makes a newline of Enter: a line that was typed so early is sent all the same.
+    """
+    is_cooked = _is_cooked(keyboard)
+    with keyboard.raw_mode():
+        if is_cooked and _unread(keyboard):
+            assert isinstance(keyboard, Vt100Input)
+            assert isinstance(keyboard.vt100_parser, KeyParser)
+            keyboard.vt100_parser.expect_line()
+        yield
+
+
+def _is_cooked(keyboard: Input) -> bool:
+    try:
+        return bool(termios.tcgetattr(keyboard.fileno())[3] & termios.ICANON)
+    except termios.error:
+        return False
+
+
+def _unread(keyboard: Input) -> int:
+    """Bytes that were typed and not read yet."""
+    answer = fcntl.ioctl(keyboard.fileno(), termios.FIONREAD, bytes(4))
+    return struct.unpack("i", answer)[0]

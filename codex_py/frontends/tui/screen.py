@@ -18,7 +18,7 @@ from prompt_toolkit.styles import Style
 
 from codex_py.frontends.tui.finished import Finished
 from codex_py.frontends.tui.key_codes import KITTY_OFF, KITTY_ON
-from codex_py.frontends.tui.keyboard import read_whole_sequences
+from codex_py.frontends.tui.keyboard import raw_mode, read_whole_sequences
 from codex_py.frontends.tui.output import terminal_output
 from codex_py.frontends.tui.reflow import Frame, frame_of
 from codex_py.frontends.tui.theme import Theme, terminal_size
@@ -137,7 +137,7 @@ class Screen:
         self._write_finished()
         asyncio.get_running_loop().add_signal_handler(signal.SIGTSTP, self._asked_to_stop)
         # Around all that the terminal is asked to report, or it would print the reports.
-        with self._keyboard.raw_mode():
+        with raw_mode(self._keyboard):
             self.send(_ENTER)
             try:
                 await self.app.run_async(handle_sigint=False, set_exception_handler=False)

@@ -167,3 +167,22 @@ def test_a_paste_that_lost_its_end_is_ended_by_ctrl_c(ctrl_c: str) -> None:
     keyboard = Keyboard()
     assert keyboard.send("\x1b[200~one\x03two", "\r", "\x1b[A", ctrl_c) == ["one\x03two\r\x1b[A"]
     assert keyboard.send("x", "\x1b[201~") == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "pressed"),
+    [
+        ("hi\n", ["h", "i", "c-m"]),
+        ("hi", ["h", "i"]),
+        ("\n", ["c-j"]),
+        ("a\nb\n", ["a", "c-j", "b", "c-j"]),
+        ("a\nb", ["a", "c-j", "b"]),
+    ],
+)
+def test_only_a_single_line_that_was_typed_before_raw_mode_ends_in_enter(
+    typed: str, pressed: list[str]
+) -> None:
+    keyboard = Keyboard()
+    keyboard.parser.expect_line()
+    assert keyboard.send(typed) == pressed
+    assert keyboard.send("x\n") == ["x", "c-j"]

@@ -91,3 +91,13 @@ def test_without_a_key_the_first_run_says_what_can_be_done(start: Start) -> None
         program.wait_for(IDLE)
         program.press("c-d")
         assert program.wait() == 0
+
+
+def test_a_line_that_is_typed_while_the_program_starts_is_sent(start: Start) -> None:
+    with ScriptedServer(ANSWER) as server:
+        program = start(server)
+        # The terminal makes a newline of this Enter: the program has not asked for keys yet.
+        program.type("say hello")
+        program.press("enter")
+        program.wait_for("Hello.")
+        assert "\u203a say hello" in program.lines
