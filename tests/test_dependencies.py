@@ -58,6 +58,10 @@ def test_httpx_loads_without_its_command_line() -> None:
         "import sys; sys.modules['httpx._main'] = None; import httpx; print(callable(httpx.main))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", code],
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+        check=False,
     )
     assert done.stdout == "True\n", done.stderr

@@ -6,7 +6,10 @@ import time
 from collections.abc import AsyncIterator, Iterable
 
 import httpx
+import httpx_sse
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from codex_py.errors import ExitCode, ModelError, StreamError
 from codex_py.http import sse
@@ -185,3 +188,37 @@ def test_a_response_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(sse, "MAX_RESPONSE_BYTES", 10_000)
     error = failure(*itertools.repeat(b"data: x\n\n", 2_000))
     assert error.code == "response_too_large"
+
+
+_LINES = st.sampled_from(
+    [
+        "data: a",
+        "data:b",
+        "data",
+        "data:  c",
+        "event: x",
+        "event: data: y",
+        ": data: d",
+        "id: 1",
+        "",
+        "",
+    ]
+)
+
+
+@given(
+    lines=st.lists(_LINES, max_size=12),
+    end=st.sampled_from(["\n", "\r\n", "\r"]),
+    cuts=st.lists(st.integers(0, 100), max_size=6),
+)
+def test_events_are_split_as_httpx_sse_splits_them(
+    lines: list[str], end: str, cuts: list[int]
+) -> None:
+    # Each of the two begins and ends a body in its own way.
+    body = "".join(f"{line}{end}" for line in ["data: first", "", *lines, "", ""]).encode()
+    places = sorted({0, *(cut for cut in cuts if cut < len(body)), len(body)})
+    pieces = [body[start:stop] for start, stop in itertools.pairwise(places)]
+    events = httpx_sse.EventSource(
+        httpx.Response(200, headers={"content-type": "text/event-stream"}, content=body)
+    ).iter_sse()
+    assert read(*pieces) == [event.data for event in events if event.data]
