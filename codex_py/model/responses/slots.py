@@ -99,8 +99,10 @@ class Slot:
     def _catch_up(self) -> None:
         unread, self._unread, self._unread_size = self._unread, [], 0
         for data in unread:
-            if (event := parse_event(data)) is not None:
-                self.take(TEXT_EVENTS[event["type"]], event)
+            event = parse_event(data) or {}
+            # An event can have two types. It was put off by the first, and JSON takes the last.
+            if (text := TEXT_EVENTS.get(text_field(event, "type"))) is not None:
+                self.take(text, event)
 
     def take(self, text: TextEvent, event: JsonObject) -> ResponseEvent | None:
         """Take what a text event brings. What a listener is told of a delta; None for other events."""

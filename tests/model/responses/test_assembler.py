@@ -247,6 +247,27 @@ def test_done_marker_and_noise_between_events_are_skipped() -> None:
     ]
 
 
+@pytest.mark.parametrize("second", ['"zzz"', "[1]", "5", "null"])
+def test_text_event_with_a_second_type_is_skipped(second: str) -> None:
+    twofold = '{"type": "response.output_text.delta", "output_index": 0, "delta": "no", "type": %s}'
+    assert decoded(
+        {"type": "response.output_item.added", "output_index": 0, "item": {"type": "message"}},
+        twofold % second,
+        {"type": "response.output_text.delta", "output_index": 0, "delta": "yes"},
+        COMPLETED,
+    )[-2] == OutputItemDone(
+        0,
+        parse_item(
+            {
+                "type": "message",
+                "role": "assistant",
+                "content": [{"type": "output_text", "text": "yes"}],
+                "status": "completed",
+            }
+        ),
+    )
+
+
 def test_done_marker_does_not_end_a_response() -> None:
     out, failure = cut_off(item_done(MESSAGE, 0), "[DONE]")
     assert items(out) == [(0, MESSAGE)]
