@@ -1,4 +1,4 @@
-"""The half of a session that is loaded behind its first request: tools, sandbox, processes, and the router to them."""
+"""The half of a session that is loaded after its first request was sent: tools, router, sandbox and processes."""
 
 from collections.abc import Sequence
 
@@ -27,8 +27,8 @@ from codex_py.tools.shell.orchestrator import Orchestrator
 class LoadedTools:
     """
     Args:
-        rules: about commands; None for none.
-        approver: decides what a policy leaves to the user; None if nobody can be asked.
+        rules: the rules for commands; None if there are none.
+        approver: decides what the policy leaves to the user; None if nobody can be asked.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class LoadedTools:
             wrap=extension.wrap_dispatch,
         )
         self._approvals = Approvals(
-            extension.wrap_approver(approver or _NobodyToAsk()), session.abort
+            extension.wrap_approver(approver or _DenyingApprover()), session.abort
         )
 
     async def dispatch(self, call: ToolCall) -> Sequence[Note | OutputItem]:
@@ -102,7 +102,7 @@ class LoadedTools:
         return self.router.answer(call, output, self._context(call.call_id))
 
     async def aclose(self) -> None:
-        """End what the tools left running. They can be used again."""
+        """Stop the processes that the tools started. The tools can be used again."""
         try:
             await self.processes.aclose()
         finally:
@@ -133,8 +133,8 @@ class LoadedTools:
             )
 
 
-class _NobodyToAsk:
-    """An approver for sessions without a user."""
+class _DenyingApprover:
+    """Denies every request, for sessions without a user."""
 
     async def review(self, request: ApprovalRequest) -> Review:  # noqa: ARG002
         return Review(ReviewDecision.DENIED, "there is nobody to ask")

@@ -1,4 +1,4 @@
-"""Logins to MCP servers: made, used by sessions, told of, and forgotten. Part of the composition root. LIGHT."""
+"""Logins to MCP servers: log in, log out, show, and use in sessions. Part of the composition root. LIGHT."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from codex_py.mcp.settings import MakeAuth
 
 AuthStatus: TypeAlias = Literal["unsupported", "not_logged_in", "bearer_token", "o_auth", "unknown"]
-"""As `mcp list --json` of Codex 0.169 has them. `unsupported` is also a server that asks for no login."""
+"""As in `mcp list --json` of Codex 0.169. `unsupported` includes servers that need no login."""
 
 _PROBE_TIMEOUT_S = 5.0
 
@@ -31,7 +31,7 @@ def how_to_log_in(name: str) -> str:
 
 
 def login_store(config: Config, name: str) -> StoredLogins | None:
-    """Where the login to a server is kept; None for one that no login of ours is for."""
+    """Where the login to a server is stored; None if the server does not use one."""
     server = config.mcp_servers[name]
     if server.url is None or server.auth not in {None, "oauth"} or _has_token(server):
         return None
@@ -39,13 +39,13 @@ def login_store(config: Config, name: str) -> StoredLogins | None:
 
 
 def session_auth(config: Config, name: str) -> "MakeAuth | None":
-    """What signs the requests of a session to a server; None for one that no login of ours is for."""
+    """Makes the `Auth` for requests to a server; None if the server does not use a login."""
     store = login_store(config, name)
     if store is None:
         return None
 
     def make(on_problem: Callable[[str | None], None]) -> "httpx2.Auth":
-        # Loaded when the SDK is, which it is made of.
+        # It imports the SDK, which is loaded by now.
         from codex_py.mcp.session_auth import StoredLogin  # noqa: PLC0415
 
         return StoredLogin(store, how_to_log_in(name), on_problem)
@@ -54,10 +54,10 @@ def session_auth(config: Config, name: str) -> "MakeAuth | None":
 
 
 def log_out(config: Config, name: str) -> bool:
-    """Forget the login to a server; whether there was one.
+    """Delete the login to a server. True if there was one.
 
     Raises:
-        CodexError: it cannot be removed, or is none of ours.
+        CodexError: it cannot be deleted, or the server has no URL.
     """
     if config.mcp_servers[name].url is None:
         raise CodexError("OAuth logout is only supported for streamable_http transports.")
@@ -66,19 +66,19 @@ def log_out(config: Config, name: str) -> bool:
 
 
 class LoginScreen(Protocol):
-    """Stands between a login and the user."""
+    """Shows a login to the user."""
 
     def visit(self, address: str) -> None:
-        """Have the user go to an address."""
+        """Ask the user to open an address."""
         ...
 
     async def pasted(self) -> str:
-        """The next line that the user gives, for where no browser reaches this machine. Waits for ever
-        where there will be none."""
+        """The next line that the user enters, in case their browser cannot reach this machine. Never
+        returns if there is no input."""
         ...
 
     def refuse(self, reason: str) -> None:
-        """What came in last is not what is waited for."""
+        """Tell the user why the last address was not accepted."""
         ...
 
 
@@ -91,14 +91,14 @@ async def log_in(
     scopes: Sequence[str] = (),
     timeout_s: float = 300.0,
 ) -> None:
-    """Have the user log in to a server, and keep the login.
+    """Let the user log in to a server, and store the login.
 
     Args:
         headers: of requests to the server.
-        scopes: in place of the configured ones.
+        scopes: replace the configured ones.
 
     Raises:
-        CodexError: there is no login.
+        CodexError: the login failed.
     """
     server, store = config.mcp_servers[name], login_store(config, name)
     if server.url is None:
@@ -138,7 +138,7 @@ async def log_in(
 
 
 class _Answers:
-    """Waits for where the user is sent back to, by a browser or by hand."""
+    """Waits for the address with the answer, from the browser or pasted by the user."""
 
     def __init__(self, screen: LoginScreen) -> None:
         self._screen = screen
@@ -146,7 +146,7 @@ class _Answers:
         self._answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     def take(self, address: str) -> bool:
-        """Whether this is the answer to this login."""
+        """True if the address is the answer to this login."""
         answer = parse_qs(urlsplit(address).query)
         if "code" not in answer and "error" not in answer:
             self._screen.refuse("that is not an address that ends a login")
@@ -182,13 +182,13 @@ class _Probe:
 async def auth_statuses(
     config: Config, headers: Callable[[str], Mapping[str, str]]
 ) -> dict[str, AuthStatus]:
-    """How we stand with each server. Those that may want a login are asked, for up to 5 s, side by side.
+    """The login status of each server. Those that may need a login are asked concurrently, for up to 5 s.
 
     Args:
         headers: of requests to the server of a name.
 
     Raises:
-        ConfigError: what is kept cannot be looked at.
+        ConfigError: the stored logins cannot be read.
     """
     statuses: dict[str, AuthStatus] = {}
     probes: list[_Probe] = []
@@ -211,7 +211,7 @@ async def auth_statuses(
 
 
 async def _probed(client: httpx.AsyncClient, probe: _Probe) -> AuthStatus:
-    # Begins no session, and changes nothing.
+    # A ping starts no session and changes nothing.
     ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
     accept = {"accept": "application/json, text/event-stream"}
     try:

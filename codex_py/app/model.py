@@ -1,4 +1,4 @@
-"""The way to the model: its provider, the key, and the client that speaks to it.
+"""The model of a session: its provider, the key, and the client.
 
 Part of the composition root.
 """
@@ -39,14 +39,14 @@ def configured_provider(config: Config, environment: Mapping[str, str]) -> Provi
 
 
 def missing_key(config: Config, environment: Mapping[str, str]) -> str | None:
-    """Which key the model's service asks for and is not there; None if all is well.
+    """Says which key the provider needs and cannot be found; None if nothing is missing.
 
     Raises:
         ConfigError: there is no such provider, or `auth.json` cannot be read.
     """
     provider = configured_provider(config, environment)
     if provider.auth is not None:
-        # A program gives the key; it is run when it is needed.
+        # A program prints the key; it is run when the key is needed.
         return None
     try:
         find_key(provider, environment=environment, home=config.home)
@@ -59,11 +59,11 @@ _SETTINGS: Final = (
     *("LANG", "LC_*", "TERM", "TZ", "*_PROXY", "*_HOME", "*_PATH", "*_DIR", "*_CERT*", "*_CA_*"),
     *("*DISPLAY", "XDG_*", "SSH_AUTH_SOCK", "DOCKER_HOST", "KUBECONFIG", "VIRTUAL_ENV"),
 )
-"""Names of variables that a server is given and that hold no secret: commands need them as well."""
+"""Variables passed to MCP servers that hold no secret: commands need them as well."""
 
 
 def secret_names(config: Config) -> set[str]:
-    """The variables from which keys are sent or handed on, to any provider and to MCP servers."""
+    """The variables that hold keys for providers or for MCP servers."""
     names = {"CODEX_API_KEY", "OPENAI_API_KEY"}
     for provider in config.model_providers.values():
         names.update(provider.get("env_http_headers", {}).values())
@@ -92,12 +92,12 @@ def model_client(
     replay: Path | None = None,
     text_deltas: bool = True,
 ) -> ModelClient:
-    """The client for a thread; one that raises what is wrong where there is no key.
+    """The client for a thread. Without a key, a client whose requests raise the reason.
 
     Args:
         record: write the exchange to this tape.
         replay: answer from this tape instead.
-        text_deltas: give out text as it streams.
+        text_deltas: emit text as it streams.
 
     Raises:
         ConfigError: `auth.json` cannot be read.

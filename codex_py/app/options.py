@@ -18,7 +18,7 @@ completes when none are."""
 
 @frozen
 class SessionOptions:
-    """How a session is opened, beside its configuration."""
+    """How a session is opened, besides its configuration."""
 
     source: Literal["exec", "cli", "mcp"] = "exec"
     """For the session file."""
@@ -26,41 +26,41 @@ class SessionOptions:
     ephemeral: bool = False
     """Write no session file."""
     resume: str | None = None
-    """Id or name of the thread to go on with."""
+    """Id or name of the thread to continue."""
     resume_last: bool = False
-    """Go on with the newest session of this working directory and provider."""
+    """Continue the newest session of this working directory and provider."""
     resume_all: bool = False
     """With `resume_last`: of any working directory."""
     fork: bool = False
-    """Go on in a copy with an id of its own; with `resume` or `resume_last`."""
+    """Continue in a copy with a new id; with `resume` or `resume_last`."""
     choices: Choices | None = None
-    """Run with these in place of those of the configuration and of `add_dirs`."""
+    """Replace the choices from the configuration and `add_dirs`."""
     add_dirs: tuple[Path, ...] = ()
-    """Writable roots beside those of the configuration; absolute."""
+    """Writable roots besides those of the configuration; absolute."""
     record: Path | None = None
     """Write the exchange with the model to this tape."""
     replay: Path | None = None
     """Answer from this tape instead of the provider."""
     stream_retries: int = 5
-    """Retries of an answer that broke off or did not begin, where the provider's settings do not say."""
+    """Retries of a stream that broke off or did not begin, unless the provider's settings give a number."""
     ignore_rules: bool = False
-    """Leave out the files of command rules."""
+    """Ignore the files with rules for commands."""
     keep_commands: bool = False
-    """Commands run on between turns. False: they end with the turn, so that their items are complete before its end."""
+    """Commands keep running between turns. False: they end with the turn, so that their items complete before it."""
     text_deltas: bool = True
-    """Emit the text of answers and of reasoning as it streams. Without a listener it need not even be parsed."""
+    """Emit the text of answers and of reasoning as it streams. If nobody shows it, it is not even parsed."""
     mcp_startup_wait: McpStartupWait | None = None
-    """Waits with a request until MCP servers have started, or less long; None waits for all."""
+    """Delays a request until MCP servers have started, or for a limited time; None waits for all."""
 
 
 @frozen
 class SessionSetup:
-    """What features are made of."""
+    """What the factories of features get."""
 
     config: Config
     options: SessionOptions
     environment: Mapping[str, str]
     elicitor: Elicitor
-    """Answers what MCP servers ask the user."""
+    """Answers the questions of MCP servers to the user."""
     warn: Callable[[str], None]
-    """Tells the user something, each text once."""
+    """Shows the user a warning; each text once."""

@@ -1,7 +1,7 @@
 """The JSON Schema that a final answer has to satisfy, and the check that it does.
 
-Services are asked to keep to the schema, and not all of them do. Importing this module loads jsonschema
-(60 ms), so it is imported where a schema is given.
+The request contains the schema, but not every provider enforces it. Importing this module loads jsonschema
+(60 ms), so it is imported only if a schema is given.
 """
 
 import json
@@ -25,10 +25,10 @@ class _Validator(Protocol):
 
 
 def load_schema(path: Path) -> Any:
-    """Read a JSON Schema, of any draft; where it names none, 2020-12.
+    """Read a JSON Schema of any draft; 2020-12 if it names none.
 
     Raises:
-        NamedFileError: the file cannot be read, is not JSON, or is no schema.
+        NamedFileError: the file cannot be read, is not JSON, or is not a schema.
     """
     try:
         schema = json.loads(path.read_bytes(), parse_constant=_no_constant)
@@ -43,12 +43,12 @@ def load_schema(path: Path) -> Any:
 
 
 def answer_check(schema: Any) -> Callable[[str], str | None]:
-    """A function that says in one sentence what is wrong with a final answer, and None of a good one.
+    """Return a function that says in one sentence how an answer breaks the schema; None if it does not.
 
     The function raises `ConfigError` if the schema refers to one that it does not contain: nothing is fetched.
 
     Raises:
-        ConfigError: it is no JSON Schema.
+        ConfigError: `schema` is not a JSON Schema.
     """
     if (problem := _problem(schema)) is not None:
         raise ConfigError(f"the output schema is not a valid JSON Schema: {problem}")
@@ -85,7 +85,7 @@ def _validator_class(schema: Any) -> Any:
 
 
 def _reason(error: ValidationError | SchemaError) -> str:
-    """`at $.path: what is wrong`; bounded, for the message may quote all of the answer."""
+    """`at $.path: what is wrong`; bounded, because the message may quote the whole answer."""
     message: str = error.message
     if len(message) > _MAX_REASON_CHARACTERS:
         # The end says what was expected, the beginning shows what was found.

@@ -1,7 +1,4 @@
-"""What a frontend shows of the session that it continues. LIGHT.
-
-Part of the composition root: it hands the tools to what reads the history.
-"""
+"""The thread items of a continued session, for a frontend to show. Part of the composition root. LIGHT."""
 
 from collections.abc import Sequence
 
@@ -11,10 +8,10 @@ from codex_py.protocol.messages import EncodedItem
 
 
 def thread_items(items: Sequence[EncodedItem]) -> list[ThreadItem]:
-    """As `core.transcript.past_items`, with our own tools."""
+    """See `core.transcript.past_items`; finds the built-in tools."""
     if not items:
         return []
-    # 80 ms, which a new session need not spend before its first request.
+    # 80 ms, which a new session does not need before its first request.
     from codex_py.tools.past import past_tool_finder  # noqa: PLC0415
 
     return past_items(items, past_tool_finder())

@@ -1,4 +1,4 @@
-"""Give the patch commands what they need from elsewhere: the patches of a session, and git to merge with.
+"""Connects the patch commands with other packages: the patches of sessions, and merges by git.
 
 Part of the composition root, for frontends that have no session.
 """
@@ -25,18 +25,18 @@ from codex_py.rollout.reader import read_session
 
 @dataclass(frozen=True, slots=True)
 class SessionPatch:
-    """A patch that a model has made."""
+    """A patch that a model wrote."""
 
     text: str
     cwd: Path
-    """Absolute; what its relative paths start from."""
+    """Absolute; relative paths in the patch start here."""
     thread_id: str
 
 
 def last_patch(home: Path, cwd: Path) -> SessionPatch:
-    """The last patch of the session of a directory that was written to last.
+    """The last patch in the newest session of a directory.
 
-    It need not have been applied: the sandbox may have refused it.
+    It may not have been applied, for instance if the sandbox refused it.
 
     Args:
         home: `$CODEX_HOME`.
@@ -62,7 +62,7 @@ def last_patch(home: Path, cwd: Path) -> SessionPatch:
 
 
 def _patch_of(item: Mapping[str, Any]) -> tuple[str, str] | None:
-    """The patch that a call applies and the folder that it names; None for any other item."""
+    """The patch that a call applies, and the folder of that call; None for any other item."""
     match item:
         case {"type": "custom_tool_call", "name": "apply_patch", "input": str(text)}:
             return text, ""
@@ -96,7 +96,7 @@ def _patch_of_command(command: Any, workdir: Any) -> tuple[str, str] | None:
 
 
 def git_three_way(cwd: Path, environment: Mapping[str, str]) -> ThreeWay:
-    """Merging with what the object database of the repository around `cwd` has.
+    """A three-way merge with blobs from the repository around `cwd`.
 
     Raises:
         CodexError: git is not installed.
@@ -115,7 +115,7 @@ def git_three_way(cwd: Path, environment: Mapping[str, str]) -> ThreeWay:
             for name, data in zip(names, (ours, base, theirs), strict=True):
                 Path(folder, name).write_bytes(data)
             labels = [word for name in names for word in ("-L", name)]
-            # Outside of the repository, whose configuration then plays no part.
+            # Outside of the repository, so that its configuration has no effect.
             done = git.run(Path(folder), "merge-file", "-p", *labels, *names)
         # The exit code is the number of conflicts, at most 127.
         if not 0 <= done.returncode <= 127:
@@ -130,7 +130,7 @@ def changes_since_commit(cwd: Path, environment: Mapping[str, str]) -> str:
     """The diff between the last commit and the work tree around `cwd`.
 
     Raises:
-        CodexError: there is no repository, or no git to read it with.
+        CodexError: there is no repository, or git is not installed.
     """
     root = project_root(cwd, (".git",))
     if root is None:

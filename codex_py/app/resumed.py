@@ -1,4 +1,4 @@
-"""A thread from the file of an earlier session. Loaded if one is resumed."""
+"""Opens a thread from its session file. Loaded only if a session is resumed."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -30,13 +30,13 @@ def resumed_thread(
     asked: str | None = None,
     fork: bool = False,
 ) -> OpenThread:
-    """The thread of a session file, with everything in its history.
+    """Open the thread of a session file, with its whole history.
 
-    A fork goes on in a file and under an id of its own, and so does the thread of a file whose lines
-    Codex has numbered, which cannot be appended to.
+    A fork gets a file and an id of its own. So does a thread whose file Codex wrote with numbered
+    lines, because such a file cannot be appended to.
 
     Args:
-        asked: the id or name that led to the file. A warning says if an id led to a continuation of its thread.
+        asked: the id or name that the user gave. A warning says if an id was resolved to a continuation of its thread.
 
     Raises:
         SessionError: the file cannot be read or written, or another process has it open.
@@ -54,7 +54,7 @@ def resumed_thread(
         file.event_msg(token_count(stored.usage, stored.last_usage, settings.context_window))
     name = None if fork else thread_name(origin.config.home, stored.thread_id)
     if name is not None and thread_id != stored.thread_id:
-        # The name should find the thread where it goes on.
+        # The name should lead to the continuation.
         file.rename(name)
     warnings = list(thread_context(origin.config, settings, environment)[1])
     if forks and not fork and not origin.ephemeral:
@@ -70,7 +70,7 @@ def resumed_thread(
         shown=stored.shown,
         usage=stored.usage,
         last_usage=stored.last_usage,
-        # A file may not say it; that something was said already it does.
+        # A file may lack the model; None would mean a new thread.
         model=stored.model or settings.model,
         name=name,
     )
@@ -80,8 +80,8 @@ def resumed_thread(
 def _read(
     origin: ThreadOrigin, path: Path, *, is_continued: bool
 ) -> tuple[ThreadFile | None, StoredSession]:
-    """What is stored, and the file if it is continued."""
-    # The writer comes first: its lock makes sure that what is read then is all there is.
+    """Read a session. Returns its writer too if the file is continued."""
+    # Open the writer first: under its lock, no other process can append after the read.
     file = RolloutWriter.resume(path, warn=origin.warn) if is_continued else None
     try:
         return file, read_session(path)

@@ -51,23 +51,23 @@ async def open_session(
     extensions: Sequence[Feature] = (),
     tools: Sequence[Callable[..., Any]] = (),
 ) -> AsyncGenerator[Session]:
-    """A session that is ready for its first turn.
+    """Open a session that is ready for its first turn.
 
-    Emits `ThreadStarted` and the warnings. Leaving the context ends the processes of the session, and
+    Emits `ThreadStarted` and the warnings. Leaving the context stops the processes of the session, and
     closes its file and its connections.
 
     Args:
         sink: takes every event; a plain function, which is never awaited.
-        environment: that of the program where none is given.
-        approver: decides what the approval policy leaves to a user; None refuses it.
-        elicitor: answers what MCP servers ask the user; None declines.
+        environment: None: that of the program.
+        approver: decides what the approval policy leaves to the user; None denies it.
+        elicitor: answers the questions of MCP servers to the user; None declines them.
         extensions: see `protocol.extension`; the first is the outermost.
         tools: Python functions that the model may call; see `codex_py.tool`.
 
     Raises:
         TypeError: the sink is a coroutine function, or a function cannot be a tool.
         ValueError: two tools have the same name.
-        CodexError: before anything is emitted: the configuration is wrong, or a feature cannot begin.
+        CodexError: the configuration is wrong, or a feature cannot start. Nothing was emitted.
     """
     config.require_enforced()
     _check_sink(sink)
@@ -87,14 +87,14 @@ async def open_session(
             session = root.session(thread, settings, features, toolbox, stack)
             await stack.enter_async_context(session.opened())
         except BaseException:
-            # `resume --last` should find the session before, not one in which nothing was said.
+            # `resume --last` should find the previous session, not an empty one.
             thread.file.discard()
             raise
         untouched = len(session.items)
         try:
             yield session
         finally:
-            # If nothing was said in a new thread, there is nothing to come back to.
+            # A new thread without a prompt is not worth resuming.
             if (thread.state.model, len(session.items), session.name) == (None, untouched, None):
                 thread.file.discard()
 
@@ -197,7 +197,7 @@ def _watching(sink: EventSink) -> Feature:
 
 @dataclass(slots=True)
 class _Warnings:
-    """Takes warnings from the start on, and gives each to the thread once, when there is one."""
+    """Collects warnings until there is a thread, then passes them on. Each text is passed on once."""
 
     waiting: list[str]
     _taken: set[str] = field(default_factory=set[str])

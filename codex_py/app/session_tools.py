@@ -1,4 +1,4 @@
-"""The tools of a session, before they are loaded. LIGHT."""
+"""Loads the tools of a session after its first request was sent. LIGHT."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
     from codex_py.app.loaded import LoadedTools
 
 _CALLS = {"function_call", "custom_tool_call", "local_shell_call"}
-"""Types of the items that a tool has to answer."""
+"""Types of the items that tools answer."""
 _LOAD_AFTER_S = 0.2
 
 
 class SessionTools:
-    """A feature, and the handlers of a session's items. The tools are loaded while the model thinks, or by its first call.
+    """The feature of the tools, and the item handlers. The tools are loaded while the model thinks, or by its first call.
 
     Args:
-        approver: decides what a policy leaves to the user; None if nobody can be asked.
+        approver: decides what the policy leaves to the user; None if nobody can be asked.
     """
 
     def __init__(self, setup: SessionSetup, approver: Approver | None) -> None:
         """
         Raises:
-            ConfigError: a file of rules cannot be read, or is wrong.
+            ConfigError: a rules file cannot be read or parsed.
         """
         self._setup = setup
         self._approver = approver
@@ -52,7 +52,7 @@ class SessionTools:
         )
 
     def handlers(self, session: Session) -> ItemHandlers:
-        """For a `Turn`, when its request is on the way."""
+        """The handlers for a `Turn`. Called after its request was sent."""
 
         def tools() -> "LoadedTools":
             return self._load(session)
@@ -64,7 +64,7 @@ class SessionTools:
             return tools().answer(call, output)
 
         if self._loaded is None and self._waiting is None:
-            # The model mostly takes longer than this to think; a turn that does not is spared the tools.
+            # The model usually thinks for longer than this; a turn that ends sooner never loads the tools.
             loop = asyncio.get_running_loop()
             self._waiting = loop.call_later(_LOAD_AFTER_S, tools)
         return ItemHandlers(
@@ -75,7 +75,7 @@ class SessionTools:
         )
 
     def stop_commands(self) -> int:
-        """Kill the commands that are running, in the background too. Returns how many there were."""
+        """Kill all running commands, also those in the background. Returns their number."""
         return 0 if self._loaded is None else self._loaded.processes.kill_running()
 
     def _load(self, session: Session) -> "LoadedTools":
@@ -94,7 +94,7 @@ class SessionTools:
             try:
                 await self._end_turn()
             except asyncio.CancelledError:
-                # It was on its way; now it must not take longer.
+                # The clean-up was cancelled: finish it.
                 await self._end_turn()
                 raise
             finally:
@@ -125,12 +125,12 @@ class SessionTools:
 
 
 def _rules(setup: SessionSetup) -> Any:
-    """The `Rules` of the system, of the user and of a trusted project; None, and nothing is loaded, if there are none."""
+    """The `Rules` of the system, of the user and of a trusted project; None if there are no rules."""
     config = setup.config
     folders = [SYSTEM_FOLDER / "rules", config.home / "rules"]
     trust = config.project_trust
     project = {
-        # This text was compared with what is trusted; the file may have changed since.
+        # The text that was checked for trust; the file may have changed since.
         path: text
         for path, text in (trust.files.items() if isinstance(trust, Trusted) else ())
         if path.suffix == ".rules"

@@ -1,4 +1,4 @@
-"""What turns run with, from the configuration and what is known of the model.
+"""The settings of turns, from the configuration and the model catalogue.
 
 Part of the composition root.
 """
@@ -14,11 +14,11 @@ from codex_py.protocol.settings import Choices, TurnSettings
 from codex_py.tools.offered import tool_specs
 
 _COMPACT_AT_PERCENT = 90
-"""Of the model's window, as in Codex: a limit of the user's own only counts below."""
+"""Of the model's window, as in Codex. A configured limit applies only if it is lower."""
 
 
 def known_models(config: Config) -> list[str]:
-    """The models that a user may choose from, the configured one first.
+    """The models that the user can choose, the configured one first.
 
     Raises:
         ConfigError: the configured catalogue cannot be read.
@@ -27,7 +27,7 @@ def known_models(config: Config) -> list[str]:
 
 
 def configured_choices(config: Config, add_dirs: Sequence[Path]) -> Choices:
-    """What a user has chosen in the configuration. `add_dirs`: writable folders beside those in it."""
+    """The choices in the configuration. `add_dirs`: writable folders besides those in it."""
     return Choices(
         model=config.model,
         reasoning_effort=config.model_reasoning_effort,

@@ -1,4 +1,4 @@
-"""How a thread begins: with a context of its own, or from the file of an earlier session.
+"""Opens new threads, and finds the session file to resume.
 
 Part of the composition root.
 """
@@ -36,13 +36,13 @@ class ThreadFile(Recorder, Protocol):
     def close(self) -> None: ...
 
     def discard(self) -> None:
-        """Close it for a session that did not begin: a new file is removed."""
+        """Close the file of a session that did not begin. A new file is removed."""
         ...
 
 
 @frozen
 class OpenThread:
-    """A thread that can be talked in, and its file."""
+    """A thread that is ready for turns, and its file."""
 
     state: ThreadState
     file: ThreadFile
@@ -51,7 +51,7 @@ class OpenThread:
 
 @frozen
 class ThreadOrigin:
-    """Who opens a thread, for the first line of its file."""
+    """The program that opens a thread, for the first line of its file."""
 
     config: Config
     originator: str
@@ -69,10 +69,10 @@ class ThreadOrigin:
     ) -> ThreadFile:
         """
         Args:
-            continues: whether the thread that it is forked from goes on here.
+            continues: this file continues the thread that it is forked from.
 
         Raises:
-            SessionError: it cannot be written.
+            SessionError: the file cannot be written.
         """
         if self.ephemeral:
             return _NoFile()
@@ -94,9 +94,9 @@ class ThreadOrigin:
 def new_thread(
     origin: ThreadOrigin, settings: TurnSettings, environment: Mapping[str, str]
 ) -> OpenThread:
-    """A thread that knows its instructions and its surroundings, and nothing else.
+    """Open a new thread, with the base prompt and the context.
 
-    Where its file cannot be written, it has none, and a warning says so.
+    If its file cannot be written, the thread has none, and the user is warned.
     """
     base = base_instructions(origin.config)
     context, warnings = thread_context(origin.config, settings, environment)
@@ -104,7 +104,7 @@ def new_thread(
     try:
         file = origin.new_file(thread_id, base)
     except SessionError as error:
-        # Nothing of the session depends on it: one in a home that cannot be written is not kept.
+        # The session works without its file, for instance if `$CODEX_HOME` is read-only.
         origin.warn(f"{error}; this session is not kept, as with --ephemeral")
         file = _NoFile()
     for item in context:
@@ -116,7 +116,7 @@ def new_thread(
 def thread_context(
     config: Config, settings: TurnSettings, environment: Mapping[str, str]
 ) -> tuple[list[EncodedItem], tuple[str, ...]]:
-    """What a new thread is told of its surroundings, and what the user should know of that."""
+    """The first items of a new thread, and the warnings about AGENTS.md files."""
     agents = agents_md(
         home=config.home,
         folders=folders_between(config.project_root, config.cwd),
@@ -143,9 +143,9 @@ def thread_context(
 def session_to_resume(
     config: Config, id_or_name: str | None, *, last: bool, anywhere: bool = False
 ) -> Path | None:
-    """The file of the session that is asked for; None where none is.
+    """The file of the session to resume; None to start a new one.
 
-    `last` asks for the newest of the working directory, with `anywhere` for the newest of all.
+    `last`: the newest session of the working directory; with `anywhere`, the newest of all.
 
     Raises:
         SessionError: there is no such session.
@@ -181,7 +181,7 @@ def base_item(text: str) -> list[EncodedItem]:
 
 
 class _NoFile:
-    """For a session that leaves no trace."""
+    """The file of a session that is not saved."""
 
     def response_item(self, item: EncodedItem) -> None: ...
     def turn_context(self, payload: Mapping[str, Any]) -> None: ...

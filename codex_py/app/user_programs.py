@@ -1,7 +1,7 @@
-"""Programs that we start for the user, such as MCP servers, git or an editor: where they are found and start.
+"""Finds the programs that we start for the user, such as MCP servers, git or an editor, and their working directory.
 
 A repository can hold a program of any name, and modules that an interpreter loads from its working directory.
-Neither is what the user's own configuration means by `npx` or `python -m server`. LIGHT.
+The user's configuration means neither by `npx` or `python -m server`. LIGHT.
 """
 
 import errno
@@ -23,15 +23,15 @@ class UserPrograms:
     home: Path
     """`$CODEX_HOME`."""
     project_cwd: Path | None
-    """Where programs start in a trusted project; None for a folder of their own."""
+    """Where programs start in a trusted project; None: in a folder of their own."""
     barred: tuple[Path, ...]
-    """Folders in which no program is looked for: the project, and what the model may write to."""
+    """Folders that are not searched: the project, and folders that the model may write to."""
 
     def find(self, name: str, environment: Mapping[str, str]) -> str:
-        """The program of a name, absolute; a path is left as it is.
+        """The absolute path of a program; a path is returned unchanged.
 
         Raises:
-            FileNotFoundError: there is none; what it says can follow the name.
+            FileNotFoundError: there is no such program; `strerror` says why.
         """
         if "/" in name:
             return name
@@ -46,13 +46,13 @@ class UserPrograms:
         raise FileNotFoundError(errno.ENOENT, why, name)
 
     def environment(self, environment: Mapping[str, str]) -> dict[str, str]:
-        """The same without the barred folders on its `PATH`, where scripts find their interpreters."""
+        """Remove the barred folders from `PATH`, on which scripts find their interpreters."""
         if "PATH" not in environment:
             return dict(environment)
         return {**environment, "PATH": safe_search_path(environment["PATH"], self.barred)}
 
     def cwd(self) -> Path:
-        """Where a program starts that has no `cwd` of its own. The folder is made where it is missing."""
+        """The working directory of programs without a configured `cwd`. Makes the folder if it is missing."""
         if self.project_cwd is not None:
             return self.project_cwd
         # Commands cannot write below our home, unlike in a temporary folder.
@@ -67,14 +67,14 @@ class UserPrograms:
 def user_programs(
     config: Config, environment: Mapping[str, str], add_dirs: Sequence[Path] = ()
 ) -> UserPrograms:
-    """Those of a session. `add_dirs`: writable folders beside those of the configuration."""
+    """The programs of a session. `add_dirs`: writable folders besides those of the configuration."""
     policy = config.sandbox_policy(add_dirs)
     folders = [config.project_root or config.cwd, config.cwd]
     # In every mode, because the user can change it.
     folders += [*config.sandbox_workspace_write.writable_roots, *(config.cwd / d for d in add_dirs)]
     if policy.mode == "workspace-write" and not policy.exclude_slash_tmp:
         folders.append(Path("/tmp"))
-    # Somebody who works in their home, or in `/`, has all programs of their own there.
+    # If the project is the home or `/`, the user's own programs are in it.
     home = user_home(environment).resolve()
     return UserPrograms(
         home=config.home,
