@@ -48,11 +48,13 @@ def edited(command: Sequence[str], text: str, environment: Mapping[str, str]) ->
             path = Path(folder, "prompt.md")
             path.write_text(text, encoding="utf-8", errors="replace")
             done = subprocess.run([*command, str(path)], env=environment, check=False)
-            if done.returncode:
-                raise CodexError(
-                    f"{name} ended with exit code {done.returncode}; the text is as it was",
-                    code="editor",
+            if status := done.returncode:
+                how = (
+                    f"ended with exit code {status}"
+                    if status > 0
+                    else f"was killed by signal {-status}"
                 )
+                raise CodexError(f"{name} {how}; the text is as it was", code="editor")
             # A command of the model can write there too, and could have us read a file of the kernel's.
             written = read_whole(path, _MAX_BYTES, root=Path(folder)).decode(errors="replace")
             return written.replace("\r\n", "\n").rstrip("\n")

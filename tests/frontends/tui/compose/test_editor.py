@@ -20,6 +20,13 @@ def test_what_an_editor_has_written_is_taken(tmp_path: Path) -> None:
     assert edited(editor(tmp_path, script), "text", os.environ) == "text\nmore"
 
 
+def test_an_editor_that_is_killed_is_told_as_that(tmp_path: Path) -> None:
+    with pytest.raises(
+        CodexError, match=r"^editor was killed by signal 15; the text is as it was$"
+    ):
+        edited(editor(tmp_path, "kill -TERM $$"), "text", os.environ)
+
+
 @pytest.mark.parametrize("target", ["/proc/self/environ", "/etc/hostname"])
 def test_a_link_that_has_come_in_place_of_the_prompt_is_not_followed(
     target: str, tmp_path: Path
