@@ -7,6 +7,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 from prompt_toolkit.application import get_app
 from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.filters import Condition
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.layout import AnyContainer, BufferControl, Dimension, HSplit, VSplit, Window
 from prompt_toolkit.layout.controls import FormattedTextControl
@@ -78,6 +79,8 @@ class Picker(Panel[T | None]):
         bind(keys, "pagedown", lambda _: self._move(_ROWS))
         bind(keys, "enter", self._enter)
         bind(keys, f"{ESC} c-c", lambda _: self.give(None))
+        # The sign of the search is on the screen already: who presses it wants to search.
+        bind(keys, "/", lambda _: None, Condition(lambda: not self._typed.text))
         hint = AfterInput(self._hint, style="class:quiet")
         control = BufferControl(self._typed, [hint], key_bindings=keys)
         found = FormattedTextControl(self._list)

@@ -58,6 +58,20 @@ def test_the_theme_is_written_where_the_rest_of_the_file_stays(
     assert after == {**before, "tui": {"theme": "light"}}
 
 
+def test_a_slash_before_a_search_is_not_searched_for(start: Start) -> None:
+    with ScriptedServer([]) as server:
+        program = start(server)
+        program.wait_for(IDLE)
+        program.type("/theme")
+        program.press("enter")
+        program.wait_for("/ type to search")
+        program.type("/ligh")
+        program.wait_for("/ ligh")
+        program.wait_for("> light")
+        program.press("enter")
+        program.wait_for("light background")
+
+
 def test_what_goes_on_in_the_background_is_listed_and_stopped(start: Start) -> None:
     call = {"cmd": "sleep 418", "yield_time_ms": 250}
     replies = [
