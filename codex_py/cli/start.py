@@ -14,6 +14,8 @@ def start(argv: Sequence[str], *, as_apply_patch: bool) -> int:
     # The imports make no garbage: collecting costs 6 to 10 ms. A frontend that runs long turns the
     # collector on again once it is loaded.
     gc.disable()
+    # If the parent ignores it, so would we, and the kernel would drop the exit codes of our children.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     handler = signal.getsignal(signal.SIGINT)
     if handler is signal.default_int_handler:
         # An exception in the middle of an import may be printed and forgotten. There is nothing to clean up yet.

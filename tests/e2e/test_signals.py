@@ -239,3 +239,13 @@ def _wait_for(holds: Callable[[], bool]) -> None:
     while not holds():
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+def test_exit_codes_are_known_if_the_parent_ignores_the_ends_of_children(place: Workplace) -> None:
+    with ScriptedServer([[*call("exit 7"), ev_completed()], DONE]) as server:
+        place.configure(server)
+        program = place.start(limit=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+        out, err = program.communicate(timeout=30)
+    ended = [event["item"] for event in jsonl(out) if event["type"] == "item.completed"]
+    assert (program.returncode, err) == (0, b"")
+    assert ended[0]["exit_code"] == 7
