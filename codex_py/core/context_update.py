@@ -26,16 +26,16 @@ _NO_AGENTS: Final = (
 
 
 def context_update(
-    told: Sequence[EncodedItem], current: Sequence[EncodedItem]
+    history: Sequence[EncodedItem], current: Sequence[EncodedItem]
 ) -> list[EncodedItem]:
     """The messages that bring a model up to date.
 
     Args:
-        told: the history of the thread.
+        history: of the thread.
         current: the first items of a new thread, see `initial_items`. Parts of other kinds, such as the
             user's own instructions, are not updated.
     """
-    before = _last_told(told)
+    before = _latest_blocks(history)
     texts = [
         (item["role"], part["text"])
         for item in map(json.loads, current)
@@ -61,7 +61,7 @@ def model_switch() -> EncodedItem:
     return message("developer", [input_text(text)])
 
 
-def _last_told(items: Sequence[EncodedItem]) -> dict[str, str]:
+def _latest_blocks(items: Sequence[EncodedItem]) -> dict[str, str]:
     """The newest block of each kind."""
     marks = [kind.encode() for kind in _KINDS]
     found: dict[str, str] = {}

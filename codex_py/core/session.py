@@ -235,7 +235,7 @@ class Session:
     def change(self, choices: Choices) -> None:
         """Run the next turns with other settings: `session.change(replace(session.settings.choices, …))`.
 
-        The model is told with the next prompt.
+        The model learns of the change with the next prompt.
 
         Raises:
             RuntimeError: a turn is running.

@@ -87,7 +87,7 @@ class ThreadLog:
         self._introduction: Occasion | None = "start" if thread.model is None else "resume"
         self._history = History([*thread.base, *thread.items])
         self._told_model = thread.model
-        self._is_told = thread.model is None
+        self._context_is_current = thread.model is None
 
     @property
     def items(self) -> Sequence[EncodedItem]:
@@ -99,11 +99,11 @@ class ThreadLog:
         if self._told_model not in {None, settings.model}:
             self._add(model_switch())
         self._told_model = settings.model
-        if not self._is_told:
+        if not self._context_is_current:
             for item in context_update(self.items, self._context(settings)):
                 self._add(item)
         # Files and the date may change between turns.
-        self._is_told = False
+        self._context_is_current = False
         if self._introduction is not None:
             self.tell(introduction(self._introduction))
             self._introduction = None
@@ -155,7 +155,7 @@ class ThreadLog:
         notes = [note.encoded() for note in introduction("compact")]
         items = replacement([*self._context(settings), *notes])
         self._history.replace([*self.thread.base, *items])
-        self._is_told = True
+        self._context_is_current = True
         self._introduction = None
         self._recorder.compacted(summary, items)
         self._recorder.turn_context(turn_context(settings))
@@ -167,7 +167,7 @@ class ThreadLog:
             ValueError: there are fewer prompts.
         """
         self._history.replace(without_turns(self.items, turns))
-        self._is_told = False
+        self._context_is_current = False
         self._recorder.event_msg({"type": "thread_rolled_back", "num_turns": turns})
 
     def rename(self, name: str) -> None:

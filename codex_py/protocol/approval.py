@@ -97,7 +97,7 @@ class ReviewDecision(StrEnum):
     APPROVED_WITH_RULE = "approved_with_rule"
     """As `APPROVED`, and a rule that allows `ApprovalRequest.prefix` is saved."""
     DENIED = "denied"
-    """The model is told, and may try something else."""
+    """The model gets an error, and may try something else."""
     ABORT = "abort"
     """The turn ends."""
 

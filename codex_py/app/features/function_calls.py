@@ -1,4 +1,4 @@
-"""What the calls of Python functions need, loaded behind the first request."""
+"""The tool for calls of Python functions, loaded after the first request was sent."""
 
 from codex_py.tools.python.call import PythonTool
 

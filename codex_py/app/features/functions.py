@@ -16,7 +16,7 @@ def functions(tools: Sequence[Callable[..., Any]]) -> Feature:
     """
     Raises:
         TypeError: a function cannot be described; see `tool`.
-        ValueError: a name is taken.
+        ValueError: two functions have the same name, or it is reserved.
     """
     made = [tool_of(function) for function in tools]
     names = Counter(called_tool(None, function.spec.name) for function in made)

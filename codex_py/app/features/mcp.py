@@ -1,6 +1,6 @@
-"""The MCP servers of a session, from its configuration to what the model is offered of them. LIGHT.
+"""The MCP servers of a session: made from the configuration, and their tools offered to the model. LIGHT.
 
-Part of the composition root. It is imported, and anything of MCP is, where a server is configured.
+Part of the composition root. It and all other MCP modules are imported only if a server is configured.
 """
 
 import os
@@ -39,7 +39,7 @@ from codex_py.tools.mcp.catalogue import McpCatalogue
 _INHERITED: Final = frozenset(
     {"HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"}
 )
-"""Of our own variables, beside the `LC_` ones, what a server gets unasked: no keys, as in Codex."""
+"""Variables of our own environment that every server gets, besides `LC_*`: no keys, as in Codex."""
 
 
 async def _wait(_starting: Callable[[], Sequence[str]], settled: Awaitable[None]) -> None:
@@ -47,7 +47,7 @@ async def _wait(_starting: Callable[[], Sequence[str]], settled: Awaitable[None]
 
 
 class McpFeature:
-    """The servers of a session, for it and for its frontend."""
+    """The feature of the MCP servers; a frontend asks it for their status."""
 
     def __init__(self, setup: SessionSetup) -> None:
         self._wait = setup.options.mcp_startup_wait or _wait
@@ -70,7 +70,7 @@ class McpFeature:
         )
 
     def statuses(self) -> list[McpServerStatus]:
-        """By name; servers that are switched off are not among them."""
+        """Sorted by name, without disabled servers."""
         return self._servers.statuses()
 
     @asynccontextmanager
@@ -91,7 +91,7 @@ class McpFeature:
 
         @asynccontextmanager
         async def stream(prompt: Prompt) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
-            # A request without tools, as the last one of a compaction, is to stay one.
+            # A request without tools, such as the last one of a compaction, must stay without.
             if not prompt.tools:
                 async with model(prompt) as events:
                     yield events
@@ -117,7 +117,7 @@ class McpFeature:
                 name = _refused_tool(error, tools)
                 if name is None:
                     raise
-                # Ends, for a tool that is refused twice is not there a third time.
+                # The loop ends: a tool that is refused twice is left out.
                 remedy = catalogue.refuse(name)
                 self._warn(f"The service refuses the tool `{name}`, {remedy}: {error}")
 
@@ -134,7 +134,7 @@ class SessionServers:
         warn: Callable[[str], None],
         add_dirs: Sequence[Path] = (),
     ) -> None:
-        """`add_dirs`: writable folders beside those of the configuration."""
+        """`add_dirs`: writable folders besides those of the configuration."""
         self.configs = {name: c for name, c in config.mcp_servers.items() if c.enabled}
         self._programs = user_programs(config, environment, add_dirs)
         self._warn = warn
@@ -156,15 +156,15 @@ class SessionServers:
         self.catalogue = McpCatalogue(self.servers)
 
     def start(self) -> None:
-        """Start all, in the running loop, and return at once."""
+        """Start all servers in the running loop. Returns at once."""
         self.servers.start()
 
     def statuses(self) -> list[McpServerStatus]:
-        """By name; servers that are switched off are not among them."""
+        """Sorted by name, without disabled servers."""
         return [server.status() for server in self.servers.all()]
 
     async def aclose(self) -> None:
-        """End all servers, and every process of theirs."""
+        """Stop all servers and their processes."""
         try:
             await self.servers.aclose()
         finally:
@@ -172,7 +172,7 @@ class SessionServers:
 
     def _spawn(self, transport: StdioTransport) -> PipedProcess:
         name, *arguments = transport.argv
-        # Each time anew: what the last one was started from may have been replaced since.
+        # Search each time: the program may have been replaced since.
         program = self._programs.find(name, transport.environment)
         return self._processes.spawn(
             [program, *arguments],
@@ -187,7 +187,7 @@ class SessionServers:
 
 
 def _refused_tool(error: ModelError, tools: Sequence[ToolSpec]) -> str | None:
-    """The tool of a server for which a service refuses a request: it names it, or its place in the list."""
+    """The MCP tool because of which the provider refused a request: the error gives its name or index."""
     if error.status not in {HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY}:
         return None
     message = str(error)
@@ -247,7 +247,7 @@ def server_headers(
     environment: Mapping[str, str],
     warn: Callable[[str], None],
 ) -> dict[str, str]:
-    """What goes with every request to a server at an address; `warn` is told of a token that is not there."""
+    """The headers of every request to a server with a URL. Warns if the variable of its token is not set."""
     headers = dict(config.http_headers)
     for header, variable in config.env_http_headers.items():
         if value := environment.get(variable):

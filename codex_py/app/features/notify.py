@@ -1,6 +1,6 @@
-"""`notify`: a program of the user's that is started whenever a turn is over, as Codex does. LIGHT.
+"""`notify`: starts a program of the user after each completed turn, as Codex does. LIGHT.
 
-Part of the composition root. Its last argument is a JSON object that says which turn, and what was said.
+Part of the composition root. The last argument of the program is a JSON object with the turn, its prompts and its answer.
 """
 
 import json
@@ -18,7 +18,7 @@ from codex_py.protocol.extension import Extension, Thread
 def missing_program(
     argv: Sequence[str], environment: Mapping[str, str], programs: UserPrograms
 ) -> str | None:
-    """What to say of a program that is not there; None if it is."""
+    """A warning if the program cannot be found, else None."""
     try:
         found = programs.find(argv[0], environment)
     except FileNotFoundError as error:
@@ -29,7 +29,7 @@ def missing_program(
 
 
 class TurnNotifier:
-    """Starts the program. It runs on by itself: nobody waits for it, and what it prints is dropped."""
+    """Starts the program. The session does not wait for it, and discards its output."""
 
     def __init__(self, setup: SessionSetup) -> None:
         assert setup.config.notify
@@ -42,20 +42,20 @@ class TurnNotifier:
             setup.warn(problem)
 
     def __call__(self, thread: Thread) -> Extension:
-        said_before = 0
+        prompt_count = 0
         answer: str | None = None
 
         def sink(event: Event) -> None:
-            nonlocal said_before, answer
+            nonlocal prompt_count, answer
             match event:
                 case TurnStarted():
-                    said_before, answer = len(thread.past_prompts()), None
+                    prompt_count, answer = len(thread.past_prompts()), None
                 case ItemCompleted(AgentMessage(text=text)):
                     answer = text
                 case TurnCompleted() if thread.turn is not None:
-                    said = [past.prompt.text for past in thread.past_prompts()]
-                    # Where the history was compacted meanwhile, there are fewer than before.
-                    prompts = said[said_before:] or said[-1:]
+                    prompts = [past.prompt.text for past in thread.past_prompts()]
+                    # After a compaction there are fewer prompts than before.
+                    prompts = prompts[prompt_count:] or prompts[-1:]
                     self._start(thread.thread_id, thread.turn.id, prompts, answer)
                 case _:
                     pass
@@ -85,7 +85,7 @@ class TurnNotifier:
                 start_new_session=True,
             )
         except (OSError, ValueError):
-            # That it is not there was said when the session began.
+            # The user was warned when the session began.
             return
-        # Someone has to take note of its end, or it stays as a zombie.
+        # Without a `wait`, it would stay as a zombie.
         threading.Thread(target=process.wait, name="notify", daemon=True).start()

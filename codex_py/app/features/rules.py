@@ -1,4 +1,4 @@
-"""What the rules about commands say in a session."""
+"""The rules for the commands of a session."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,10 +8,10 @@ from codex_py.execpolicy.rules import load_rules, parse_rules
 
 
 def session_rules(folders: Sequence[Path], project: Mapping[Path, str]) -> Rules:
-    """The rules of all files in the folders, and then those of a project, by the path of their file.
+    """Load the rules of all files in the folders, then those of a project: the text of each file by its path.
 
     Raises:
-        ConfigError: a file of rules cannot be read, or is wrong.
+        ConfigError: a rules file cannot be read or parsed.
     """
     rules = load_rules(folders)
     for path, text in project.items():

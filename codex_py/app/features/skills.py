@@ -6,7 +6,7 @@ from codex_py.protocol.prompts import Note
 
 
 def mentioned(setup: SessionSetup, prompt: str) -> list[Note]:
-    """The skills that a prompt mentions as `$name`."""
+    """Notes with the skills that a prompt mentions as `$name`."""
     skills = find_skills(setup.config, setup.environment)
     for warning in skills.warnings:
         setup.warn(warning)

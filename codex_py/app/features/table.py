@@ -1,4 +1,4 @@
-"""The features that a configuration asks for. A feature is loaded when it is, and one line here. LIGHT."""
+"""The features that a configuration turns on. Each is a line here, and is loaded only if it is on. LIGHT."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -10,21 +10,21 @@ from codex_py.protocol.prompts import Note, UserPrompt
 
 
 def load(name: str) -> Any:
-    """A module of `codex_py.app` that few sessions need."""
+    """Import a module of `codex_py.app` that few sessions need; `name` is relative to that package."""
     path = f"codex_py.app.{name}"
-    # `import_module` would not be seen by `-X importtime`, by which a test knows what is loaded when.
+    # `-X importtime`, which a test reads, does not show `import_module`.
     __import__(path)
     return sys.modules[path]
 
 
 def configured_features(setup: SessionSetup) -> list[Feature]:
-    """In the order of their extensions, the outermost first."""
+    """The features, the outermost first."""
     return [make(setup) for is_wanted, make in _FEATURES if is_wanted(setup)]
 
 
 def _skills(setup: SessionSetup) -> Feature:
     async def before_prompt(prompt: UserPrompt) -> Sequence[Note]:
-        # Few prompts mention one.
+        # Few prompts mention a skill.
         return load("features.skills").mentioned(setup, prompt.text) if "$" in prompt.text else ()
 
     return lambda _: Extension(before_prompt=before_prompt)

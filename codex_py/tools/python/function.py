@@ -65,7 +65,7 @@ def tool(function: AnyFunction | None = None, /, **options: Any) -> Any:
         name: letters, digits, `_` and `-`, at most 64; that of the function if None.
         description: the docstring without the parameters if None.
         needs_approval: ask the session's approver before each call. Without one, the calls are refused.
-        parallel: a call may run beside other calls; otherwise it runs alone.
+        parallel: a call may run concurrently with others; otherwise it runs alone.
 
     Raises:
         TypeError: the function has no usable name, or has parameters that cannot be named or described in a call.
