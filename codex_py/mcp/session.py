@@ -5,6 +5,7 @@ if one tool is invalid, and the result of a call if its structured part does not
 results are the server's own JSON.
 """
 
+import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, cast
@@ -25,6 +26,7 @@ from codex_py.protocol.elicitation import Elicitation
 
 MAX_TOOLS = 20_000
 _MAX_ERROR_CHARS = 10_000
+_PYDANTIC_REPORT = re.compile(r": \d+ validation errors? for union\[JSONRPC.*", re.DOTALL)
 
 
 class Session:
@@ -60,7 +62,7 @@ class Session:
             if _is_lost(error):
                 self._connection.lose()
                 raise RequestFailed(error.message, "ConnectionLost") from error
-            text = error.message[:_MAX_ERROR_CHARS]
+            text = _without_report(error.message)[:_MAX_ERROR_CHARS]
             if self._connection.is_session_forgotten(text):
                 self._connection.lose()
                 raise RequestFailed(text, "SessionLost") from error
@@ -110,7 +112,8 @@ async def open_session(
         except MCPError as error:
             if _is_lost(error):
                 raise RequestFailed("closed the connection", "ConnectionLost") from error
-            raise RequestFailed(f"refused the handshake: {error.message}") from error
+            reason = _without_report(error.message)
+            raise RequestFailed(f"refused the handshake: {reason}") from error
         except (ValidationError, RuntimeError) as error:
             raise RequestFailed(f"is no MCP server that we know: {_brief(error)}") from error
         yield Session(dispatcher, greeting, connection)
@@ -149,6 +152,11 @@ def _client_session(
 def _is_lost(error: MCPError) -> bool:
     # The dispatcher's own text. Servers use this number for other errors too.
     return (error.code, error.message) == (types.CONNECTION_CLOSED, "Connection closed")
+
+
+def _without_report(message: str) -> str:
+    """Without the report, many lines long, of what pydantic tried on an answer that is no message at all."""
+    return _PYDANTIC_REPORT.sub("", message)
 
 
 def _awaitable(on_progress: OnProgress) -> ProgressFnT:

@@ -117,6 +117,23 @@ def packed(data: bytes) -> bytes:
     return gzip.compress(data, 1)
 
 
+@pytest.mark.parametrize("answer", [b"", b"{{{", b"{}"])
+def test_an_answer_that_is_no_message_is_told_in_one_line(tmp_path: Path, answer: bytes) -> None:
+    async def run(http: HttpMcpServer) -> None:
+        async with started(tmp_path, others=[server(http.url)]) as it:
+            http.pack = lambda _: packed(answer)
+            with pytest.raises(RequestFailed) as failed:
+                await it.call("web", "echo")
+            assert str(failed.value) == "Mcp error: -32700: Failed to parse JSON response"
+        async with started(tmp_path, others=[server(http.url)]) as it:
+            assert it.warnings == [
+                "MCP server `web` refused the handshake: Failed to parse JSON response"
+            ]
+
+    with http_mcp_server() as http:
+        asyncio.run(run(http))
+
+
 def test_a_packed_answer_is_unpacked_and_may_have_text_that_is_no_unicode(tmp_path: Path) -> None:
     async def run(url: str) -> None:
         async with started(tmp_path, others=[server(url)]) as it:
