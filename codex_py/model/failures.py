@@ -146,7 +146,7 @@ def http_failure(status: int, headers: Mapping[str, str], body: bytes, url: str)
         return ModelError(message, code=code or status_name, exit_code=exit_code, status=status)
     wait_s = retry_after_s(headers, error.message)
     if wait_s is not None and wait_s > MAX_SERVER_DELAY_S:
-        message = f"{message}; the server asks to wait {wait_s:.0f} s before the next try"
+        message = f"{message}; the server asks to wait {wait_s:.6g} s before the next try"
     return StreamError(
         message,
         code=code or status_name,

@@ -329,3 +329,11 @@ def test_failure_without_a_reason_has_the_words_of_the_caller(reported: object) 
     failure = stream_failure(reported, fallback="it failed")
     assert str(failure) == "stream disconnected before completion: it failed"
     assert (failure.code, failure.retryable) == ("server_error", True)
+
+
+@pytest.mark.parametrize(
+    ("asked", "shown"), [("7200", "7200"), ("121.4", "121.4"), ("1e308", "1e+308")]
+)
+def test_a_wait_without_end_is_shown_in_few_digits(asked: str, shown: str) -> None:
+    failure = http(429, headers={"retry-after": asked})
+    assert str(failure).endswith(f"; the server asks to wait {shown} s before the next try")
