@@ -9,7 +9,7 @@ placeholders have to stay. A process namespace needs no subreaper.
 import posix
 
 from codex_py.sandbox.child import kernel
-from codex_py.sandbox.child.confinement import Confinement
+from codex_py.sandbox.child.confinement import FAILED, Confinement
 from codex_py.sandbox.child.kernel import signals
 
 _SIGNAL_EXIT_BASE = 128
@@ -45,7 +45,6 @@ class Subreaper:
         _wipe_environment()
         try:
             command = self.start()
-            posix.setsid()
             drop_output()
             kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
             kernel.drop_capabilities(for_good=False)
@@ -57,11 +56,19 @@ class Subreaper:
         kernel.leave(0)
 
     def start(self) -> int:
-        """Start the command; its process id."""
+        """Start the command, and leave its process group; its process id."""
+        gate, opener = posix.pipe()
         command = posix.fork()
         if not command:
             kernel.prctl(kernel.PR_SET_PDEATHSIG, signals.SIGKILL)
-            self.become_command()
+            posix.close(opener)
+            # If its group is killed before the subreaper has left it, nothing of the command runs.
+            if posix.read(gate, 1):
+                self.become_command()
+            kernel.leave(FAILED)
+        posix.close(gate)
+        posix.setsid()
+        posix.write(opener, b"x")
         return command
 
     def become_command(self) -> None:
