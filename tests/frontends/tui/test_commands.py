@@ -58,6 +58,21 @@ def test_the_theme_is_written_where_the_rest_of_the_file_stays(
     assert after == {**before, "tui": {"theme": "light"}}
 
 
+def test_full_access_is_confirmed_and_enter_alone_says_no(start: Start) -> None:
+    with ScriptedServer([]) as server:
+        program = start(server)
+        program.wait_for(IDLE)
+        for answer in ("\r", "y"):
+            program.type("/permissions")
+            program.press("enter")
+            program.wait_for("> Ask for approval")
+            program.press("up", "enter")
+            program.wait_for("Let the agent do all that you may, without asking?")
+            program.type(answer)
+            program.wait_for("Ask codex-py")
+            assert ("Permissions: Full access" in program.text) == (answer == "y")
+
+
 def test_a_slash_before_a_search_is_not_searched_for(start: Start) -> None:
     with ScriptedServer([]) as server:
         program = start(server)

@@ -15,6 +15,8 @@ from codex_py.frontends.sandbox_summary import sandbox_summary
 from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.cells.command import script_of
 from codex_py.frontends.tui.commands.registry import Command, CommandContext
+from codex_py.frontends.tui.fitting import Fragments
+from codex_py.frontends.tui.panel import yes_or_no
 from codex_py.frontends.tui.picker import Row
 from codex_py.frontends.tui.plain import aligned
 from codex_py.frontends.tui.status import duration
@@ -79,9 +81,25 @@ async def _permissions(context: CommandContext, _: str) -> None:
     if picked is None:
         return
     label, _, policy, mode = picked
+    # Up leads from the first row to this one, which is too near for what it allows.
+    if mode == "danger-full-access" and picked[2:] != current and not await _is_sure(context):
+        return
     sandbox = replace(context.config, sandbox_mode=mode).sandbox_policy(conversation.add_dirs)
     conversation.change(replace(now.choices, approval_policy=policy, sandbox_policy=sandbox))
     context.transcript.notice(f"Permissions: {label}")
+
+
+async def _is_sure(context: CommandContext) -> bool:
+    question: Fragments = [
+        ("bold", "Let the agent do all that you may, without asking?"),
+        (
+            "",
+            "\n\nIts commands are not confined any more: they can change any of your files and use the network.",
+        ),
+    ]
+    return await context.panels.show(
+        yes_or_no(question, "Yes, give it full access", "No, leave it as it is")
+    )
 
 
 async def _status(context: CommandContext, _: str) -> None:
