@@ -134,6 +134,8 @@ class Conversation:
         self._surface.tasks.start(self._look_around())
         submissions = list(waiting)
         waiting.clear()
+        if self.session.is_unfinished and not submissions:
+            self._surface.hints.show("The last turn did not end. /retry goes on with it.")
         for submission in submissions:
             self.send(submission)
 

@@ -71,6 +71,7 @@ def test_a_turn_that_a_kill_has_cut_off_goes_on_after_a_resume(start: Start) -> 
         program.wait()
         program = start(server, *FREE, "resume", "--last")
         program.wait_for("\u203a Count.")
+        program.wait_for("The last turn did not end. /retry goes on with it.")
         program.type("/retry")
         program.press("enter")
         program.wait_for("Hello you.")
