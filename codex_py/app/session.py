@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from inspect import iscoroutinefunction
 from typing import Any
 
-from codex_py.app.features.table import configured_features, load
+from codex_py.app.features.table import configured_features
+from codex_py.app.loading import load
 from codex_py.app.model import configured_provider, model_client
 from codex_py.app.options import SessionOptions, SessionSetup
 from codex_py.app.session_tools import SessionTools
@@ -81,7 +82,7 @@ async def open_session(
     async with AsyncExitStack() as stack:
         stack.callback(thread.file.close)
         try:
-            functions = [load("features.functions").functions(tools)] if tools else []
+            functions = [load("codex_py.app.features.functions:functions")(tools)] if tools else []
             features = [warnings.feature, _watching(RolloutEvents(thread.file)), *extensions]
             features += [*configured_features(setup), *functions, toolbox, _watching(sink)]
             session = root.session(thread, settings, features, toolbox, stack)
@@ -130,7 +131,7 @@ class _Root:
         if path is None:
             thread = new_thread(origin, settings, setup.environment)
         else:
-            thread = load("resumed").resumed_thread(
+            thread = load("codex_py.app.resumed:resumed_thread")(
                 origin, settings, setup.environment, path, asked=options.resume, fork=options.fork
             )
         for warning in thread.warnings:
@@ -175,7 +176,7 @@ class _Root:
             load_handlers=toolbox.handlers,
             retries=self._retries,
             features=features,
-            answer_check=lambda schema: load("output_schema").answer_check(schema),
+            answer_check=lambda schema: load("codex_py.app.output_schema:answer_check")(schema),
         )
 
     def _retries(self) -> Retries:

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from codex_py.app.features.table import load
+from codex_py.app.loading import load
 from codex_py.app.options import SessionSetup
 from codex_py.config.layers import SYSTEM_FOLDER
 from codex_py.config.project_trust import Trusted
@@ -137,7 +137,7 @@ def _rules(setup: SessionSetup) -> Any:
     }
     if not project and not any(next(folder.glob("*.rules"), None) for folder in folders):
         return None
-    rules = load("features.rules").session_rules(folders, project)
+    rules = load("codex_py.app.features.rules:session_rules")(folders, project)
     for warning in rules.warnings:
         setup.warn(warning)
     return rules

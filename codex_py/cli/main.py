@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import cast
 
 from codex_py import __version__
+from codex_py.app.loading import load
 from codex_py.cli.arguments import parse_arguments
 from codex_py.cli.commands import NAMES, OF_CODEX, WITHOUT_NAME, Command, find_command
 from codex_py.cli.help import help_text
@@ -16,7 +17,6 @@ from codex_py.frontends.command_parser import (
     UsageError,
     suggestion,
 )
-from codex_py.frontends.loading import load
 from codex_py.frontends.streams import OutputStream, print_out
 from codex_py.frontends.terminal import printable
 

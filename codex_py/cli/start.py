@@ -6,7 +6,7 @@ import signal
 from collections.abc import Sequence
 from types import FrameType
 
-from codex_py.frontends.loading import load
+from codex_py.app.loading import load
 
 
 def start(argv: Sequence[str], *, as_apply_patch: bool) -> int:

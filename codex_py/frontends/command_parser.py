@@ -9,8 +9,8 @@ from dataclasses import field, fields
 from functools import partial
 from typing import Any, NoReturn, TypeVar
 
+from codex_py.app.loading import load
 from codex_py.errors import CodexError, ExitCode, nearest
-from codex_py.frontends.loading import load
 
 _OptionsT = TypeVar("_OptionsT")
 

@@ -1,7 +1,7 @@
 import pytest
 
+from codex_py.app.loading import load
 from codex_py.cli.commands import COMMANDS, WITHOUT_NAME
-from codex_py.frontends.loading import load
 
 TARGETS = sorted(
     {

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from codex_py.app.features.table import load
+from codex_py.app.loading import load
 from codex_py.protocol.dispatch import Tool
 from codex_py.protocol.extension import Extension, Feature, OfferedTool, Thread
 from codex_py.protocol.tools import MCP_PREFIX, called_tool
@@ -33,6 +33,6 @@ def functions(tools: Sequence[Callable[..., Any]]) -> Feature:
 def _offered(function: PythonFunction[..., Any], thread: Thread) -> OfferedTool:
     def make() -> Tool[Any]:
         detail = thread.settings.image_detail
-        return load("features.function_calls").PythonTool(function, image_detail=detail)
+        return load("codex_py.tools.python.call:PythonTool")(function, image_detail=detail)
 
     return OfferedTool(function.spec.name, make, function.spec)

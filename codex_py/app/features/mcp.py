@@ -12,7 +12,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 
-from codex_py.app.features.table import load
+from codex_py.app.loading import load
 from codex_py.app.mcp_login import session_auth
 from codex_py.app.options import SessionSetup
 from codex_py.app.user_programs import user_programs
@@ -64,7 +64,7 @@ class McpFeature:
         return Extension(
             around_session=self._around_session,
             wrap_model=self._wrap_model,
-            find_tool=lambda: load("features.mcp_tools").finder(
+            find_tool=lambda: load("codex_py.app.features.mcp_tools:finder")(
                 self._servers, thread.settings.image_detail
             ),
         )

@@ -1,20 +1,12 @@
 """The features that a configuration turns on. Each is a line here, and is loaded only if it is on. LIGHT."""
 
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from codex_py.app.loading import load
 from codex_py.app.options import SessionSetup
 from codex_py.protocol.extension import Extension, Feature
 from codex_py.protocol.prompts import Note, UserPrompt
-
-
-def load(name: str) -> Any:
-    """Import a module of `codex_py.app` that few sessions need; `name` is relative to that package."""
-    path = f"codex_py.app.{name}"
-    # `-X importtime`, which a test reads, does not show `import_module`.
-    __import__(path)
-    return sys.modules[path]
 
 
 def configured_features(setup: SessionSetup) -> list[Feature]:
@@ -25,17 +17,27 @@ def configured_features(setup: SessionSetup) -> list[Feature]:
 def _skills(setup: SessionSetup) -> Feature:
     async def before_prompt(prompt: UserPrompt) -> Sequence[Note]:
         # Few prompts mention a skill.
-        return load("features.skills").mentioned(setup, prompt.text) if "$" in prompt.text else ()
+        return (
+            load("codex_py.app.features.skills:mentioned")(setup, prompt.text)
+            if "$" in prompt.text
+            else ()
+        )
 
     return lambda _: Extension(before_prompt=before_prompt)
 
 
 _FEATURES: Sequence[tuple[Callable[[SessionSetup], Any], Callable[[SessionSetup], Feature]]] = (
     (lambda _: True, _skills),
-    (lambda _: True, lambda setup: load("features.turn_diff").TurnDiff(setup.config.cwd)),
-    (lambda setup: setup.config.notify, lambda setup: load("features.notify").TurnNotifier(setup)),
+    (
+        lambda _: True,
+        lambda setup: load("codex_py.app.features.turn_diff:TurnDiff")(setup.config.cwd),
+    ),
+    (
+        lambda setup: setup.config.notify,
+        lambda setup: load("codex_py.app.features.notify:TurnNotifier")(setup),
+    ),
     (
         lambda setup: any(server.enabled for server in setup.config.mcp_servers.values()),
-        lambda setup: load("features.mcp").McpFeature(setup),
+        lambda setup: load("codex_py.app.features.mcp:McpFeature")(setup),
     ),
 )

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from codex_py.app.loading import load
 from codex_py.config.paths import codex_home
 from codex_py.errors import CodexError, ExitCode
 from codex_py.filesystem.ordinary import NotOrdinary, refuse_extraordinary
-from codex_py.frontends.loading import load
 from codex_py.frontends.streams import read_all
 
 MAX_BYTES = 512 * 1024 * 1024

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from codex_py.app.loading import load
 from codex_py.errors import CodexError, ExitCode, PatchError
-from codex_py.frontends.loading import load
 from codex_py.frontends.streams import OutputStream, print_out
 from codex_py.frontends.terminal import Style, printable, wants_color
 from codex_py.patch.files.commit import Committed

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
+from codex_py.app.loading import load
 from codex_py.frontends.arguments import Arguments, exec_target
 from codex_py.frontends.exec.prompt_input import start_reading
-from codex_py.frontends.loading import load
 from codex_py.frontends.streams import OutputStream
 
 _STDERR_PATIENCE_S = 2.0

@@ -15,6 +15,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
+from codex_py.app.loading import load
 from codex_py.app.options import SessionOptions
 from codex_py.app.session import open_session
 from codex_py.config.config import Config
@@ -26,7 +27,6 @@ from codex_py.frontends.exec.human import HumanText
 from codex_py.frontends.exec.jsonl import JsonLines, for_sdk
 from codex_py.frontends.exec.last_message import LastMessageFile
 from codex_py.frontends.interruption import Interruption
-from codex_py.frontends.loading import load
 from codex_py.frontends.streams import READER_LEFT, OutputStream
 from codex_py.frontends.terminal import Style, printable, wants_color
 from codex_py.protocol.events import Error, EventSink
