@@ -153,6 +153,23 @@ ESCAPES = (
     Escape("link .codex", _sh("mkdir c; >c/x; rmdir .codex; ln -s c .codex"), Target.is_planted),
     Escape("move .codex there", _sh("mkdir c; >c/x; mv -T c .codex"), Target.is_planted),
     Escape(
+        "exchange .git with a folder",
+        _python(
+            'os.mkdir("c"); open("c/config", "w").close()\n'
+            'number = 316 if os.uname().machine == "x86_64" else 276\n'
+            'ctypes.CDLL(None).syscall(number, -100, b"c", -100, b".git", 2)'
+        ),
+        Target.is_planted,
+    ),
+    Escape(
+        "link into .git by a descriptor",
+        _python(
+            'open("c", "w").close(); file = os.open("c", os.O_RDONLY)\n'
+            'os.link(f"/proc/self/fd/{file}", ".git/hooks/x", src_dir_fd=file)'
+        ),
+        Target.is_planted,
+    ),
+    Escape(
         "move the folder of .git",
         _sh("mv inner moved; echo x >moved/.git/config"),
         Target.is_planted,
