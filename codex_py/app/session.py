@@ -1,6 +1,7 @@
 """The composition root: a configuration becomes a session. The one module that knows every part. LIGHT."""
 
 import os
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -29,10 +30,12 @@ from codex_py.model.retry import Retries
 from codex_py.protocol.approval import Approver
 from codex_py.protocol.elicitation import DecliningElicitor, Elicitor
 from codex_py.protocol.events import EventSink
-from codex_py.protocol.extension import Extension, Feature, Thread
+from codex_py.protocol.extension import Extension, Feature, OfferedTool, Thread
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.settings import Choices, TurnSettings
+from codex_py.protocol.tools import MCP_PREFIX, called_tool
 from codex_py.rollout.events import RolloutEvents
+from codex_py.tools.offered import own_names
 
 _UNKNOWN_MODEL = (
     "Model metadata for `{}` not found. Defaulting to fallback metadata; this can degrade"
@@ -67,7 +70,7 @@ async def open_session(
 
     Raises:
         TypeError: the sink is a coroutine function, or a function cannot be a tool.
-        ValueError: two tools have the same name.
+        ValueError: two tools have the same name, or one has the name of a tool of the program.
         CodexError: the configuration is wrong, or a feature cannot start. Nothing was emitted.
     """
     config.require_enforced()
@@ -152,6 +155,7 @@ class _Root:
 
         Raises:
             ConfigError: `auth.json` cannot be read.
+            ValueError: the name of a tool is taken.
         """
         config, environment = self.setup.config, self.setup.environment
         options = self.setup.options
@@ -166,7 +170,7 @@ class _Root:
             text_deltas=options.text_deltas,
         )
         stack.push_async_callback(model.aclose)
-        return Session(
+        session = Session(
             ThreadLog(
                 thread.state, thread.file, lambda s: thread_context(config, s, environment)[0]
             ),
@@ -178,6 +182,8 @@ class _Root:
             features=features,
             answer_check=lambda schema: load("codex_py.app.output_schema:answer_check")(schema),
         )
+        _check_names(session.extension.tools)
+        return session
 
     def _retries(self) -> Retries:
         request, stream = self.provider.request_max_retries, self.provider.stream_max_retries
@@ -190,6 +196,12 @@ class _Root:
 def _check_sink(sink: EventSink) -> None:
     if iscoroutinefunction(sink) or iscoroutinefunction(type(sink).__call__):
         raise TypeError("the sink must be a plain function: an `async def` would never be awaited")
+
+
+def _check_names(tools: Sequence[OfferedTool]) -> None:
+    for name, count in Counter(called_tool(None, tool.name) for tool in tools).items():
+        if count > 1 or name in own_names() or name.startswith(MCP_PREFIX):
+            raise ValueError(f"the tool {name!r} needs another name: this one is taken")
 
 
 def _watching(sink: EventSink) -> Feature:

@@ -85,7 +85,8 @@ class Session:
 
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[None]:
-        """Announce the thread. When left, all later turns are refused with a `RuntimeError`.
+        """Announce the thread. When left, a turn that still runs is ended as by `abort`, and all later turns are refused
+        with a `RuntimeError`.
 
         Raises:
             CodexError: a feature cannot start. Nothing was emitted.
@@ -95,7 +96,7 @@ class Session:
             try:
                 yield
             finally:
-                self._turns.is_closed = True
+                await self._turns.close()
 
     def announce(self) -> None:
         """Emit `ThreadStarted`, and the warnings that waited for it."""

@@ -59,6 +59,8 @@ class TurnState:
     """Why the turn was cancelled, if not by its user."""
     is_ended: bool = False
     """The turn was cancelled by `end`."""
+    is_over: bool = False
+    """The last event of the turn is due: `end` is too late."""
     _task: "asyncio.Task[Any] | None" = field(default_factory=asyncio.current_task)
     _cancellations: int = 0
 
@@ -77,9 +79,17 @@ class TurnState:
 
     def end(self, error: CodexError | None = None) -> None:
         """Cancel the turn, once. `error`: the reason; None if the user wants it."""
-        if self._task is not None and not self.is_ended:
+        if self._task is not None and not (self.is_ended or self.is_over):
             self.is_ended, self.ending = True, error
             self._task.cancel()
+
+    async def be_cancelled(self) -> None:
+        """Let the cancellation of `end` arrive, if the turn has awaited nothing since.
+
+        Before Python 3.13, `uncancel` does not take back one that has not arrived: the caller's next `await` would get it.
+        """
+        if self.is_ended:
+            await asyncio.sleep(0)
 
     def is_cancelled_by_others(self) -> bool:
         """Undo the cancellation by `end`. True if somebody else has cancelled the task too."""

@@ -60,6 +60,7 @@ class Turns:
         self.is_unfinished = is_cut_off(parts.log.thread.items)
         """The last turn failed or was interrupted."""
         self.is_closed = False
+        self._idle = asyncio.Event()
 
     async def run(self, prompt: UserPrompt | None, output_schema: Any) -> TurnResult:
         """Run a turn, the unfinished one if there is no prompt. See `Session.run_turn`."""
@@ -82,6 +83,13 @@ class Turns:
             await self._compactor.compact(turn.retries, "manual")
 
         return await self._run(None, work)
+
+    async def close(self) -> None:
+        """Refuse all later turns, end the one that runs, and wait until it has ended."""
+        self.is_closed = True
+        if self.running is not None:
+            self.running.end()
+            await self._idle.wait()
 
     def must_be_idle(self) -> None:
         """
@@ -113,6 +121,7 @@ class Turns:
         try:
             await conversation.begin(state.start.prompt)
             await turn.run()
+            await state.be_cancelled()
         except asyncio.CancelledError:
             self._parts.log.abort(state.ending)
             raise
@@ -131,7 +140,9 @@ class Turns:
         parts = self._parts
         start = TurnStart(new_thread_id(), prompt)
         self.running = turn = TurnState(start, self._retries(), output_schema)
+        self._idle.clear()
         end: BaseException | None = None
+        facts: Mapping[str, Any] = {}
         try:
             parts.thread.emit(TurnStarted())
             try:
@@ -139,9 +150,16 @@ class Turns:
                     await work(turn)
             except BaseException as error:  # noqa: BLE001
                 end = single_error(error)
-            result = self._finish(turn, end)
+            turn.is_over = True
+            try:
+                await turn.be_cancelled()
+                facts = parts.extension.turn_facts()
+            except BaseException as error:  # noqa: BLE001
+                end = error if end is None else end
+            result = self._finish(turn, end, facts)
         finally:
             self.running = None
+            self._idle.set()
             parts.log.tell(parts.outbox.take_notes())
         is_cancelled = isinstance(end, asyncio.CancelledError)
         if end is not None and not (is_cancelled or isinstance(end, CodexError)):
@@ -150,10 +168,11 @@ class Turns:
             raise asyncio.CancelledError
         return result
 
-    def _finish(self, turn: TurnState, end: BaseException | None) -> TurnResult:
+    def _finish(
+        self, turn: TurnState, end: BaseException | None, facts: Mapping[str, Any]
+    ) -> TurnResult:
         """Emit the terminal event of a turn."""
-        usage, facts = self._parts.tokens.total, self._parts.extension.turn_facts()
-        emit = self._parts.thread.emit
+        usage, emit = self._parts.tokens.total, self._parts.thread.emit
         match end:
             case None:
                 denied = turn.denied if turn.denied.calls else None
@@ -174,6 +193,6 @@ class Turns:
 def _with_facts(event: EndT, facts: Mapping[str, Any]) -> EndT:
     """Add the facts of extensions to the event: to the fields of these names, the others to `facts`."""
     fields = event.__dataclass_fields__
-    own = {name: value for name, value in facts.items() if name in fields}
-    others = {name: facts[name] for name in facts if name not in {*own, "exit_code"}}
+    own = {name: value for name, value in facts.items() if name in fields and name != "type"}
+    others = {name: facts[name] for name in facts if name not in {*own, "exit_code", "type"}}
     return replace(event, **own, facts=others) if facts else event

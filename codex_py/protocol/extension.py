@@ -41,7 +41,7 @@ ToolFinder: TypeAlias = Callable[[str], Tool[Any] | None]
 
 @frozen
 class OfferedTool:
-    """A tool of an extension."""
+    """A tool of an extension. Its name is its own: not one of the program, of a function, or of another extension."""
 
     name: str
     load: Callable[[], Tool[Any]]
@@ -262,4 +262,5 @@ async def _nested(contexts: Iterable[_Context]) -> AsyncGenerator[None]:
 
 
 Feature: TypeAlias = Callable[[Thread], Extension]
-"""Called once for each session, when it is made. It must not start anything yet."""
+"""Called once for each session, when it is made. It must not start anything yet, and of the functions of the thread it
+may call `warn` alone."""

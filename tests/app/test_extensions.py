@@ -41,6 +41,7 @@ from codex_py import (
     UserPrompt,
     load_config,
     open_session,
+    tool,
 )
 from codex_py.testing import Reply, ScriptedServer, ev_completed, ev_function_call, ev_message
 from tests.support.program import Workplace, environment
@@ -590,3 +591,113 @@ def test_a_bug_of_an_extension_keeps_its_traceback_and_people_see_one_error(
         "internal",
         "internal error: KeyError('mistake')",
     )
+
+
+PLACES = ["before_stop", "around_turn", "turn_facts", "sink"]
+
+
+@pytest.mark.parametrize("place_of_end", PLACES)
+def test_an_end_that_comes_late_does_not_cancel_the_caller(
+    place: Workplace, place_of_end: str
+) -> None:
+    def feature(thread: Thread) -> Extension:
+        def end(at: str) -> None:
+            if at == place_of_end:
+                thread.end(CodexError("too late", code="late"))
+
+        async def before_stop(_: TurnStop) -> None:
+            end("before_stop")
+
+        @asynccontextmanager
+        async def around_turn(_: TurnStart) -> AsyncGenerator[None]:
+            yield
+            end("around_turn")
+
+        def turn_facts() -> dict[str, Any]:
+            end("turn_facts")
+            return {}
+
+        def sink(event: Event) -> None:
+            if event.type == "turn.completed":
+                end("sink")
+
+        return Extension(
+            before_stop=before_stop, around_turn=around_turn, turn_facts=turn_facts, sink=sink
+        )
+
+    async def work(session: Session) -> None:
+        talk_result.append(await session.run_turn("go"))
+        await asyncio.sleep(0)
+
+    talk_result: list[TurnResult] = []
+    talk = run(place, [says("done")], feature, work=work)
+    (result,), (end,) = talk_result, talk.ends
+    is_in_time = place_of_end in {"before_stop", "around_turn"}
+    assert end.type == ("turn.failed" if is_in_time else "turn.completed")
+    assert str(result.error) == ("too late" if is_in_time else "None")
+
+
+@pytest.mark.parametrize("error", [CodexError("no facts", code="facts"), ValueError("no facts")])
+def test_a_turn_whose_facts_cannot_be_told_has_one_end(place: Workplace, error: Exception) -> None:
+    def feature(_: Thread) -> Extension:
+        def turn_facts() -> dict[str, Any]:
+            raise error
+
+        return Extension(turn_facts=turn_facts)
+
+    async def work(session: Session) -> None:
+        if isinstance(error, CodexError):
+            assert (await session.run_turn("go")).error is error
+        else:
+            with pytest.raises(ValueError, match="no facts"):
+                await session.run_turn("go")
+
+    (end,) = run(place, [says("done")], feature, work=work).ends
+    assert end.type == "turn.failed"
+
+
+def test_a_fact_does_not_change_the_type_of_the_last_event(place: Workplace) -> None:
+    talk = run(place, [says("hi")], lambda _: Extension(turn_facts=lambda: {"type": "x", "a": 1}))
+    assert [(end.type, end.facts) for end in talk.ends] == [("turn.completed", {"a": 1})]
+
+
+def test_a_turn_that_still_runs_when_its_session_is_left_is_ended_and_written_down(
+    place: Workplace,
+) -> None:
+    is_called = asyncio.Event()
+
+    async def waits() -> None:
+        is_called.set()
+        await asyncio.Event().wait()
+
+    turns: list[asyncio.Task[TurnResult]] = []
+
+    async def work(session: Session) -> None:
+        turns.append(asyncio.create_task(session.run_turn("go")))
+        await asyncio.wait_for(is_called.wait(), 20)
+
+    talk = run(place, [calls("waits")], tools=[waits], work=work)
+    error = turns[0].result().error
+    assert error is not None
+    assert error.code == "aborted"
+    assert ([end.type for end in talk.ends], talk.warnings) == (["turn.failed"], [])
+    (rollout,) = place.rollouts()
+    assert "aborted by user" in rollout.read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", ["exec_command", "echo", "mcp__files__read"])
+def test_an_extension_does_not_offer_a_tool_under_a_name_that_is_taken(
+    place: Workplace, name: str
+) -> None:
+    def feature(_: Thread) -> Extension:
+        spec = FunctionSpec(name, "", {"type": "object", "properties": {}})
+        return Extension(tools=[OfferedTool(name, lambda: pytest.fail("loaded"), spec)])
+
+    with pytest.raises(ValueError, match="is taken"):
+        run(place, [], feature, tools=[echo_text])
+    assert place.rollouts() == []
+
+
+@tool(name="echo")
+def echo_text(text: str) -> str:
+    return text

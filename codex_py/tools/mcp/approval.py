@@ -66,8 +66,14 @@ async def ask_about_call(
     question: str,
     context: ToolContext,
     grant: tuple[str, ...],
+    *,
+    rejected: str = "user rejected MCP tool call",
 ) -> None:
-    """Ask the user about a call of `server/tool`, unless it is approved for the session. `grant`: the key of that approval.
+    """Ask the user about a call of `server/tool`, unless it is approved for the session.
+
+    Args:
+        grant: the key of that approval.
+        rejected: what the model is told if the user refuses.
 
     Raises:
         ToolError: the user refused.
@@ -77,4 +83,4 @@ async def ask_about_call(
     request = ApprovalRequest("mcp", f"{name} {shown}", context.cwd, question)
     async with approvals.asking:
         if grant not in approvals.granted:
-            await approvals.ask(request, [grant], rejected="user rejected MCP tool call")
+            await approvals.ask(request, [grant], rejected=rejected)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, cast
 
-from pydantic_core import to_json, to_jsonable_python
+from pydantic_core import to_jsonable_python
 
 from codex_py.errors import CallRefused, CodexError, ToolError
 from codex_py.protocol.approval import may_ask
@@ -17,6 +17,7 @@ from codex_py.protocol.calls import PastCall, PastItems
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.events import ThreadItem
 from codex_py.protocol.images import image_url
+from codex_py.protocol.messages import encode_json
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.mcp.approval import ask_about_call
 from codex_py.tools.mcp.item import mcp_item, replay_server_call
@@ -83,7 +84,14 @@ class PythonTool:
             text = f"the tool {self.name} requires approval, but the approval policy is never"
             raise CallRefused(text, code="ApprovalDenied", cause=cause)
         question = f"Allow the Python function `{self.name}` to run?"
-        await ask_about_call(f"{_SERVER}/{self.name}", arguments, question, context, grant)
+        await ask_about_call(
+            f"{_SERVER}/{self.name}",
+            arguments,
+            question,
+            context,
+            grant,
+            rejected="user rejected the call",
+        )
 
     async def _call(self, arguments: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Call the function. Returns content entries of an MCP result."""
@@ -130,6 +138,9 @@ async def _in_thread(function: Callable[..., Any], arguments: Mapping[str, Any])
 
     threading.Thread(target=run, daemon=True).start()
     result, error = await ended
+    if isinstance(error, KeyboardInterrupt):
+        # Not a Ctrl-C, which arrives in the main thread alone. In a task it would end the loop.
+        raise _failure(error) from error
     if error is not None:
         raise error
     return result
@@ -162,4 +173,5 @@ def _part(value: Any) -> dict[str, Any]:
             media_type, _, data = url.removeprefix("data:").partition(";base64,")
             return {"type": "image", "data": data, "mimeType": media_type}
         case _:
-            return {"type": "text", "text": to_json(value, fallback=str).decode()}
+            plain = to_jsonable_python(value, fallback=str)
+            return {"type": "text", "text": encode_json(plain).decode()}

@@ -302,12 +302,34 @@ async def _router(approver: ScriptedApprover) -> AsyncGenerator[Callable[[], Any
     yield dispatch
 
 
+@pytest.mark.parametrize("name", ["caf\udce9", ["caf\udce9"]])
+def test_the_name_of_a_file_that_is_not_utf_8_reaches_the_model(name: Any) -> None:
+    def newest() -> Any:
+        return name
+
+    assert "caf\ufffd" in run(newest).output
+
+
+def test_an_error_about_a_file_that_is_not_utf_8_reaches_the_model() -> None:
+    def newest() -> None:
+        raise ValueError("caf\udce9")
+
+    assert run(newest).output == "[ERROR:ToolFailed] ValueError: caf\ufffd"
+
+
+def test_a_function_in_a_thread_that_raises_keyboard_interrupt_does_not_end_the_loop() -> None:
+    def stops() -> None:
+        raise KeyboardInterrupt
+
+    assert run(stops).output == "[ERROR:ToolFailed] KeyboardInterrupt"
+
+
 @pytest.mark.parametrize(
     ("decision", "output", "questions"),
     [
         (ReviewDecision.APPROVED, "paid 5", 2),
         (ReviewDecision.APPROVED_FOR_SESSION, "paid 5", 1),
-        (ReviewDecision.DENIED, "[ERROR:ApprovalDenied] user rejected MCP tool call", 2),
+        (ReviewDecision.DENIED, "[ERROR:ApprovalDenied] user rejected the call", 2),
     ],
 )
 def test_a_function_that_needs_approval_is_asked_about(
