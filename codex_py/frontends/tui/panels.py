@@ -66,6 +66,11 @@ class Panels:
         """Show the question that waits, whatever is written."""
         self._is_called = True
 
+    def close(self) -> None:
+        """Cancel whatever waits for the result of a panel: nobody can give it any more."""
+        for panel in self._open:
+            panel.result.cancel()
+
     async def show(self, panel: Panel[T]) -> T:
         """Show a panel until it has its result. Later ones come on top."""
         self._open.append(panel)

@@ -104,6 +104,7 @@ class Terminal:
                     opening.cancel()
                     if self._half.loaded is not None:
                         self.farewell = await self._half.loaded.close()
+                    surface.panels.close()
         finally:
             # One of the tasks may still have read it.
             surface.composer.history.close()

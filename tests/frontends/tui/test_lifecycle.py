@@ -104,6 +104,21 @@ def test_a_terminal_that_is_closed_ends_the_turn_in_order(start: Start) -> None:
         again.wait_for("Hello again.")
 
 
+@pytest.mark.parametrize("is_closed", [True, False], ids=["closed", "terminated"])
+def test_an_open_list_does_not_keep_the_program_alive(start: Start, is_closed: bool) -> None:
+    with ScriptedServer([]) as server:
+        program = start(server)
+        program.wait_for(IDLE)
+        program.type("/permissions")
+        program.press("enter")
+        program.wait_for("> Ask for approval")
+        if is_closed:
+            program.hang_up()
+        else:
+            program.process.terminate()
+        assert program.process.wait(20) == (129 if is_closed else 143)
+
+
 def test_a_killed_program_leaves_no_child_and_its_session_can_be_resumed(start: Start) -> None:
     with ScriptedServer([SLEEP, [*ev_message("Hello again."), ev_completed()]]) as server:
         program = start(server, *FREE, "Begin.")
