@@ -10,6 +10,9 @@ class Deadlines:
 
     def __init__(self) -> None:
         self._running: set[asyncio.Timeout] = set()
+        self._left_s: dict[asyncio.Timeout, float] = {}
+        """What is left of those that are paused."""
+        self._pauses = 0
 
     @asynccontextmanager
     async def limit(self, seconds: float) -> AsyncGenerator[None]:
@@ -26,18 +29,18 @@ class Deadlines:
 
     @contextmanager
     def paused(self) -> Generator[None]:
-        """Pause the limits that are running now."""
-        now = asyncio.get_running_loop().time()
-        left = {
-            timeout: when - now
-            for timeout in self._running
-            if (when := timeout.when()) is not None and not timeout.expired()
-        }
-        for timeout in left:
-            timeout.reschedule(None)
+        """Pause the limits that are running now, until the last of the pauses ends."""
+        loop = asyncio.get_running_loop()
+        self._pauses += 1
+        for timeout in self._running - self._left_s.keys():
+            if (when := timeout.when()) is not None and not timeout.expired():
+                self._left_s[timeout] = when - loop.time()
+                timeout.reschedule(None)
         try:
             yield
         finally:
-            now = asyncio.get_running_loop().time()
-            for timeout in self._running & left.keys():
-                timeout.reschedule(now + left[timeout])
+            self._pauses -= 1
+            if self._pauses == 0:
+                left_s, self._left_s = self._left_s, {}
+                for timeout in self._running & left_s.keys():
+                    timeout.reschedule(loop.time() + left_s[timeout])
