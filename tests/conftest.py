@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-# Whoever starts us in the background, such as `nohup` or a script with `&`, may have it ignored. Programs
+# Whoever starts us in the background, such as `nohup` or a script with `&`, may have them ignored. Programs
 # under test would inherit that, and could not be interrupted.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 _SETTINGS = ("ANTHROPIC_", "CODEX_", "GIT_", "OPENAI_", "XDG_")
 
