@@ -48,6 +48,10 @@ class Lifeline:
         return not select.select([self._descriptor], [], [], 0)[0]
 
     def _read(self) -> bytes:
-        readable, _, _ = select.select([self._descriptor], [], [], _DEADLINE_S)
-        assert readable, "still held"
-        return os.read(self._descriptor, 1024)
+        while True:
+            readable, _, _ = select.select([self._descriptor], [], [], _DEADLINE_S)
+            assert readable, "still held"
+            try:
+                return os.read(self._descriptor, 1024)
+            except BlockingIOError:
+                continue  # it was at its end, and somebody has opened it since
