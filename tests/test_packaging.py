@@ -95,3 +95,9 @@ def test_the_source_archive_has_what_its_documents_point_to(tmp_path: Path) -> N
     scripts = set(re.findall(r"(?:\bscripts|\.ci)/[a-z-]+", readme + contributing))
     assert ".ci/run" in scripts
     assert linked | scripts | {"LICENSE", "NOTICE", "CHANGELOG.md", "tests/conftest.py"} <= names
+
+
+def test_ci_names_tests_that_are_there() -> None:
+    named = re.findall(r"tests/[\w./]+", (ROOT / ".ci/run").read_text(encoding="utf-8"))
+    assert named
+    assert [path for path in named if not (ROOT / path).exists()] == []
