@@ -10,6 +10,8 @@ import pytest
 
 import codex_py
 from codex_py import SessionOptions, load_config, open_session
+from codex_py.protocol.messages import input_text, message
+from codex_py.protocol.stream import Prompt
 from codex_py.testing import ScriptedServer, ev_completed, ev_function_call
 from tests.support.program import Workplace, environment
 
@@ -65,3 +67,15 @@ def test_the_extension_ends_a_turn_that_has_used_its_tokens(tmp_path: Path) -> N
     with ScriptedServer([call]) as server:
         assert asyncio.run(error(server)) == "token_budget"
         assert len(server.requests) == 1
+
+
+def test_the_wire_reads_an_answer() -> None:
+    (diff,) = [diff for diff in blocks("diff") if "PlainWire" in diff]
+    added = [line[1:] for line in diff.splitlines()[3:] if line.startswith("+")]
+    module: dict[str, Any] = {}
+    exec("\n".join(added), module)
+    wire = module["PlainWire"]()
+    prompt = Prompt("m", [message("user", [input_text("hello")])], "thread")
+    assert b'"prompt":"hello"' in wire.body(prompt)
+    done, completed = wire.decoder().feed('{"text": "yes"}')
+    assert (done.item.text, type(completed).__name__) == ("yes", "Completed")
