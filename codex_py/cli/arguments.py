@@ -9,14 +9,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from codex_py.cli.help import help_text
+from codex_py.cli.commands import help_text
 from codex_py.frontends.arguments import Arguments
-from codex_py.frontends.command_parser import (
-    CommandParser,
-    UsageError,
-    given,
-    suggestion,
-)
+from codex_py.frontends.command_parser import CommandParser, UsageError, given, suggestion
 from codex_py.protocol.ids import is_thread_id
 
 _NOT_YET = {"--worktree", "--approve-for-me", "--remote"}

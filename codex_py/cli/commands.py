@@ -1,87 +1,78 @@
-"""The table of subcommands. To add one, write its module and a row here.
+"""The table of subcommands, and their help. To add a command, write its module and a row here.
 
-A long help text goes into `help_texts/NAME.txt`.
+A long help text goes into `help_texts/NAME.txt`, for 80 columns; a test compares it with the options.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
+from pathlib import Path
 
+from codex_py.frontends.command_parser import UsageError, suggestion
+from codex_py.frontends.streams import print_out
 from codex_py.protocol.frozen import frozen
+
+_HELP_TEXTS = Path(__file__).with_name("help_texts")
 
 
 @frozen
 class Command:
     """A subcommand; the module that runs it is loaded when it is asked for."""
 
-    name: str
     usage: str
-    """How the command is called, in `codex-py --help`."""
+    """How the command is called: its name and other names, split by commas, and its arguments."""
     summary: str
     target: str = ""
-    """`module:function`. The function gets the command line, in the form that `own_options` says, and the
-    environment. It returns the exit code. A `CodexError` that it raises is printed for it."""
-    aliases: tuple[str, ...] = ()
+    """`module:function`, below `codex_py`. The function gets the command line, in the form that `own_options` says,
+    and the environment. It returns the exit code. A `CodexError` that it raises is printed for it."""
     members: Mapping[str, str] = field(default_factory=dict[str, str])
     """The targets of a group of commands, by the word that follows the name."""
     own_options: bool = False
     """The function parses the words behind the name itself. Otherwise it gets `Arguments`."""
-    needs_terminal: bool = False
+
+    @property
+    def names(self) -> list[str]:
+        *names, last = self.usage.split(", ")
+        return [*names, last.partition(" ")[0]]
 
 
-_TERMINAL = "codex_py.frontends.tui.run:run_terminal"
-_MCP = "codex_py.frontends.admin.mcp"
-
-WITHOUT_NAME = Command("", "", "", _TERMINAL, needs_terminal=True)
+TERMINAL = "frontends.tui.run:run_terminal"
+_MCP = "frontends.admin.mcp"
 
 COMMANDS = (
     Command(
-        "resume",
-        "resume [SESSION]",
-        "Go on with an earlier session in the terminal, or --last",
-        _TERMINAL,
-        needs_terminal=True,
+        "resume [SESSION]", "Go on with an earlier session in the terminal, or --last", TERMINAL
     ),
+    Command("fork [SESSION]", "Go on with a copy of a session", TERMINAL),
     Command(
-        "fork", "fork [SESSION]", "Go on with a copy of a session", _TERMINAL, needs_terminal=True
-    ),
-    Command(
-        "exec",
         "exec, e [resume]",
         "Work on one prompt, in a new session or an earlier one",
-        "codex_py.frontends.exec.command:run_exec",
-        aliases=("e",),
+        "frontends.exec.command:run_exec",
     ),
     Command(
-        "apply",
         "apply, a [FILE]",
         "Apply a patch: an envelope or a unified diff",
-        "codex_py.frontends.apply.run:run_apply",
-        aliases=("a",),
+        "frontends.apply.run:run_apply",
         own_options=True,
     ),
     Command(
-        "undo",
         "undo [ID]",
         "Bring back what a patch replaced",
-        "codex_py.frontends.apply.undo:run_undo",
+        "frontends.apply.undo:run_undo",
         own_options=True,
     ),
     Command(
-        "sandbox",
         "sandbox [MODE] CMD",
         "Run a command in the sandbox, as the model's commands are",
-        "codex_py.frontends.admin.sandbox:run_sandbox",
+        "frontends.admin.sandbox:run_sandbox",
         own_options=True,
     ),
     Command(
-        "execpolicy",
         "execpolicy check",
         "Say what the rule files decide about a command",
-        members={"check": "codex_py.frontends.admin.execpolicy:run_check"},
+        members={"check": "frontends.admin.execpolicy:run_check"},
         own_options=True,
     ),
     Command(
-        "mcp",
         "mcp COMMAND",
         "Add, list, remove, try and log in to MCP servers",
         members={
@@ -97,32 +88,22 @@ COMMANDS = (
     ),
     Command(
         "mcp-server",
-        "mcp-server",
         "Run an MCP server whose tools are this agent",
-        "codex_py.frontends.mcp_server.run:run_mcp_server",
+        "frontends.mcp_server.run:run_mcp_server",
     ),
+    Command("demo", "Show a session that needs no key and no network", "cli.demo:run_demo"),
     Command(
-        "demo",
-        "demo",
-        "Show a session that needs no key and no network",
-        "codex_py.cli.demo:run_demo",
-    ),
-    Command(
-        "config",
         "config explain KEY",
         "Say what a setting is, and which file or option set it",
-        "codex_py.frontends.admin.config:run_config",
+        "frontends.admin.config:run_config",
     ),
     Command(
-        "help",
-        "help [COMMAND]",
-        "Print the help of a command",
-        "codex_py.cli.help:run_help",
+        "help [COMMAND]", "Print the help of a command", "cli.commands:run_help", own_options=True
     ),
 )
 
-NAMES = tuple(command.name for command in COMMANDS)
-_BY_NAME = {name: command for command in COMMANDS for name in (command.name, *command.aliases)}
+_BY_NAME = {name: command for command in COMMANDS for name in command.names}
+NAMES = tuple(command.names[0] for command in COMMANDS)
 
 OF_CODEX = {
     *("agents", "app-server", "archive", "cloud", "completion", "debug", "delete"),
@@ -134,3 +115,21 @@ OF_CODEX = {
 
 def find_command(word: str) -> Command | None:
     return _BY_NAME.get(word)
+
+
+def help_text(word: str) -> str:
+    """The text for a command; for one without its own text, the list of all commands."""
+    command = find_command(word)
+    if command is not None and (path := _HELP_TEXTS / f"{command.names[0]}.txt").exists():
+        return path.read_text(encoding="utf-8")
+    lines = (f"  {row.usage:18}  {row.summary}\n" for row in COMMANDS)
+    text = (_HELP_TEXTS / "top.txt").read_text(encoding="utf-8")
+    return text.format(commands="".join(lines))
+
+
+def run_help(argv: Sequence[str], environment: Mapping[str, str]) -> int:  # noqa: ARG001 - every command gets it
+    """Print the help of the command that the words name; of `exec resume` that of `exec`."""
+    word = next((word for word in argv if not word.startswith("-")), "")
+    if word and find_command(word) is None:
+        raise UsageError(f"unknown command {word!r}.{suggestion(word, NAMES)}")
+    return print_out(help_text(word))

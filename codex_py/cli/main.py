@@ -8,15 +8,9 @@ from typing import cast
 
 from codex_py import __version__
 from codex_py.app.loading import load
-from codex_py.cli.arguments import parse_arguments
-from codex_py.cli.commands import NAMES, OF_CODEX, WITHOUT_NAME, Command, find_command
-from codex_py.cli.help import help_text
+from codex_py.cli.commands import NAMES, OF_CODEX, TERMINAL, Command, find_command, help_text
 from codex_py.errors import CodexError
-from codex_py.frontends.command_parser import (
-    HelpRequested,
-    UsageError,
-    suggestion,
-)
+from codex_py.frontends.command_parser import HelpRequested, UsageError, suggestion
 from codex_py.frontends.streams import OutputStream, print_out
 from codex_py.frontends.terminal import printable
 
@@ -68,28 +62,28 @@ def _run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     command = find_command(word)
     if command is not None and command.own_options:
         target, rest = _member(command, rest) if command.members else (command.target, rest)
-        return load(target)(rest, environment)
-    arguments = parse_arguments(argv)
+        return load(f"codex_py.{target}")(rest, environment)
+    # 3 ms, which a patch need not wait for.
+    arguments = load("codex_py.cli.arguments:parse_arguments")(argv)
     if arguments.version:
         return print_out(f"codex-py {__version__}\n")
     word = arguments.words[0] if arguments.words else ""
     command = find_command(word)
-    if command is None:
-        if len(arguments.words) > 1:
-            near = suggestion(word, NAMES)
-            raise UsageError(
-                f"unknown command {word!r}.{near}" if near else "put quotes around the prompt"
-            )
-        command = WITHOUT_NAME
-    if command.own_options:
+    if command is None and len(arguments.words) > 1:
+        near = suggestion(word, NAMES)
+        raise UsageError(
+            f"unknown command {word!r}.{near}" if near else "put quotes around the prompt"
+        )
+    if command is not None and command.own_options:
         raise UsageError(f"`{word}` takes its own options, behind its name: codex-py help {word}")
     if arguments.words[1:] == ("help",):
         raise HelpRequested
-    if command.needs_terminal:
+    target = TERMINAL if command is None else command.target
+    if target == TERMINAL:
         for fd, name in ((0, "stdin"), (1, "stdout")):
             if not os.isatty(fd):
                 raise UsageError(f"{name} is not a terminal; without one, use `codex-py exec`")
-    return load(command.target)(arguments, environment)
+    return load(f"codex_py.{target}")(arguments, environment)
 
 
 def _split(argv: Sequence[str]) -> tuple[str, list[str]]:
@@ -112,6 +106,6 @@ def _member(group: Command, argv: Sequence[str]) -> tuple[str, list[str]]:
     if word in {"-h", "--help", "help"}:
         raise HelpRequested
     if near := suggestion(word, group.members):
-        raise UsageError(f"unknown command `{group.name} {word}`.{near}")
+        raise UsageError(f"unknown command `{group.names[0]} {word}`.{near}")
     names = ", ".join(group.members)
-    raise UsageError(f"say what to do: codex-py {group.name} COMMAND, one of {names}")
+    raise UsageError(f"say what to do: codex-py {group.names[0]} COMMAND, one of {names}")

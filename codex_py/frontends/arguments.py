@@ -67,7 +67,7 @@ class Arguments:
     allow_unenforced: Sequence[str] = repeated("--allow-unenforced", type=protection)
     """Names of protections to start without."""
 
-    cd: str | None = option("-C", "--cd")
+    cd: str = option("-C", "--cd", default=".")
     add_dir: Sequence[str] = repeated("--add-dir")
     skip_git_repo_check: bool = flag("--skip-git-repo-check")
     trust: bool = flag("--trust")

@@ -4,9 +4,11 @@ Options that become a value are declared as the fields of its dataclass.
 """
 
 import argparse
+import os
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import field, fields
 from functools import partial
+from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from codex_py.app.loading import load
@@ -145,3 +147,20 @@ def suggestion(word: str, known: Iterable[str]) -> str:
     """` Did you mean …?` for the nearest known word, or an empty string."""
     near = nearest(word, known)
     return f" Did you mean {near}?" if near else ""
+
+
+def working_folder(name: str) -> Path:
+    """A folder by the name that was given for it: absolute, and without links.
+
+    Raises:
+        UsageError: it is not a folder, or cannot be found.
+    """
+    try:
+        # `Path.resolve` raises something else for links in a circle.
+        path = Path(os.path.realpath(name, strict=True))
+        is_folder = path.is_dir()
+    except OSError as error:
+        raise UsageError(f"cannot work in {name!r}: {error.strerror}", code="cwd") from error
+    if not is_folder:
+        raise UsageError(f"cannot work in {name!r}: Not a directory", code="cwd")
+    return path

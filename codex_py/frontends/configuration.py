@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from codex_py.config.config import Config, load_config
@@ -10,7 +9,7 @@ from codex_py.config.paths import folders_between
 from codex_py.config.project_trust import trust_project
 from codex_py.errors import CodexError
 from codex_py.frontends.arguments import Arguments
-from codex_py.frontends.folder import working_folder
+from codex_py.frontends.command_parser import working_folder
 from codex_py.frontends.streams import OutputStream
 from codex_py.frontends.terminal import printable
 
@@ -80,22 +79,13 @@ def config_sources(arguments: Arguments, environment: Mapping[str, str]) -> dict
         "allow_unenforced": list(arguments.allow_unenforced) or None,
     }
     return {
-        "cwd": working_directory(arguments),
+        "cwd": working_folder(arguments.cd),
         "environment": environment,
         "overrides": arguments.overrides,
         "flags": {key: value for key, value in flags.items() if value is not None},
         "profile": arguments.profile,
         "ignore_user_config": arguments.ignore_user_config,
     }
-
-
-def working_directory(arguments: Arguments) -> Path:
-    """Where to work: absolute, and without links.
-
-    Raises:
-        CodexError: it is not a folder.
-    """
-    return working_folder(arguments.cd or ".")
 
 
 def _trusted(

@@ -3,8 +3,7 @@ import re
 import pytest
 
 from codex_py.cli.arguments import parse_arguments
-from codex_py.cli.commands import COMMANDS
-from codex_py.cli.help import help_text
+from codex_py.cli.commands import COMMANDS, help_text
 from codex_py.errors import ConfigError
 from codex_py.frontends.arguments import Arguments, SessionTarget, exec_target
 from codex_py.frontends.command_parser import CommandParser, UsageError
@@ -227,7 +226,7 @@ def test_help_names_every_option_and_no_other() -> None:
     assert named == accepted - hidden
 
 
-@pytest.mark.parametrize("word", ["", *(command.name for command in COMMANDS)])
+@pytest.mark.parametrize("word", ["", *(command.names[0] for command in COMMANDS)])
 def test_help_fits_a_terminal(word: str) -> None:
     assert max(map(len, help_text(word).splitlines())) <= 80
 

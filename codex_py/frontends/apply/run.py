@@ -10,7 +10,7 @@ from codex_py.errors import CodexError, ExitCode, PatchError
 from codex_py.frontends.apply.input import patch_input
 from codex_py.frontends.apply.options import ApplyOptions, apply_options
 from codex_py.frontends.apply.report import Report
-from codex_py.frontends.folder import working_folder
+from codex_py.frontends.command_parser import working_folder
 from codex_py.frontends.stopping import Stopped, raise_when_stopped
 from codex_py.frontends.streams import print_out
 from codex_py.frontends.terminal import printable

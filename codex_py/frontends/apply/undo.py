@@ -9,8 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from codex_py.config.paths import codex_home
-from codex_py.frontends.command_parser import UsageError, flag, option, parse_options
-from codex_py.frontends.folder import working_folder
+from codex_py.frontends.command_parser import (
+    UsageError,
+    flag,
+    option,
+    parse_options,
+    working_folder,
+)
 from codex_py.frontends.stopping import Stopped, raise_when_stopped
 from codex_py.frontends.streams import OutputStream, print_out
 from codex_py.frontends.terminal import aligned, printable

@@ -22,8 +22,7 @@ from codex_py.app.options import SessionOptions
 from codex_py.config.paths import codex_home
 from codex_py.errors import CodexError, ExitCode
 from codex_py.frontends.arguments import Arguments
-from codex_py.frontends.command_parser import UsageError
-from codex_py.frontends.configuration import working_directory
+from codex_py.frontends.command_parser import UsageError, working_folder
 from codex_py.frontends.interruption import Interruption
 from codex_py.frontends.mcp_server.client import Call, Client
 from codex_py.frontends.mcp_server.streams import standard_streams
@@ -68,7 +67,7 @@ async def _serve(arguments: Arguments, environment: Mapping[str, str]) -> None:
     options = SessionOptions(
         source="mcp",
         originator=environment.get("CODEX_INTERNAL_ORIGINATOR_OVERRIDE") or _ORIGINATOR,
-        add_dirs=tuple(working_directory(arguments) / name for name in arguments.add_dir),
+        add_dirs=tuple(working_folder(arguments.cd) / name for name in arguments.add_dir),
         ignore_rules=arguments.ignore_rules,
     )
     threads = Threads(environment, options)

@@ -15,7 +15,8 @@ from pydantic.alias_generators import to_camel
 from codex_py.config.config import Config
 from codex_py.errors import CodexError
 from codex_py.frontends.arguments import Arguments
-from codex_py.frontends.configuration import read_config, working_directory
+from codex_py.frontends.command_parser import working_folder
+from codex_py.frontends.configuration import read_config
 from codex_py.protocol.approval import ApprovalPolicy, SandboxMode
 
 
@@ -179,7 +180,7 @@ def server_config(
     Raises:
         CodexError: it cannot be used, or there is no such folder.
     """
-    folder = str(working_directory(server) / (cwd or "."))
+    folder = str(working_folder(server.cd) / (cwd or "."))
     config = read_config(replace(server, cd=folder), environment, table)
     if config.approval_policy is None and not has_user:
         # A question of the model could only be refused.

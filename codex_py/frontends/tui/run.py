@@ -7,7 +7,8 @@ from prompt_toolkit.input import create_input
 
 from codex_py.config.config import Config
 from codex_py.frontends.arguments import Arguments, terminal_target
-from codex_py.frontends.configuration import load_terminal_config, working_directory
+from codex_py.frontends.command_parser import working_folder
+from codex_py.frontends.configuration import load_terminal_config
 from codex_py.frontends.streams import OutputStream
 from codex_py.frontends.tui.program import Terminal
 from codex_py.frontends.tui.surface import Launch
@@ -30,7 +31,7 @@ def run_terminal(arguments: Arguments, environment: Mapping[str, str]) -> int:
     target = terminal_target(arguments)
     config = load()
     config.require_enforced()
-    add_dirs = tuple(working_directory(arguments) / name for name in arguments.add_dir)
+    add_dirs = tuple(working_folder(arguments.cd) / name for name in arguments.add_dir)
     return asyncio.run(_run(Launch(config, load, target, add_dirs, environment)))
 
 

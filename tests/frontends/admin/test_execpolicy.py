@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.cli.help import help_text
+from codex_py.cli.commands import help_text
 from tests.support.program import run_codex_py
 
 RULES = """\

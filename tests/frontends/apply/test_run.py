@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from codex_py.cli.help import help_text
+from codex_py.cli.commands import help_text
 from tests.support.patching import enveloped
 from tests.support.program import environment, run_codex_py
 from tests.support.repository import make_repository

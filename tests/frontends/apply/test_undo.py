@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.cli.help import help_text
+from codex_py.cli.commands import help_text
 from codex_py.patch.files.journal import Journal
 from tests.support.patching import killed_at, patch
 from tests.support.program import run_codex_py

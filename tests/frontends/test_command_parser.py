@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from codex_py.errors import CodexError
-from codex_py.frontends.folder import working_folder
+from codex_py.frontends.command_parser import working_folder
 
 
 def test_a_folder_is_absolute_and_without_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
