@@ -1,17 +1,18 @@
 """Changes the user's `config.toml`; everything else in it stays as it is, byte for byte."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, cast
 
+from codex_py.config.check import KeyPath, dotted, lookup
 from codex_py.config.files import locked, parse_toml, read_text, replace_text
+from codex_py.config.overrides import only_path
 from codex_py.errors import ConfigError
 from codex_py.filesystem.own import make_private
-
-Edit: TypeAlias = Callable[[str], str]
-"""Returns the changed text of a file. Raises ConfigError if it cannot change this text."""
 
 
 def edit_config(home: Path, change: Callable[[str, Path], str]) -> None:
@@ -37,47 +38,130 @@ def edit_config(home: Path, change: Callable[[str, Path], str]) -> None:
         raise ConfigError(f"{home / 'config.toml'} cannot be written: {reason}") from error
 
 
-def first_that_fits(
-    text: str, path: Path, aim: Mapping[str, Any], edits: Iterable[Edit]
-) -> str | None:
-    """Apply the edits one at a time; return the first result that parses to `aim`, or None.
-
-    No edit works for every spelling of TOML, so each result is checked.
-    """
-    for edit in edits:
-        with suppress(ConfigError):
-            changed = edit(text)
-            if parse_toml(changed, path) == aim:
-                return changed
-    return None
-
-
-def appended(text: str, table: str) -> str:
-    """The text with a table at its end; the lines of the table end in `\\n`."""
-    newline = newline_of(text)
-    gap = ("" if text.endswith("\n") else newline) + newline if text else ""
-    return text + gap + table.replace("\n", newline)
-
-
-def edited_values(text: str, change: Callable[[Any], None]) -> str:
-    """The text after `change` was applied to its document, which works like a dict.
+def set_in_config(home: Path, key: KeyPath, value: Mapping[str, Any] | str | None) -> bool:
+    """Set a key of `config.toml` to a word or a table, or remove it with None. True if it was set before.
 
     Raises:
-        ConfigError: this document cannot be changed that way.
+        ConfigError: see `edit_config`; or the file spells the key in a way that cannot be changed safely.
     """
-    # 75 ms, only for edits of values inside a table.
+    found = False
+
+    def change(text: str, path: Path) -> str:
+        nonlocal found
+        before = lookup(parse_toml(text, path), key)
+        found = before is not None
+        return text if before == value else _changed(text, path, key, value)
+
+    edit_config(home, change)
+    return found
+
+
+def _changed(text: str, path: Path, key: KeyPath, value: Mapping[str, Any] | str | None) -> str:
+    aim = parse_toml(text, path)
+    refusal = f"{path} cannot be changed automatically"
+    for table in (key[:length] for length in range(1, len(key))):
+        if not isinstance(lookup(aim, table) or {}, dict):
+            raise ConfigError(f"{refusal}: `{dotted(table)}` must be a table")
+    _put(aim, key, value)
+    for changed in _edits(text, key, value):
+        # No edit works for every spelling of TOML. A table may vanish along with its last key.
+        with suppress(ConfigError):
+            if {key[0]: {}} | parse_toml(changed, path) == aim:
+                return changed
+    raise ConfigError(f"{refusal}; change `{dotted(key)}` in it by hand")
+
+
+def _put(document: Any, key: KeyPath, value: Any) -> None:
+    for part in key[:-1]:
+        document = document.setdefault(part, {})
+    if value is None:
+        del document[key[-1]]
+    else:
+        document[key[-1]] = value
+
+
+def _edits(text: str, key: KeyPath, value: Mapping[str, Any] | str | None) -> Iterator[str]:
+    """The text after each edit that may do; what a person would do comes first."""
+    newline = "\r\n" if "\r\n" in text else "\n"
+    if isinstance(value, str):
+        own = f'[{dotted(key[:-1])}]\n{dotted(key[-1:])} = "{value}"\n'
+        yield _appended(text, own.replace("\n", newline), newline)
+    # 75 ms, and most words can be appended.
     import tomlkit.exceptions  # noqa: PLC0415
 
-    try:
-        document = tomlkit.parse(text)
-        change(document)
+    own = ""
+    if isinstance(value, Mapping):
+        _put(table := dict[str, Any](), key, value)
+        own = tomlkit.dumps(table).replace("\n", newline)
+        # If the table is in an inline one.
+        value = cast("Mapping[str, Any]", tomlkit.inline_table() | dict(value))
+    if not isinstance(value, str):
+        yield _with_sections(text, key, own, newline)
+    with suppress(tomlkit.exceptions.TOMLKitError):
+        _put(document := tomlkit.parse(text), key, value)
         changed = tomlkit.dumps(document)
-    except tomlkit.exceptions.TOMLKitError as error:
-        raise ConfigError(str(error)) from error
-    if text.count("\r\n") == text.count("\n"):
-        changed = changed.replace("\r\n", "\n").replace("\n", "\r\n")
-    return changed
+        if text.count("\r\n") == text.count("\n"):
+            changed = changed.replace("\r\n", "\n").replace("\n", "\r\n")
+        yield changed
 
 
-def newline_of(text: str) -> str:
-    return "\r\n" if "\r\n" in text else "\n"
+def _appended(text: str, own: str, newline: str) -> str:
+    gap = ("" if text.endswith("\n") else newline) + newline if text else ""
+    return text + gap + own
+
+
+def _with_sections(text: str, key: KeyPath, own: str, newline: str) -> str:
+    """The text with the tables of `own` in place of those at and below `key`, or at its end.
+
+    Comments behind the last value of a table stay, because they may be about the next table.
+    """
+    kept: list[str] = []
+    place: int | None = None
+    gap: list[str] = []
+    for section in _sections(text):
+        path = _header(section[0])
+        if path is None or path[: len(key)] != key:
+            kept += section
+            continue
+        if place is None:
+            place = len(kept)
+        end = len(section)
+        while _is_blank(section[end - 1]):
+            end -= 1
+        if any(line.strip() for line in section[end:]):
+            kept += section[end:]
+        elif len(kept) == place:
+            gap = section[end:]
+    if place is None:
+        return _appended(text, own, newline)
+    if place == len(kept) and not own:
+        while kept and not kept[-1].strip():
+            kept.pop()
+    if own:
+        follows = "".join(kept[place : place + 1]).strip()
+        kept[place:place] = [own, *(gap if follows else ())]
+    return "".join(kept)
+
+
+def _sections(text: str) -> list[list[str]]:
+    """The lines of a text, with line ends, grouped by header; those before the first header come first."""
+    sections: list[list[str]] = [[]]
+    for line in re.split(r"(?<=\n)", text):
+        if _header(line) is not None:
+            sections.append([])
+        sections[-1].append(line)
+    return [section for section in sections if section]
+
+
+def _header(line: str) -> KeyPath | None:
+    """The key in a header `[a.b]`. A line of a multi-line string can look like a header too."""
+    if not line.lstrip().startswith("["):
+        return None
+    try:
+        return only_path(tomllib.loads(line))[0]
+    except ValueError:
+        return None
+
+
+def _is_blank(line: str) -> bool:
+    return not line.strip() or line.lstrip().startswith("#")

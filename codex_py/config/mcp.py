@@ -4,10 +4,12 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import field, fields
+from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, cast
 from urllib.parse import urlsplit
 
-from codex_py.config.check import dotted
+from codex_py.config.check import dotted, problems
+from codex_py.config.edit import set_in_config
 from codex_py.errors import ConfigError
 from codex_py.protocol.frozen import frozen
 
@@ -86,6 +88,27 @@ def mcp_servers(
         if _is_elsewhere(table) and table.get("enabled", True)
     ]
     return {name: _server(name, table) for name, table in tables.items()}, tuple(warnings)
+
+
+def put_server(home: Path, name: str, table: Mapping[str, Any]) -> bool:
+    """Write a server to the user's `config.toml`, replacing one of the same name. True if there was one.
+
+    Raises:
+        ConfigError: the table is not a valid server, or the file cannot be changed; it is then unchanged.
+    """
+    for problem in problems({"mcp_servers": {name: table}}):
+        raise ConfigError(f"`{dotted(problem.key)}` {problem.text}")
+    _server(name, table)
+    return set_in_config(home, ("mcp_servers", name), table)
+
+
+def remove_server(home: Path, name: str) -> bool:
+    """Remove a server from that file, even an invalid one; False if it has none of that name.
+
+    Raises:
+        ConfigError: the file cannot be changed; it is then unchanged.
+    """
+    return set_in_config(home, ("mcp_servers", name), None)
 
 
 def _is_elsewhere(table: Mapping[str, Any]) -> bool:

@@ -48,15 +48,18 @@ def parse_key(text: str) -> KeyPath:
     except (ValueError, RecursionError):
         # More lenient than TOML: names may contain spaces and letters beyond ASCII.
         return tuple(text.split("."))
-    parts: list[str] = []
-    while isinstance(table, dict):
-        # The text has more than a key in it, such as a table header.
-        named = cast("dict[str, Any]", table)
-        if len(named) != 1:
-            return tuple(text.split("."))
-        name, table = next(iter(named.items()))
-        parts.append(name)
-    return tuple(parts)
+    path, rest = only_path(table)
+    # The text may have more than a key in it, such as a table header.
+    return tuple(text.split(".")) if isinstance(rest, dict) else path
+
+
+def only_path(value: object) -> tuple[KeyPath, object]:
+    """The key that leads through tables with one entry each, and the value at its end."""
+    path: list[str] = []
+    while isinstance(value, dict) and len(table := cast("dict[str, Any]", value)) == 1:
+        ((part, value),) = table.items()
+        path.append(part)
+    return tuple(path), cast("object", value)
 
 
 def _value(text: str) -> Any:

@@ -3,12 +3,9 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias
 
-from codex_py.config.check import dotted
-from codex_py.config.edit import Edit, appended, edit_config, edited_values, first_that_fits
-from codex_py.config.files import parse_toml
-from codex_py.errors import ConfigError
+from codex_py.config.edit import set_in_config
 
 Trust: TypeAlias = Literal["trusted", "untrusted"]
 
@@ -48,36 +45,7 @@ def write_trust(home: Path, root: Path) -> None:
         ConfigError: the file does not parse, cannot be written, or spells the entry in a way that
             cannot be changed safely; it is then unchanged.
     """
-    edit_config(home, lambda text, path: _with_trust(text, path, root))
-
-
-def _with_trust(text: str, path: Path, root: Path) -> str:
-    before = parse_toml(text, path)
-    aim: dict[str, Any] | None = None
-    match before.get("projects", {}):
-        case {**projects} if isinstance(old := projects.get(str(root), {}), dict):
-            trusted = {**cast("dict[str, Any]", old), "trust_level": "trusted"}
-            aim = {**before, "projects": {**projects, str(root): trusted}}
-        case _:
-            pass
-    if aim == before:
-        return text
-    entry = dotted(("projects", str(root)))
-
-    def add(document: Any) -> None:
-        document["projects"].setdefault(str(root), {})["trust_level"] = "trusted"
-
-    # A person would add a table at the end, and that works for nearly every file.
-    edits: list[Edit] = [
-        lambda text: appended(text, f'[{entry}]\ntrust_level = "trusted"\n'),
-        lambda text: edited_values(text, add),
-    ]
-    changed = first_that_fits(text, path, aim, edits) if aim else None
-    if changed is None:
-        raise ConfigError(
-            f"{path} cannot be changed automatically; set `{entry}.trust_level` in it by hand"
-        )
-    return changed
+    set_in_config(home, ("projects", str(root), "trust_level"), "trusted")
 
 
 def _main_work_tree(root: Path) -> Path | None:

@@ -4,8 +4,7 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from codex_py.config.mcp import SERVER_NAME, url_problem
-from codex_py.config.mcp_edit import put_server, remove_server
+from codex_py.config.mcp import SERVER_NAME, put_server, remove_server, url_problem
 from codex_py.config.paths import codex_home
 from codex_py.errors import CodexError
 from codex_py.frontends.admin.mcp_options import mcp_config, mcp_parser, parse_name

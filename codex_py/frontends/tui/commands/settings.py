@@ -3,14 +3,11 @@
 import asyncio
 import time
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 from codex_py.app.session_tools import SessionTools
 from codex_py.app.settings import known_models
-from codex_py.config.edit import edit_config, edited_values, first_that_fits
-from codex_py.config.files import parse_toml
-from codex_py.errors import CodexError, ConfigError
+from codex_py.config.edit import set_in_config
+from codex_py.errors import CodexError
 from codex_py.frontends.sandbox_summary import sandbox_summary
 from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.cells.command import script_of
@@ -168,26 +165,11 @@ async def _theme(context: CommandContext, argument: str) -> None:
         return
     if name not in _THEMES:
         raise CodexError(f"write /theme {' or /theme '.join(_THEMES)}", code="usage")
-    await asyncio.to_thread(_save_theme, context.config.home, name)
+    await asyncio.to_thread(set_in_config, context.config.home, ("tui", "theme"), name)
     theme = terminal_theme(context.safe_environment, name, cwd=context.screen.theme.cwd)
     context.screen.use_theme(theme)
     context.transcript.renderer.theme = theme
     context.transcript.notice(f"Colours for a {theme.background} background.")
-
-
-def _save_theme(home: Path, name: str) -> None:
-    def change(text: str, path: Path) -> str:
-        def put(document: Any) -> None:
-            document.setdefault("tui", {})["theme"] = name
-
-        aim = parse_toml(text, path)
-        put(aim)
-        changed = first_that_fits(text, path, aim, [lambda text: edited_values(text, put)])
-        if changed is None:
-            raise ConfigError(f"{path}: write `theme` into the table `tui` yourself")
-        return changed
-
-    edit_config(home, change)
 
 
 async def _vim(context: CommandContext, _: str) -> None:

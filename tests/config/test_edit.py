@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from codex_py.config.mcp_edit import put_server, remove_server
+from codex_py.config.mcp import put_server, remove_server
 from codex_py.errors import ConfigError
 
 DOCS: Mapping[str, Any] = {"command": "npx", "args": ["-y", "docs"]}
