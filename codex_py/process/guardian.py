@@ -1,11 +1,23 @@
-"""Kills the commands if the agent itself is killed.
+"""Starts the programs of one agent, and kills them if the agent itself is killed.
 
 SIGKILL leaves no time to clean up. So a child waits until our end of a pipe closes, which the kernel does however
 we end.
 """
 
 import os
+import secrets
+import signal
 import subprocess
+import threading
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from codex_py.process.child import Child, kill_marked
+
+_KEYBOARD = (signal.SIGINT, signal.SIGQUIT)
+_VARIABLE = "CODEX_PY_PROCESS"
+"""In the environment of every program, with a value of its own."""
 
 # `+N`: the leader of group N runs. `=N`: it was reaped and members are left; if there is a process N at the end,
 # the id belongs to a stranger. `-N`: nothing is left. At the end of the pipe, all listed groups are killed, and
@@ -33,24 +45,73 @@ done
 
 
 class Guardian:
-    """A child that outlives us by a moment. Starting it takes some 1 ms."""
+    """Its child outlives us by a moment. Starting that takes some 1 ms."""
 
-    def __init__(self, mark: str) -> None:
-        self._mark = mark
+    def __init__(self) -> None:
+        self._token = secrets.token_hex(8)
+        self._mark = f"{_VARIABLE}={self._token}."
+        """In the environment of every program of this agent."""
+        self._count = 0
         self._child: subprocess.Popen[bytes] | None = None
         self._pipe = -1
         self._listed: dict[int, str] = {}
 
-    @property
-    def is_running(self) -> bool:
-        return self._child is not None
-
-    def start(self) -> None:
-        """Start it unless it runs.
+    def spawn(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path,
+        environment: Mapping[str, str],
+        stdin: int,
+        stdout: int,
+        stderr: int,
+    ) -> Child:
+        """Start a program. The last three are descriptors, or as for `subprocess`.
 
         Raises:
-            OSError: no process or no pipe can be made.
+            OSError: it cannot be started; if that is due to the directory, `filename` is `cwd`.
+            ValueError: an argument has a NUL or a character that the file system's encoding lacks.
         """
+        self._start()
+        self._count += 1
+        value = f"{self._token}.{self._count}"
+        # No preexec_fn: it would turn vfork into fork, whose cost grows with our memory (11 ms at 300 MB).
+        with _default_keyboard_signals():
+            process = subprocess.Popen(
+                argv,
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                bufsize=0,
+                start_new_session=True,
+                cwd=cwd,
+                env={**environment, _VARIABLE: value},
+            )
+        child = Child(process, f"{_VARIABLE}={value}\0")
+        self._tell("+", child.id)
+        return child
+
+    def reaped(self, child: Child) -> bool:
+        """Go on watching what is left of the group of a child that was reaped; False if nothing is."""
+        has_members = child.has_members()
+        self._tell("=" if has_members else "-", child.id)
+        return has_members
+
+    def forget(self, child: Child) -> None:
+        """Stop watching its group, in which nothing lives."""
+        self._tell("-", child.id)
+
+    def kill_all(self) -> None:
+        """SIGKILL all programs and all that they started."""
+        if self._child is not None:
+            kill_marked(self._mark)
+
+    def close(self) -> None:
+        """End it without killing what it watches."""
+        self._listed.clear()
+        self._stop()
+
+    def _start(self) -> None:
         if self._child is not None:
             return
         read_end, self._pipe = os.pipe()
@@ -73,19 +134,9 @@ class Guardian:
             os.close(read_end)
         os.set_blocking(self._pipe, False)
 
-    def watch(self, group: int) -> None:
-        """Kill the group if we are killed. Its leader runs."""
-        self._tell("+", group)
-
-    def leader_reaped(self, group: int) -> None:
-        """Go on watching a group whose leader was reaped and that has other members."""
-        self._tell("=", group)
-
-    def forget(self, group: int) -> None:
-        """Stop watching the group, of which nothing is left."""
-        self._tell("-", group)
-
     def _tell(self, state: str, group: int) -> None:
+        if self._listed.get(group) == state:
+            return
         if state == "-":
             self._listed.pop(group, None)
         else:
@@ -97,15 +148,10 @@ class Guardian:
         except (BrokenPipeError, BlockingIOError):
             # It was killed, or stopped until the pipe was full: a new one gets the whole list.
             self._stop()
-            self.start()
+            self._start()
             os.write(
                 self._pipe, b"".join(b"%b%d\n" % (s.encode(), g) for g, s in self._listed.items())
             )
-
-    def close(self) -> None:
-        """End it without killing what it watches."""
-        self._listed.clear()
-        self._stop()
 
     def _stop(self) -> None:
         if self._child is None:
@@ -115,3 +161,27 @@ class Guardian:
         self._child.wait()
         os.close(self._pipe)
         self._child, self._pipe = None, -1
+
+
+@contextmanager
+def _default_keyboard_signals() -> Generator[None]:
+    """Let commands that are started meanwhile be interrupted by the keyboard, even if we ignore that ourselves.
+
+    A shell without job control starts `codex-py exec … &` with these signals ignored. Every command inherits
+    that, and shells cannot undo it. A signal that is caught is reset in a command.
+    """
+    ignored = [number for number in _KEYBOARD if signal.getsignal(number) is signal.SIG_IGN]
+    if not ignored or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    for number in ignored:
+        signal.signal(number, _do_nothing)
+    try:
+        yield
+    finally:
+        for number in ignored:
+            signal.signal(number, signal.SIG_IGN)
+
+
+def _do_nothing(_number: int, _frame: object) -> None:
+    pass

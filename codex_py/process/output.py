@@ -1,7 +1,12 @@
 """Keeps the output of a command in a fixed amount of memory."""
 
+import codecs
+
 _DEFAULT_LIMIT = 1 << 20
-_UTF8_MAX = 4
+_MAX_CUT = 3
+"""Bytes at which a UTF-8 character may be cut."""
+_CONTINUATIONS = bytes(range(0x80, 0xC0))
+"""The bytes of UTF-8 that do not begin a character."""
 
 
 class HeadTailBuffer:
@@ -69,7 +74,7 @@ class HeadTailBuffer:
             return (self._head + self._tail).decode(errors="replace")
         head = self._head[: len(self._head) - _incomplete_suffix(self._head)]
         tail = self._tail[-self._half :]
-        del tail[: _continuation_prefix(tail)]
+        tail[:_MAX_CUT] = tail[:_MAX_CUT].lstrip(_CONTINUATIONS)
         omitted = self.total_bytes - len(head) - len(tail)
         return (
             f"{head.decode(errors='replace')}\n... {omitted} bytes omitted ...\n"
@@ -79,19 +84,6 @@ class HeadTailBuffer:
 
 def _incomplete_suffix(data: bytearray) -> int:
     """The number of bytes at the end that begin an incomplete UTF-8 character."""
-    for count in range(1, min(_UTF8_MAX, len(data) + 1)):
-        byte = data[-count]
-        if byte >= 0xC0:
-            length = 2 if byte < 0xE0 else 3 if byte < 0xF0 else _UTF8_MAX
-            return count if count < length else 0
-        if byte < 0x80:
-            return 0
-    return 0
-
-
-def _continuation_prefix(data: bytearray) -> int:
-    """The number of bytes at the start that continue a UTF-8 character."""
-    for count in range(min(_UTF8_MAX, len(data))):
-        if not 0x80 <= data[count] < 0xC0:
-            return count
-    return 0
+    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+    decoder.decode(data[-_MAX_CUT:])
+    return len(decoder.getstate()[0])

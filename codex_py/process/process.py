@@ -4,19 +4,15 @@ import asyncio
 import fcntl
 import os
 import signal
-import subprocess
+import struct
 import sys
+import termios
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from pathlib import Path
 
-from codex_py.process.group import ProcessGroup
-from codex_py.process.marker import kill_marked
+from codex_py.process.child import Child
 from codex_py.process.output import HeadTailBuffer
-from codex_py.process.reaper import call_at_exit
-from codex_py.process.signals import default_keyboard_signals
-from codex_py.process.terminal import Terminal, open_terminal
 
 # As much as one read takes: a larger pipe saves switches between the command and us.
 _PIPE_BYTES = 256 * 1024
@@ -29,12 +25,13 @@ _LAST_READS = 16
 _KILL_WAIT_S = 1.0
 _MAX_UNSENT_BYTES = 1 << 20
 _SIGNAL_EXIT_BASE = 128
+_WINDOW = 40, 120
 
 OutputListener = Callable[[bytes], None]
 
 
 class Process:
-    """A command that leads a session and a process group of its own.
+    """A command.
 
     `finished` is set when the command has exited, was reaped, and its output was read to the end, or for a moment
     if a background process still holds it. From then on, output of that process is read and dropped: a server
@@ -43,22 +40,20 @@ class Process:
 
     def __init__(
         self,
-        child: subprocess.Popen[bytes],
+        child: Child,
         output: int,
-        mark: str,
-        terminal: Terminal | None,
+        terminal: int | None,
         on_output: OutputListener | None,
         on_finished: Callable[["Process"], None],
     ) -> None:
-        self.group = ProcessGroup(child)
+        """`output` and `terminal`: the descriptors of `open_pipe` or `open_terminal`."""
+        self.child = child
         self.exit_code: int | None = None
         """128 + n after signal n; None until finished."""
         self.started_at = time.monotonic()
         self.duration_s = 0.0
         self.finished = asyncio.Event()
-        self._child = child
         self._output: int | None = output
-        self._mark = mark
         self._terminal = terminal
         self._on_output = on_output
         self._on_finished = on_finished
@@ -70,11 +65,7 @@ class Process:
         self._grace: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(output, self._read)
-        call_at_exit(child, self._exited)
-
-    @property
-    def pid(self) -> int:
-        return self._child.pid
+        child.call_at_exit(self._exited)
 
     @property
     def has_input(self) -> bool:
@@ -125,7 +116,7 @@ class Process:
 
     def hang_up(self) -> None:
         """Ask the group to end: with SIGHUP if it has a terminal, or else with SIGTERM."""
-        self.group.send_signal(signal.SIGHUP if self._terminal else signal.SIGTERM)
+        self.child.send_signal(signal.SIGHUP if self.has_input else signal.SIGTERM)
 
     def kill(self, *, exit_code: int | None = None) -> None:
         """SIGKILL the command and all that it started, in any group. Does nothing if it is finished.
@@ -134,8 +125,7 @@ class Process:
         """
         if not self.finished.is_set():
             self._exit_code_if_killed = exit_code
-            self.group.send_signal(signal.SIGKILL)
-            kill_marked(self._mark)
+            self.child.kill()
 
     async def stop(self, *, exit_code: int | None = None) -> None:
         """Kill it, and wait until it is finished. It is finished afterwards in any case."""
@@ -186,10 +176,10 @@ class Process:
     def _exited(self) -> None:
         self._has_exited = True
         if self._terminal is not None:
-            os.close(self._terminal.slave)
+            os.close(self._terminal)
         if self.finished.is_set():
             # It was abandoned, and is dead at last.
-            self._child.wait()
+            self.child.process.wait()
         elif self._output is None:
             self._finish()
         else:
@@ -201,7 +191,7 @@ class Process:
         if self._output is not None:
             self._read_last()
         if self._has_exited:
-            code = self._child.wait()
+            code = self.child.process.wait()
             self.exit_code = code if code >= 0 else _SIGNAL_EXIT_BASE - code
         else:
             self.exit_code = _SIGNAL_EXIT_BASE + signal.SIGKILL
@@ -244,62 +234,36 @@ class Process:
             self._loop.remove_writer(self._output)
 
 
-def spawn(
-    argv: Sequence[str],
-    *,
-    cwd: Path,
-    environment: dict[str, str],
-    mark: str,
-    tty: bool,
-    on_output: OutputListener | None,
-    on_finished: Callable[[Process], None],
-) -> Process:
-    """Start a command. Its stdout and stderr are one pipe, which keeps their order.
-
-    Raises:
-        OSError: it cannot be started; if that is due to the directory, `filename` is `cwd`.
-        ValueError: an argument has a NUL or a character that the file system's encoding lacks.
-    """
-    descriptors: list[int] = []
-    try:
-        if tty:
-            terminal = open_terminal()
-            output = terminal.master
-            descriptors += [terminal.master, terminal.slave]
-            child = _popen(terminal.attached(argv), subprocess.DEVNULL, cwd, environment)
-        else:
-            terminal = None
-            output, write_end = os.pipe()
-            descriptors += [output, write_end]
-            _widen(output)
-            child = _popen(argv, write_end, cwd, environment)
-            os.close(write_end)
-    except BaseException:
-        for descriptor in descriptors:
-            os.close(descriptor)
-        raise
-    return Process(child, output, mark, terminal, on_output, on_finished)
-
-
-def _popen(
-    argv: Sequence[str], output: int, cwd: Path, environment: dict[str, str]
-) -> subprocess.Popen[bytes]:
-    # No preexec_fn: it would turn vfork into fork, whose cost grows with our memory (11 ms at 300 MB).
-    with default_keyboard_signals():
-        return subprocess.Popen(
-            argv,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-            cwd=cwd,
-            env=environment,
-        )
-
-
-def _widen(pipe: int) -> None:
-    os.set_blocking(pipe, False)
+def open_pipe() -> tuple[int, int]:
+    """Both ends of a pipe, which the caller closes. Reading does not block."""
+    output, write_end = os.pipe()
+    os.set_blocking(output, False)
     if sys.platform == "linux":
         # Users with many open pipes may not; the usual 64 KB do as well.
         with suppress(OSError):
-            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+            fcntl.fcntl(output, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+    return output, write_end
+
+
+def open_terminal() -> tuple[int, int]:
+    """Both ends of a new pseudo-terminal of 40 rows and 120 columns, which the caller closes. Reading does not block.
+
+    The second is kept open while a command starts and runs: without any open end, reading the first fails.
+
+    Raises:
+        OSError: the system has none left.
+    """
+    output, terminal = os.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", *_WINDOW, 0, 0))
+    os.set_blocking(output, False)
+    return output, terminal
+
+
+def attached(argv: Sequence[str], terminal: int) -> list[str]:
+    """The command line that gives `argv` the terminal. It is to be run as the leader of a new session.
+
+    A session leader without a terminal gets the first one that it opens as its controlling terminal. A shell does
+    so in the child: with our own code between fork and exec, the child could not be started by vfork.
+    """
+    attach = 'exec "$@" <>"$0" >&0 2>&1'
+    return ["/bin/sh", "-c", attach, os.ttyname(terminal), *argv]

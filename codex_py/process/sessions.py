@@ -1,14 +1,21 @@
 """The commands of one agent: running ones, sessions that the model can return to, and what they left behind."""
 
 import asyncio
+import os
 import random
 import signal
-from collections.abc import Callable, Iterable, Sequence
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from codex_py.process.guardian import Guardian
-from codex_py.process.marker import Marker, kill_marked
-from codex_py.process.process import OutputListener, Process, spawn
+from codex_py.process.process import (
+    OutputListener,
+    Process,
+    attached,
+    open_pipe,
+    open_terminal,
+)
 
 _MAX_SESSIONS = 64
 # The time that a server or an editor gets to save its state when the agent ends.
@@ -21,8 +28,7 @@ class ProcessSessions:
 
     def __init__(self, *, max_sessions: int = _MAX_SESSIONS) -> None:
         self._max_sessions = max_sessions
-        self._marker = Marker()
-        self._guardian = Guardian(self._marker.prefix)
+        self._guardian = Guardian()
         self._running: set[Process] = set()
         self._left_behind: set[Process] = set()
         """Finished, but a background process is in their group or holds their output."""
@@ -40,39 +46,42 @@ class ProcessSessions:
         argv: Sequence[str],
         *,
         cwd: Path,
-        environment: dict[str, str],
+        environment: Mapping[str, str],
         tty: bool = False,
         on_output: OutputListener | None = None,
         on_finished: Callable[[Process], None] | None = None,
     ) -> Process:
-        """Start a command in the running loop.
+        """Start a command in the running loop. Its stdout and stderr are one pipe, which keeps their order.
 
         `on_finished` is called exactly once, before whoever waits for the process continues.
-
-        Raises:
-            OSError: it cannot be started; if that is due to the directory, `filename` is `cwd`.
-            ValueError: an argument has a NUL or a character that the file system's encoding lacks.
+        Raises as `Guardian.spawn`.
         """
 
         def finished(process: Process) -> None:
-            self._settle(process)
+            self._running.discard(process)
+            self._left_behind.add(process)
+            self._prune_left_behind()
             if on_finished is not None:
                 on_finished(process)
 
-        self._prune_left_behind()
-        self._guardian.start()
-        environment, mark = self._marker.mark(environment)
-        process = spawn(
-            argv,
-            cwd=cwd,
-            environment=environment,
-            mark=mark,
-            tty=tty,
-            on_output=on_output,
-            on_finished=finished,
-        )
+        output, other_end = open_terminal() if tty else open_pipe()
+        try:
+            child = self._guardian.spawn(
+                attached(argv, other_end) if tty else argv,
+                cwd=cwd,
+                environment=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL if tty else other_end,
+                stderr=subprocess.DEVNULL if tty else subprocess.STDOUT,
+            )
+        except BaseException:
+            os.close(output)
+            os.close(other_end)
+            raise
+        if not tty:
+            os.close(other_end)
+        process = Process(child, output, other_end if tty else None, on_output, finished)
         self._running.add(process)
-        self._guardian.watch(process.group.id)
         return process
 
     def keep(self, process: Process) -> int:
@@ -118,11 +127,13 @@ class ProcessSessions:
         try:
             for process in self._running:
                 process.hang_up()
-            await _all_finished(self._running, _HANG_UP_GRACE_S)
+            await self._all_finished(_HANG_UP_GRACE_S)
         finally:
-            self._kill_all()
+            for process in self._running | self._left_behind:
+                process.child.send_signal(signal.SIGKILL)
+            self._guardian.kill_all()
             try:
-                await _all_finished(self._running, _KILL_WAIT_S)
+                await self._all_finished(_KILL_WAIT_S)
             finally:
                 for process in tuple(self._running):
                     process.abandon()
@@ -131,36 +142,13 @@ class ProcessSessions:
                 self._left_behind.clear()
                 self._guardian.close()
 
-    def _kill_all(self) -> None:
-        for process in self._running | self._left_behind:
-            process.group.send_signal(signal.SIGKILL)
-        if self._guardian.is_running:
-            kill_marked(self._marker.prefix)
-
-    def _settle(self, process: Process) -> None:
-        self._running.discard(process)
-        if process.group.has_members():
-            self._left_behind.add(process)
-            self._guardian.leader_reaped(process.group.id)
-            return
-        self._guardian.forget(process.group.id)
-        if process.holds_output:
-            self._left_behind.add(process)
+    async def _all_finished(self, timeout_s: float) -> None:
+        """Wait until all are finished, or until the timeout."""
+        await asyncio.gather(*(process.wait(timeout_s) for process in self._running))
 
     def _prune_left_behind(self) -> None:
-        for process in tuple(self._left_behind):
-            if not process.group.has_members():
-                self._guardian.forget(process.group.id)
-                if not process.holds_output:
-                    self._left_behind.discard(process)
-
-
-async def _all_finished(processes: Iterable[Process], timeout_s: float) -> None:
-    """Wait until all are finished, or until the timeout."""
-    waits = [asyncio.ensure_future(process.finished.wait()) for process in processes]
-    if waits:
-        try:
-            await asyncio.wait(waits, timeout=timeout_s)
-        finally:
-            for wait in waits:
-                wait.cancel()
+        self._left_behind = {
+            process
+            for process in self._left_behind
+            if self._guardian.reaped(process.child) or process.holds_output
+        }

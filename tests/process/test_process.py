@@ -301,9 +301,9 @@ def test_finished_commands_leave_no_descriptor_and_no_zombie() -> None:
                 assert await process.wait(_WAIT_S)
                 # A zombie would still be there to be signalled, and to be waited for.
                 with pytest.raises(ProcessLookupError):
-                    os.kill(process.pid, 0)
+                    os.kill(process.child.id, 0)
                 with pytest.raises(ChildProcessError):
-                    os.waitpid(process.pid, os.WNOHANG)  # noqa: ASYNC222 - it does not wait
+                    os.waitpid(process.child.id, os.WNOHANG)  # noqa: ASYNC222 - it does not wait
             assert _open_descriptor_count() <= before
 
     asyncio.run(main())

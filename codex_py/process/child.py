@@ -1,0 +1,130 @@
+"""Signals the process group of a program and what has left the group, and nobody else. Tells when the program has exited."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+# Each round kills what was forked during the last one. This does not stop a fork bomb.
+_MAX_KILL_ROUNDS = 10
+_PROC = Path("/proc")
+
+
+class Child:
+    """The leader of a session and of a process group.
+
+    The kernel does not reuse its id while it is unreaped or a member lives. So if there is a process with that id
+    after it was reaped, the group has ended and the id belongs to a stranger.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes], mark: str) -> None:
+        """`process`: started with `start_new_session`. `mark`: of its environment; see `kill_marked`."""
+        self.process = process
+        self.id = process.pid
+        self._mark = mark
+
+    def call_at_exit(self, callback: Callable[[], None]) -> None:
+        """Call `callback` once in the running loop when the process has exited.
+
+        It may be unreaped then; `process.wait()` does not block.
+        """
+        loop = asyncio.get_running_loop()
+        try:
+            descriptor = os.pidfd_open(self.id)
+        except (AttributeError, OSError):
+            # Not Linux, or the kernel or the container refuses.
+            arguments = (loop, callback)
+            threading.Thread(target=self._wait_in_thread, args=arguments, daemon=True).start()
+            return
+
+        def exited() -> None:
+            loop.remove_reader(descriptor)
+            os.close(descriptor)
+            callback()
+
+        loop.add_reader(descriptor, exited)
+
+    def _wait_in_thread(
+        self, loop: asyncio.AbstractEventLoop, callback: Callable[[], None]
+    ) -> None:
+        self.process.wait()
+        # The loop may be closed by now.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(callback)
+
+    def has_members(self) -> bool:
+        """True if a process of the group is left; an unreaped leader counts."""
+        return not self._is_reused() and _exists(-self.id)
+
+    def send_signal(self, number: int) -> None:
+        """Signal every member of the group, if any is left."""
+        if not self._is_reused():
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.id, number)
+
+    def kill(self) -> None:
+        """SIGKILL the group and all that it started, in any group."""
+        self.send_signal(signal.SIGKILL)
+        kill_marked(self._mark)
+
+    def _is_reused(self) -> bool:
+        return self.process.returncode is not None and _exists(self.id)
+
+
+def kill_marked(mark: str) -> None:
+    """SIGKILL every process with the mark in its environment. Takes some 2 ms for 100 processes.
+
+    A process that calls `setsid`, as daemons and the jobs of an interactive shell do, leaves the group that
+    we can signal. It keeps its environment, which Linux shows in `/proc/PID/environ`; on other systems only the
+    group is killed. A process that also replaces its environment is not found: only the sandbox ends it.
+    """
+    if sys.platform != "linux":
+        return
+    killed: set[int] = set()
+    for _ in range(_MAX_KILL_ROUNDS):
+        pids = {int(entry.name) for entry in _PROC.iterdir() if entry.name.isdecimal()}
+        found = {pid for pid in pids - killed if _kill_if_marked(pid, mark.encode())}
+        if not found:
+            return
+        killed |= found
+
+
+def _kill_if_marked(pid: int, mark: bytes) -> bool:
+    environment = _PROC / str(pid) / "environ"
+    # It has ended, or belongs to another user.
+    with suppress(OSError):
+        if mark not in environment.read_bytes():
+            return False
+        try:
+            held = os.pidfd_open(pid)
+        except ProcessLookupError:
+            return False
+        except (AttributeError, OSError):
+            # The kernel or the container has no such call.
+            os.kill(pid, signal.SIGKILL)
+            return True
+        try:
+            # The id may have been that of another process before.
+            if mark in environment.read_bytes():
+                signal.pidfd_send_signal(held, signal.SIGKILL)
+                return True
+        finally:
+            os.close(held)
+    return False
+
+
+def _exists(target: int) -> bool:
+    """`target`: as of `kill`, a process or the negative id of a group."""
+    try:
+        os.kill(target, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        # We may not signal a member; on macOS this also means a zombie.
+        pass
+    return True
