@@ -13,8 +13,7 @@ from pathlib import Path
 from codex_py.errors import PatchError
 from codex_py.patch.diff.writer import exact_diff
 from codex_py.patch.envelope.apply import plan_patch
-from codex_py.patch.files.access import permissions_by_umask
-from codex_py.patch.files.kind import kind_of
+from codex_py.patch.files.modes import kind_of, permissions_by_umask
 from codex_py.patch.lines import BLANK
 from codex_py.patch.plan import readable_under
 from codex_py.patch.unified.plan import plan_unified

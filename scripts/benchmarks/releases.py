@@ -21,7 +21,7 @@ from pathlib import Path
 
 from codex_py.errors import PatchError
 from codex_py.patch.convert import to_envelope
-from codex_py.patch.files.kind import written_mode
+from codex_py.patch.files.modes import written_mode
 
 _ROOT = Path(__file__).resolve().parents[2]
 _RELEASE = re.compile(r"(.+)-(\d[\w.]*)")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from codex_py.errors import CodexError, ExitCode, PatchError
-from codex_py.patch.files import prepare
+from codex_py.patch.files import transaction
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.undo import EditedSince, newest_undo, plan_undo
 from codex_py.protocol.patched_file import PatchedFile
@@ -192,7 +192,7 @@ def test_a_patch_is_undone_once(journal: Journal):
 
 
 def test_a_patch_says_if_it_can_not_be_undone(journal: Journal, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(prepare, "MAX_KEPT", 100)
+    monkeypatch.setattr(transaction, "MAX_KEPT", 100)
     write(journal.cwd, big="1\n" * 100, small="1\n")
     committed = patch(
         journal, *("*** Update File: big", "-1", "+2", "*** Update File: small", "-1", "+2")

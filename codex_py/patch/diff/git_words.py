@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from codex_py.errors import PatchError
-from codex_py.patch.files.kind import kind_of
+from codex_py.patch.files.modes import kind_of
 from codex_py.protocol.patched_file import PatchedFile
 
 

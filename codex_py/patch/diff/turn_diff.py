@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from codex_py.patch.diff.writer import git_diff
-from codex_py.patch.files.kind import written_mode
+from codex_py.patch.files.modes import written_mode
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.patched_file import PatchedFile
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from codex_py.errors import PatchError
 from codex_py.patch.diff.git_words import in_git_words
 from codex_py.patch.diff.names import quoted
-from codex_py.patch.files.kind import kind_of, written_mode
+from codex_py.patch.files.modes import kind_of, written_mode
 from codex_py.patch.lines import NO_NEWLINE
 from codex_py.protocol.patched_file import PatchedFile
 

@@ -11,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from codex_py.patch.files.handles import Status, join, split
-from codex_py.patch.files.kind import SUBMODULE
+from codex_py.patch.files.modes import SUBMODULE
 from codex_py.protocol.patched_file import PatchedFile
 
 
@@ -84,10 +84,6 @@ class FileChange:
     def written(self) -> bytes | None:
         """Contents of the file or link that the change writes; None if it writes none."""
         return (self.new or b"") if self.exists else None
-
-    @property
-    def is_regular(self) -> bool:
-        return self.touched or (self.before is not None and self.before.is_file)
 
     def has_type(self, file_type: int) -> bool:
         """True if the entry is on disk, unchanged, and of a type (`stat.S_IFDIR`, …)."""
@@ -196,8 +192,3 @@ class Entry:
     number: int = 0
     """In the journal, from 1."""
     state: State = State.PREPARED
-
-    @property
-    def needs_finishing(self) -> bool:
-        """True if something remains to be done once all changes are made."""
-        return bool(self.obsolete) or any(c.aside and not c.in_journal for c in self.changes)

@@ -5,16 +5,15 @@ there before is kept until the last change is made, and put back if one of them 
 is put back even if the process is killed, and can be brought back later.
 """
 
-from collections.abc import Generator, Iterable
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterable
+from contextlib import ExitStack, suppress
 from typing import NamedTuple
 
 from codex_py.errors import PatchError
 from codex_py.patch.files.change import Entry, State
 from codex_py.patch.files.failures import describe, file_error
 from codex_py.patch.files.handles import Directories, Status, split
-from codex_py.patch.files.journal import Journal
-from codex_py.patch.files.prepare import Store, prepare
+from codex_py.patch.files.journal import Journal, Store
 from codex_py.patch.files.rollback import finish, roll_back
 from codex_py.patch.files.transaction import Transaction, by_folder, check_unchanged
 
@@ -47,16 +46,21 @@ def commit(entry: Entry, journal: Journal | None = None) -> Committed:
                 notes.append(f"This patch cannot be undone: no journal is kept: {describe(error)}.")
                 journal = None
         _check(entry, directories)
-        prepare(entry, store)
+        transaction = Transaction(entry, directories, journal)
+        transaction.prepare(store)
         entry.modes |= _modes(entry.obsolete, directories)
         entry.made = _missing_directories(entry, directories)
         if journal is not None:
             journal.write(entry)
-        with _all_or_nothing(entry, directories, journal):
-            Transaction(entry, directories, journal).run()
+        try:
+            transaction.run()
             if journal is not None:
-                is_done = not entry.needs_finishing
-                journal.set_state(entry, State.COMMITTED if is_done else State.APPLIED)
+                is_left = entry.obsolete or any(c.aside and not c.in_journal for c in entry.changes)
+                journal.set_state(entry, State.APPLIED if is_left else State.COMMITTED)
+        # An interrupt leaves as little behind as an error does.
+        except BaseException as error:
+            _take_back(entry, directories, journal, error)
+            raise
         finish(entry, directories)
         if journal is not None:
             # It is committed, whether that can be noted or not.
@@ -128,22 +132,17 @@ def _missing_directories(entry: Entry, directories: Directories) -> list[str]:
     return list(missing)
 
 
-@contextmanager
-def _all_or_nothing(
-    entry: Entry, directories: Directories, journal: Journal | None
-) -> Generator[None]:
-    try:
-        yield
-    except BaseException as error:
-        lost = roll_back(entry, directories)
-        if journal is not None:
-            # An entry that stays `prepared` is looked at again by the next patch, which does no harm.
-            with suppress(OSError):
-                if lost:
-                    journal.set_state(entry, State.INTERRUPTED)
-                else:
-                    journal.drop(entry)
-        if lost and isinstance(error, PatchError):
-            reason = f"{error.reason}\nCould not be put back: {', '.join(lost)}"
-            raise PatchError(reason, kind="file") from error
-        raise
+def _take_back(
+    entry: Entry, directories: Directories, journal: Journal | None, error: BaseException
+) -> None:
+    lost = roll_back(entry, directories)
+    if journal is not None:
+        # An entry that stays `prepared` is looked at again by the next patch, which does no harm.
+        with suppress(OSError):
+            if lost:
+                journal.set_state(entry, State.INTERRUPTED)
+            else:
+                journal.drop(entry)
+    if lost and isinstance(error, PatchError):
+        reason = f"{error.reason}\nCould not be put back: {', '.join(lost)}"
+        raise PatchError(reason, kind="file") from error

@@ -22,21 +22,10 @@ from codex_py.patch.files.handles import Status, join, read_file, split
 _MAGIC = b"codex-py-journal"
 _VERSION = 2
 _MAX_FIRST_LINE = 200
-_KEPT_BY_NAME = (
-    *(
-        "path",
-        "folder",
-        "name",
-        "before",
-        "exists",
-        "kept",
-        "mode",
-        "is_link",
-        "temporary",
-        "aside",
-    ),
-    *("in_journal", "owner", "in_place"),
-)
+_OF_ENTRY = ("cwd", "time", "undoes", "made", "modes", "obsolete")
+_READ_AS_WRITTEN = ("path", "kept", "mode", "is_link", "temporary", "in_journal", "in_place")
+_OF_CHANGE = (*_READ_AS_WRITTEN, "folder", "name", "before", "exists", "aside", "owner")
+"""Attributes that a header has by their names."""
 
 
 class DamagedEntry(Exception):
@@ -50,21 +39,11 @@ def encoded(entry: Entry) -> list[bytes]:
     for change in entry.changes:
         changes.append(_header_of(change))
         contents += [data for data in _contents(change) if data is not None]
-    header = json.dumps(
-        {
-            "cwd": entry.cwd,
-            "time": entry.time,
-            "undoes": entry.undoes,
-            "made": entry.made,
-            "modes": entry.modes,
-            "obsolete": entry.obsolete,
-            "changes": changes,
-        },
-        separators=(",", ":"),
-    ).encode()
-    crc, size = 0, 0
+    fields = {name: getattr(entry, name) for name in _OF_ENTRY}
+    header = json.dumps({**fields, "changes": changes}, separators=(",", ":")).encode()
+    crc, size = 0, sum(map(len, contents))
     for data in contents:
-        crc, size = zlib.crc32(data, crc), size + len(data)
+        crc = zlib.crc32(data, crc)
     numbers = f"{len(header)} {zlib.crc32(header):x} {size} {crc:x} {_stored_bytes(entry.changes)}"
     return [f"{_MAGIC.decode()} {_VERSION} {numbers}\n".encode(), header, *contents]
 
@@ -159,7 +138,7 @@ def _contents(change: FileChange) -> tuple[bytes | None, bytes | None]:
 
 
 def _header_of(change: FileChange) -> dict[str, Any]:
-    header: dict[str, Any] = {name: getattr(change, name) for name in _KEPT_BY_NAME}
+    header: dict[str, Any] = {name: getattr(change, name) for name in _OF_CHANGE}
     old, new = _contents(change)
     header["old_size"] = None if old is None else len(old)
     header["new_size"] = None if new is None else len(new)
@@ -173,19 +152,13 @@ def _header_of(change: FileChange) -> dict[str, Any]:
 def _read_change(header: dict[str, Any], store: str) -> FileChange:
     before, owner, aside = header["before"], header["owner"], header["aside"]
     return FileChange(
-        header["path"],
-        join(header["folder"], header["name"]),
-        before and Status(*before),
-        mode=header["mode"],
+        **{name: header[name] for name in _READ_AS_WRITTEN},
+        location=join(header["folder"], header["name"]),
+        before=before and Status(*before),
         owner=owner and (owner[0], owner[1]),
-        is_link=header["is_link"],
         present=header["exists"],
-        kept=header["kept"],
-        temporary=header["temporary"],
         # An absolute path stays what it is; the journal may have been moved.
         aside=aside and os.path.join(store, aside),  # noqa: PTH118
-        in_journal=header["in_journal"],
-        in_place=header["in_place"],
         digest=header.get("digest"),
     )
 

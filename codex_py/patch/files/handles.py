@@ -10,7 +10,6 @@ import errno
 import os
 import stat
 from contextlib import suppress
-from types import TracebackType
 from typing import NamedTuple, Self
 
 from codex_py.filesystem.ordinary import FOLDER_FLAGS, open_ordinary_entry
@@ -41,15 +40,9 @@ class Status(NamedTuple):
 
     @classmethod
     def of(cls, found: os.stat_result) -> Self:
-        return cls(
-            found.st_dev,
-            found.st_ino,
-            found.st_mode,
-            found.st_size,
-            found.st_mtime_ns,
-            found.st_uid,
-            found.st_gid,
-        )
+        device, inode, mode = found.st_dev, found.st_ino, found.st_mode
+        size, mtime_ns = found.st_size, found.st_mtime_ns
+        return cls(device, inode, mode, size, mtime_ns, found.st_uid, found.st_gid)
 
     @property
     def permissions(self) -> int:
@@ -82,12 +75,7 @@ class Directories:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        _type: type[BaseException] | None,
-        _error: BaseException | None,
-        _: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._close_below("")
 
     def handle(self, path: str) -> int:

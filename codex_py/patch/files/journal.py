@@ -16,6 +16,7 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from codex_py.errors import PatchError
 from codex_py.filesystem.own import lock, make_private
@@ -27,8 +28,8 @@ from codex_py.patch.files.entry_file import (
     read_stored,
     stored_bytes,
 )
+from codex_py.patch.files.failures import describe
 from codex_py.patch.files.handles import Directories
-from codex_py.patch.files.prepare import Store
 from codex_py.patch.files.rollback import finish, roll_back
 
 MAX_TOTAL_BYTES = 256 * 1024 * 1024
@@ -40,6 +41,15 @@ _LOCK_PATIENCE_S = 30.0
 _UNFINISHED = {".prepared", ".applied", ".writing"}
 _KEPT = {".committed", ".interrupted", ".damaged"}
 _STORE = ".replaced"
+
+
+class Store(NamedTuple):
+    """A directory for what the changes of one entry replace. It need not be there yet."""
+
+    path: str
+    """Absolute, no link in it."""
+    device: int
+    """Files on another device cannot be renamed into it."""
 
 
 class Journal:
@@ -124,20 +134,19 @@ class Journal:
         unfinished = self._folder / f"{entry.number}.writing"
         try:
             fd = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            try:
-                with os.fdopen(fd, "wb", buffering=1024 * 1024) as stream:
-                    stream.writelines(encoded(entry))
-                if any(change.in_journal for change in entry.changes):
-                    Path(self._store(entry.number)).mkdir(mode=0o700, exist_ok=True)
-                unfinished.rename(self._path(entry.number, State.PREPARED))
-            except BaseException:
-                unfinished.unlink(missing_ok=True)
-                self._remove_empty_store(entry.number)
-                raise
+            with os.fdopen(fd, "wb", buffering=1024 * 1024) as stream:
+                stream.writelines(encoded(entry))
+            if any(change.in_journal for change in entry.changes):
+                Path(self._store(entry.number)).mkdir(mode=0o700, exist_ok=True)
+            unfinished.rename(self._path(entry.number, State.PREPARED))
         except OSError as error:
+            # What an interrupt or a bug leaves behind is removed by `recover`.
+            with suppress(OSError):
+                unfinished.unlink()
+            self._remove_empty_store(entry.number)
             raise PatchError(
                 f"Failed to keep what the patch replaces in {self._folder}, so nothing was changed: "
-                f"{error.strerror} (os error {error.errno})",
+                f"{describe(error)}",
                 kind="file",
             ) from error
 
@@ -159,8 +168,7 @@ class Journal:
 
     def prune(self) -> None:
         """Forget the oldest entries, as far as the limits ask for it. With the lock held."""
-        total = 0
-        oldest = time.time() - MAX_AGE_S
+        total, oldest = 0, time.time() - MAX_AGE_S
         files = self._files()
         kept = [path for path in files if path.suffix in _KEPT]
         stores = {_number(path) for path in files if path.suffix == _STORE}

@@ -1,4 +1,4 @@
-"""Carry out the changes of an entry, one step after the other.
+"""Decide how the changes of an entry are carried out, and do it, one step after the other.
 
 If the journal is on the same file system, what a file was goes there by renaming, which costs nothing
 and keeps everything about it. For the moment until the new file is renamed to its place, its name is
@@ -13,9 +13,21 @@ from functools import partial
 from codex_py.errors import PatchError
 from codex_py.patch.files.change import Entry, FileChange
 from codex_py.patch.files.failures import failing_to, file_error
-from codex_py.patch.files.handles import NOT_REPLACEABLE, Directories, Status, rewrite, write_new
-from codex_py.patch.files.journal import Journal
-from codex_py.patch.files.prepare import gives_way, keep_copies
+from codex_py.patch.files.handles import (
+    NOT_REPLACEABLE,
+    Directories,
+    Status,
+    join,
+    rewrite,
+    split,
+    write_new,
+)
+from codex_py.patch.files.journal import Journal, Store
+
+MAX_KEPT = 32 * 1024 * 1024
+"""Bytes of one file's contents, old and new together, that are kept to be brought back."""
+MAX_KEPT_TOGETHER = 256 * 1024 * 1024
+"""Of one entry; later files are not kept."""
 
 
 def by_folder(changes: Iterable[FileChange]) -> list[FileChange]:
@@ -42,13 +54,42 @@ def check_unchanged(change: FileChange, directories: Directories) -> os.stat_res
 class Transaction:
     """
     Args:
-        journal: with the entry in it, if one is kept.
+        entry: with those of its changes that change anything.
+        journal: gets the entry before the transaction runs, if one is kept.
     """
 
     def __init__(self, entry: Entry, directories: Directories, journal: Journal | None) -> None:
         self._entry = entry
         self._directories = directories
         self._journal = journal
+        self._becoming_files = {change.location for change in entry.changes if change.exists}
+
+    def prepare(self, store: Store | None) -> None:
+        """Set how each change is carried out: what is set aside where, and what the journal keeps.
+
+        Args:
+            store: where what is replaced is to be renamed to, if it can.
+        """
+        # Not made from the files' own names, which may be as long as a name can be.
+        prefix = f".codex-py-{os.urandom(6).hex()}"
+        room = MAX_KEPT_TOGETHER
+        for number, change in enumerate(self._entry.changes):
+            before = change.before
+            size = len(change.old or b"") + len(change.written or b"")
+            # What is overwritten in place cannot be set aside.
+            change.kept = change.in_place or (
+                size <= min(MAX_KEPT, room) and (before is None or change.old is not None)
+            )
+            if change.kept:
+                room -= size
+            change.temporary = f"{prefix}-{number}.tmp"
+            if before is None or change.in_place:
+                continue
+            if store and change.kept and before.is_file and before.device == store.device:
+                change.in_journal, change.aside = True, join(store.path, str(number))
+            elif not change.exists or not change.kept:
+                # Whatever it is, renaming keeps everything about it for the way back.
+                change.aside = join(self._lasting(change.folder), f"{prefix}-{number}.old.tmp")
 
     def run(self) -> None:
         """
@@ -57,7 +98,7 @@ class Transaction:
         """
         changes = by_folder(self._entry.changes)
         written = [change for change in changes if change.exists]
-        early = self._in_the_way(written)
+        early = self._in_the_way()
         removed = [change for change in changes if not change.exists]
         gone = {change.location for change in removed if {change.folder, change.location} & early}
         for change in removed:
@@ -73,10 +114,9 @@ class Transaction:
             if change.location not in gone:
                 self._set_aside(change)
 
-    def _in_the_way(self, written: Sequence[FileChange]) -> set[str]:
+    def _in_the_way(self) -> set[str]:
         """Files that become directories, and directories that go because one becomes a file."""
-        becoming_files = {change.location for change in written}
-        going = {folder for folder in self._entry.obsolete if gives_way(folder, becoming_files)}
+        going = {folder for folder in self._entry.obsolete if self._gives_way(folder)}
         return going.union(self._entry.made)
 
     def _make_room(self, early: set[str], written: Sequence[FileChange]) -> None:
@@ -156,11 +196,24 @@ class Transaction:
 
     def _keep_copies(self) -> None:
         """Have the journal copy what has not been renamed into it yet."""
-        left = [
-            change
-            for change in self._entry.changes
-            if change.in_journal and self._directories.found(change.aside or "") is None
-        ]
-        keep_copies(self._entry, left)
+        for change in self._entry.changes:
+            if change.in_journal and self._directories.found(change.aside or "") is None:
+                change.in_journal, change.aside = False, None
+                if not change.exists:
+                    change.aside = join(self._lasting(change.folder), change.temporary)
         if self._journal is not None:
             self._journal.write(self._entry)
+
+    def _lasting(self, folder: str) -> str:
+        """The nearest directory at or above this one that does not give way to a file."""
+        while folder in self._entry.obsolete and self._gives_way(folder):
+            folder = split(folder)[0]
+        return folder
+
+    def _gives_way(self, folder: str) -> bool:
+        """True if a directory has to go before files are written: it, or one above it, becomes a file."""
+        while folder != "/":
+            if folder in self._becoming_files:
+                return True
+            folder = split(folder)[0]
+        return False

@@ -12,7 +12,6 @@ from contextlib import suppress
 from pathlib import Path
 
 from codex_py.errors import PatchError
-from codex_py.patch.files.access import Folders, refuse_locked_file
 from codex_py.patch.files.change import FileChange
 from codex_py.patch.files.failures import system_error
 from codex_py.patch.files.handles import Directories, Status, join, split
@@ -42,7 +41,8 @@ class PlannedTree:
         self._readable = readable
         self._files: dict[str, FileChange] = {}
         """By location."""
-        self._folders = Folders()
+        self._open_folders: set[str] = set()
+        """Directories in which entries can be made and removed; each is looked at once."""
         self._directories: set[str] = set()
         """Known to be directories once the patch is applied."""
 
@@ -103,7 +103,24 @@ class PlannedTree:
             above.append(parent)
             parent = split(parent)[0]
         self._directories.update(above)
-        self._folders.refuse_locked(folder)
+        self._refuse_locked_folder(folder)
+
+    def _refuse_locked_folder(self, folder: str) -> None:
+        """
+        Raises:
+            OSError: nothing may be made or removed in the directory, or, where it is to be made, in the one
+                above it.
+        """
+        looked_at: list[str] = []
+        while folder not in self._open_folders:
+            looked_at.append(folder)
+            if os.access(folder, os.W_OK | os.X_OK):
+                break
+            if os.path.isdir(folder):  # noqa: PTH112
+                raise _locked(folder)
+            # What is to be a directory is perhaps still a file.
+            folder = split(folder)[0]
+        self._open_folders.update(looked_at)
 
 
 class Overlay(PlannedTree):
@@ -174,7 +191,7 @@ class Overlay(PlannedTree):
                 # The disk knows best why it is not there.
                 os.stat(file.location)  # noqa: PTH116
             raise system_error(errno.ENOENT)
-        if not file.is_regular:
+        if not file.touched and not file.has_type(stat.S_IFREG):
             raise OSError(f"path `{path}` is not a file")
         return self._contents(file)
 
@@ -207,7 +224,7 @@ class Overlay(PlannedTree):
         if not file.touched and before is not None:
             if os.path.isdir(file.location):  # noqa: PTH112
                 raise system_error(errno.EISDIR)
-            self._folders.refuse_locked(split(file.location)[0])
+            self._refuse_locked_folder(split(file.location)[0])
             if before.is_link:
                 file.old = self._handles.contents(file.location, before)
             # A file that can be removed need not be readable.
@@ -247,3 +264,18 @@ def _refuse_special(file: FileChange) -> None:
     for file_type, what in _SPECIAL.items():
         if file.has_type(file_type):
             raise OSError(f"it is {what}, not a file")
+
+
+def refuse_locked_file(path: str) -> None:
+    """
+    Raises:
+        OSError: the file may not be written. It could be replaced all the same, but whoever has protected
+            it means it.
+    """
+    if not os.access(path, os.W_OK):
+        raise _locked(path)
+
+
+def _locked(path: str) -> OSError:
+    is_read_only = os.statvfs(path).f_flag & os.ST_RDONLY
+    return system_error(errno.EROFS if is_read_only else errno.EACCES)

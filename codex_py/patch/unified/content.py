@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from codex_py.errors import PatchError
-from codex_py.patch.files.access import permissions_by_umask
 from codex_py.patch.files.change import FileChange
-from codex_py.patch.files.kind import Kind
+from codex_py.patch.files.modes import Kind, permissions_by_umask
 from codex_py.patch.report import Findings, Reject
 from codex_py.patch.unified.apply import Applied, apply_hunks
 from codex_py.patch.unified.hunks import DiffHunk, FileDiff, written_hunks

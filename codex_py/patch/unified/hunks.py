@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple, TypeAlias
 
-from codex_py.patch.files.kind import Kind, kind_of
+from codex_py.patch.files.modes import Kind, kind_of
 from codex_py.patch.lines import NO_NEWLINE
 
 Operation: TypeAlias = Literal["update", "add", "delete", "rename", "copy", "uncopy"]

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from codex_py.errors import PatchError
 from codex_py.patch.files.handles import Directories
-from codex_py.patch.files.kind import kind_of
+from codex_py.patch.files.modes import kind_of
 from codex_py.patch.plan import PatchPlan
 from codex_py.patch.report import Findings
 from codex_py.patch.unified.content import Patcher

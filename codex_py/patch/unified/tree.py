@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from codex_py.errors import PatchError
-from codex_py.patch.files.access import refuse_locked_file
 from codex_py.patch.files.change import FileChange
 from codex_py.patch.files.failures import system_error
 from codex_py.patch.files.handles import Directories, join, split
-from codex_py.patch.files.kind import Kind
-from codex_py.patch.files.tree import PlannedTree
+from codex_py.patch.files.modes import Kind
+from codex_py.patch.files.tree import PlannedTree, refuse_locked_file
 
 
 class Content(NamedTuple):
@@ -122,7 +121,7 @@ class DiffTree(PlannedTree):
 
     def remove(self, file: FileChange) -> None:
         if file.before is not None:
-            self._folders.refuse_locked(split(file.location)[0])
+            self._refuse_locked_folder(split(file.location)[0])
         self._now[file.location] = None
 
     def settle(self) -> Iterator[tuple[FileChange, OSError]]:

@@ -16,7 +16,7 @@ import pytest
 
 from codex_py.errors import PatchError
 from codex_py.patch.envelope.apply import plan_patch
-from codex_py.patch.files import journal, prepare
+from codex_py.patch.files import journal, transaction
 from codex_py.patch.files.entry_file import DamagedEntry
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.undo import plan_undo
@@ -66,12 +66,12 @@ def replaced(journal: Journal, number: int) -> dict[str, str]:
     return {str(path.stat().st_ino): path.read_text(encoding="utf-8") for path in folder.iterdir()}
 
 
-@pytest.mark.parametrize("kept", [prepare.MAX_KEPT, 100])
+@pytest.mark.parametrize("kept", [transaction.MAX_KEPT, 100])
 def test_a_patch_that_is_killed_leaves_all_of_the_old_or_all_of_the_new(
     made: Journal, monkeypatch: pytest.MonkeyPatch, kept: int
 ):
     # With a small limit, `big` is set aside instead of being written down.
-    monkeypatch.setattr(prepare, "MAX_KEPT", kept)
+    monkeypatch.setattr(transaction, "MAX_KEPT", kept)
     old = tree(made.cwd)
     patch(made, *ALL_KINDS)
     new = tree(made.cwd)

@@ -1,6 +1,9 @@
-"""The kinds of directory entries that git knows; it writes them as the file type of a mode."""
+"""Modes of directory entries. git writes the kind of an entry as the file type of its mode."""
 
+import os
+import re
 import stat
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 Kind: TypeAlias = Literal["file", "link", "submodule"]
@@ -28,3 +31,17 @@ def written_mode(mode: int | None) -> str:
             return f"{SUBMODULE:o}"
         case _:
             return "100755" if mode is not None and mode & 0o100 else "100644"
+
+
+def permissions_by_umask(wanted: int) -> int:
+    """The permission bits of a file that is made with these."""
+    try:
+        status = Path("/proc/self/status").read_bytes()
+    except OSError:
+        status = b""
+    if found := re.search(rb"^Umask:\s*([0-7]+)", status, re.MULTILINE):
+        return wanted & ~int(found[1], 8)
+    # Elsewhere it is only told to who sets it. Another thread may make a file in between: a private one.
+    umask = os.umask(0o077)
+    os.umask(umask)
+    return wanted & ~umask
