@@ -11,8 +11,8 @@ from codex_py.app.loading import load
 from codex_py.cli.commands import NAMES, OF_CODEX, TERMINAL, Command, find_command, help_text
 from codex_py.errors import CodexError
 from codex_py.frontends.command_parser import HelpRequested, UsageError, suggestion
-from codex_py.frontends.streams import OutputStream, print_out
-from codex_py.frontends.terminal import printable
+from codex_py.frontends.stopping import Stopped
+from codex_py.frontends.streams import print_out, tell
 
 _OVERRIDES = {"-c", "--config", "--enable", "--disable"}
 
@@ -23,11 +23,10 @@ def main(argv: Sequence[str]) -> int:
     keep_libraries_light()
     try:
         return run(argv, environment)
-    except CodexError as error:
-        text = printable(str(error))
+    except (CodexError, Stopped) as error:
+        text = str(error)
         # Codex begins its message about a bad configuration with the word: "Error loading config.toml: …".
-        label = "" if text.startswith("Error ") else "Error: "
-        OutputStream(2).write_text(f"{label}{text}\n")
+        tell(text if text.startswith("Error ") else f"Error: {text}")
         return error.exit_code
 
 

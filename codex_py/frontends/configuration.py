@@ -10,8 +10,7 @@ from codex_py.config.project_trust import trust_project
 from codex_py.errors import CodexError
 from codex_py.frontends.arguments import Arguments
 from codex_py.frontends.command_parser import working_folder
-from codex_py.frontends.streams import OutputStream
-from codex_py.frontends.terminal import printable
+from codex_py.frontends.streams import tell
 
 _OSS_MODELS = {"ollama": "gpt-oss:20b", "lmstudio": "openai/gpt-oss-20b"}
 
@@ -62,7 +61,7 @@ def read_config(
 def warn_of_config(config: Config) -> None:
     """Print the warnings of a configuration."""
     for warning in config.warnings:
-        OutputStream(2).write_text(f"Warning: {printable(warning)}\n")
+        tell(f"Warning: {warning}")
 
 
 def config_sources(arguments: Arguments, environment: Mapping[str, str]) -> dict[str, Any]:

@@ -6,8 +6,6 @@
 import signal
 from types import FrameType
 
-from codex_py.frontends.streams import OutputStream
-
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -18,14 +16,11 @@ class Stopped(KeyboardInterrupt):
         exit_code: the one that a shell reports for the signal.
     """
 
+    code = "aborted"
+
     def __init__(self, number: int) -> None:
         super().__init__(f"stopped by {signal.Signals(number).name}")
         self.exit_code = 128 + number
-
-    def tell(self) -> int:
-        """Print it to standard error; the exit code."""
-        OutputStream(2).write_text(f"Error: {self}\n")
-        return self.exit_code
 
 
 def raise_when_stopped() -> None:

@@ -1,13 +1,16 @@
 """Reading from and writing to the descriptors that the program was given, whatever is at their other end."""
 
 import errno
+import json
 import os
 import select
 import stat
 import time
 from collections.abc import Callable
+from typing import Any
 
 from codex_py.errors import ExitCode
+from codex_py.frontends.terminal import printable
 
 READER_LEFT = 141
 """The exit code for an output that nobody reads any more: 128 + SIGPIPE, as a shell reports it."""
@@ -28,10 +31,18 @@ def print_out(text: str) -> int:
         return ExitCode.DONE
     if stdout.reader_left:
         return READER_LEFT
-    OutputStream(2).write_text(
-        f"Error: Failed to write to standard output: {stdout.failure.strerror}\n"
-    )
+    tell(f"Error: Failed to write to standard output: {stdout.failure.strerror}")
     return ExitCode.TURN_FAILED
+
+
+def print_json(value: Any, *, indent: int | None = None, ensure_ascii: bool = True) -> int:
+    """Write a value to standard output as JSON, with a newline; the result is that of `print_out`."""
+    return print_out(json.dumps(value, indent=indent, ensure_ascii=ensure_ascii) + "\n")
+
+
+def tell(text: str) -> None:
+    """Write a line to standard error, made safe for a terminal."""
+    OutputStream(2).write_text(f"{printable(text)}\n")
 
 
 def read_all(fd: int, grown: Callable[[int], None]) -> bytes:
@@ -65,7 +76,7 @@ class OutputStream:
     Writing never raises. After the first failure `failure` says why, and the rest is dropped.
 
     Args:
-        patience_s: how long in all to wait for a pipe that nobody empties; after that, what it does
+        timeout_s: how long in all to wait for a pipe that nobody empties; after that, what it does
             not take is dropped. None waits for ever.
 
     Attributes:
@@ -73,18 +84,18 @@ class OutputStream:
         on_failure: called once, when it happens.
     """
 
-    def __init__(self, fd: int, *, patience_s: float | None = None) -> None:
+    def __init__(self, fd: int, *, timeout_s: float | None = None) -> None:
         self.failure: OSError | None = None
         self.on_failure: Callable[[], None] = lambda: None
         self._fd = fd
         # Wait for a terminal that was stopped with Ctrl-S: only pipes have absent readers.
-        self._patience_s = patience_s if _is_pipe(fd) else None
+        self._timeout_s = timeout_s if _is_pipe(fd) else None
 
     def write(self, data: bytes) -> None:
         rest = memoryview(data)
         while rest and self.failure is None:
             piece = rest
-            if self._patience_s is not None:
+            if self._timeout_s is not None:
                 if not self._takes_more():
                     return
                 piece = rest[:_ATOMIC]
@@ -106,10 +117,10 @@ class OutputStream:
         return self.failure is not None and self.failure.errno == errno.EPIPE
 
     def _takes_more(self) -> bool:
-        assert self._patience_s is not None
+        assert self._timeout_s is not None
         began = time.monotonic()
-        ready = self._wait_writable(self._patience_s)
-        self._patience_s = max(0.0, self._patience_s - (time.monotonic() - began))
+        ready = self._wait_writable(self._timeout_s)
+        self._timeout_s = max(0.0, self._timeout_s - (time.monotonic() - began))
         return ready
 
     def _wait_writable(self, timeout_s: float | None) -> bool:

@@ -20,6 +20,17 @@ _FLAG = "\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{4,6}\U000e007f"
 """Of a part of a country, such as Scotland."""
 _LONGEST_FLAG = 8
 
+_SGR = {
+    "bold": 1,
+    "dim": 2,
+    "italic": 3,
+    "red": 31,
+    "green": 32,
+    "yellow": 33,
+    "magenta": 35,
+    "cyan": 36,
+}
+
 
 def printable(text: str) -> str:
     """The text with every control or invisible character but newline and tab made visible.
@@ -85,29 +96,5 @@ class Style:
     def __init__(self, *, color: bool) -> None:
         self._color = color
 
-    def bold(self, text: str) -> str:
-        return self._sgr("1", text)
-
-    def dim(self, text: str) -> str:
-        return self._sgr("2", text)
-
-    def italic(self, text: str) -> str:
-        return self._sgr("3", text)
-
-    def red(self, text: str) -> str:
-        return self._sgr("31", text)
-
-    def green(self, text: str) -> str:
-        return self._sgr("32", text)
-
-    def yellow(self, text: str) -> str:
-        return self._sgr("33", text)
-
-    def magenta(self, text: str) -> str:
-        return self._sgr("35", text)
-
-    def cyan(self, text: str) -> str:
-        return self._sgr("36", text)
-
-    def _sgr(self, code: str, text: str) -> str:
-        return f"\x1b[{code}m{text}\x1b[0m" if self._color else text
+    def __call__(self, name: str, text: str) -> str:
+        return f"\x1b[{_SGR[name]}m{text}\x1b[0m" if self._color else text

@@ -42,7 +42,7 @@ def test_a_reader_that_left_is_told_of_once() -> None:
 
 def test_patience_with_a_full_pipe_ends_and_comes_back_with_its_reader() -> None:
     ours, theirs = os.pipe()
-    stream = OutputStream(theirs, patience_s=0.05)
+    stream = OutputStream(theirs, timeout_s=0.05)
     stream.write(b"x" * 1_000_000)
     held = len(os.read(ours, 1_000_000))
     stream.write(b"more")
@@ -54,7 +54,7 @@ def test_patience_with_a_full_pipe_ends_and_comes_back_with_its_reader() -> None
 
 def test_a_file_is_not_waited_for(tmp_path: Path) -> None:
     with (tmp_path / "out").open("wb") as file:
-        OutputStream(file.fileno(), patience_s=0.0).write_text("é" * 10_000 + "\ud800")
+        OutputStream(file.fileno(), timeout_s=0.0).write_text("é" * 10_000 + "\ud800")
     assert (tmp_path / "out").read_text(encoding="utf-8") == "é" * 10_000 + "?"
 
 

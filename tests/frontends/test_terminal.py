@@ -49,4 +49,7 @@ def test_color_is_chosen_by_option_then_environment(
 
 
 def test_without_color_text_stays_as_it_is() -> None:
-    assert (Style(color=False).red("x"), Style(color=True).red("x")) == ("x", "\x1b[31mx\x1b[0m")
+    assert (Style(color=False)("red", "x"), Style(color=True)("red", "x")) == (
+        "x",
+        "\x1b[31mx\x1b[0m",
+    )

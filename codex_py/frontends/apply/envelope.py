@@ -30,32 +30,26 @@ def main(arguments: Sequence[str]) -> int:
     is_option = arguments[:1] == [RUN_AS_APPLY_PATCH]
     if len(arguments) > 1 and not is_option:
         return _fail(_USAGE, "Error: apply_patch accepts exactly one argument.\n")
-    if arguments:
-        try:
-            text = os.fsencode(arguments[is_option]).decode()
-        except (IndexError, UnicodeDecodeError):
+    try:
+        text = os.fsencode(arguments[is_option]).decode() if arguments else read_stdin().decode()
+    except (CodexError, OSError, IndexError, UnicodeDecodeError) as error:
+        if arguments:
             name = RUN_AS_APPLY_PATCH if is_option else "apply_patch"
             return _fail(_FAILED, f"Error: {name} requires a UTF-8 PATCH argument.\n")
-        return _apply(text)
-    try:
-        text = read_stdin().decode()
-    except (CodexError, OSError, UnicodeDecodeError) as error:
         reason = describe(error) if isinstance(error, OSError) else str(error)
         if isinstance(error, UnicodeDecodeError):
             reason = "stream did not contain valid UTF-8"
         return _fail(_FAILED, f"Error: Failed to read PATCH from stdin.\n{reason}\n")
-    return _apply(text) if text else _fail(_USAGE, _USAGE_TEXT)
-
-
-def _apply(text: str) -> int:
+    if not arguments and not text:
+        return _fail(_USAGE, _USAGE_TEXT)
     raise_when_stopped()
     try:
-        return _applied(text)
+        return _apply(text)
     except Stopped as stopped:
         return stopped.exit_code
 
 
-def _applied(text: str) -> int:
+def _apply(text: str) -> int:
     try:
         cwd = Path.cwd()
     except OSError as error:

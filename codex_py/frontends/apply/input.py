@@ -3,7 +3,6 @@
 import os
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from codex_py.app.loading import load
@@ -11,12 +10,13 @@ from codex_py.config.paths import codex_home
 from codex_py.errors import CodexError, ExitCode
 from codex_py.filesystem.ordinary import NotOrdinary, refuse_extraordinary
 from codex_py.frontends.streams import read_all
+from codex_py.protocol.frozen import frozen
 
 MAX_BYTES = 512 * 1024 * 1024
 """What is longer than this is probably endless, and no patch."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PatchInput:
     """A patch as it was handed in."""
 
@@ -65,25 +65,17 @@ def _read_file(name: str) -> bytes:
         # It may be a pipe: `codex-py apply <(git diff)`.
         fd = os.open(name, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            _refuse_endless(fd)
+            found = os.fstat(fd)
+            if stat.S_ISREG(found.st_mode):
+                refuse_extraordinary(found)
+            elif stat.S_ISBLK(found.st_mode) or (stat.S_ISCHR(found.st_mode) and not os.isatty(fd)):
+                raise NotOrdinary("it is a device")
             return read_all(fd, _refuse_long)
         finally:
             os.close(fd)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise _not_read(repr(name), reason, ExitCode.USAGE) from error
-
-
-def _refuse_endless(fd: int) -> None:
-    """
-    Raises:
-        NotOrdinary: it is a file of the kernel, or a device other than a terminal.
-    """
-    found = os.fstat(fd)
-    if stat.S_ISREG(found.st_mode):
-        refuse_extraordinary(found)
-    elif stat.S_ISBLK(found.st_mode) or (stat.S_ISCHR(found.st_mode) and not os.isatty(fd)):
-        raise NotOrdinary("it is a device")
 
 
 def _refuse_long(size: int) -> None:

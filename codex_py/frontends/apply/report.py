@@ -1,6 +1,5 @@
 """Report what `codex-py apply` does: to people, or to programs with `--json`."""
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,7 +7,8 @@ from typing import Any, Literal
 
 from codex_py.app.loading import load
 from codex_py.errors import CodexError, ExitCode, PatchError
-from codex_py.frontends.streams import OutputStream, print_out
+from codex_py.frontends.stopping import Stopped
+from codex_py.frontends.streams import OutputStream, print_json, print_out
 from codex_py.frontends.terminal import Style, printable, wants_color
 from codex_py.patch.files.commit import Committed
 from codex_py.patch.plan import PatchPlan
@@ -17,6 +17,7 @@ _WRITER = "codex_py.patch.diff.writer:git_diff"
 """Loaded if a diff is shown: 4 ms with `difflib`."""
 _LONG_BYTES = 256 * 1024
 """Size of a patch from which on progress is shown."""
+_COLORS = {"+": "green", "-": "red", "@": "cyan"}
 
 
 class Report:
@@ -88,7 +89,7 @@ class Report:
             printed = self._print_text(plan, cwd, committed)
         return printed or (ExitCode.PATCH if _is_incomplete(plan) else 0)
 
-    def failure(self, error: CodexError) -> None:
+    def failure(self, error: CodexError | Stopped) -> None:
         """Tell a program why nothing was changed; people are told by whoever handles the error."""
         self.progress("")
         if not self._as_json:
@@ -98,16 +99,8 @@ class Report:
         if isinstance(error, PatchError):
             cause["kind"] = error.kind
             reason = error.reason
-        row = {
-            "applied": False,
-            **self._facts,
-            "files": [],
-            "hunks": [],
-            "notes": self._notes,
-            "reasons": [reason],
-            "error": cause,
-        }
-        print_out(json.dumps(row) + "\n")
+        empty = {"files": [], "hunks": [], "notes": self._notes}
+        print_json({"applied": False, **self._facts, **empty, "reasons": [reason], "error": cause})
 
     def _print_json(
         self,
@@ -136,7 +129,7 @@ class Report:
             "conflicts": [str(path) for path in plan.conflicts],
             "undo": committed.number if committed else None,
         }
-        return print_out(json.dumps(row) + "\n")
+        return print_json(row)
 
     def _print_text(self, plan: PatchPlan, cwd: Path, committed: Committed | None) -> int:
         summary = plan.summary()
@@ -151,17 +144,9 @@ class Report:
         return print_out("\n".join(lines) + printable(summary))
 
     def _colored(self, line: str) -> str:
-        if line.startswith(("diff --git ", "--- ", "+++ ")):
-            return self._style.bold(line)
-        match line[:1]:
-            case "+":
-                return self._style.green(line)
-            case "-":
-                return self._style.red(line)
-            case "@":
-                return self._style.cyan(line)
-            case _:
-                return line
+        is_head = line.startswith(("diff --git ", "--- ", "+++ "))
+        style = "bold" if is_head else _COLORS.get(line[:1])
+        return self._style(style, line) if style else line
 
     def _tell(self, sentence: str) -> None:
         self.progress("")

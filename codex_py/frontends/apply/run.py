@@ -1,16 +1,24 @@
 """`codex-py apply`: apply an envelope or a unified diff to the files of a folder, all of it or nothing."""
 
+import argparse
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 
 from codex_py.app.loading import load
 from codex_py.config.paths import codex_home, project_root
 from codex_py.errors import CodexError, ExitCode, PatchError
 from codex_py.frontends.apply.input import patch_input
-from codex_py.frontends.apply.options import ApplyOptions, apply_options
 from codex_py.frontends.apply.report import Report
-from codex_py.frontends.command_parser import working_folder
+from codex_py.frontends.command_parser import (
+    UsageError,
+    flag,
+    one_of,
+    option,
+    parse_options,
+    working_folder,
+)
 from codex_py.frontends.stopping import Stopped, raise_when_stopped
 from codex_py.frontends.streams import print_out
 from codex_py.frontends.terminal import printable
@@ -21,34 +29,73 @@ from codex_py.patch.formats import Detected, detect
 from codex_py.patch.match import Level
 from codex_py.patch.plan import PatchPlan, readable_under, writable_under
 from codex_py.patch.report import Findings
+from codex_py.protocol.frozen import frozen
 
+_CONVERT = "codex_py.patch.convert"
 _PARTS = {
     "envelope": "codex_py.patch.envelope.apply:plan_patch",
     "unified": "codex_py.patch.unified.plan:plan_unified",
     "--3way": "codex_py.app.patching:git_three_way",
-    "--convert": "codex_py.frontends.apply.convert:converted",
 }
 """Loaded for the patches and options that need them, since each takes 7 to 40 ms."""
 _MAX_NAMED = 3
+_MAX_STRIP = 99
 _MAX_STRIP_TRIED = 5
+
+
+def _count(word: str) -> int:
+    if not (word.isascii() and word.isdecimal() and int(word) <= _MAX_STRIP):
+        raise argparse.ArgumentTypeError(f"{word!r} is no number of directories")
+    return int(word)
+
+
+@frozen
+class _Options:
+    file: str | None = option()
+    """None takes standard input, or on a terminal the last session; `-` takes standard input."""
+    check: bool = flag("--check")
+    reverse: bool = flag("-R", "--reverse")
+    directory: str | None = option("--directory")
+    strip: int | None = option("-p", "--strip", type=_count)
+    strict: bool = flag("--strict")
+    three_way: bool = flag("-3", "--3way")
+    partial: bool = flag("--partial")
+    json: bool = flag("--json")
+    convert: Literal["envelope", "unified"] | None = option(
+        "--convert", type=one_of("envelope", "unified")
+    )
+    cd: str = option("-C", "--cd", default=".")
+
+    def refuse(self, names: str, reason: str) -> None:
+        """
+        Raises:
+            UsageError: one of these options was given.
+        """
+        for name in names.split():
+            if getattr(self, name) not in {None, False}:
+                raise UsageError(f"--{'3way' if name == 'three_way' else name} {reason}")
 
 
 def run_apply(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Apply, check or convert a patch; the exit code."""
-    options = apply_options(argv)
+    options = parse_options(_Options, argv)
+    if options.convert:
+        options.refuse(
+            "check directory strip strict three_way partial json",
+            "does not go with --convert, which changes nothing",
+        )
+        if options.reverse and options.convert == "envelope":
+            raise UsageError("--reverse goes with --convert unified only")
     raise_when_stopped()
     report = Report(environment, as_json=options.json)
     try:
         return _apply(options, environment, report)
-    except CodexError as error:
+    except (CodexError, Stopped) as error:
         report.failure(error)
         raise
-    except Stopped as stopped:
-        report.failure(CodexError(str(stopped), code="aborted"))
-        return stopped.tell()
 
 
-def _apply(options: ApplyOptions, environment: Mapping[str, str], report: Report) -> int:
+def _apply(options: _Options, environment: Mapping[str, str], report: Report) -> int:
     cwd = working_folder(options.cd)
     given = patch_input(options.file, cwd, environment)
     is_written = False
@@ -56,10 +103,16 @@ def _apply(options: ApplyOptions, environment: Mapping[str, str], report: Report
         found = detect(given.data)
         report.found(found.kind, found.found, given.source, len(given.data))
         if found.kind == "envelope":
-            options.refuse_for_envelope()
+            if options.reverse and not options.convert:
+                raise UsageError(
+                    "an envelope cannot be reversed; `codex-py undo` takes back one that was applied"
+                )
+            options.refuse(
+                "strip three_way partial", "is for unified diffs, and this is an envelope"
+            )
         base = given.cwd or cwd
         if options.convert:
-            text: str = load(_PARTS["--convert"])(found, base, options)
+            text = _converted(found, base, options)
             return print_out(printable(text) if os.isatty(1) else text)
         journal = _journal(environment, cwd, report)
         if journal is not None:
@@ -86,6 +139,17 @@ def _apply(options: ApplyOptions, environment: Mapping[str, str], report: Report
         raise error
 
 
+def _converted(found: Detected, cwd: Path, options: _Options) -> str:
+    if options.convert == found.kind and not options.reverse:
+        return found.text
+    if options.convert == "envelope":
+        return load(f"{_CONVERT}:to_envelope")(found.text, cwd)
+    diff = (
+        found.text if found.kind == "unified" else load(f"{_CONVERT}:to_unified")(found.text, cwd)
+    )
+    return load(f"{_CONVERT}:reversed_diff")(diff, cwd) if options.reverse else diff
+
+
 def _journal(environment: Mapping[str, str], cwd: Path, report: Report) -> Journal | None:
     try:
         return Journal(codex_home(environment), cwd)
@@ -95,7 +159,7 @@ def _journal(environment: Mapping[str, str], cwd: Path, report: Report) -> Journ
 
 
 def _plan(
-    found: Detected, cwd: Path, root: Path, options: ApplyOptions, environment: Mapping[str, str]
+    found: Detected, cwd: Path, root: Path, options: _Options, environment: Mapping[str, str]
 ) -> PatchPlan:
     if found.kind == "unified":
         return _plan_diff(found.patch, cwd, options, environment)
@@ -121,7 +185,7 @@ def _refuse_outside(plan: PatchPlan, root: Path) -> None:
 
 
 def _plan_diff(
-    diff: str | bytes, cwd: Path, options: ApplyOptions, environment: Mapping[str, str]
+    diff: str | bytes, cwd: Path, options: _Options, environment: Mapping[str, str]
 ) -> PatchPlan:
     plan_unified = load(_PARTS["unified"])
     three_way = load(_PARTS["--3way"])(cwd, environment) if options.three_way else None
@@ -148,7 +212,7 @@ def _plan_diff(
         raise PatchError(f"{error.reason}\n{hint}", kind="file") from error
 
 
-def _hint(plan: Callable[[int | None, Path], PatchPlan], cwd: Path, options: ApplyOptions) -> str:
+def _hint(plan: Callable[[int | None, Path], PatchPlan], cwd: Path, options: _Options) -> str:
     """A sentence about other names of the files that would fit; empty if none do."""
     for strip in range(_MAX_STRIP_TRIED):
         if strip != options.strip and _fits(plan, strip, cwd):

@@ -16,8 +16,8 @@ from codex_py.frontends.command_parser import (
     parse_options,
     working_folder,
 )
-from codex_py.frontends.stopping import Stopped, raise_when_stopped
-from codex_py.frontends.streams import OutputStream, print_out
+from codex_py.frontends.stopping import raise_when_stopped
+from codex_py.frontends.streams import print_json, print_out, tell
 from codex_py.frontends.terminal import aligned, printable
 from codex_py.patch.diff.writer import git_diff
 from codex_py.patch.files.change import Entry, patched_files
@@ -60,16 +60,13 @@ def run_undo(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     if options.show and options.force:
         raise UsageError("--show changes nothing, so there is nothing to force")
     raise_when_stopped()
-    try:
-        return _run(options, environment)
-    except Stopped as stopped:
-        return stopped.tell()
+    return _run(options, environment)
 
 
 def _run(options: _Options, environment: Mapping[str, str]) -> int:
     journal = Journal(codex_home(environment), working_folder(options.cd))
     for sentence in journal.recover():
-        _tell(f"{sentence}\n")
+        tell(sentence)
     if options.list:
         return _list(journal, as_json=options.json)
     if options.show:
@@ -78,12 +75,11 @@ def _run(options: _Options, environment: Mapping[str, str]) -> int:
         plan = plan_undo(journal, options.id, force=options.force)
     except EditedSince as error:
         if options.json:
-            print_out(
-                _line({"error": {"code": error.code, "message": str(error)}, "diff": error.diff})
-            )
+            cause = {"code": error.code, "message": str(error)}
+            print_json({"error": cause, "diff": error.diff})
         else:
             print_out(printable(error.diff))
-            _tell("--force undoes it all the same; what it replaces is kept.\n")
+            tell("--force undoes it all the same; what it replaces is kept.")
         raise
     return _undo(plan, as_json=options.json)
 
@@ -97,7 +93,7 @@ def _list(journal: Journal, *, as_json: bool) -> int:
             for entry in known
         ]
         rows += [{"id": number, "state": "damaged"} for number in damaged]
-        return print_out("".join(map(_line, rows)))
+        return print_out("".join(f"{json.dumps(row)}\n" for row in rows))
     if not known and not damaged:
         return print_out("No patches are kept.\n")
     table = [("ID", "TIME", "STATE", "DIRECTORY", "FILES")]
@@ -119,17 +115,17 @@ def _show(journal: Journal, entry: Entry, *, as_json: bool) -> int:
     changes = patched_files(entry.changes)
     diff = git_diff(changes, Path(entry.cwd))
     if as_json:
-        return print_out(_line({**_facts(entry, undone), "files": _rows(changes), "diff": diff}))
+        return print_json({**_facts(entry, undone), "files": _rows(changes), "diff": diff})
     return print_out(printable(diff))
 
 
 def _undo(plan: UndoPlan, *, as_json: bool) -> int:
     committed = plan.commit()
     for note in committed.notes:
-        _tell(f"{note}\n")
+        tell(note)
     if as_json:
-        row = {"undone": plan.entry.number, "id": committed.number, "files": _rows(plan.changes)}
-        return print_out(_line(row))
+        files = _rows(plan.changes)
+        return print_json({"undone": plan.entry.number, "id": committed.number, "files": files})
     letters = {"add": "A", "update": "M", "delete": "D"}
     lines = [f"Undid patch {plan.entry.number}:"]
     lines += [
@@ -166,11 +162,3 @@ def _short(path: str, cwd: str) -> str:
 
 def _one_line(text: str) -> str:
     return printable(text).replace("\n", "\u240a").replace("\t", "\u2409")
-
-
-def _line(row: Mapping[str, Any]) -> str:
-    return json.dumps(row) + "\n"
-
-
-def _tell(text: str) -> None:
-    OutputStream(2).write_text(printable(text))

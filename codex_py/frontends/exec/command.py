@@ -7,14 +7,14 @@ from codex_py.frontends.arguments import Arguments, exec_target
 from codex_py.frontends.exec.prompt_input import start_reading
 from codex_py.frontends.streams import OutputStream
 
-_STDERR_PATIENCE_S = 2.0
+_STDERR_TIMEOUT_S = 2.0
 """A caller that reads standard output alone must not stop us when the other pipe is full."""
 
 
 def run_exec(arguments: Arguments, environment: Mapping[str, str]) -> int:
     """Work on the prompt; the exit code."""
     target = exec_target(arguments)
-    stderr = OutputStream(2, patience_s=_STDERR_PATIENCE_S)
+    stderr = OutputStream(2, timeout_s=_STDERR_TIMEOUT_S)
     prompt = start_reading(
         target.prompt,
         notice=lambda text: stderr.write_text(f"{text}\n"),

@@ -42,9 +42,9 @@ class HumanText:
         }
         self._line(f"codex-py v{__version__}\n--------")
         for name, value in facts.items():
-            self._line(f"{style.bold(f'{name}:')} {printable(value)}")
+            self._line(f"{style('bold', f'{name}:')} {printable(value)}")
         self._line("--------")
-        self._line(f"{style.cyan('user')}\n{printable(_shortened(prompt))}")
+        self._line(f"{style('cyan', 'user')}\n{printable(_shortened(prompt))}")
         waiting, self._waiting = self._waiting or [], None
         for event in waiting:
             self._show(event)
@@ -64,7 +64,7 @@ class HumanText:
             case events.ItemCompleted(item):
                 self._completed(item)
             case events.CallDenied(tool, reason):
-                label = self._style.yellow("denied:")
+                label = self._style("yellow", "denied:")
                 self._line(f"{label} {printable(tool)}: {printable(reason)}")
             case events.Reconnecting(message, wait_s=wait_s):
                 wait = f"; next try in {wait_s:.0f} s" if wait_s >= _NOTABLE_WAIT_S else ""
@@ -79,9 +79,9 @@ class HumanText:
                 self._error(error.message)
             case events.TurnCompleted(usage, denied=denied):
                 spent = usage.input_tokens - usage.cached_input_tokens + usage.output_tokens
-                self._line(f"{self._style.dim('tokens used')}\n{spent:,}")
+                self._line(f"{self._style('dim', 'tokens used')}\n{spent:,}")
                 if denied is not None:
-                    self._line(self._style.yellow(printable(denied_line(denied))))
+                    self._line(self._style("yellow", printable(denied_line(denied))))
             case _:
                 pass
 
@@ -90,7 +90,7 @@ class HumanText:
             case events.CommandExecution():
                 self._command_line(item)
             case events.FileChange():
-                self._line(self._style.bold("apply patch"))
+                self._line(self._style("bold", "apply patch"))
             case events.McpToolCall():
                 self._line(f"mcp: {printable(f'{item.server}/{item.tool}')} started")
             case events.TodoList():
@@ -103,7 +103,7 @@ class HumanText:
             case events.AgentMessage():
                 self._line(f"{self._speaker('codex')}\n{printable(item.text)}")
             case events.ReasoningSummary() if self._show_reasoning:
-                self._line(self._style.dim(printable(item.text)))
+                self._line(self._style("dim", printable(item.text)))
             case events.CommandExecution():
                 self._command_result(item)
             case events.FileChange():
@@ -116,7 +116,7 @@ class HumanText:
             case events.WebSearch():
                 self._line(f"web search: {printable(item.query)}")
             case events.ErrorItem():
-                label = self._style.bold(self._style.yellow("warning:"))
+                label = self._style("bold", self._style("yellow", "warning:"))
                 self._line(f"{label} {printable(item.message)}")
             case _:
                 # The last version of a plan was shown already.
@@ -124,7 +124,7 @@ class HumanText:
 
     def _command_line(self, item: events.CommandExecution) -> None:
         self._announced = item.id
-        command = self._style.bold(printable(item.command))
+        command = self._style("bold", printable(item.command))
         where = f" in {printable(item.cwd)}" if item.cwd else ""
         self._line(f"{self._speaker('exec')}\n{command}{where}")
 
@@ -138,43 +138,43 @@ class HumanText:
             return
         took = "" if item.duration_ms is None else f" in {duration(item.duration_ms)}"
         if item.exit_code == 0:
-            verdict = self._style.green(f" succeeded{took}:")
+            verdict = self._style("green", f" succeeded{took}:")
         elif item.exit_code is None:
-            verdict = self._style.red(f" {item.status}{took}:")
+            verdict = self._style("red", f" {item.status}{took}:")
         else:
-            verdict = self._style.red(f" exited {item.exit_code}{took}:")
+            verdict = self._style("red", f" exited {item.exit_code}{took}:")
         self._line(verdict)
         if item.aggregated_output:
             self._line(printable(item.aggregated_output))
 
     def _file_change(self, item: events.FileChange) -> None:
-        self._line(f"{self._style.bold('patch:')} {item.status}")
+        self._line(f"{self._style('bold', 'patch:')} {item.status}")
         for change in item.changes:
-            self._line(self._style.dim(printable(change.path)))
+            self._line(self._style("dim", printable(change.path)))
         if item.status == "failed":
             if item.error is not None:
-                self._line(self._style.red(printable(item.error["message"])))
+                self._line(self._style("red", printable(item.error["message"])))
         elif item.diff:
             self._line(printable(item.diff).removesuffix("\n"))
 
     def _todo(self, item: events.TodoList) -> None:
         style = self._style
         if item.explanation:
-            self._line(style.italic(printable(item.explanation)))
+            self._line(style("italic", printable(item.explanation)))
         for entry in item.items:
             text = printable(entry.text)
             if entry.completed:
-                self._line(f"  {style.green('✓')} {text}")
+                self._line(f"  {style('green', '✓')} {text}")
             elif entry.in_progress:
-                self._line(f"  {style.cyan('→')} {text}")
+                self._line(f"  {style('cyan', '→')} {text}")
             else:
-                self._line(f"  {style.dim('•')} {style.dim(text)}")
+                self._line(f"  {style('dim', '•')} {style('dim', text)}")
 
     def _error(self, message: str) -> None:
-        self._line(f"{self._style.red('ERROR:')} {printable(message)}")
+        self._line(f"{self._style('red', 'ERROR:')} {printable(message)}")
 
     def _speaker(self, name: str) -> str:
-        return self._style.magenta(self._style.italic(name))
+        return self._style("magenta", self._style("italic", name))
 
     def _line(self, text: str) -> None:
         self._stream.write_text(text + "\n")

@@ -13,7 +13,7 @@ from codex_py.mcp.stdio import IncomingMessages, OpenRequests, OutgoingMessages
 
 _MAX_MESSAGE_BYTES = 32 * 1024 * 1024
 _FLUSH_TIMEOUT_S = 1.0
-_STDERR_PATIENCE_S = 0.5
+_STDERR_TIMEOUT_S = 0.5
 
 
 @asynccontextmanager
@@ -100,4 +100,4 @@ def _ended(because: str | None) -> None:
 
 
 def _tell(text: str) -> None:
-    OutputStream(2, patience_s=_STDERR_PATIENCE_S).write_text(f"{text}\n")
+    OutputStream(2, timeout_s=_STDERR_TIMEOUT_S).write_text(f"{text}\n")

@@ -20,7 +20,7 @@ _MAX_READ: Final = 4 * 1024 * 1024
 """Bytes from the end of the file; what is older is not offered any more."""
 _KEPT_PART: Final = 0.8
 """Of the bound, when a file that is beyond it is cut. So it is not cut every time."""
-_LOCK_PATIENCE_S: Final = 1.0
+_LOCK_TIMEOUT_S: Final = 1.0
 """Codex takes the lock as well."""
 
 
@@ -109,7 +109,7 @@ def _append(path: Path, line: bytes, max_bytes: int | None) -> None:
         try:
             if os.fstat(descriptor).st_mode & 0o077:
                 os.fchmod(descriptor, 0o600)
-            lock(descriptor, _LOCK_PATIENCE_S)
+            lock(descriptor, _LOCK_TIMEOUT_S)
             size = os.fstat(descriptor).st_size
             if size and os.pread(descriptor, 1, size - 1) != b"\n":
                 # Whoever wrote the last line did not come to its end.
