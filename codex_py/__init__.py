@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from codex_py.app.session import open_session
     from codex_py.config.config import Config, load_config
     from codex_py.core.session import Session
-    from codex_py.core.turn_state import TurnResult
+    from codex_py.core.session_turn import TurnResult
     from codex_py.errors import CodexError, CompactionFailed, ModelError, PromptRefused, ToolError
     from codex_py.protocol.approval import ApprovalRequest, Approver, Review, ReviewDecision
     from codex_py.protocol.dispatch import Dispatch, ToolContext, ToolUse
@@ -80,7 +80,7 @@ _NAMES = {
     "codex_py.app.session": "open_session",
     "codex_py.config.config": "Config load_config",
     "codex_py.core.session": "Session",
-    "codex_py.core.turn_state": "TurnResult",
+    "codex_py.core.session_turn": "TurnResult",
     "codex_py.errors": "CodexError CompactionFailed ModelError PromptRefused ToolError",
     "codex_py.protocol.approval": "ApprovalRequest Approver Review ReviewDecision",
     "codex_py.protocol.dispatch": "Dispatch ToolContext ToolUse",

@@ -6,19 +6,27 @@ and the note.
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, Literal, NoReturn
 
+from codex_py.core.parts import SessionParts
 from codex_py.core.turn import ItemHandlers, RetryBudget, Turn
-from codex_py.errors import CompactionFailed, ModelError, TurnLimit
+from codex_py.errors import CompactionFailed, ModelError, StreamError, TurnLimit
 from codex_py.instructions import instruction_text
-from codex_py.protocol.events import Event, Reconnecting
-from codex_py.protocol.items import OutputItem, ResponseItem
+from codex_py.protocol.events import (
+    ContextCompaction,
+    Event,
+    ItemCompleted,
+    ItemStarted,
+    Reconnecting,
+)
+from codex_py.protocol.extension import Compaction
+from codex_py.protocol.items import Message, ResponseItem
 from codex_py.protocol.messages import EncodedItem, input_text, message
 from codex_py.protocol.prompts import Note, context_length, user_prompt
-from codex_py.protocol.stream import ModelStream, Prompt, Usage
-from codex_py.protocol.tools import ToolCall, ToolOutput
+from codex_py.protocol.stream import ModelStream, Prompt
 
 _BYTES_PER_TOKEN: Final = 4
 _KEPT_PROMPT_TOKENS: Final = 20_000
@@ -31,9 +39,104 @@ _MAX_REQUESTS: Final = 20
 """Each request leaves out a quarter of the rest: no history needs more."""
 
 
-def is_too_long(failure: ModelError) -> bool:
-    """True if a request failed because it was too long for the model."""
-    return failure.code in _TOO_LONG
+class Compactor:
+    """Compacts the history of a thread when it is nearly full, and when a request was too long."""
+
+    def __init__(self, parts: SessionParts, model: ModelStream) -> None:
+        self._parts = parts
+        self._log = parts.log
+        self._model = model
+
+    async def make_room(self, retries: RetryBudget, *, used_tokens: int) -> None:
+        """Compact a history that is nearly full. If there is no summary, keep the history and warn the user.
+
+        A refused request for the summary is no error either: it would be refused in every later turn.
+
+        Args:
+            used_tokens: tokens of the last response, its input included.
+
+        Raises:
+            StreamError: the provider could not be reached, see `Turn.run`.
+            CodexError: an extension ended the turn.
+        """
+        limit = self._parts.thread.settings.auto_compact_token_limit
+        if limit is None or used_tokens < limit or not is_worth_compacting(self._log.items):
+            return
+        try:
+            await self.compact(retries, "auto")
+        except StreamError:
+            raise
+        except (ModelError, CompactionFailed) as error:
+            self._parts.thread.warn(
+                f"The conversation could not be compacted: {error}. It goes on in full length."
+            )
+
+    async def recover(self, failure: ModelError, retries: RetryBudget) -> bool:
+        """Compact if that may help a failed request. True if the request is worth sending again.
+
+        Raises:
+            CodexError: there is no summary.
+        """
+        # If a summary would not be shorter, it does not help, whatever the provider means by "too long".
+        items = self._log.items
+        is_long = estimated_tokens(items[context_length(items) :]) > _SUMMARY_TOKENS
+        if failure.code not in _TOO_LONG or not is_long or not is_worth_compacting(items):
+            return False
+        await self.compact(retries, "auto")
+        return True
+
+    async def compact(self, retries: RetryBudget, trigger: Literal["auto", "manual"]) -> None:
+        """Replace the history by a summary of the model.
+
+        Raises:
+            CodexError: there is no summary. The history is unchanged.
+        """
+        parts = self._parts
+        settings, emit = parts.thread.settings, parts.thread.emit
+        item_id = parts.next_live_id()
+        status = "failed"
+        kept: list[Note] = []
+        emit(ItemStarted(ContextCompaction(id=item_id)))
+        try:
+            async with parts.extension.around_compaction(Compaction(trigger, kept.append)):
+                text = await self._summary(retries)
+                summary = f"{instruction_text('compact/summary.md')}\n{text}"
+                replacement = partial(
+                    _compacted,
+                    history=self._log.items,
+                    summary=summary,
+                    context_window=settings.context_window,
+                )
+                self._log.compact(summary, replacement, settings, parts.extension.context)
+                self._log.tell(kept)
+                parts.tokens.estimate(estimated_tokens(self._log.items))
+                status = "completed"
+        finally:
+            emit(ItemCompleted(ContextCompaction(id=item_id, status=status)))
+
+    async def _summary(self, retries: RetryBudget) -> str:
+        """Ask the model for a summary of the history.
+
+        The request begins like every other one of the thread, tools included, so that the prompt cache
+        applies. If it is too long itself, the oldest items are left out.
+
+        Raises:
+            ModelError: see `Turn.run`.
+            CompactionFailed: the model gave no text.
+        """
+        conversation = _Summarising(self._parts)
+        turn = Turn(
+            conversation, self._model, lambda: _NOTHING_RUNS, retries, max_responses=_MAX_REQUESTS
+        )
+        try:
+            await turn.run()
+        except TurnLimit as error:
+            raise CompactionFailed(str(error), code=error.code) from error
+        if not conversation.text.strip():
+            raise CompactionFailed(
+                "the model gave no summary of the conversation", code="no_summary"
+            )
+        return conversation.text
 
 
 def is_worth_compacting(items: Sequence[EncodedItem]) -> bool:
@@ -41,66 +144,18 @@ def is_worth_compacting(items: Sequence[EncodedItem]) -> bool:
     return any(_role(json.loads(item)) == "" for item in items[context_length(items) :])
 
 
-def makes_room(items: Sequence[EncodedItem]) -> bool:
-    """True if a summary would be shorter than the history. If not, a compaction does not help, whatever the provider
-    means by "too long"."""
-    later = items[context_length(items) :]
-    return is_worth_compacting(items) and estimated_tokens(later) > _SUMMARY_TOKENS
+def estimated_tokens(items: Sequence[EncodedItem]) -> int:
+    return sum(len(item) for item in items) // _BYTES_PER_TOKEN
 
 
-async def summarise(
-    prompt: Prompt,
-    request: str | None,
-    model: ModelStream,
-    retries: RetryBudget,
-    *,
-    emit: Callable[[Event], None],
-    add_usage: Callable[[Usage], None],
-) -> str:
-    """Ask the model for a summary of the history in `prompt`.
-
-    The request begins like every other one of the thread, tools included, so that the prompt cache
-    applies. If it is too long itself, the oldest items are left out.
-
-    Args:
-        request: replaces the built-in request for a summary.
-        emit: gets `Reconnecting` events, and no others.
-
-    Raises:
-        ModelError: see `Turn.run`.
-        CompactionFailed: the model gave no text.
-    """
-    asked = message("user", [input_text(request or instruction_text("compact/prompt.md"))])
-    conversation = _Summarising(prompt, asked, emit, add_usage)
-    turn = Turn(conversation, model, lambda: _NOTHING_RUNS, retries, max_responses=_MAX_REQUESTS)
-    try:
-        await turn.run()
-    except TurnLimit as error:
-        raise CompactionFailed(str(error), code=error.code) from error
-    if not conversation.text.strip():
-        raise CompactionFailed("the model gave no summary of the conversation", code="no_summary")
-    return conversation.text
-
-
-def summary_text(summary: str) -> str:
-    """The text of the user message that replaces the history."""
-    return f"{instruction_text('compact/summary.md')}\n{summary}"
-
-
-def compacted_items(
+def _compacted(
     context: Sequence[EncodedItem],
+    *,
     history: Sequence[EncodedItem],
     summary: str,
-    *,
     context_window: int,
 ) -> list[EncodedItem]:
-    """The history from now on, without the base prompt.
-
-    Args:
-        context: the first items that a new thread would have now.
-        summary: as `summary_text` gives it.
-        context_window: of the model, tokens.
-    """
+    """The history from now on, without the base prompt. `context`: the first items that a new thread would have now."""
     tokens = min(_KEPT_PROMPT_TOKENS, context_window // _KEPT_PART_OF_WINDOW)
     prompts = [found.text for item in history if (found := user_prompt(item)) is not None]
     kept: list[str] = []
@@ -114,44 +169,31 @@ def compacted_items(
     return [*context, *(message("user", [input_text(text)]) for text in [*texts, summary])]
 
 
-def estimated_tokens(items: Sequence[EncodedItem]) -> int:
-    return sum(len(item) for item in items) // _BYTES_PER_TOKEN
-
-
 class _Summarising:
-    """The conversation of one compaction. Only the last text of the model is kept."""
+    """The conversation of one compaction. Only the last text of the model is kept, and only `Reconnecting` is emitted."""
 
-    def __init__(
-        self,
-        prompt: Prompt,
-        asked: EncodedItem,
-        emit: Callable[[Event], None],
-        add_usage: Callable[[Usage], None],
-    ) -> None:
+    ending = None
+
+    def __init__(self, parts: SessionParts) -> None:
         self.text = ""
-        self._add_usage = add_usage
-        self._prompt = replace(prompt, output_schema=None)
-        self._items = list(prompt.input)
-        self._asked = asked
-        self._emit = emit
-        self.ending = None
+        self.add_usage = parts.tokens.add
+        self._emit = parts.thread.emit
+        self._prompt = parts.prompt()
+        self._items = list(self._prompt.input)
+        request = parts.thread.settings.compact_prompt or instruction_text("compact/prompt.md")
+        self._request = message("user", [input_text(request)])
 
     async def prompt(self) -> Prompt:
         self.text = ""
-        return replace(self._prompt, input=[*self._items, self._asked])
+        return replace(self._prompt, input=[*self._items, self._request])
 
     def record(self, item: ResponseItem | Note) -> None:
-        if isinstance(item, Note):
-            return
-        if item.type == "message" and getattr(item, "role", None) == "assistant":
-            self.text = str(getattr(item, "text", "")) or self.text
+        if isinstance(item, Message) and item.role == "assistant":
+            self.text = item.text or self.text
 
     def emit(self, event: Event) -> None:
         if isinstance(event, Reconnecting):
             self._emit(event)
-
-    def add_usage(self, usage: Usage) -> None:
-        self._add_usage(usage)
 
     async def should_continue(self, *, follow_up: bool) -> bool:  # noqa: ARG002
         if self.text.strip() or not self._prompt.tools:
@@ -161,13 +203,9 @@ class _Summarising:
         return True
 
     async def recover(self, failure: ModelError, retries_left: int) -> bool:  # noqa: ARG002
-        if not is_too_long(failure):
-            return False
-        shorter = _without_oldest(self._items)
-        if shorter is None:
-            return False
-        self._items = shorter
-        return True
+        shorter = _without_oldest(self._items) if failure.code in _TOO_LONG else None
+        self._items = self._items if shorter is None else shorter
+        return shorter is not None
 
 
 def _without_oldest(items: Sequence[EncodedItem]) -> list[EncodedItem] | None:
@@ -209,17 +247,13 @@ def _cut(text: str, max_bytes: int) -> str:
     return f"{kept}\n…{len(text) - len(kept)} characters cut…"
 
 
-async def _run_nothing(call: ToolCall) -> Sequence[OutputItem]:
-    raise NotImplementedError(call.tool_name)
-
-
-def _answer_nothing(call: ToolCall, output: ToolOutput) -> OutputItem:
-    raise NotImplementedError(call.tool_name, output)
+def _never_called(*_: object) -> NoReturn:
+    raise NotImplementedError
 
 
 _NOTHING_RUNS = ItemHandlers(
     build_tool_call=lambda _: None,
-    dispatch=_run_nothing,
-    answer=_answer_nothing,
+    dispatch=_never_called,
+    answer=_never_called,
     item_events=lambda _: (),
 )

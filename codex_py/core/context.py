@@ -1,12 +1,16 @@
-"""The first messages to the model: permissions, environment, and instructions."""
+"""The context of a thread: permissions, environment and instructions, first and whenever they changed.
 
+Of a continued thread, whole blocks are sent again, as Codex does, so that only the last block of each kind counts. LIGHT.
+"""
+
+import json
 import os
 import pwd
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import date
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from codex_py.instructions import instruction_text
 from codex_py.protocol.approval import (
@@ -18,6 +22,7 @@ from codex_py.protocol.approval import (
     may_ask,
 )
 from codex_py.protocol.messages import EncodedItem, input_text, message
+from codex_py.protocol.prompts import message_texts
 from codex_py.protocol.protected import PROTECTED_NAMES
 
 _SHELLS: Final = frozenset({"bash", "zsh", "sh", "dash", "ksh", "ash"})
@@ -29,6 +34,19 @@ _KINDS: Final[dict[ApprovalKind, str]] = {
     "mcp_elicitations": "what tools of MCP servers need a yes or an answer for",
 }
 """How the model is told of each kind of question."""
+
+_AGENTS: Final = "# AGENTS.md instructions"
+_BLOCKS: Final = ("<permissions instructions>", _AGENTS, "<environment_context>")
+"""How the text of each block begins."""
+
+_OPENING: Final = "<INSTRUCTIONS>\n"
+_REPLACES: Final = (
+    "These AGENTS.md instructions replace all previously provided AGENTS.md instructions.\n\n"
+)
+_NO_AGENTS: Final = (
+    f"{_AGENTS}\n\n{_OPENING}The previously provided AGENTS.md instructions no longer apply.\n"
+    "</INSTRUCTIONS>"
+)
 
 
 class ContextSettings(Protocol):
@@ -64,6 +82,42 @@ def initial_items(
         for role, texts in (("developer", developer), ("user", user))
         if (parts := [input_text(text) for text in texts if text and text.strip()])
     ]
+
+
+def context_update(
+    history: Sequence[EncodedItem], current: Sequence[EncodedItem]
+) -> list[EncodedItem]:
+    """The messages that bring a model up to date.
+
+    Args:
+        history: of the thread.
+        current: the first items of a new thread, see `initial_items`. Parts of other kinds, such as the
+            user's own instructions, are not updated.
+    """
+    before = _latest_blocks(history)
+    texts = [
+        (item["role"], part["text"])
+        for item in map(json.loads, current)
+        for part in item["content"]
+    ]
+    if _AGENTS in before and not any(text.startswith(_AGENTS) for _, text in texts):
+        texts.insert(0, ("user", _NO_AGENTS))
+    update: list[EncodedItem] = []
+    for role in ("developer", "user"):
+        parts = [
+            input_text(_worded(text, kind, before))
+            for its_role, text in texts
+            if its_role == role and (kind := _kind(text)) and text != before.get(kind)
+        ]
+        if parts:
+            update.append(message(role, parts))
+    return update
+
+
+def model_switch() -> EncodedItem:
+    """The message that tells a model that another one wrote the earlier turns."""
+    text = f"<model_switch>\n{instruction_text('model_switch.md')}\n</model_switch>"
+    return message("developer", [input_text(text)])
 
 
 def environment_context(
@@ -186,3 +240,32 @@ def _entry(access: str, what: str) -> str:
 def _xml(value: object) -> str:
     # The standard library's own escape brings in urllib.request, 30 ms.
     return str(value).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _latest_blocks(items: Sequence[EncodedItem]) -> dict[str, str]:
+    """The newest block of each kind."""
+    marks = [kind.encode() for kind in _BLOCKS]
+    found: dict[str, str] = {}
+    for item in reversed(items):
+        # Decoding everything would take as long as reading the session did.
+        if not any(mark in item for mark in marks):
+            continue
+        data: dict[str, Any] = json.loads(item)
+        content = data.get("content")
+        if data.get("role") in {"developer", "user"} and isinstance(content, list):
+            for text in message_texts(content):
+                if kind := _kind(text):
+                    found.setdefault(kind, text.replace(_REPLACES, "", 1))
+        if len(found) == len(_BLOCKS):
+            break
+    return found
+
+
+def _kind(text: str) -> str | None:
+    return next((kind for kind in _BLOCKS if text.startswith(kind)), None)
+
+
+def _worded(text: str, kind: str, before: dict[str, str]) -> str:
+    if kind != _AGENTS or _AGENTS not in before or text == _NO_AGENTS:
+        return text
+    return text.replace(_OPENING, _OPENING + _REPLACES, 1)

@@ -1,9 +1,11 @@
-"""The items of a thread in the order in which the model reads them, and the calls without an output."""
+"""The items of a thread in the order in which the model reads them, and the prompts among them."""
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from codex_py.protocol.items import ResponseItem
-from codex_py.protocol.messages import EncodedItem
+from codex_py.protocol.messages import EncodedItem, decode_json
+from codex_py.protocol.prompts import PastPrompt, UserPrompt, is_summary, prompt_of, user_prompt
 
 _OUTPUT_TYPES = {
     "function_call": "function_call_output",
@@ -71,3 +73,49 @@ class History:
                     del self._open[index]
                     return
             raise ValueError(f"{item.type} answers no open call: {call_id!r}")
+
+
+def past_prompts(items: Sequence[EncodedItem]) -> list[PastPrompt]:
+    """The prompts that a rollback can drop, oldest first: those since the last compaction."""
+    return [PastPrompt(prompt, turns) for _, prompt, turns in reversed(_from_the_end(items))]
+
+
+def without_turns(items: Sequence[EncodedItem], turns: int) -> list[EncodedItem]:
+    """The history before the last `turns` prompts.
+
+    Raises:
+        ValueError: there are fewer prompts.
+    """
+    places = _from_the_end(items)
+    if not 1 <= turns <= len(places):
+        raise ValueError(f"{len(places)} turns can be taken back, not {turns}")
+    return list(items[: places[turns - 1][0]])
+
+
+def is_cut_off(items: Sequence[EncodedItem]) -> bool:
+    """True if the last turn did not complete: no answer follows the last prompt or call."""
+    for item in reversed(items):
+        data: Any = decode_json(item)
+        match data:
+            case {"role": "assistant"}:
+                return False
+            case {"role": "user"} if is_summary(item):
+                return False
+            case {"role": "user"} if prompt_of(data) is not None:
+                return True
+            case {"type": str(kind)} if kind.endswith(("_call", "_call_output")):
+                return True
+            case _:
+                pass
+    return False
+
+
+def _from_the_end(items: Sequence[EncodedItem]) -> list[tuple[int, UserPrompt, int]]:
+    """`(place, prompt, turns)`, the last first."""
+    found: list[tuple[int, UserPrompt, int]] = []
+    for index in range(len(items) - 1, -1, -1):
+        if is_summary(items[index]):
+            break
+        if (prompt := user_prompt(items[index])) is not None:
+            found.append((index, prompt, len(found) + 1))
+    return found

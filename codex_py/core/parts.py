@@ -1,12 +1,13 @@
-"""The parts of a session that its turns and its compactions share. Each owns one thing."""
+"""The parts of a session that its turns and its compactions share."""
 
 from collections.abc import Callable
+from itertools import count
+from typing import Any
 
 from codex_py.core.thread_log import ThreadLog
 from codex_py.protocol.extension import Extension, Thread
-from codex_py.protocol.frozen import frozen
 from codex_py.protocol.prompts import Note, UserPrompt
-from codex_py.protocol.stream import Usage
+from codex_py.protocol.stream import Prompt, Usage
 
 
 class TokenCount:
@@ -35,25 +36,28 @@ class TokenCount:
         self._report()
 
 
-class Outbox:
-    """Messages that go out with the next request."""
-
-    def __init__(self) -> None:
-        self.steered: list[UserPrompt] = []
-        """Prompts that the user steered into the running turn."""
-        self.notes: list[Note] = []
-
-    def take_notes(self) -> list[Note]:
-        notes, self.notes = self.notes, []
-        return notes
-
-
-@frozen
 class SessionParts:
-    thread: Thread
-    extension: Extension
-    log: ThreadLog
-    tokens: TokenCount
-    outbox: Outbox
-    next_live_id: Callable[[], str]
-    """A fresh `live_N` for a live-only item, so that the ids in `--json` have no gaps."""
+    def __init__(
+        self, thread: Thread, extension: Extension, log: ThreadLog, tokens: TokenCount
+    ) -> None:
+        self.thread = thread
+        self.extension = extension
+        self.log = log
+        self.tokens = tokens
+        self.steered: list[UserPrompt] = []
+        """Prompts that the user steered into the running turn; they go out with the next request, as `notes` do."""
+        self.notes: list[Note] = []
+        self._live_ids = count()
+
+    def next_live_id(self) -> str:
+        """A fresh `live_N` for a live-only item, so that the ids in `--json` have no gaps."""
+        return f"live_{next(self._live_ids)}"
+
+    def send_notes(self) -> None:
+        notes, self.notes = self.notes, []
+        self.log.tell(notes)
+
+    def prompt(self, output_schema: Any = None) -> Prompt:
+        """The request that sends the whole history."""
+        thread = self.thread
+        return thread.settings.prompt(thread.items, thread.thread_id, output_schema=output_schema)

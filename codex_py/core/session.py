@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from codex_py.core.compact import estimated_tokens
-from codex_py.core.parts import Outbox, SessionParts, TokenCount
-from codex_py.core.past import past_prompts
+from codex_py.core.history import past_prompts
+from codex_py.core.parts import SessionParts, TokenCount
+from codex_py.core.session_turn import TurnResult
 from codex_py.core.thread_log import ThreadLog
 from codex_py.core.turn import ItemHandlers, RetryBudget
-from codex_py.core.turn_state import TurnResult
 from codex_py.core.turns import AnswerCheck, Turns
 from codex_py.errors import CodexError
 from codex_py.protocol.events import (
@@ -68,14 +68,11 @@ class Session:
         self._tokens = TokenCount(
             thread.usage, thread.last_usage, lambda: self.emit(self.token_usage)
         )
-        self._outbox = Outbox()
-        self._item_ids, live_ids = count(), count()
+        self._item_ids = count()
         self.extension: Extension = combined([feature(self) for feature in features])
-        parts = SessionParts(
-            self, self.extension, log, self._tokens, self._outbox, lambda: f"live_{next(live_ids)}"
-        )
+        self._parts = SessionParts(self, self.extension, log, self._tokens)
         self._turns = Turns(
-            parts,
+            self._parts,
             self.extension.wrap_model(model.stream),
             lambda: load_handlers(self),
             retries,
@@ -197,10 +194,10 @@ class Session:
         then run a turn with the prompt.
         """
         turn = self._turns.running
-        is_taken = turn is not None and turn.takes_steering
-        if is_taken:
-            self._outbox.steered.append(UserPrompt(text, tuple(map(str, images))))
-        return is_taken
+        if turn is None or not turn.takes_steering:
+            return False
+        self._parts.steered.append(UserPrompt(text, tuple(map(str, images))))
+        return True
 
     def abort(self) -> None:
         """End the running turn, if there is one, as if it was cancelled; `run_turn` returns its result.
@@ -217,7 +214,7 @@ class Session:
 
     def take_unsent(self) -> list[UserPrompt]:
         """Take the steered prompts that were not sent because the turn failed or was cancelled."""
-        unsent, self._outbox.steered = self._outbox.steered, []
+        unsent, self._parts.steered = self._parts.steered, []
         return unsent
 
     def tell(self, note: Note) -> None:
@@ -225,9 +222,9 @@ class Session:
 
         It goes out with the next request, also of the running turn.
         """
-        self._outbox.notes.append(note)
+        self._parts.notes.append(note)
         if not self.is_running:
-            self._log.tell(self._outbox.take_notes())
+            self._parts.send_notes()
 
     def count(self, usage: Usage) -> None:
         """Add the tokens that others used for this thread."""

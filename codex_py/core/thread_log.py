@@ -5,13 +5,13 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
-from codex_py.core.context_update import context_update, model_switch
-from codex_py.core.history import History
-from codex_py.core.images import image_parts
-from codex_py.core.past import without_turns
+from codex_py.core.context import context_update, model_switch
+from codex_py.core.history import History, without_turns
 from codex_py.errors import CodexError
+from codex_py.filesystem.ordinary import read_whole
 from codex_py.protocol.extension import Occasion
 from codex_py.protocol.frozen import frozen
+from codex_py.protocol.images import MAX_IMAGE_BYTES, image_url, input_image
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.messages import EncodedItem, input_text, message
 from codex_py.protocol.prompts import Note, UserPrompt
@@ -179,3 +179,34 @@ class ThreadLog:
 
     def _add(self, item: EncodedItem) -> None:
         self._recorder.response_item(self._history.add(item))
+
+
+def image_parts(
+    path: Path, number: int, detail: str, warn: Callable[[str], None]
+) -> list[dict[str, Any]]:
+    """The content parts of one image, which go before the text of the prompt.
+
+    A file that cannot be read does not fail the turn: a text part says so instead.
+
+    Args:
+        path: absolute.
+        number: from 1, counted over the images of the prompt.
+        detail: see `input_image`.
+        warn: gets the same text.
+    """
+    label = f"[Image #{number}]"
+    try:
+        url = image_url(read_whole(path, MAX_IMAGE_BYTES))
+    except OSError as error:
+        url, reason = None, error.strerror or str(error)
+    else:
+        reason = "it is not a PNG, JPEG, GIF or WebP image"
+    if url is None:
+        unreadable = f"the image at `{path}` could not be read: {reason}"
+        warn(unreadable)
+        return [input_text(f"{label}: {unreadable}")]
+    return [
+        input_text(f'<image name={label} path="{path}">'),
+        input_image(url, detail),
+        input_text("</image>"),
+    ]

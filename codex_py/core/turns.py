@@ -5,14 +5,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from codex_py.core.compact import is_worth_compacting
-from codex_py.core.compactor import Compactor
-from codex_py.core.conversation import SessionTurn
+from codex_py.core.compact import Compactor, is_worth_compacting
+from codex_py.core.history import is_cut_off
 from codex_py.core.parts import SessionParts
-from codex_py.core.past import is_cut_off
+from codex_py.core.session_turn import SessionTurn, TurnResult
 from codex_py.core.turn import ItemHandlers, RetryBudget, Turn
-from codex_py.core.turn_state import TurnResult, TurnState, with_valid_answer
-from codex_py.errors import CodexError, PromptRefused, TurnAborted, single_error
+from codex_py.errors import CodexError, ExitCode, PromptRefused, TurnAborted, single_error
 from codex_py.protocol.events import (
     Error,
     ErrorInfo,
@@ -25,6 +23,11 @@ from codex_py.protocol.ids import new_thread_id
 from codex_py.protocol.prompts import UserPrompt
 from codex_py.protocol.stream import ModelStream
 from codex_py.protocol.tools import ToolCall
+
+_ONCE_MORE = (
+    "Your last message cannot be used: {}\n"
+    "Send the whole answer again, as JSON that satisfies the schema, and nothing else."
+)
 
 EndT = TypeVar("EndT", TurnCompleted, TurnFailed)
 AnswerCheck = Callable[[Any], Callable[[str], str | None]]
@@ -55,29 +58,36 @@ class Turns:
         self._compactor = Compactor(parts, model)
         self._ran: list[ToolCall] = []
         """Calls of a response that broke off: they must not run again when it is retried."""
-        self.running: TurnState | None = None
+        self.running: SessionTurn | None = None
         """The running turn or compaction."""
         self.is_unfinished = is_cut_off(parts.log.thread.items)
         """The last turn failed or was interrupted."""
-        self.is_closed = False
+        self._is_closed = False
         self._idle = asyncio.Event()
 
     async def run(self, prompt: UserPrompt | None, output_schema: Any) -> TurnResult:
-        """Run a turn, the unfinished one if there is no prompt. See `Session.run_turn`."""
+        """Run a turn, the unfinished one if there is no prompt; a second one if its answer breaks the output schema.
 
-        def run(again: str | None) -> Awaitable[TurnResult]:
-            said = prompt if again is None else UserPrompt(again)
-            return self._run(said, self._work, output_schema)
-
+        See `Session.run_turn`.
+        """
         if output_schema is None:
-            return await run(None)
-        check = self._answer_check(output_schema)
-        return await with_valid_answer(run, check, self._parts.thread.warn)
+            return await self._run(prompt, self._work)
+        violation = self._answer_check(output_schema)
+        first = await self._run(prompt, self._work, output_schema)
+        if first.error is not None or (wrong := violation(first.last_message or "")) is None:
+            return first
+        self._parts.thread.warn(f"{wrong}; asking once more")
+        again = UserPrompt(_ONCE_MORE.format(wrong))
+        second = await self._run(again, self._work, output_schema)
+        second = replace(second, denied=first.denied or second.denied)
+        if second.error is not None or (wrong := violation(second.last_message or "")) is None:
+            return second
+        return replace(second, error=CodexError(wrong, code="schema", exit_code=ExitCode.SCHEMA))
 
     async def compact(self) -> TurnResult:
         """See `Session.compact`."""
 
-        async def work(turn: TurnState) -> None:
+        async def work(turn: SessionTurn) -> None:
             if not is_worth_compacting(self._parts.log.items):
                 raise CodexError("there is nothing to compact yet", code="nothing_to_compact")
             await self._compactor.compact(turn.retries, "manual")
@@ -86,7 +96,7 @@ class Turns:
 
     async def close(self) -> None:
         """Refuse all later turns, end the one that runs, and wait until it has ended."""
-        self.is_closed = True
+        self._is_closed = True
         if self.running is not None:
             self.running.end()
             await self._idle.wait()
@@ -98,7 +108,7 @@ class Turns:
         """
         if self.running is not None:
             raise RuntimeError("a turn of this session is running; wait for its end, or cancel it")
-        if self.is_closed:
+        if self._is_closed:
             raise RuntimeError("the session is closed: its `async with` block has ended")
 
     def forget(self) -> None:
@@ -106,24 +116,22 @@ class Turns:
         self.is_unfinished = False
         self._ran.clear()
 
-    async def _work(self, state: TurnState) -> None:
-        state.takes_steering = True
-        conversation = SessionTurn(self._parts, state, self._compactor, self._ran)
+    async def _work(self, session_turn: SessionTurn) -> None:
         turn = Turn(
-            conversation,
+            session_turn,
             self._model,
             self._load_handlers,
-            state.retries,
+            session_turn.retries,
             max_responses=self._parts.thread.settings.max_responses,
             ran=self._ran,
         )
         was_unfinished, self.is_unfinished = self.is_unfinished, True
         try:
-            await conversation.begin(state.start.prompt)
+            await session_turn.begin()
             await turn.run()
-            await state.be_cancelled()
+            await session_turn.be_cancelled()
         except asyncio.CancelledError:
-            self._parts.log.abort(state.ending)
+            self._parts.log.abort(session_turn.ending)
             raise
         except PromptRefused:
             self.is_unfinished = was_unfinished
@@ -133,13 +141,15 @@ class Turns:
     async def _run(
         self,
         prompt: UserPrompt | None,
-        work: Callable[[TurnState], Awaitable[None]],
+        work: Callable[[SessionTurn], Awaitable[None]],
         output_schema: Any = None,
     ) -> TurnResult:
         self.must_be_idle()
         parts = self._parts
         start = TurnStart(new_thread_id(), prompt)
-        self.running = turn = TurnState(start, self._retries(), output_schema)
+        retries = self._retries()
+        turn = SessionTurn(parts, self._compactor, start, retries, self._ran, output_schema)
+        self.running = turn
         self._idle.clear()
         end: BaseException | None = None
         facts: Mapping[str, Any] = {}
@@ -156,38 +166,41 @@ class Turns:
                 facts = parts.extension.turn_facts()
             except BaseException as error:  # noqa: BLE001
                 end = error if end is None else end
-            result = self._finish(turn, end, facts)
+            self._emit_end(turn, error := _shown_error(turn, end), facts)
         finally:
             self.running = None
             self._idle.set()
-            parts.log.tell(parts.outbox.take_notes())
+            parts.send_notes()
         is_cancelled = isinstance(end, asyncio.CancelledError)
         if end is not None and not (is_cancelled or isinstance(end, CodexError)):
             raise end
         if turn.is_cancelled_by_others() or (is_cancelled and not turn.is_ended):
             raise asyncio.CancelledError
-        return result
+        return turn.result(error, facts)
 
-    def _finish(
-        self, turn: TurnState, end: BaseException | None, facts: Mapping[str, Any]
-    ) -> TurnResult:
+    def _emit_end(
+        self, turn: SessionTurn, error: CodexError | None, facts: Mapping[str, Any]
+    ) -> None:
         """Emit the terminal event of a turn."""
-        usage, emit = self._parts.tokens.total, self._parts.thread.emit
-        match end:
-            case None:
-                denied = turn.denied if turn.denied.calls else None
-                emit(_with_facts(TurnCompleted(usage, denied=denied), facts))
-                return turn.result(usage, None, facts)
-            case CodexError():
-                error = end
-            case asyncio.CancelledError():
-                error = turn.ending or TurnAborted("the turn was interrupted")
-            case _:
-                error = CodexError(f"internal error: {end!r}", code="internal")
+        emit = self._parts.thread.emit
+        if error is None:
+            denied = turn.denied if turn.denied.calls else None
+            emit(_with_facts(TurnCompleted(self._parts.tokens.total, denied=denied), facts))
+            return
         info = ErrorInfo(str(error), error.code, error.retryable, error.status)
         emit(Error(info.message, info.code, info.retryable, info.http_status))
         emit(_with_facts(TurnFailed(info), facts))
-        return turn.result(usage, error, facts)
+
+
+def _shown_error(turn: SessionTurn, end: BaseException | None) -> CodexError | None:
+    """The error with which a turn ended, for the user."""
+    match end:
+        case None | CodexError():
+            return end
+        case asyncio.CancelledError():
+            return turn.ending or TurnAborted("the turn was interrupted")
+        case _:
+            return CodexError(f"internal error: {end!r}", code="internal")
 
 
 def _with_facts(event: EndT, facts: Mapping[str, Any]) -> EndT:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Hashable, Iterable, Set
-from dataclasses import asdict
+from dataclasses import asdict, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
@@ -109,6 +109,22 @@ class Review:
     decision: ReviewDecision
     feedback: str | None = None
     """What the model should do instead, in the words of the user; the model reads it."""
+
+
+@frozen
+class Denied:
+    """A summary of the calls that were refused in a turn."""
+
+    calls: int = 0
+    allow: tuple[str, ...] = ()
+    """The options and settings that would allow them, each once; empty if none would."""
+    causes: tuple[str, ...] = field(default=(), metadata={"json": False})
+    """Why they were refused, as clauses for the user, each once."""
+
+    def plus(self, cause: str | None, allow: str | None) -> "Denied":
+        """Add one refused call."""
+        allows, causes = dict.fromkeys((*self.allow, allow)), dict.fromkeys((*self.causes, cause))
+        return Denied(self.calls + 1, tuple(filter(None, allows)), tuple(filter(None, causes)))
 
 
 class Approver(Protocol):

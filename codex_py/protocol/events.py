@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, ClassVar, Literal, TypeAlias
 
-from codex_py.protocol.denied import Denied
+from codex_py.protocol.approval import Denied
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.patched_file import ChangeKind, PatchedFile
 from codex_py.protocol.stream import Usage
@@ -221,14 +221,10 @@ class TurnFailed:
 
 
 @frozen
-class Error:
+class Error(ErrorInfo):
     """Why the turn fails; `TurnFailed` follows."""
 
     type: ClassVar = "error"
-    message: str
-    code: str
-    retryable: bool = False
-    http_status: int | None = None
 
 
 @frozen

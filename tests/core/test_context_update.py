@@ -1,7 +1,7 @@
 import json
 from typing import Any
 
-from codex_py.core.context_update import context_update
+from codex_py.core.context import context_update
 from codex_py.protocol.messages import EncodedItem, encode_json, input_text, message
 
 PERMISSIONS = "<permissions instructions>\nread\n</permissions instructions>"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from codex_py.core.session import Session
-from codex_py.core.turn_state import TurnResult
+from codex_py.core.session_turn import TurnResult
 from codex_py.errors import TurnAborted
 from codex_py.protocol.approval import Approver, ReviewDecision
 from codex_py.protocol.events import CallDenied, ErrorItem, Event, ItemCompleted

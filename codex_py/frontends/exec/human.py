@@ -5,7 +5,7 @@ from codex_py.frontends.sandbox_summary import sandbox_summary
 from codex_py.frontends.streams import OutputStream
 from codex_py.frontends.terminal import Style, printable
 from codex_py.protocol import events
-from codex_py.protocol.denied import Denied
+from codex_py.protocol.approval import Denied
 from codex_py.protocol.settings import TurnSettings
 
 _SHOWN_PROMPT_CHARACTERS = 20_000

@@ -19,7 +19,7 @@ from codex_py.app.loading import load
 from codex_py.app.options import SessionOptions
 from codex_py.app.session import open_session
 from codex_py.config.config import Config
-from codex_py.core.turn_state import TurnResult
+from codex_py.core.session_turn import TurnResult
 from codex_py.errors import CodexError, ExitCode
 from codex_py.frontends.arguments import Arguments, SessionTarget
 from codex_py.frontends.configuration import load_exec_config

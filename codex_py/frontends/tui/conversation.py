@@ -8,7 +8,7 @@ from typing import Any, Final
 from codex_py.app.options import SessionOptions
 from codex_py.app.session import open_session
 from codex_py.core.session import Session
-from codex_py.core.turn_state import TurnResult
+from codex_py.core.session_turn import TurnResult
 from codex_py.errors import CodexError
 from codex_py.frontends.tui.cells.message import rehearse
 from codex_py.frontends.tui.compose.submission import Submission

@@ -10,8 +10,7 @@ from codex_py.frontends.exec.human import HumanText, duration
 from codex_py.frontends.sandbox_summary import sandbox_summary
 from codex_py.frontends.streams import OutputStream
 from codex_py.frontends.terminal import Style
-from codex_py.protocol.approval import ApprovalPolicy, SandboxPolicy
-from codex_py.protocol.denied import Denied
+from codex_py.protocol.approval import ApprovalPolicy, Denied, SandboxPolicy
 from codex_py.protocol.events import (
     AgentMessage,
     CallDenied,

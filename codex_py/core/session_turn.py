@@ -1,0 +1,216 @@
+"""One turn of a session: its state, its requests from the history, and its results into it."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from codex_py.core.compact import Compactor
+from codex_py.core.parts import SessionParts
+from codex_py.core.turn import RetryBudget
+from codex_py.errors import CodexError, ModelError, PromptRefused
+from codex_py.protocol.approval import Denied
+from codex_py.protocol.events import (
+    AgentMessage,
+    CallDenied,
+    Event,
+    ItemCompleted,
+    UserMessage,
+)
+from codex_py.protocol.extension import TurnStart, TurnStop
+from codex_py.protocol.frozen import frozen
+from codex_py.protocol.items import ResponseItem
+from codex_py.protocol.prompts import Note, UserPrompt
+from codex_py.protocol.stream import Prompt, Usage
+from codex_py.protocol.tools import ToolCall
+
+_MAX_ROUNDS = 20
+"""How often extensions may keep the agent going in one turn."""
+
+
+@frozen
+class TurnResult:
+    last_message: str | None
+    """Text of the turn's last agent message."""
+    usage: Usage
+    """Of the whole thread."""
+    error: CodexError | None = None
+    denied: bool = False
+    """True if a policy, or the user, refused a call."""
+    exit_code: int = 0
+    """The exit code that an extension sets for a turn that completed."""
+
+    def raise_for_error(self) -> None:
+        """
+        Raises:
+            CodexError: the turn failed; `error` is raised.
+        """
+        if self.error is not None:
+            raise self.error
+
+
+class SessionTurn:
+    """The `Conversation` of a turn. A compaction has one for its state.
+
+    Made when the turn begins, in the task that runs it.
+
+    Args:
+        ran: see `Turn`.
+    """
+
+    def __init__(
+        self,
+        parts: SessionParts,
+        compactor: Compactor,
+        start: TurnStart,
+        retries: RetryBudget,
+        ran: list[ToolCall],
+        output_schema: Any,
+    ) -> None:
+        self.start = start
+        self.retries = retries
+        self.takes_steering = False
+        """The turn has a next request, with which steered prompts go out."""
+        self.denied = Denied()
+        self.ending: CodexError | None = None
+        """Why the turn was cancelled, if not by its user."""
+        self.is_ended = False
+        """The turn was cancelled by `end`."""
+        self.is_over = False
+        """The last event of the turn is due: `end` is too late."""
+        self._parts = parts
+        self._compactor = compactor
+        self._ran = ran
+        self._output_schema = output_schema
+        self._last_message: str | None = None
+        self._rounds = 0
+        """How often `before_stop` of an extension continued the turn."""
+        self._made_room = False
+        """The history was compacted because the last request was too long."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._task: asyncio.Task[Any] = task
+        self._cancellations = task.cancelling()
+
+    async def begin(self) -> None:
+        """Record the prompt. It is kept even if the turn fails, unless it is refused.
+
+        Raises:
+            CodexError: an extension ended the turn, or refused the prompt.
+            StreamError: the history must be compacted, and the provider cannot be reached.
+        """
+        parts, prompt = self._parts, self.start.prompt
+        self.takes_steering = True
+        notes: Sequence[Note] = ()
+        is_refused = False
+        try:
+            if prompt is not None:
+                notes = await parts.extension.before_prompt(prompt)
+            await self._make_room()
+        except PromptRefused:
+            is_refused = True
+            raise
+        finally:
+            if not is_refused:
+                parts.log.begin_turn(parts.thread.settings, parts.extension.context)
+                if prompt is not None:
+                    self._record_prompt(prompt, notes)
+
+    async def prompt(self) -> Prompt:
+        parts = self._parts
+        parts.send_notes()
+        while parts.steered:
+            await self._send(parts.steered[0])
+            del parts.steered[0]
+        parts.log.tell(await parts.extension.before_request())
+        return parts.prompt(self._output_schema)
+
+    def record(self, item: ResponseItem | Note) -> None:
+        self._parts.log.item(item)
+
+    def emit(self, event: Event) -> None:
+        self._parts.thread.emit(event)
+
+    def add_usage(self, usage: Usage) -> None:
+        self._parts.tokens.add(usage)
+
+    async def should_continue(self, *, follow_up: bool) -> bool:
+        self._made_room = False
+        if not (follow_up or self._parts.steered or await self._extensions_continue()):
+            self.takes_steering = False
+            return False
+        await self._make_room()
+        return True
+
+    async def recover(self, failure: ModelError, retries_left: int) -> bool:
+        if not self._made_room and await self._compactor.recover(failure, self.retries):
+            self._made_room = True
+            # The new history does not contain the calls that ran: if the model repeats them, they are new.
+            self._ran.clear()
+            return True
+        return await self._parts.extension.recover(failure, retries_left)
+
+    def watch(self, event: Event) -> None:
+        match event:
+            case ItemCompleted(AgentMessage(text=text)):
+                self._last_message = text
+            case CallDenied(cause=cause, allow=allow):
+                self.denied = self.denied.plus(cause, allow)
+            case _:
+                pass
+
+    def end(self, error: CodexError | None = None) -> None:
+        """Cancel the turn, once. `error`: the reason; None if the user wants it."""
+        if not (self.is_ended or self.is_over):
+            self.is_ended, self.ending = True, error
+            self._task.cancel()
+
+    async def be_cancelled(self) -> None:
+        """Let the cancellation of `end` arrive, if the turn has awaited nothing since.
+
+        Before Python 3.13, `uncancel` does not take back one that has not arrived: the caller's next `await` would get it.
+        """
+        if self.is_ended:
+            await asyncio.sleep(0)
+
+    def is_cancelled_by_others(self) -> bool:
+        """Undo the cancellation by `end`. True if somebody else has cancelled the task too."""
+        if self.is_ended:
+            self._task.uncancel()
+        return self._task.cancelling() > self._cancellations
+
+    def result(self, error: CodexError | None, facts: Mapping[str, Any]) -> TurnResult:
+        exit_code: int = facts.get("exit_code") or 0
+        usage = self._parts.tokens.total
+        return TurnResult(self._last_message, usage, error, self.denied.calls > 0, exit_code)
+
+    async def _send(self, prompt: UserPrompt) -> None:
+        """Record a steered prompt, unless an extension refuses it."""
+        try:
+            notes = await self._parts.extension.before_prompt(prompt)
+        except PromptRefused as error:
+            self._parts.thread.warn(str(error))
+            return
+        self._record_prompt(prompt, notes)
+        item_id = self._parts.next_live_id()
+        self.emit(ItemCompleted(UserMessage(id=item_id, text=prompt.text, images=prompt.images)))
+
+    def _record_prompt(self, prompt: UserPrompt, notes: Sequence[Note]) -> None:
+        thread = self._parts.thread
+        self._parts.log.prompt(prompt, notes, thread.settings.image_detail, thread.warn)
+
+    async def _extensions_continue(self) -> bool:
+        parts = self._parts
+        stop = TurnStop(self.start, self._last_message, self._rounds)
+        note = await parts.extension.before_stop(stop)
+        if note is not None and self._rounds == _MAX_ROUNDS:
+            parts.thread.warn(f"The agent was kept going {_MAX_ROUNDS} times: the turn ends now.")
+        elif note is not None:
+            self._rounds += 1
+            parts.log.tell([note])
+            return True
+        # The user may have steered the turn meanwhile.
+        return bool(parts.steered)
+
+    async def _make_room(self) -> None:
+        used_tokens = self._parts.tokens.last.total_tokens
+        await self._compactor.make_room(self.retries, used_tokens=used_tokens)
