@@ -14,7 +14,7 @@ from codex_py.core.session_turn import TurnResult
 from codex_py.core.thread_log import ThreadLog
 from codex_py.core.turn import ItemHandlers, RetryBudget
 from codex_py.core.turns import AnswerCheck, Turns
-from codex_py.errors import CodexError
+from codex_py.errors import CodexError, ConfigError
 from codex_py.protocol.events import (
     ErrorItem,
     Event,
@@ -69,7 +69,7 @@ class Session:
             thread.usage, thread.last_usage, lambda: self.emit(self.token_usage)
         )
         self._item_ids = count()
-        self.extension: Extension = combined([feature(self) for feature in features])
+        self.extension: Extension = combined([self._extension_of(each) for each in features])
         self._parts = SessionParts(self, self.extension, log, self._tokens)
         self._turns = Turns(
             self._parts,
@@ -279,6 +279,18 @@ class Session:
             raise CodexError("a thread cannot have a blank name", code="name")
         self._log.rename(name)
         self.name = name
+
+    def _extension_of(self, feature: Feature) -> Extension:
+        """
+        Raises:
+            ConfigError: this is not a feature.
+        """
+        extension: Any = callable(feature) and feature(self)
+        if not isinstance(extension, Extension):
+            raise ConfigError(
+                f"{feature!r} is not a feature: a feature is a function that takes the session and returns an `Extension`"
+            )
+        return extension
 
     def _use(self, settings: TurnSettings) -> None:
         specs = [tool.spec for tool in self.extension.tools if tool.spec is not None]

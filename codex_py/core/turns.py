@@ -157,13 +157,18 @@ class Turns:
             parts.thread.emit(TurnStarted())
             try:
                 async with parts.extension.around_turn(start):
-                    await work(turn)
+                    try:
+                        await work(turn)
+                    except BaseException as error:
+                        # The turn fails even if an extension suppresses it.
+                        end = single_error(error)
+                        raise
             except BaseException as error:  # noqa: BLE001
                 end = single_error(error)
             turn.is_over = True
             try:
                 await turn.be_cancelled()
-                facts = parts.extension.turn_facts()
+                facts = _checked(parts.extension.turn_facts())
             except BaseException as error:  # noqa: BLE001
                 end = error if end is None else end
             self._emit_end(turn, error := _shown_error(turn, end), facts)
@@ -201,6 +206,21 @@ def _shown_error(turn: SessionTurn, end: BaseException | None) -> CodexError | N
             return turn.ending or TurnAborted("the turn was interrupted")
         case _:
             return CodexError(f"internal error: {end!r}", code="internal")
+
+
+def _checked(facts: Mapping[str, Any]) -> Mapping[str, Any]:
+    """
+    Raises:
+        CodexError: a value cannot be used.
+    """
+    code, diff = facts.get("exit_code") or 0, facts.get("diff") or ""
+    if not isinstance(code, int) or code not in range(256):
+        reason = f"`exit_code` is {code!r}, not a number from 0 to 255"
+    elif not isinstance(diff, str):
+        reason = f"`diff` is {diff!r}, not a string"
+    else:
+        return facts
+    raise CodexError(f"an extension returned bad `turn_facts`: {reason}", code="extension")
 
 
 def _with_facts(event: EndT, facts: Mapping[str, Any]) -> EndT:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -43,6 +43,7 @@ from codex_py import (
     open_session,
     tool,
 )
+from codex_py.errors import ConfigError
 from codex_py.testing import Reply, ScriptedServer, ev_completed, ev_function_call, ev_message
 from tests.support.program import Workplace, environment
 
@@ -659,6 +660,49 @@ def test_a_turn_whose_facts_cannot_be_told_has_one_end(place: Workplace, error: 
 def test_a_fact_does_not_change_the_type_of_the_last_event(place: Workplace) -> None:
     talk = run(place, [says("hi")], lambda _: Extension(turn_facts=lambda: {"type": "x", "a": 1}))
     assert [(end.type, end.facts) for end in talk.ends] == [("turn.completed", {"a": 1})]
+
+
+@pytest.mark.parametrize(
+    ("facts", "reason"),
+    [
+        ({"exit_code": "3"}, "`exit_code` is '3', not a number from 0 to 255"),
+        ({"exit_code": 256}, "`exit_code` is 256, not a number from 0 to 255"),
+        ({"diff": b"+x"}, "`diff` is b'+x', not a string"),
+    ],
+)
+def test_a_fact_that_cannot_be_used_fails_the_turn(
+    place: Workplace, facts: dict[str, Any], reason: str
+) -> None:
+    talk = run(place, [says("hi")], lambda _: Extension(turn_facts=lambda: facts))
+    assert [end.type for end in talk.ends] == ["turn.failed"]
+    assert (talk.result.exit_code, talk.result.last_message) == (0, "hi")
+    assert str(talk.result.error) == f"an extension returned bad `turn_facts`: {reason}"
+
+
+def test_a_turn_fails_even_if_an_extension_suppresses_its_error(place: Workplace) -> None:
+    @asynccontextmanager
+    async def around_turn(_: TurnStart) -> AsyncGenerator[None]:
+        with suppress(CodexError):
+            yield
+
+    refused = Reply(status=400, body=b'{"error":{"message":"no such model"}}')
+    talk = run(place, [refused], lambda _: Extension(around_turn=around_turn))
+    assert [end.type for end in talk.ends] == ["turn.failed"]
+    assert "no such model" in str(talk.result.error)
+
+
+def gives_nothing(_: Thread) -> None:
+    """A feature that forgot to return its extension."""
+
+
+@pytest.mark.parametrize("wrong", [gives_nothing, Extension(), "echo"])
+def test_what_is_no_feature_is_told_in_one_sentence(place: Workplace, wrong: Any) -> None:
+    talk = run(place, [], wrong)
+    assert isinstance(talk.error, ConfigError)
+    assert str(talk.error) == (
+        f"{wrong!r} is not a feature: a feature is a function that takes the session and returns an `Extension`"
+    )
+    assert place.rollouts() == []
 
 
 def test_a_turn_that_still_runs_when_its_session_is_left_is_ended_and_written_down(
