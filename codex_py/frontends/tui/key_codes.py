@@ -1,15 +1,17 @@
-"""Translates the control sequences of a terminal to keys, by prompt-toolkit's names.
+"""Keys by prompt-toolkit's names: bound to actions, and read out of the control sequences of a terminal.
 
 Understood are xterm's sequences, its `modifyOtherKeys`, and the kitty keyboard protocol:
 https://sw.kovidgoyal.net/kitty/keyboard-protocol/
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from string import ascii_lowercase
 from typing import Final, TypeAlias
 
+from prompt_toolkit.filters import FilterOrBool
 from prompt_toolkit.input.ansi_escape_sequences import ANSI_SEQUENCES
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 
 KeyNames: TypeAlias = tuple[str, ...]
@@ -17,6 +19,8 @@ KeyNames: TypeAlias = tuple[str, ...]
 
 ESCAPE: Final = Keys.ControlF15
 """Esc that came alone. `Keys.Escape` is Alt; no keyboard and no sequence has this name."""
+ESC: Final = ESCAPE.value
+PASTE: Final = Keys.BracketedPaste.value
 
 KITTY_ON: Final = "\x1b[>5u"
 """Have Esc, Enter and keys with modifiers told apart, with the key that is there in a Latin layout."""
@@ -49,6 +53,26 @@ _CONTROL: Final[Mapping[str, str]] = {
     **dict.fromkeys("_/7", Keys.ControlUnderscore),
 }
 """By the key that is held with Ctrl."""
+
+
+def bind(
+    bindings: KeyBindings,
+    keys: str,
+    action: Callable[[KeyPressEvent], object],
+    filter: FilterOrBool = True,
+    *,
+    eager: bool = False,
+) -> None:
+    """
+    Args:
+        keys: names with blanks between them, each of which does the action; `c-x+c-e` is one key after the other.
+    """
+
+    def handler(event: KeyPressEvent) -> None:
+        action(event)
+
+    for name in keys.split():
+        bindings.add(*name.split("+"), filter=filter, eager=eager)(handler)
 
 
 def keys_of(sequence: str) -> KeyNames:

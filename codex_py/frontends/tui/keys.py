@@ -13,7 +13,7 @@ from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.compose.editor import edited, editor_command
 from codex_py.frontends.tui.compose.pasted_images import clipboard_image
 from codex_py.frontends.tui.fitting import fit
-from codex_py.frontends.tui.key_bindings import ESC, bind
+from codex_py.frontends.tui.key_codes import ESC, bind
 from codex_py.frontends.tui.picker import Row
 from codex_py.frontends.tui.surface import LateHalf, Surface
 

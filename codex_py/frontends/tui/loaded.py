@@ -1,22 +1,47 @@
 """The half of the terminal that the first frame does not need, and all that it imports: sessions, cells, commands."""
 
+from dataclasses import replace
+from typing import Final
+
+from codex_py.app.model import missing_key
+from codex_py.app.options import SessionOptions
+from codex_py.config.config import Config
+from codex_py.config.paths import folders_between
+from codex_py.config.project_trust import Changed, Unknown, trust_project
+from codex_py.errors import CodexError
+from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.approval import TerminalApprover
 from codex_py.frontends.tui.commands.changes import CHANGES
 from codex_py.frontends.tui.commands.mcp import MCP
 from codex_py.frontends.tui.commands.program import PROGRAM
 from codex_py.frontends.tui.commands.prompts import PROMPTS, custom_commands
-from codex_py.frontends.tui.commands.registry import CommandContext, Commands
-from codex_py.frontends.tui.commands.sessions import SESSIONS
+from codex_py.frontends.tui.commands.registry import Command, CommandContext, Commands
+from codex_py.frontends.tui.commands.sessions import SESSIONS, pick_session
 from codex_py.frontends.tui.commands.settings import SETTINGS
 from codex_py.frontends.tui.compose.submission import Submission
 from codex_py.frontends.tui.conversation import Conversation
 from codex_py.frontends.tui.elicitation import TerminalElicitor
-from codex_py.frontends.tui.opening import open_first_session
+from codex_py.frontends.tui.fitting import Fragments
+from codex_py.frontends.tui.panel import yes_or_no
+from codex_py.frontends.tui.panels import Panels
 from codex_py.frontends.tui.render import Renderer
-from codex_py.frontends.tui.sending import Sending
 from codex_py.frontends.tui.shell import UserShell
 from codex_py.frontends.tui.surface import Launch, Surface
 from codex_py.frontends.tui.transcript import Transcript
+from codex_py.protocol.approval import ApprovalPolicy
+from codex_py.protocol.prompts import Note
+
+_NO_KEY: Final = """\
+{problem}
+
+With a key, leave with Ctrl-D, set it, and start again.
+With a model on this machine (or lmstudio):
+    codex-py --oss --local-provider ollama
+With another service, a [model_providers.NAME] table in
+    {config}
+Without any of them, to see how it works:
+    codex-py demo"""
+"""Narrow enough for 60 columns: no command is broken."""
 
 
 class Loaded:
@@ -43,7 +68,7 @@ class Loaded:
         self._shell = UserShell(launch.config, launch.environment, self._conversation.progress)
         own = custom_commands(launch.config.home)
         self._commands = Commands([*SETTINGS, *MCP, *CHANGES, *SESSIONS, *PROMPTS, *PROGRAM, *own])
-        context = CommandContext(
+        self._context = CommandContext(
             commands=self._commands,
             conversation=self._conversation,
             transcript=self._transcript,
@@ -57,7 +82,6 @@ class Loaded:
             hint=surface.hints.show,
             leave=surface.leaving.leave,
         )
-        self._sending = Sending(surface, context, self._commands)
         self.commands = self._commands.all
         self.live = self._transcript.live
         if prompt := launch.target.prompt:
@@ -70,24 +94,106 @@ class Loaded:
         return self._conversation.is_working or self._shell.is_running
 
     def submitted(self, submission: Submission) -> None:
-        self._sending.submitted(submission)
+        conversation, line = self._conversation, submission.text
+        if not line and not submission.images:
+            if conversation.progress.offers_retry:
+                conversation.retry()
+            return
+        session, composer = conversation.session, self._surface.composer
+        composer.history.add(line, "" if session is None else session.thread_id)
+        if line.startswith("!"):
+            self._surface.tasks.start(self._run_shell(submission))
+        elif not line.startswith("/"):
+            conversation.send(submission)
+        elif (found := self._commands.find(line)) is not None:
+            self._run(*found)
+        elif (problem := self._commands.unknown(line)) is not None:
+            composer.set_text(line)
+            self._surface.hints.show(problem)
+        else:
+            conversation.send(submission)
 
     def run_command(self, name: str) -> None:
         found = self._commands.find(f"/{name}")
         assert found is not None
-        self._sending.run_command(*found)
+        self._run(*found)
 
     def interrupt(self) -> bool:
         return self._shell.stop() or self._conversation.interrupt()
 
     async def begin(self) -> None:
-        await open_first_session(self._conversation, self._surface, self._transcript, self._launch)
+        conversation, launch = self._conversation, self._launch
+        options = None
+        try:
+            if await _settle_trust(conversation.config, self._surface.panels):
+                conversation.config = launch.reload()
+            config = conversation.config
+            if (problem := missing_key(config, launch.environment)) is not None:
+                path = config.home / "config.toml"
+                self._transcript.notice(_NO_KEY.format(problem=problem, config=path))
+            options = await self._options()
+        except CodexError as error:
+            self._transcript.error(str(error))
+        await conversation.open_first(options)
 
     async def close(self) -> str:
         farewell = self._farewell()
         await self._shell.aclose()
         await self._conversation.close()
         return farewell
+
+    def _run(self, command: Command, argument: str) -> None:
+        if self._conversation.is_working and not command.while_working:
+            self._surface.hints.show(
+                f"/{command.name} has to wait for the end of the turn; Esc interrupts it"
+            )
+            return
+
+        async def work() -> None:
+            try:
+                await command.run(self._context, argument)
+            except CodexError as error:
+                self._transcript.error(str(error))
+
+        self._surface.tasks.create_task(work())
+
+    async def _run_shell(self, submission: Submission) -> None:
+        conversation, shell = self._conversation, self._shell
+        command = submission.text[1:].strip()
+        session = await conversation.opened()
+
+        def tell(text: str) -> None:
+            # Another one may have taken its place meanwhile.
+            if conversation.session is session:
+                session.tell(Note(text, "user"))
+
+        if command and not shell.is_running:
+            await shell.run(command, tell)
+            return
+        self._surface.composer.restore([submission])
+        self._surface.hints.show(
+            "a command is running; Esc stops it"
+            if shell.is_running
+            else "! runs a command of yours in your shell: !git status"
+        )
+
+    async def _options(self) -> SessionOptions | None:
+        """The session that the command line names; None if the user picks none, and so leaves."""
+        target = self._launch.target
+        resume = target.resume
+        if target.pick:
+            surface = self._surface
+            resume = await pick_session(self._conversation, surface.panels, surface.screen)
+            if resume is None:
+                surface.leaving.leave()
+                return None
+        return replace(
+            self._conversation.new_session(),
+            resume=resume,
+            resume_last=target.resume_last,
+            resume_all=target.resume_all,
+            fork=target.fork,
+        )
 
     def _farewell(self) -> str:
         """How to continue the session; empty if nothing was said in it."""
@@ -102,3 +208,33 @@ class Loaded:
             else ""
         )
         return f"{tokens}To continue this session, run: codex-py resume {session.thread_id}\n"
+
+
+async def _settle_trust(config: Config, panels: Panels) -> bool:
+    """Ask whether this folder is trusted, if nobody has said so; True if the answer is a new yes.
+
+    Raises:
+        ConfigError: the answer cannot be saved.
+    """
+    trust = config.project_trust
+    is_unasked = config.approval_policy is ApprovalPolicy.NEVER
+    if is_unasked and config.sandbox_mode == "danger-full-access":
+        # The agent may do all, whatever is answered: `--yolo`.
+        return False
+    if not isinstance(trust, Unknown | Changed):
+        return False
+    question: Fragments = [("bold", f"Do you trust what is in {printable(str(config.cwd))}?")]
+    if isinstance(trust, Changed):
+        question.append(("", "\n\nYou did, and these files have changed since:"))
+    elif trust.files:
+        question.append(("", "\n\nThese files in it name programs to run, or say what is allowed:"))
+    else:
+        question.append(("", "\n\nIf so, the agent may change files in it without asking."))
+    question += [("", f"\n  {printable(str(path))}") for path in trust.files]
+    no = "No, go on without: read only, and none of its settings"
+    is_trusted = await panels.ask(
+        lambda: yes_or_no(question, "Yes, trust it", no), about="Do you trust this folder?"
+    )
+    if is_trusted:
+        trust_project(config.home, folders_between(config.project_root, config.cwd))
+    return is_trusted

@@ -1,19 +1,159 @@
-"""Draws on a terminal: what prompt-toolkit sends, where our needs differ from its own."""
+"""What is sent to the terminal: finished lines that wait, prompt-toolkit's drawing, and the writing itself."""
 
+import io
+import os
+import threading
+import time
+from collections import deque
 from collections.abc import Callable
+from typing import Final
 
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 
 from codex_py.frontends.tui.theme import Theme
-from codex_py.frontends.tui.writer import TerminalWriter
 
+_MOST_EACH: Final = 2 * 1024 * 1024
+"""Characters that are kept of the start of what waits, and as many of its end."""
 _DEPTHS = {
     "standard": ColorDepth.DEPTH_4_BIT,
     "256": ColorDepth.DEPTH_8_BIT,
     "truecolor": ColorDepth.DEPTH_24_BIT,
 }
+
+
+class Finished:
+    """In the order in which they were added; of far too many, the first and the last.
+
+    Args:
+        most_each: characters that are kept at either end.
+    """
+
+    def __init__(self, most_each: int = _MOST_EACH) -> None:
+        self._most_each = most_each
+        self._first: list[str] = []
+        self._room = most_each
+        self._last: deque[str] = deque()
+        self._last_size = 0
+        self._left_out = 0
+        """Lines."""
+
+    def __bool__(self) -> bool:
+        return bool(self._first or self._last)
+
+    def add(self, text: str) -> None:
+        """Add lines, with their newlines. They are kept or left out together."""
+        if not self._last and len(text) <= self._room:
+            self._first.append(text)
+            self._room -= len(text)
+            return
+        self._last.append(text)
+        self._last_size += len(text)
+        while self._last_size > self._most_each and len(self._last) > 1:
+            oldest = self._last.popleft()
+            self._last_size -= len(oldest)
+            self._left_out += oldest.count("\n")
+
+    def take(self) -> str:
+        """All that waits, with a line for what was left out; there is nothing more then."""
+        more = (
+            f"\n[{self._left_out:,} lines are not shown: the terminal took none for too long;"
+            " the session has them]\n"
+            if self._left_out
+            else ""
+        )
+        text = "".join((*self._first, more, *self._last))
+        self._first.clear()
+        self._last.clear()
+        self._room, self._last_size, self._left_out = self._most_each, 0, 0
+        return text
+
+
+class TerminalWriter(io.TextIOBase):
+    """Writes from a thread of its own, so that a terminal which takes nothing holds nothing up.
+
+    What is written goes out in order, after the next `flush`. Neither of them blocks or raises: see
+    `backlog` before adding what can wait, and `on_failure`.
+    """
+
+    def __init__(self, fd: int) -> None:
+        self.on_failure: Callable[[], None] = lambda: None
+        """Called in the writing thread, once, when the terminal is gone."""
+        self._fd = fd
+        self._parts: list[str] = []
+        self._queue: deque[bytes] = deque()
+        self._backlog = 0
+        self._is_closing = False
+        self._has_failed = False
+        self._state = threading.Condition()
+        self._thread = threading.Thread(target=self._run, name="terminal writer", daemon=True)
+        self._thread.start()
+
+    @property
+    def backlog(self) -> int:
+        """Bytes that the terminal has not taken yet."""
+        return self._backlog
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def isatty(self) -> bool:
+        return os.isatty(self._fd)
+
+    def write(self, text: str, /) -> int:
+        self._parts.append(text)
+        return len(text)
+
+    def flush(self) -> None:
+        data = "".join(self._parts).encode(errors="replace")
+        self._parts.clear()
+        if not data:
+            return
+        with self._state:
+            if not self._has_failed:
+                self._queue.append(data)
+                self._backlog += len(data)
+                self._state.notify_all()
+
+    def drain(self, timeout_s: float) -> bool:
+        """Wait until all is written; whether it was in time."""
+        deadline = time.monotonic() + timeout_s
+        with self._state:
+            while self._backlog and not self._has_failed:
+                left = deadline - time.monotonic()
+                if left <= 0 or not self._state.wait(left):
+                    return False
+        return True
+
+    def _run(self) -> None:
+        while True:
+            with self._state:
+                while not self._queue:
+                    self._state.wait()
+                data = memoryview(self._queue.popleft())
+            while data:
+                try:
+                    count = os.write(self._fd, data[:4096])
+                except BlockingIOError:
+                    # Another program made the terminal non-blocking. Rare, and soon over.
+                    time.sleep(0.01)
+                    continue
+                except OSError:
+                    self._fail()
+                    return
+                data = data[count:]
+                with self._state:
+                    self._backlog -= count
+                    self._state.notify_all()
+
+    def _fail(self) -> None:
+        with self._state:
+            self._has_failed = True
+            self._queue.clear()
+            self._backlog = 0
+            self._state.notify_all()
+        self.on_failure()
 
 
 def terminal_output(

@@ -24,7 +24,7 @@ from codex_py.frontends.tui.fitting import (
     window,
     wrapped,
 )
-from codex_py.frontends.tui.key_bindings import ESC, PASTE, bind
+from codex_py.frontends.tui.key_codes import ESC, PASTE, bind
 
 T = TypeVar("T")
 

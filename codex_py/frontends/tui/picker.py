@@ -15,7 +15,7 @@ from prompt_toolkit.layout.processors import AfterInput
 from prompt_toolkit.utils import get_cwidth
 
 from codex_py.frontends.tui.fitting import Fragments, fit, joined, panel_rows, window, wrapped
-from codex_py.frontends.tui.key_bindings import ESC, bind
+from codex_py.frontends.tui.key_codes import ESC, bind
 from codex_py.frontends.tui.panel import Panel
 
 T = TypeVar("T")

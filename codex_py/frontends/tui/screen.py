@@ -16,13 +16,11 @@ from prompt_toolkit.key_binding import KeyBindingsBase
 from prompt_toolkit.layout import AnyContainer, Layout
 from prompt_toolkit.styles import Style
 
-from codex_py.frontends.tui.finished import Finished
 from codex_py.frontends.tui.key_codes import KITTY_OFF, KITTY_ON
 from codex_py.frontends.tui.keyboard import raw_mode, read_whole_sequences
-from codex_py.frontends.tui.output import terminal_output
+from codex_py.frontends.tui.output import Finished, TerminalWriter, terminal_output
 from codex_py.frontends.tui.reflow import Frame, frame_of
 from codex_py.frontends.tui.theme import Theme, terminal_size
-from codex_py.frontends.tui.writer import TerminalWriter
 
 T = TypeVar("T")
 

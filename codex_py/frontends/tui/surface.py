@@ -3,23 +3,38 @@
 The first frame needs the light half alone; `loaded.py` is the other one.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
+from prompt_toolkit.input import Input
+
+from codex_py.app.user_programs import user_programs
 from codex_py.config.config import Config
+from codex_py.errors import CodexError
 from codex_py.frontends.arguments import SessionTarget
-from codex_py.frontends.tui.compose.sources import CommandName, SkillSource
+from codex_py.frontends.terminal import printable
+from codex_py.frontends.tui.compose.files import FileIndex
+from codex_py.frontends.tui.compose.sources import (
+    CommandName,
+    CommandSource,
+    FileSource,
+    SkillSource,
+)
 from codex_py.frontends.tui.compose.submission import Outbox, Submission
 from codex_py.frontends.tui.composer import Composer
 from codex_py.frontends.tui.fitting import Fragments
-from codex_py.frontends.tui.hints import Hints, Tasks
-from codex_py.frontends.tui.leaving import Leaving
 from codex_py.frontends.tui.notifications import Notifications
+from codex_py.frontends.tui.output import TerminalWriter
 from codex_py.frontends.tui.panels import Panels
+from codex_py.frontends.tui.reflow import reflows
 from codex_py.frontends.tui.screen import Screen
-from codex_py.frontends.tui.status import Status
+from codex_py.frontends.tui.status import ITEMS, TITLE_ITEMS, Status
+from codex_py.frontends.tui.theme import Theme
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,24 +50,114 @@ class Launch:
     environment: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Surface:
-    """The parts of the light half."""
+class Hints:
+    """The remark is shown until the next key is pressed, or for a time.
 
-    environment: Mapping[str, str]
-    safe_environment: Mapping[str, str]
-    """For programs such as git: its `PATH` leads to none that the project or the model can have made."""
-    cwd: Path
-    screen: Screen
-    status: Status
-    hints: Hints
-    tasks: Tasks
-    outbox: Outbox
-    composer: Composer
-    skills: SkillSource
-    panels: Panels
-    notify: Notifications
-    leaving: Leaving
+    Args:
+        changed: is called when there is something new to draw.
+
+    Attributes:
+        text: empty if there is no remark.
+        answered: the remark that was shown when the last key was pressed; empty if there was none.
+    """
+
+    def __init__(self, changed: Callable[[], None]) -> None:
+        self._changed = changed
+        self.text = ""
+        self.answered = ""
+
+    def show(self, text: str, *, for_s: float | None = None) -> None:
+        self.text = text
+        self._changed()
+        if for_s is not None:
+            asyncio.get_running_loop().call_later(for_s, self._end, text)
+
+    def key_pressed(self, _processor: object) -> None:
+        self.answered = self.text
+        self._end(self.text)
+
+    def _end(self, text: str) -> None:
+        if text and self.text == text:
+            self.show("")
+
+
+class Tasks(asyncio.TaskGroup):
+    """Work beside all else. A bug in a task ends the program."""
+
+    def __init__(self, hints: Hints) -> None:
+        super().__init__()
+        self._hints = hints
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run it as a task; a hint reports a `CodexError`."""
+
+        async def run() -> None:
+            try:
+                await work
+            except CodexError as error:
+                self._hints.show(printable(str(error)))
+
+        self.create_task(run())
+
+
+class Leaving:
+    """
+    Args:
+        end: stops the drawing.
+    """
+
+    def __init__(self, end: Callable[[], None]) -> None:
+        self._end = end
+        self._code: int | None = None
+        """To exit with, once it is settled."""
+        self._failure: BaseException | None = None
+
+    @property
+    def is_under_way(self) -> bool:
+        return self._code is not None
+
+    def leave(self, code: int = 0) -> None:
+        """End in order, with this exit code."""
+        if self._code is None:
+            self._code = code
+        self._end()
+
+    def lost_terminal(self) -> None:
+        """End because the terminal was closed."""
+        self._code = self._code or 128 + signal.SIGHUP
+
+    def listen(self) -> None:
+        """End on a signal, and on a bug outside of all tasks."""
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(self._went_wrong)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            # `nohup` asks to live on when the terminal goes.
+            if signal.getsignal(number) != signal.SIG_IGN:
+                loop.add_signal_handler(number, self._told_to_end, 128 + number)
+
+    def result(self) -> int:
+        """The exit code.
+
+        Raises:
+            BaseException: the bug that has ended the program.
+        """
+        if self._failure is not None:
+            raise self._failure
+        return self._code or 0
+
+    def _told_to_end(self, code: int) -> None:
+        if self._code is not None:
+            # The second signal: our child processes die with us.
+            os._exit(code)
+        self.leave(code)
+
+    def _went_wrong(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """End with the traceback of a bug outside of all tasks, as with one inside of a task."""
+        error = context.get("exception")
+        if error is None:
+            return
+        self._failure = self._failure or error
+        self._end()
 
 
 class LoadedHalf(Protocol):
@@ -102,3 +207,46 @@ class LateHalf:
         if self.loaded is None:
             self.loaded = self._load()
         return self.loaded
+
+
+class Surface:
+    """The parts of the light half.
+
+    Attributes:
+        safe_environment: for programs such as git: its `PATH` leads to none that the project or the model can
+            have made.
+    """
+
+    def __init__(
+        self,
+        launch: Launch,
+        theme: Theme,
+        writer: TerminalWriter,
+        keyboard: Input,
+        half: LateHalf,
+    ) -> None:
+        config, self.environment = launch.config, launch.environment
+        settings = config.values.get("tui", {})
+        is_vi = settings.get("vim_mode_default", False)
+        self.cwd = config.cwd
+        programs = user_programs(config, self.environment, launch.add_dirs)
+        self.safe_environment = programs.environment(self.environment)
+        self.screen = Screen(theme, writer, keyboard, reflows=reflows(self.environment), vi=is_vi)
+        self.status = Status(
+            items=settings.get("status_line", ITEMS),
+            title_items=settings.get("terminal_title", TITLE_ITEMS),
+        )
+        self.hints = Hints(self.screen.changed)
+        self.tasks = Tasks(self.hints)
+        self.outbox = Outbox()
+        files = FileIndex(config.cwd, self.safe_environment, use_git=config.inside_git)
+        self.skills = SkillSource()
+        self.composer = Composer(
+            config,
+            lambda submission: half().submitted(submission),
+            sources=(CommandSource(lambda: half().commands), FileSource(files), self.skills),
+            changed=self.screen.changed,
+        )
+        self.notify = Notifications(settings, self.environment, self.screen)
+        self.panels = Panels(self.screen, self.composer, self.status, self.notify)
+        self.leaving = Leaving(self.screen.exit)

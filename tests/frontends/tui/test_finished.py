@@ -1,4 +1,4 @@
-from codex_py.frontends.tui.finished import Finished
+from codex_py.frontends.tui.output import Finished
 
 
 def lines(start: int, end: int) -> str:

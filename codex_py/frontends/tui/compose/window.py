@@ -18,7 +18,7 @@ from codex_py.frontends.tui.compose.completion import ROWS
 from codex_py.frontends.tui.compose.display import Display
 from codex_py.frontends.tui.composer import Composer
 from codex_py.frontends.tui.fitting import Fragments
-from codex_py.frontends.tui.key_bindings import ESC, PASTE, bind
+from codex_py.frontends.tui.key_codes import ESC, PASTE, bind
 from codex_py.frontends.tui.screen import Screen
 
 _MAX_ROWS = 12
