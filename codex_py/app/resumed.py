@@ -15,9 +15,9 @@ from codex_py.core.thread_log import ThreadState
 from codex_py.errors import SessionError
 from codex_py.protocol.ids import is_thread_id, new_thread_id
 from codex_py.protocol.settings import TurnSettings
-from codex_py.rollout.names import thread_name
-from codex_py.rollout.reader import StoredSession, is_native, read_session
-from codex_py.rollout.records import token_count
+from codex_py.rollout.index import thread_names
+from codex_py.rollout.reader import StoredSession, read_session
+from codex_py.rollout.records import read_meta, token_count
 from codex_py.rollout.writer import RolloutWriter
 
 
@@ -41,7 +41,7 @@ def resumed_thread(
     Raises:
         SessionError: the file cannot be read or written, or another process has it open.
     """
-    forks = fork or is_native(path)
+    forks = fork or read_meta(path).native
     file, stored = _read(origin, path, is_continued=not (forks or origin.ephemeral))
     base = stored.meta.base_instructions
     if base is None:
@@ -52,7 +52,7 @@ def resumed_thread(
         for item in stored.items:
             file.response_item(item)
         file.event_msg(token_count(stored.usage, stored.last_usage, settings.context_window))
-    name = None if fork else thread_name(origin.config.home, stored.thread_id)
+    name = None if fork else thread_names(origin.config.home).get(stored.thread_id)
     if name is not None and thread_id != stored.thread_id:
         # The name should lead to the continuation.
         file.rename(name)
@@ -93,7 +93,8 @@ def _read(
 
 def _flaws(stored: StoredSession, path: Path, settings: TurnSettings) -> Iterator[str]:
     if stored.damaged_lines:
-        yield f"{stored.damaged_lines} damaged lines of {path} were passed over."
+        count = "1 line" if stored.damaged_lines == 1 else f"{stored.damaged_lines} lines"
+        yield f"{count} of {path} cannot be read, so tell the model again what it no longer knows."
     if stored.model not in {None, settings.model}:
         yield (
             f"This session was recorded with model `{stored.model}` but is resuming with"

@@ -34,7 +34,7 @@ from codex_py.protocol.extension import Extension, Feature, OfferedTool, Thread
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.settings import Choices, TurnSettings
 from codex_py.protocol.tools import MCP_PREFIX, called_tool
-from codex_py.rollout.events import RolloutEvents
+from codex_py.rollout.writer import RolloutEvents
 from codex_py.tools.offered import own_names
 
 _UNKNOWN_MODEL = (
@@ -86,7 +86,11 @@ async def open_session(
         stack.callback(thread.file.close)
         try:
             functions = [load("codex_py.app.features.functions:functions")(tools)] if tools else []
-            features = [warnings.feature, _watching(RolloutEvents(thread.file)), *extensions]
+            features = [
+                warnings.feature,
+                _watching(RolloutEvents(thread.file.event_msg)),
+                *extensions,
+            ]
             features += [*configured_features(setup), *functions, toolbox, _watching(sink)]
             session = root.session(thread, settings, features, toolbox, stack)
             await stack.enter_async_context(session.opened())

@@ -13,7 +13,7 @@ from codex_py.protocol.messages import (
     message,
     replace_surrogates,
 )
-from codex_py.protocol.prompts import CONTEXT_OPENINGS, SUMMARY_OPENING, is_context
+from codex_py.protocol.prompts import CONTEXT_OPENINGS, SUMMARY_OPENING, is_context, message_texts
 
 # The output of a call that was never answered, as in Codex.
 _ABORTED: dict[str, dict[str, Any]] = {
@@ -67,7 +67,7 @@ class Entry:
             type=kind,
             call_id=call_id if isinstance(call_id, str) else None,
             role=role if isinstance(role, str) else None,
-            texts=_texts(payload.get("content")) if not_the_models else (),
+            texts=tuple(message_texts(payload.get("content"))) if not_the_models else (),
         )
 
     @property
@@ -171,13 +171,3 @@ def _summarised(entries: Sequence[Entry], summary: str) -> list[Entry]:
         prompts.append(entry)
     item = message("user", [input_text(summary)])
     return [*context, *reversed(prompts), Entry(item, "message", None, "user", (summary,))]
-
-
-def _texts(content: Any) -> tuple[str, ...]:
-    if isinstance(content, str):
-        return (content,)
-    if not isinstance(content, list):
-        return ()
-    parts = cast("list[Any]", content)
-    texts = [cast("dict[str, Any]", part).get("text") for part in parts if isinstance(part, dict)]
-    return tuple(text for text in texts if isinstance(text, str))

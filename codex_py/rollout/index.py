@@ -1,13 +1,25 @@
-"""Finds the files of sessions: by id, by name, or the most recent ones."""
+"""Finds the files of sessions: by id, by name, or the most recent ones. Gives threads their names."""
 
+import json
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias, cast
 
-from codex_py.protocol.ids import is_thread_id
-from codex_py.rollout.names import thread_named
-from codex_py.rollout.records import ARCHIVED_SESSIONS, SESSIONS, SessionMeta, thread_id_of
+from codex_py.errors import SessionError
+from codex_py.protocol.ids import is_thread_id, utc_timestamp
+from codex_py.protocol.messages import encode_json
+from codex_py.rollout.records import (
+    ARCHIVED_SESSIONS,
+    SESSIONS,
+    SessionMeta,
+    read_meta,
+    thread_id_of,
+)
+
+_NAMES = "session_index.jsonl"
+"""The names of threads, in the home. Codex uses the file too."""
 
 Modified: TypeAlias = tuple[int, str]
 """When a file was last written to, in ns, and its path: a place in the list of sessions."""
@@ -108,9 +120,53 @@ def _modified(entry: "os.DirEntry[str]") -> int:
 
 
 def _meta(path: Path) -> SessionMeta | None:
+    # A file that cannot be resumed is not offered.
+    with suppress(SessionError):
+        return read_meta(path)
+
+
+def thread_names(home: Path) -> dict[str, str]:
+    """The names of threads by id; the one that was named last comes last."""
+    names: dict[str, str] = {}
     try:
-        with path.open("rb") as file:
-            return SessionMeta.from_line(file.readline())
-    except (OSError, ValueError, RecursionError):
-        # A file that cannot be resumed is not offered.
-        return None
+        lines = (home / _NAMES).read_bytes().splitlines()
+    except OSError:
+        return names
+    for line in lines:
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(entry, dict):
+            record = cast("dict[str, Any]", entry)
+            thread_id = str(record.get("id"))
+            # Each renaming is a new line: the last one counts.
+            names.pop(thread_id, None)
+            names[thread_id] = str(record.get("thread_name"))
+    return names
+
+
+def thread_named(home: Path, name: str) -> str | None:
+    """The id of the thread that has a name; of several, the one that was named last."""
+    names = thread_names(home)
+    return next((id_ for id_, known in reversed(names.items()) if known == name), None)
+
+
+def rename_thread(home: Path, thread_id: str, name: str) -> None:
+    """
+    Raises:
+        SessionError: the name cannot be written.
+    """
+    entry = {"id": thread_id, "thread_name": name, "updated_at": utc_timestamp()}
+    path = home / _NAMES
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            # If the last line was cut off, this one must not be appended to it.
+            size = os.fstat(fd).st_size
+            cut = size > 0 and os.pread(fd, 1, size - 1) != b"\n"
+            os.write(fd, (b"\n" if cut else b"") + encode_json(entry) + b"\n")
+        finally:
+            os.close(fd)
+    except OSError as error:
+        raise SessionError(f"{path} cannot be written: {error.strerror}") from error

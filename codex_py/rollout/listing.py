@@ -13,8 +13,7 @@ from typing import Any, Final, Literal
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.messages import decode_json
 from codex_py.protocol.prompts import message_texts, prompt_of
-from codex_py.rollout.index import Modified, recent_sessions
-from codex_py.rollout.names import thread_names
+from codex_py.rollout.index import Modified, recent_sessions, thread_names
 
 _HEAD_BYTES: Final = 1 << 20
 """How far into a file the first prompt is looked for."""

@@ -11,7 +11,13 @@ from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.stream import Usage
 from codex_py.rollout.entries import Entry, compacted, context_of, paired, without_last_turns
 from codex_py.rollout.index import files_of_thread
-from codex_py.rollout.records import SessionMeta, home_of, read_token_count
+from codex_py.rollout.records import (
+    OTHER_SESSION,
+    SessionMeta,
+    home_of,
+    read_token_count,
+    session_lines,
+)
 
 _HEAD = re.compile(r'\{"timestamp":"[^"\\]*",(?:"ordinal":(\d+),)?"type":"(\w+)","payload":')
 _TAIL = re.compile(r"[ \t\r\n]*\}[ \t\r\n]*")
@@ -28,7 +34,7 @@ class StoredSession:
     shown: list[EncodedItem]
     """The items of the whole thread, including those that a compaction has removed from `items`.
 
-    Between them are the diffs of patches and the durations of turns, see `rollout.events`.
+    Between them are the diffs of patches and the durations of turns, see `RolloutEvents`.
     """
     usage: Usage
     """Of the whole thread."""
@@ -75,19 +81,6 @@ def read_session(path: Path) -> StoredSession:
     )
 
 
-def is_native(path: Path) -> bool:
-    """Whether Codex wrote the file, with numbered lines; see `StoredSession.native`.
-
-    Raises:
-        SessionError: the file cannot be read, or does not begin with session metadata.
-    """
-    try:
-        with path.open("rb") as file:
-            return _first_line(path, file.readline()).native
-    except OSError as error:
-        raise _not_readable(path, error) from error
-
-
 @dataclass(slots=True)
 class _Line:
     type: str
@@ -110,34 +103,30 @@ class _Reading:
     def read(self, path: Path, before: int | None = None) -> SessionMeta:
         """Read a file up to the line with the ordinal `before`, after the session that it continues."""
         self._seen.append(path)
-        try:
-            with path.open("rb", buffering=1 << 20) as file:
-                meta = _first_line(path, file.readline())
-                if meta.history_base is not None:
-                    thread_id, end = meta.history_base
-                    self.read(
-                        self._base(path, thread_id), end if before is None else min(end, before)
-                    )
-                for raw in file:
-                    if raw == b"\n":
-                        continue
-                    try:
-                        line = _parse(raw)
-                    except (ValueError, RecursionError):
-                        self.damaged_lines += 1
-                        continue
-                    if before is not None and line.ordinal is not None and line.ordinal >= before:
-                        break
-                    self._take(line)
-        except OSError as error:
-            raise _not_readable(path, error) from error
+        with session_lines(path) as (meta, lines):
+            if meta.history_base is not None:
+                thread_id, end = meta.history_base
+                self.read(self._base(path, thread_id), end if before is None else min(end, before))
+            for raw in lines:
+                if raw == b"\n":
+                    continue
+                try:
+                    line = _parse(raw)
+                except (ValueError, RecursionError):
+                    self.damaged_lines += 1
+                    continue
+                if before is not None and line.ordinal is not None and line.ordinal >= before:
+                    break
+                self._take(line)
         return meta
 
     def _base(self, path: Path, thread_id: str) -> Path:
         for candidate in files_of_thread(home_of(path), thread_id):
             if candidate not in self._seen:
                 return candidate
-        raise SessionError(f"{path} goes on from session {thread_id}, whose file is missing")
+        raise SessionError(
+            f"{path} goes on from session {thread_id}, whose file is missing; {OTHER_SESSION}"
+        )
 
     def _take(self, line: _Line) -> None:
         match line.type:
@@ -164,17 +153,6 @@ class _Reading:
                 self.last_usage = Usage()
             case _:
                 pass
-
-
-def _first_line(path: Path, line: bytes) -> SessionMeta:
-    try:
-        return SessionMeta.from_line(line)
-    except (ValueError, RecursionError) as error:
-        raise SessionError(f"{path} does not start with session metadata") from error
-
-
-def _not_readable(path: Path, error: OSError) -> SessionError:
-    return SessionError(f"the session file {path} cannot be read: {error.strerror}")
 
 
 def _parse(raw: bytes) -> _Line:

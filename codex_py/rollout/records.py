@@ -6,11 +6,12 @@ continued by a program that does not; they are read, never appended to.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, BinaryIO, TypeVar, cast
 
 from codex_py.errors import SessionError
 from codex_py.protocol.frozen import frozen
@@ -20,6 +21,9 @@ from codex_py.protocol.stream import Usage
 
 SESSIONS = "sessions"
 ARCHIVED_SESSIONS = "archived_sessions"
+
+OTHER_SESSION = "restore it from a backup, or use another session"
+"""The advice about a file without which a session cannot be read."""
 
 _FILE_NAME = re.compile(
     r"rollout-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-([0-9a-f-]{36})(?:_[0-9a-f-]{36})?\.jsonl"
@@ -116,6 +120,32 @@ def session_path(home: Path, meta: SessionMeta) -> Path:
     started = datetime.fromisoformat(meta.timestamp).astimezone()
     folder = home / SESSIONS / f"{started:%Y/%m/%d}"
     return folder / f"rollout-{started:%Y-%m-%dT%H-%M-%S}-{meta.id}.jsonl"
+
+
+@contextmanager
+def session_lines(path: Path) -> Generator[tuple[SessionMeta, BinaryIO]]:
+    """Open a session file: the metadata, and the file at the line after it.
+
+    Raises:
+        SessionError: the file cannot be read, or does not begin with session metadata.
+    """
+    try:
+        with path.open("rb", buffering=1 << 16) as file:
+            try:
+                meta = SessionMeta.from_line(file.readline())
+            except (ValueError, RecursionError) as error:
+                raise SessionError(
+                    f"{path} is damaged: it does not start with session metadata; {OTHER_SESSION}"
+                ) from error
+            yield meta, file
+    except OSError as error:
+        raise SessionError(f"the session file {path} cannot be read: {error.strerror}") from error
+
+
+def read_meta(path: Path) -> SessionMeta:
+    """The metadata of a session file. Raises as `session_lines` does."""
+    with session_lines(path) as (meta, _):
+        return meta
 
 
 def thread_id_of(file_name: str) -> str | None:

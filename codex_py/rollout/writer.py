@@ -1,24 +1,95 @@
 """Writes a session file line by line, so that it can be resumed even if the process is killed."""
 
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from codex_py.errors import SessionError
-from codex_py.filesystem.own import make_private
+from codex_py.filesystem.own import lock, make_private
+from codex_py.protocol.events import (
+    AgentMessage,
+    ContextCompaction,
+    Event,
+    FileChange,
+    ItemCompleted,
+    ReasoningSummary,
+    TurnCompleted,
+    TurnStarted,
+    UsageReported,
+)
 from codex_py.protocol.messages import EncodedItem, encode_json
-from codex_py.rollout.lock import ThreadLock
-from codex_py.rollout.names import rename_thread
+from codex_py.rollout.index import rename_thread
 from codex_py.rollout.records import (
     SessionMeta,
     home_of,
     json_line,
     line,
+    read_meta,
     session_path,
     thread_id_of,
+    token_count,
 )
+
+_LOCKS = "thread-writer-locks"
+_LOCK = os.O_RDWR | os.O_CREAT
+_MAX_DIFF_CHARACTERS = 200_000
+"""Longer diffs are not shown either."""
+
+
+class ThreadLock:
+    """A lock that is held until `release`.
+
+    The convention is Codex's, as 0.169 is seen to do it: an exclusive `flock` on
+    `$CODEX_HOME/thread-writer-locks/<thread id>.lock`, which is removed at the end while
+    `.coordination.lock` beside it is held. The kernel drops the lock of a process that dies.
+    """
+
+    def __init__(self, home: Path, thread_id: str) -> None:
+        """Acquire the lock without waiting.
+
+        Raises:
+            SessionError: another process has it.
+            OSError: the lock file cannot be made.
+        """
+        folder = home / _LOCKS
+        make_private(folder)
+        self._coordination = folder / ".coordination.lock"
+        self._path = folder / f"{thread_id}.lock"
+        while True:
+            self._fd = _open(self._path, _LOCK)
+            try:
+                lock(self._fd, 0)
+            except OSError as error:
+                os.close(self._fd)
+                if not isinstance(error, TimeoutError):
+                    raise
+                message = f"session {thread_id} is in use by another process"
+                raise SessionError(message, code="session_in_use") from error
+            if self._is_current():
+                return
+            # Its last holder removed the file after we opened it, so our lock excludes nobody.
+            os.close(self._fd)
+
+    def release(self) -> None:
+        # If this fails, an empty, unlocked file is left behind.
+        with suppress(OSError):
+            fd = _open(self._coordination, _LOCK)
+            try:
+                lock(fd, 0)
+                self._path.unlink()
+            finally:
+                os.close(fd)
+        os.close(self._fd)
+
+    def _is_current(self) -> bool:
+        try:
+            return self._path.stat().st_ino == os.fstat(self._fd).st_ino
+        except FileNotFoundError:
+            return False
 
 
 class RolloutWriter:
@@ -64,7 +135,7 @@ class RolloutWriter:
         except OSError as error:
             raise _not_writable(path, error) from error
         try:
-            fd = _open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+            fd = _open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND)
         except OSError as error:
             lock.release()
             raise _not_writable(path, error) from error
@@ -85,12 +156,16 @@ class RolloutWriter:
                 a native one, which is continued in a new file.
         """
         try:
-            fd = _open(path, os.O_RDWR)
+            fd = _open(path, os.O_RDWR | os.O_APPEND)
         except OSError as error:
             raise _not_writable(path, error, "; --ephemeral goes on without writing") from error
         try:
-            with open(fd, "rb", closefd=False) as file:
-                meta = _appendable(path, file.readline())
+            meta = read_meta(path)
+            if meta.native:
+                # Codex refuses such a file if its last line has no number.
+                raise SessionError(
+                    f"{path} was written by Codex with numbered lines; it cannot be appended to"
+                )
             lock = ThreadLock(home_of(path), meta.id)
             # Read under the lock: before that, another process may have written to the file.
             cut = os.pread(fd, 1, os.fstat(fd).st_size - 1) != b"\n"
@@ -170,21 +245,41 @@ class RolloutWriter:
 
 
 def _open(path: Path, flags: int) -> int:
-    return os.open(path, flags | os.O_APPEND | os.O_CLOEXEC, 0o600)
-
-
-def _appendable(path: Path, first_line: bytes) -> SessionMeta:
-    try:
-        meta = SessionMeta.from_line(first_line)
-    except (ValueError, RecursionError) as error:
-        raise SessionError(f"{path} does not start with session metadata") from error
-    if meta.native:
-        # Codex refuses such a file if its last line has no number.
-        raise SessionError(
-            f"{path} was written by Codex with numbered lines; it cannot be appended to"
-        )
-    return meta
+    return os.open(path, flags | os.O_CLOEXEC, 0o600)
 
 
 def _not_writable(path: Path, error: OSError, advice: str = "") -> SessionError:
     return SessionError(f"the session file {path} cannot be written: {error.strerror}{advice}")
+
+
+class RolloutEvents:
+    """An event sink that writes what the user saw as `event_msg` lines; items are written elsewhere.
+
+    Source: session files of Codex 0.80. `patch_applied` and `turn_completed` are our own: Codex ignores them.
+    """
+
+    def __init__(self, write: Callable[[Mapping[str, Any]], None]) -> None:
+        self._write = write
+        self._turn_began = 0.0
+
+    def __call__(self, event: Event) -> None:
+        match event:
+            case ItemCompleted(AgentMessage(text=text)):
+                self._write({"type": "agent_message", "message": text})
+            case ItemCompleted(ReasoningSummary(text=text)):
+                self._write({"type": "agent_reasoning", "text": text})
+            case ItemCompleted(ContextCompaction(status="completed")):
+                self._write({"type": "context_compacted"})
+            case ItemCompleted(FileChange(status="completed", diff=diff)) if (
+                len(diff) <= _MAX_DIFF_CHARACTERS
+            ):
+                self._write({"type": "patch_applied", "diff": diff})
+            case TurnStarted():
+                self._turn_began = time.monotonic()
+            case TurnCompleted():
+                duration_ms = int((time.monotonic() - self._turn_began) * 1000)
+                self._write({"type": "turn_completed", "duration_ms": duration_ms})
+            case UsageReported(last, total, context_window):
+                self._write(token_count(total, last, context_window))
+            case _:
+                pass

@@ -265,6 +265,16 @@ def test_a_damaged_file_is_resumed_with_what_is_left_of_it(place: Workplace, how
         for _ in range(2):
             outcome = place.run(server, "resume", "--last", "more")
             assert (outcome.code, outcome.messages) == (0, ["done"])
+            advice = (
+                f"1 line of {path} cannot be read, so tell the model again what it no longer knows."
+            )
+            unreadable = {
+                "cut",
+                "cut inside a character",
+                "garbage line",
+                "a payload that is no object",
+            }
+            assert (advice in str(outcome.events)) == (how in unreadable)
 
 
 @pytest.mark.parametrize(
@@ -278,7 +288,10 @@ def test_a_file_that_is_no_session_is_named(place: Workplace, data: bytes) -> No
         outcome = place.rerun("resume", name, "more")
         last = place.rerun("resume", "--last", "more")
     assert (outcome.code, outcome.events) == (1, [])
-    assert outcome.err.endswith(f"Error: {path} does not start with session metadata\n")
+    assert outcome.err.endswith(
+        f"Error: {path} is damaged: it does not start with session metadata;"
+        " restore it from a backup, or use another session\n"
+    )
     assert (last.code, "no session to resume" in last.err) == (2, True)
     assert path.read_bytes() == data
 

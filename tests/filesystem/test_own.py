@@ -14,7 +14,7 @@ from codex_py.errors import ConfigError, PatchError
 from codex_py.execpolicy.rules import allow_prefix
 from codex_py.filesystem.own import lock, open_emptied
 from codex_py.patch.files.journal import Journal
-from codex_py.rollout.lock import ThreadLock
+from codex_py.rollout.writer import ThreadLock
 
 
 @pytest.fixture

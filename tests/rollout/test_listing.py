@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from codex_py.protocol.ids import new_thread_id
+from codex_py.rollout.index import rename_thread
 from codex_py.rollout.listing import PreviewMessage, list_sessions, preview_messages
-from codex_py.rollout.names import rename_thread
 from tests.rollout.builders import assistant, developer, meta, record, session_file, user
 
 ENVIRONMENT = user("<environment_context>\n</environment_context>")

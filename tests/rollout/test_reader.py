@@ -313,7 +313,10 @@ def test_a_fork_without_its_parent_is_not_read_in_part(tmp_path: Path) -> None:
     path = _native(tmp_path, {6: "d"}, thread_id=thread_id, base=(parent, 5))
     with pytest.raises(SessionError) as caught:
         read_session(path)
-    assert str(caught.value) == f"{path} goes on from session {parent}, whose file is missing"
+    assert str(caught.value) == (
+        f"{path} goes on from session {parent}, whose file is missing;"
+        " restore it from a backup, or use another session"
+    )
 
 
 def test_a_missing_file_is_one_sentence(tmp_path: Path) -> None:
@@ -339,7 +342,10 @@ def test_a_file_that_does_not_begin_as_a_session_is_refused(tmp_path: Path, firs
     path = session_file(tmp_path, [first], new_thread_id())
     with pytest.raises(SessionError) as caught:
         read_session(path)
-    assert str(caught.value) == f"{path} does not start with session metadata"
+    assert str(caught.value) == (
+        f"{path} is damaged: it does not start with session metadata;"
+        " restore it from a backup, or use another session"
+    )
 
 
 def test_metadata_is_read_as_it_was_written() -> None:

@@ -19,7 +19,7 @@ from codex_py.protocol.approval import ApprovalRequest, Review, ReviewDecision, 
 from codex_py.protocol.elicitation import Elicitation, ElicitationAnswer
 from codex_py.protocol.events import Event, ThreadStarted
 from codex_py.rollout.index import find_session
-from codex_py.rollout.records import SessionMeta
+from codex_py.rollout.records import read_meta
 
 _MAX_OPEN = 16
 """Threads that stay open between calls, with their MCP servers and connections. Others are read from their
@@ -216,16 +216,12 @@ def recorded_cwd(home: Path, thread_id: str) -> str:
     """The folder in which a thread was begun.
 
     Raises:
-        SessionError: there is no such thread.
+        SessionError: there is no such thread, or its file cannot be read.
     """
     path = find_session(home, thread_id)
     if path is None:
         raise SessionError(f"no thread found with the id {thread_id!r}")
-    try:
-        with path.open("rb") as file:
-            return SessionMeta.from_line(file.readline()).cwd
-    except (OSError, ValueError, RecursionError) as error:
-        raise SessionError(f"the file of thread {thread_id} cannot be read: {error}") from error
+    return read_meta(path).cwd
 
 
 def _session_configured(session: Session) -> dict[str, Any]:
