@@ -26,7 +26,7 @@ from codex_py.frontends.command_parser import UsageError, working_folder
 from codex_py.frontends.interruption import Interruption
 from codex_py.frontends.mcp_server.client import Call, Client
 from codex_py.frontends.mcp_server.streams import standard_streams
-from codex_py.frontends.mcp_server.threads import Answer, Threads, recorded_cwd
+from codex_py.frontends.mcp_server.threads import Threads, recorded_cwd
 from codex_py.frontends.mcp_server.tools import (
     TOOLS,
     NewThread,
@@ -120,12 +120,13 @@ class _Agent:
         token = (context.meta or {}).get("progress_token")
         call = Call(self._client, context.request_id, token)
         try:
-            answer = await self._answer(params, call)
+            return await self._answer(params, call)
         except CodexError as error:
             return tool_result(None, str(error), is_error=True)
-        return tool_result(answer.thread_id, answer.text, is_error=answer.is_error)
 
-    async def _answer(self, params: types.CallToolRequestParams, call: Call) -> Answer:
+    async def _answer(
+        self, params: types.CallToolRequestParams, call: Call
+    ) -> types.CallToolResult:
         has_user = self._client.can_be_asked
         match params.name:
             case "codex":

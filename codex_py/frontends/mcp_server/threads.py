@@ -9,12 +9,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mcp_types import CallToolResult
+
 from codex_py.app.options import SessionOptions
 from codex_py.app.session import open_session
 from codex_py.config.config import Config
 from codex_py.core.session import Session
 from codex_py.errors import CodexError, SessionError
 from codex_py.frontends.mcp_server.client import Call
+from codex_py.frontends.mcp_server.tools import tool_result
 from codex_py.protocol.approval import ApprovalRequest, Review, ReviewDecision, approval_data
 from codex_py.protocol.elicitation import Elicitation, ElicitationAnswer
 from codex_py.protocol.events import Event, ThreadStarted
@@ -24,16 +27,6 @@ from codex_py.rollout.records import read_meta
 _MAX_OPEN = 16
 """Threads that stay open between calls, with their MCP servers and connections. Others are read from their
 files again."""
-
-
-@dataclass(slots=True)
-class Answer:
-    """The result of a call."""
-
-    thread_id: str | None
-    """None if no thread has begun."""
-    text: str
-    is_error: bool = False
 
 
 @dataclass(eq=False, slots=True)
@@ -102,13 +95,13 @@ class Threads:
         """By id, the one that was used last at the end."""
         self._tasks: set[asyncio.Task[Any]] = set()
 
-    async def begin(self, config: Config, prompt: str, call: Call) -> Answer:
+    async def begin(self, config: Config, prompt: str, call: Call) -> CallToolResult:
         """Run the first turn of a new thread."""
         return await self._run(_Thread(config, self._options), prompt, call)
 
     async def go_on(
         self, thread_id: str, prompt: str, call: Call, load: Callable[[], Config]
-    ) -> Answer:
+    ) -> CallToolResult:
         """Run the next turn of a thread.
 
         Args:
@@ -145,7 +138,7 @@ class Threads:
         self._threads = {}
         await asyncio.gather(*(thread.close() for thread in threads), return_exceptions=True)
 
-    async def _run(self, thread: _Thread, prompt: str, call: Call) -> Answer:
+    async def _run(self, thread: _Thread, prompt: str, call: Call) -> CallToolResult:
         """Run a turn in its own task: the SDK cancels again and again, which would cut the end of the turn short."""
         task = self._start(thread, self._turn(thread, prompt, call))
         try:
@@ -170,7 +163,7 @@ class Threads:
         task.add_done_callback(over)
         return task
 
-    async def _turn(self, thread: _Thread, prompt: str, call: Call) -> Answer:
+    async def _turn(self, thread: _Thread, prompt: str, call: Call) -> CallToolResult:
         thread.call = call
         asked_for = thread.options.resume
         try:
@@ -185,16 +178,16 @@ class Threads:
                     self._threads[name] = thread
             result = await session.run_turn(prompt)
             if result.error is not None:
-                return Answer(thread.id, str(result.error), is_error=True)
+                return tool_result(thread.id, str(result.error), is_error=True)
             done = {"type": "task_complete", "last_agent_message": result.last_message}
             call.tell_codex(session.thread_id, done)
-            return Answer(thread.id, result.last_message or "")
+            return tool_result(thread.id, result.last_message or "")
         except CodexError as error:
-            return Answer(thread.id, str(error), is_error=True)
-        except Exception as error:  # noqa: BLE001
-            # A bug costs this call, and not the other threads.
+            return tool_result(thread.id, str(error), is_error=True)
+        except Exception as error:  # noqa: BLE001 - a bug costs this call, and not the other threads
+            # The SDK would answer too, but its logger may be silenced, and nobody would see the traceback.
             traceback.print_exc(file=sys.stderr)
-            return Answer(thread.id, f"internal error: {error!r}", is_error=True)
+            return tool_result(thread.id, f"internal error: {error!r}", is_error=True)
         finally:
             thread.call = None
             if thread.id is None and asked_for is not None:

@@ -20,14 +20,10 @@ from codex_py.frontends.configuration import read_config
 from codex_py.protocol.approval import ApprovalPolicy, SandboxMode
 
 
-def _kebab(name: str) -> str:
-    return name.replace("_", "-")
-
-
 class NewThread(BaseModel):
     """The arguments of `codex`."""
 
-    model_config = ConfigDict(extra="forbid", alias_generator=_kebab)
+    model_config = ConfigDict(extra="forbid", alias_generator=lambda name: name.replace("_", "-"))
 
     prompt: str = Field(description="What to do.")
     model: str | None = Field(None, description="The model to use.")
@@ -63,12 +59,9 @@ class NewThread(BaseModel):
         table: dict[str, Any] = {}
         for key, value in (self.config or {}).items():
             _set(table, key, value)
-        own = {
-            "model": self.model,
-            "sandbox_mode": self.sandbox,
-            "approval_policy": self.approval_policy,
-        }
-        table |= {key: value for key, value in own.items() if value is not None}
+        given = self.model_dump(exclude_none=True)
+        flags = {"model": "model", "sandbox": "sandbox_mode", "approval_policy": "approval_policy"}
+        table |= {key: given[name] for name, key in flags.items() if name in given}
         config = server_config(
             replace(server, profile=self.profile or server.profile),
             environment,
@@ -76,12 +69,8 @@ class NewThread(BaseModel):
             has_user=has_user,
             table=table,
         )
-        texts = {
-            "base_instructions": self.base_instructions,
-            "developer_instructions": self.developer_instructions,
-            "compact_prompt": self.compact_prompt,
-        }
-        return replace(config, **{name: t for name, t in texts.items() if t is not None})
+        texts = ("base_instructions", "developer_instructions", "compact_prompt")
+        return replace(config, **{name: given[name] for name in texts if name in given})
 
 
 class Reply(BaseModel):
@@ -202,9 +191,6 @@ def tool_result(
     thread_id: str | None, text: str, *, is_error: bool = False
 ) -> types.CallToolResult:
     """The result of either tool; without an id if no thread has begun."""
-    result = types.CallToolResult(
-        content=[types.TextContent(type="text", text=text)], is_error=is_error
-    )
-    if thread_id is not None:
-        result.structured_content = {"threadId": thread_id, "content": text}
-    return result
+    structured = None if thread_id is None else {"threadId": thread_id, "content": text}
+    content = types.TextContent(type="text", text=text)
+    return types.CallToolResult(content=[content], structured_content=structured, is_error=is_error)
