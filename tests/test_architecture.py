@@ -77,5 +77,5 @@ def test_the_wire_reads_an_answer() -> None:
     wire = module["PlainWire"]()
     prompt = Prompt("m", [message("user", [input_text("hello")])], "thread")
     assert b'"prompt":"hello"' in wire.body(prompt)
-    done, completed = wire.decoder().feed('{"text": "yes"}')
+    done, completed = wire.decoder(prompt).feed('{"text": "yes"}')
     assert (done.item.text, type(completed).__name__) == ("yes", "Completed")

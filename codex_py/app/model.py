@@ -13,16 +13,17 @@ from typing import Final
 import httpx
 
 from codex_py import __version__
+from codex_py.app.loading import load
 from codex_py.app.user_programs import user_programs
 from codex_py.config.config import Config
 from codex_py.errors import ModelError
 from codex_py.http.transport import http_client, http_transport
 from codex_py.model.auth import Key, find_key, unusable_command
 from codex_py.model.client import HttpModelClient, UnavailableClient
-from codex_py.model.providers import Provider, resolve_provider
-from codex_py.model.responses.wire import ResponsesWire
+from codex_py.model.provider_data import Maker
+from codex_py.model.providers import WIRES, Provider, resolve_provider
 from codex_py.model.tape.transports import RecordingTransport, ReplayTransport
-from codex_py.protocol.stream import ModelClient
+from codex_py.protocol.stream import ModelClient, OutputTextDelta, ReasoningDelta, Wire
 
 
 def configured_provider(config: Config, environment: Mapping[str, str]) -> Provider:
@@ -87,6 +88,7 @@ def model_client(
     thread_id: str,
     environment: Mapping[str, str],
     *,
+    home: str | None = None,
     originator: str,
     record: Path | None = None,
     replay: Path | None = None,
@@ -95,6 +97,7 @@ def model_client(
     """The client for a thread. Without a key, a client whose requests raise the reason.
 
     Args:
+        home: the first provider of the thread; None: this one.
         record: write the exchange to this tape.
         replay: answer from this tape instead.
         text_deltas: emit text as it streams.
@@ -117,7 +120,7 @@ def model_client(
     }
     return HttpModelClient(
         provider=provider,
-        wire=ResponsesWire() if text_deltas else ResponsesWire(watched=()),
+        wire=_wire(provider, Maker(provider.id, home or provider.id), text_deltas=text_deltas),
         http=http_client(
             environment=environment, transport=_transport(record, replay, environment)
         ),
@@ -125,6 +128,15 @@ def model_client(
         headers=headers,
         environment=environment,
     )
+
+
+def _wire(provider: Provider, maker: Maker, *, text_deltas: bool) -> Wire:
+    watched = (OutputTextDelta, ReasoningDelta) if text_deltas else ()
+    make = load(WIRES[provider.wire_api])
+    wire = make(watched=watched, maker=maker, profile=provider.profile)
+    if provider.profile.tools == "text":
+        wire = load("codex_py.model.text.wire:TextToolsWire")(wire, maker=maker)
+    return wire
 
 
 def _key(config: Config, provider: Provider, environment: Mapping[str, str]) -> Key | None:

@@ -8,7 +8,6 @@ from codex_py.app.thread import (
     ThreadFile,
     ThreadOrigin,
     base_instructions,
-    base_item,
     thread_context,
 )
 from codex_py.core.thread_log import ThreadState
@@ -65,7 +64,8 @@ def resumed_thread(
         warnings.append(f"Session {asked} goes on as {thread_id}.")
     state = ThreadState(
         id=thread_id,
-        base=base_item(base),
+        instructions=base,
+        provider=stored.meta.model_provider,
         items=stored.items,
         shown=stored.shown,
         usage=stored.usage,

@@ -168,6 +168,7 @@ class _Root:
             self.provider,
             thread.state.id,
             environment,
+            home=thread.state.provider,
             originator=options.originator,
             record=options.record,
             replay=options.replay,

@@ -24,7 +24,7 @@ from codex_py.errors import ExitCode, SessionError
 from codex_py.instructions import instruction_text
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.ids import new_thread_id
-from codex_py.protocol.messages import EncodedItem, input_text, message
+from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.settings import TurnSettings
 from codex_py.rollout.git_info import git_info
 from codex_py.rollout.index import find_session, latest_session, newest_continuation
@@ -109,7 +109,7 @@ def new_thread(
         file = _NoFile()
     for item in context:
         file.response_item(item)
-    state = ThreadState(id=thread_id, base=base_item(base), items=context)
+    state = ThreadState(id=thread_id, instructions=base, items=context)
     return OpenThread(state, file, warnings)
 
 
@@ -174,10 +174,6 @@ def session_to_resume(
 def base_instructions(config: Config) -> str:
     own = config.base_instructions
     return instruction_text("base.md") if own is None else own
-
-
-def base_item(text: str) -> list[EncodedItem]:
-    return [message("developer", [input_text(text)])] if text.strip() else []
 
 
 class _NoFile:

@@ -59,5 +59,4 @@ class SessionParts:
 
     def prompt(self, output_schema: Any = None) -> Prompt:
         """The request that sends the whole history."""
-        thread = self.thread
-        return thread.settings.prompt(thread.items, thread.thread_id, output_schema=output_schema)
+        return self.log.request(self.thread.settings, output_schema)

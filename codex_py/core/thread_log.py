@@ -16,7 +16,7 @@ from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.messages import EncodedItem, input_text, message
 from codex_py.protocol.prompts import Note, UserPrompt
 from codex_py.protocol.settings import TurnSettings, turn_context
-from codex_py.protocol.stream import Usage
+from codex_py.protocol.stream import Prompt, Usage
 
 _ABORTED = (
     "<turn_aborted>\n{}. Commands that were running"
@@ -53,8 +53,8 @@ class ThreadState:
     """The state of a thread when a session opens it."""
 
     id: str
-    base: Sequence[EncodedItem]
-    """The base prompt: one item, or none."""
+    instructions: str
+    """The base prompt; blank: none."""
     items: Sequence[EncodedItem]
     """The history after it. Every call has its output."""
     shown: Sequence[EncodedItem] = ()
@@ -63,6 +63,8 @@ class ThreadState:
     """Of the whole thread."""
     last_usage: Usage = field(default_factory=Usage)
     """Of the last response."""
+    provider: str | None = None
+    """The provider that the thread began with; None for a new thread."""
     model: str | None = None
     """The model of the last turn; None for a new thread."""
     name: str | None = None
@@ -85,7 +87,9 @@ class ThreadLog:
         self._recorder = recorder
         self._context = context
         self._introduction: Occasion | None = "start" if thread.model is None else "resume"
-        self._history = History([*thread.base, *thread.items])
+        text = thread.instructions
+        self._base = [message("developer", [input_text(text)])] if text.strip() else []
+        self._history = History([*self._base, *thread.items])
         self._told_model = thread.model
         self._context_is_current = thread.model is None
 
@@ -93,6 +97,12 @@ class ThreadLog:
     def items(self) -> Sequence[EncodedItem]:
         """A live view of the history, base prompt first."""
         return self._history.items
+
+    def request(self, settings: TurnSettings, output_schema: Any = None) -> Prompt:
+        """The request that sends the whole history."""
+        items = self.items[len(self._base) :]
+        text = self.thread.instructions if self._base else ""
+        return settings.prompt(text, items, self.thread.id, output_schema=output_schema)
 
     def begin_turn(self, settings: TurnSettings, introduction: Introduction) -> None:
         """Append the context that changed since the last turn, and in the first turn the notes of extensions."""
@@ -154,7 +164,7 @@ class ThreadLog:
         """Replace the history after the base prompt. `replacement` gets the first items of a new thread."""
         notes = [note.encoded() for note in introduction("compact")]
         items = replacement([*self._context(settings), *notes])
-        self._history.replace([*self.thread.base, *items])
+        self._history.replace([*self._base, *items])
         self._context_is_current = True
         self._introduction = None
         self._recorder.compacted(summary, items)

@@ -34,6 +34,12 @@ _ERROR_BODY_S = 10.0
 _HEADER_NAME = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _SECRET_CHARACTERS = 8
 """A shorter key is a placeholder, and may be a word of the message."""
+_KEY_HEADERS = {
+    "bearer": ("authorization", "Bearer "),
+    "x-api-key": ("x-api-key", ""),
+    "api-key": ("api-key", ""),
+}
+_SECRET_HEADERS = {name for name, _ in _KEY_HEADERS.values()}
 _LINGER_S = 0.25
 """How long to wait, after the last event, for the end of the body: it lets the connection be kept."""
 
@@ -72,7 +78,10 @@ class HttpModelClient:
         if provider.query_params:
             self._url = self._url.copy_merge_params(dict(provider.query_params))
         self._headers = _headers(
-            provider, key, headers, os.environ if environment is None else environment
+            provider,
+            key,
+            {**wire.headers, **headers},
+            os.environ if environment is None else environment,
         )
         idle_s = provider.stream_idle_timeout_ms / 1000
         self._timeout = httpx.Timeout(None, connect=_CONNECT_S, write=_WRITE_S, read=idle_s)
@@ -94,7 +103,7 @@ class HttpModelClient:
         try:
             if response.status_code != 200:
                 raise await self._failure(response)
-            events = self._events(response, self._wire.decoder())
+            events = self._events(response, self._wire.decoder(prompt))
             async with aclosing(events):
                 yield events
         finally:
@@ -204,7 +213,8 @@ def _headers(
     texts = {"accept": "text/event-stream", "content-type": "application/json"}
     texts |= {name.lower(): value for name, value in headers.items()}
     if key is not None:
-        texts["authorization"] = f"Bearer {key.value}"
+        name, prefix = _KEY_HEADERS[provider.key_header]
+        texts[name] = prefix + key.value
     texts |= {name.lower(): value for name, value in provider.http_headers.items()}
     for name, variable in provider.env_http_headers.items():
         if value := environment.get(variable, "").strip():
@@ -214,7 +224,7 @@ def _headers(
         if not re.fullmatch(_HEADER_NAME, name) or not text.isprintable():
             raise ConfigError(f"the header {name!r} has a name or value that cannot be sent")
         # Latin-1 is what HTTP once said; UTF-8 is what servers make of the rest.
-        value = text.encode("latin-1" if name == "authorization" else "utf-8")
+        value = text.encode("latin-1" if name in _SECRET_HEADERS else "utf-8")
         encoded.append((name.encode("ascii"), value))
     return encoded
 

@@ -1,15 +1,25 @@
 """Who serves the models: `[model_providers.<id>]` of the configuration, and those built in."""
 
-from collections.abc import Mapping
-from dataclasses import field
+from collections.abc import Iterable, Mapping
+from dataclasses import field, fields
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 from urllib.parse import urlsplit
 
 from codex_py.errors import ConfigError
+from codex_py.model.profile import Profile
 from codex_py.protocol.frozen import frozen
 
+WIRES: Mapping[str, str] = {
+    "responses": "codex_py.model.responses.wire:ResponsesWire",
+    "chat": "codex_py.model.chat.wire:ChatWire",
+    "anthropic": "codex_py.model.anthropic.wire:AnthropicWire",
+    "text": "codex_py.model.chat.wire:ChatWire",
+}
+"""The class of each API. `text` is `chat` for models that cannot call tools; see `Profile.tools`."""
+_TYPE_NAMES = {bool: "boolean", str: "string", Mapping[str, Any]: "table"}
+_KEY_HEADERS = ("bearer", "x-api-key", "api-key")
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 _BUILT_IN: Mapping[str, Mapping[str, Any]] = {
@@ -44,6 +54,10 @@ class Provider:
     bearer_token: str | None = None
     auth: TokenCommand | None = None
     wire_api: str = "responses"
+    """One of `WIRES`."""
+    key_header: Literal["bearer", "x-api-key", "api-key"] = "bearer"
+    """The header that carries the key: `Authorization: Bearer`, or one that is the key itself."""
+    profile: Profile = field(default_factory=Profile)
     query_params: Mapping[str, str] = field(default_factory=dict[str, str])
     http_headers: Mapping[str, str] = field(default_factory=dict[str, str])
     env_http_headers: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -89,8 +103,6 @@ def resolve_provider(
         known = ", ".join(sorted({*_BUILT_IN, *tables}))
         raise ConfigError(f"Model provider `{provider_id}` not found; known are: {known}")
     wire_api = table.get("wire_api", "responses")
-    if wire_api != "responses":
-        raise ConfigError(f'{where}.wire_api: {wire_api!r} is not supported; use "responses"')
     return Provider(
         id=provider_id,
         name=table.get("name") or provider_id,
@@ -99,7 +111,13 @@ def resolve_provider(
         env_key_instructions=table.get("env_key_instructions"),
         bearer_token=table.get("experimental_bearer_token"),
         auth=_token_command(table.get("auth"), where),
-        wire_api=wire_api,
+        wire_api=_one_of(WIRES, wire_api, f"{where}.wire_api"),
+        key_header=_one_of(
+            _KEY_HEADERS,
+            table.get("key_header", "x-api-key" if wire_api == "anthropic" else "bearer"),
+            f"{where}.key_header",
+        ),
+        profile=_profile(table.get("profile", _NOTHING), wire_api, f"{where}.profile"),
         query_params=table.get("query_params", _NOTHING),
         http_headers=table.get("http_headers", _NOTHING),
         env_http_headers=table.get("env_http_headers", _NOTHING),
@@ -108,6 +126,26 @@ def resolve_provider(
         stream_idle_timeout_ms=table.get("stream_idle_timeout_ms", 300_000),
         requires_openai_auth=table.get("requires_openai_auth", False),
     )
+
+
+def _one_of(values: Iterable[str], value: str, where: str) -> Any:
+    if value not in values:
+        raise ConfigError(f"{where}: {value!r} is not supported; use one of {', '.join(values)}")
+    return value
+
+
+def _profile(table: Mapping[str, Any], wire_api: str, where: str) -> Profile:
+    values: dict[str, Any] = {**({"tools": "text"} if wire_api == "text" else {}), **table}
+    defaults = {each.name: each for each in fields(Profile)}
+    for name, value in values.items():
+        if name not in defaults:
+            raise ConfigError(f"{where}.{name}: no such setting; known are {', '.join(defaults)}")
+        kind: Any = defaults[name].type
+        if get_origin(kind) is Literal:
+            _one_of(get_args(kind), value, f"{where}.{name}")
+        elif not isinstance(value, get_origin(kind) or kind):
+            raise ConfigError(f"{where}.{name}: {value!r} is not a {_TYPE_NAMES[kind]}")
+    return Profile(**values)
 
 
 def _base_url(value: str | None, where: str) -> str:

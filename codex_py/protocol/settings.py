@@ -63,13 +63,19 @@ class TurnSettings:
         )
 
     def prompt(
-        self, items: Sequence[EncodedItem], cache_key: str, *, output_schema: Any = None
+        self,
+        instructions: str,
+        items: Sequence[EncodedItem],
+        cache_key: str,
+        *,
+        output_schema: Any = None,
     ) -> Prompt:
         """The request that sends these items; see `Prompt`."""
         return Prompt(
             model=self.model,
             input=items,
             cache_key=cache_key,
+            instructions=instructions,
             tools=self.tools,
             parallel_tool_calls=self.parallel_tool_calls,
             reasoning=self.reasoning,

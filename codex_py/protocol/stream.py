@@ -1,8 +1,8 @@
 """Requests to a model, the events of its response, and the protocols between them."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.items import ResponseItem
@@ -11,15 +11,31 @@ from codex_py.protocol.tools import ToolSpec
 
 
 @frozen
+class ToolChoice:
+    """Which tools the model may or must call. Names are those of the tools offered."""
+
+    mode: Literal["auto", "none", "required"] = "auto"
+    names: tuple[str, ...] = ()
+    """Only these; empty: all. `required` with one name asks for a call of that tool."""
+
+
+ANY_TOOL: Final = ToolChoice()
+
+
+@frozen
 class Prompt:
     """One request to a model, in terms that every wire can express."""
 
     model: str
     input: Sequence[EncodedItem]
-    """The whole history: base prompt, context, and everything since."""
+    """The whole history after the base prompt. The history of a thread is one list that grows: a wire may keep what it
+    has translated of it."""
     cache_key: str
     """The thread id; requests of one thread share the provider's prompt cache."""
+    instructions: str = ""
+    """The base prompt; empty if there is none."""
     tools: Sequence[ToolSpec] = ()
+    tool_choice: ToolChoice = ANY_TOOL
     parallel_tool_calls: bool = True
     reasoning: dict[str, Any] | None = None
     """`effort`, `summary`; None leaves the key out."""
@@ -159,10 +175,15 @@ class Wire(Protocol):
     path: str
     """Appended to the provider's base URL."""
 
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Of every request, unless the provider's settings say otherwise."""
+        ...
+
     def body(self, prompt: Prompt) -> bytes: ...
 
-    def decoder(self) -> "Decoder":
-        """A decoder for one response."""
+    def decoder(self, prompt: Prompt) -> "Decoder":
+        """A decoder for the response to this request."""
         ...
 
 

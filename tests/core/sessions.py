@@ -136,7 +136,7 @@ def make_session(
 
     thread = ThreadState(
         id="t",
-        base=[BASE],
+        instructions="You are an agent.",
         items=context(settings) if items is None else items,
         last_usage=last_usage or Usage(),
         model=told_model,

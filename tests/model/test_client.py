@@ -1,7 +1,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
@@ -33,11 +33,12 @@ class FakeWire:
     """Each event's data is a text delta; `end` completes, `fail` fails for good."""
 
     path: str = "/responses"
+    headers: dict[str, str] = field(default_factory=dict[str, str])
 
     def body(self, prompt: Prompt) -> bytes:
         return json.dumps({"model": prompt.model}).encode()
 
-    def decoder(self) -> Decoder:
+    def decoder(self, prompt: Prompt) -> Decoder:
         return FakeDecoder()
 
 

@@ -74,7 +74,7 @@ def test_the_address_of_openai_can_be_set_and_the_setting_wins() -> None:
         ("m", {"m": {**FULL, "base_url": "example.com"}}, "no http:// or https:// address"),
         ("m", {"m": {**FULL, "base_url": "http://h:port/"}}, "no http:// or https:// address"),
         ("m", {"m": {**FULL, "base_url": "http://[h/"}}, "no http:// or https:// address"),
-        ("m", {"m": {**FULL, "wire_api": "chat"}}, "m.wire_api: 'chat' is not supported"),
+        ("m", {"m": {**FULL, "wire_api": "soap"}}, "m.wire_api: 'soap' is not supported"),
         ("m", {"m": {**FULL, "auth": {"args": []}}}, "m.auth.command is missing"),
     ],
 )
@@ -84,3 +84,23 @@ def test_what_can_not_be_used_is_a_config_error(
     with pytest.raises(ConfigError) as caught:
         resolve_provider(provider_id, table or {"m": FULL})
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("profile", "problem"),
+    [
+        ({"tools": "maybe"}, "profile.tools: 'maybe' is not supported; use one of native, text"),
+        ({"toolz": "text"}, "profile.toolz: no such setting"),
+        ({"developer_role": "yes"}, "profile.developer_role: 'yes' is not a boolean"),
+    ],
+)
+def test_a_profile_that_cannot_be_is_a_config_error(profile: dict[str, str], problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        resolve_provider("m", {"m": {**FULL, "profile": profile}})
+
+
+def test_the_text_wire_writes_calls_as_text_and_anthropic_has_a_key_header_of_its_own() -> None:
+    text = resolve_provider("m", {"m": {**FULL, "wire_api": "text"}})
+    anthropic = resolve_provider("m", {"m": {**FULL, "wire_api": "anthropic"}})
+    assert (text.profile.tools, text.key_header) == ("text", "bearer")
+    assert (anthropic.profile.tools, anthropic.key_header) == ("native", "x-api-key")

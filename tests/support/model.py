@@ -8,6 +8,7 @@ from typing import Any
 
 from codex_py.protocol.events import Reconnecting
 from codex_py.protocol.items import FunctionCall, Message, ResponseItem
+from codex_py.protocol.messages import input_text, message
 from codex_py.protocol.stream import Completed, OutputItemDone, Prompt, ResponseEvent, Usage
 
 Step = ResponseEvent | Exception | Callable[[], Awaitable[None]]
@@ -26,7 +27,10 @@ class ScriptedModel:
 
     @asynccontextmanager
     async def stream(self, prompt: Prompt) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
-        sent = [json.loads(item) for item in prompt.input]
+        base = [message("developer", [input_text(prompt.instructions)])]
+        sent = [
+            json.loads(item) for item in (*(base if prompt.instructions else ()), *prompt.input)
+        ]
         if self.inputs and self._check_prefix:
             assert sent[: len(self.inputs[-1])] == self.inputs[-1]
         self.inputs.append(sent)

@@ -9,7 +9,9 @@ from collections.abc import Collection, Sequence
 
 from codex_py.errors import ExitCode, MalformedItem, ModelError, StreamError
 from codex_py.model.failures import stream_failure
-from codex_py.model.responses.parts import JsonObject, integer_field, object_field, text_field
+from codex_py.model.freeform import unwrapped_item
+from codex_py.model.json_fields import JsonObject, integer_field, object_field, text_field
+from codex_py.model.provider_data import Maker
 from codex_py.model.responses.slot_table import SlotTable
 from codex_py.model.responses.slots import CALLS, Slot, kind_of_item
 from codex_py.model.responses.texts import TEXT_EVENTS, parse_event, peek
@@ -46,10 +48,20 @@ class ResponsesDecoder:
             ReasoningDelta,
             ToolInputDelta,
         ),
+        *,
+        maker: Maker | None = None,
+        wrapped: Collection[str] = (),
     ) -> None:
-        """`watched` are the deltas that somebody listens to. Others are not given out, and mostly not even parsed."""
+        """
+        Args:
+            watched: the deltas that somebody listens to. Others are not given out, and mostly not even parsed.
+            maker: the provider, for items that it alone can use.
+            wrapped: names of freeform tools that were offered as functions.
+        """
         self.finished = False
         self._watched = watched
+        self._maker = maker or Maker()
+        self._wrapped = wrapped
         self._failure: ModelError | None = None
         self._is_created = False
         self._response_id: str | None = None
@@ -143,7 +155,8 @@ class ResponsesDecoder:
             self._out.append(OutputItemAdded(slot.index, slot.kind))
 
     def _give_out(self, slot: Slot, item: JsonObject) -> None:
-        parsed = parse_item(item)
+        item = unwrapped_item(item, self._wrapped) if self._wrapped else item
+        parsed = parse_item(self._maker.marked(item))
         self._report(slot)
         slot.close(item)
         self._out.append(OutputItemDone(slot.index, parsed))

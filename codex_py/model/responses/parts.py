@@ -1,11 +1,9 @@
 """The texts that a response is streamed in: parts of messages and of reasoning, arguments, freeform input."""
 
 from io import StringIO
-from typing import Any, TypeAlias, cast
+from typing import cast
 
-from codex_py.protocol.messages import replace_surrogates
-
-JsonObject: TypeAlias = dict[str, Any]
+from codex_py.model.json_fields import JsonObject, objects, well_formed
 
 _TEXT_PARTS = frozenset({"output_text", "refusal", "summary_text", "reasoning_text", "text"})
 
@@ -80,24 +78,6 @@ class Part:
         return {**self.fields, "type": self.kind, key: self.text.value}
 
 
-def well_formed(text: str) -> str:
-    """The text with lone surrogates as U+FFFD; nearly always the very same."""
-    if text.isascii():
-        return text
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return replace_surrogates(text)
-    return text
-
-
-def objects(value: object) -> list[JsonObject]:
-    """The objects of a JSON list; none where it is no list."""
-    if isinstance(value, list):
-        return [cast("JsonObject", v) for v in cast("list[object]", value) if isinstance(v, dict)]
-    return []
-
-
 def part_kind(fields: JsonObject) -> str:
     kind = fields.get("type")
     return kind if isinstance(kind, str) else "output_text"
@@ -130,20 +110,3 @@ def text_of(field: object) -> str:
     if isinstance(field, list):
         return "".join(part_text(part) for part in objects(cast("list[object]", field)))
     return field if isinstance(field, str) else ""
-
-
-def text_field(fields: JsonObject, key: str) -> str:
-    """A string, or an empty one where there is none."""
-    value = fields.get(key)
-    return value if isinstance(value, str) else ""
-
-
-def integer_field(fields: JsonObject, key: str) -> int | None:
-    value = fields.get(key)
-    return value if isinstance(value, int) else None
-
-
-def object_field(fields: JsonObject, key: str) -> JsonObject:
-    """An object, or an empty one where there is none."""
-    value = fields.get(key)
-    return cast("JsonObject", value) if isinstance(value, dict) else {}

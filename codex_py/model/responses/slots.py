@@ -8,20 +8,15 @@ import json
 import os
 from typing import Any, cast
 
-from codex_py.model.responses.parts import (
+from codex_py.model.json_fields import (
     JsonObject,
-    Part,
-    Text,
     integer_field,
-    is_empty,
     object_field,
     objects,
-    part_kind,
-    parts_data,
     text_field,
-    text_of,
     well_formed,
 )
+from codex_py.model.responses.parts import Part, Text, is_empty, part_kind, parts_data, text_of
 from codex_py.model.responses.texts import TEXT_EVENTS, TextEvent, parse_event
 from codex_py.protocol.messages import replace_surrogates
 from codex_py.protocol.stream import OutputTextDelta, ReasoningDelta, ResponseEvent, ToolInputDelta

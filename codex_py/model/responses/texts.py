@@ -4,7 +4,7 @@ import json
 import re
 from typing import NamedTuple, cast
 
-from codex_py.model.responses.parts import JsonObject
+from codex_py.model.json_fields import JsonObject
 from codex_py.protocol.messages import replace_surrogates
 from codex_py.protocol.stream import OutputTextDelta, ReasoningDelta, ResponseEvent, ToolInputDelta
 

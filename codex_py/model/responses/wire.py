@@ -4,11 +4,15 @@ Specification: https://platform.openai.com/docs/api-reference/responses. The key
 0.169 sends, less its telemetry; strict servers refuse keys that they do not know.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
+from codex_py.model.freeform import freeform_names, function_specs
+from codex_py.model.profile import Profile
+from codex_py.model.provider_data import Maker, OwnItems
 from codex_py.model.responses.assembler import ResponsesDecoder
-from codex_py.protocol.messages import encode_json
+from codex_py.protocol.messages import EncodedItem, encode_json, input_text, message
 from codex_py.protocol.stream import (
     Decoder,
     OutputTextDelta,
@@ -27,11 +31,24 @@ class ResponsesWire:
 
     path = "/responses"
 
+    headers: Mapping[str, str] = {}
+
     def __init__(
-        self, watched: Collection[type[ResponseEvent]] = (OutputTextDelta, ReasoningDelta)
+        self,
+        watched: Collection[type[ResponseEvent]] = (OutputTextDelta, ReasoningDelta),
+        *,
+        maker: Maker | None = None,
+        profile: Profile | None = None,
     ) -> None:
-        """`watched` are the deltas that somebody listens to, see `ResponsesDecoder`."""
+        """
+        Args:
+            watched: the deltas that somebody listens to, see `ResponsesDecoder`.
+            maker: the model that is asked; None: the one that every item of the history comes from.
+        """
         self._watched = watched
+        self._maker = maker or Maker()
+        self._functions_only = profile is not None and profile.function_tools_only
+        self._own = OwnItems(self._maker, functions_only=self._functions_only)
 
     def body(self, prompt: Prompt) -> bytes:
         """The request as JSON.
@@ -41,7 +58,7 @@ class ResponsesWire:
         """
         settings: dict[str, Any] = {
             "model": prompt.model,
-            "tool_choice": "auto",
+            "tool_choice": _tool_choice(prompt, self._freeform(prompt)),
             "parallel_tool_calls": prompt.parallel_tool_calls,
             "store": False,
             "stream": True,
@@ -57,13 +74,23 @@ class ResponsesWire:
             settings["service_tier"] = _SERVICE_TIERS.get(tier, tier)
         fragments = [encode_json(settings).removesuffix(b"}")]
         if prompt.tools:
-            specs = b",".join(encode_json(tool_entry(spec)) for spec in prompt.tools)
+            specs = b",".join(encode_json(tool_entry(spec)) for spec in self._tools(prompt))
             fragments.append(b',"tools":[' + specs + b"]")
-        fragments += (b',"input":[', b",".join(prompt.input), b"]}")
+        items = self._own.of(prompt.input)
+        if prompt.instructions:
+            items = [_base_item(prompt.instructions), *items]
+        fragments += (b',"input":[', b",".join(items), b"]}")
         return b"".join(fragments)
 
-    def decoder(self) -> Decoder:
-        return ResponsesDecoder(self._watched)
+    def decoder(self, prompt: Prompt) -> Decoder:
+        wrapped = freeform_names(prompt) if self._functions_only else ()
+        return ResponsesDecoder(self._watched, maker=self._maker, wrapped=wrapped)
+
+    def _tools(self, prompt: Prompt) -> Sequence[ToolSpec]:
+        return function_specs(prompt.tools) if self._functions_only else prompt.tools
+
+    def _freeform(self, prompt: Prompt) -> Collection[str]:
+        return () if self._functions_only else freeform_names(prompt)
 
 
 def tool_entry(spec: ToolSpec) -> dict[str, Any]:
@@ -86,6 +113,22 @@ def tool_entry(spec: ToolSpec) -> dict[str, Any]:
             }
         case HostedSpec(name, options):
             return {"type": name, **options}
+
+
+@lru_cache(maxsize=1)
+def _base_item(instructions: str) -> EncodedItem:
+    return message("developer", [input_text(instructions)])
+
+
+def _tool_choice(prompt: Prompt, freeform: Collection[str]) -> str | dict[str, Any]:
+    choice = prompt.tool_choice
+    if not choice.names:
+        return choice.mode
+    kinds = dict.fromkeys(freeform, "custom")
+    tools = [{"type": kinds.get(name, "function"), "name": name} for name in choice.names]
+    if choice.mode == "required" and len(tools) == 1:
+        return tools[0]
+    return {"type": "allowed_tools", "mode": choice.mode, "tools": tools}
 
 
 def _text_settings(prompt: Prompt) -> dict[str, Any]:

@@ -101,7 +101,8 @@ def test_wire_is_made_and_used_without_pydantic() -> None:
         "from codex_py.model.responses.wire import ResponsesWire\n"
         "from codex_py.protocol.stream import Prompt\n"
         "ResponsesWire().body(Prompt(model='m', input=[], cache_key='t'))\n"
-        'ResponsesWire().decoder().feed(\'{"type": "response.created"}\')\n'
+        "prompt = Prompt(model='m', input=[], cache_key='t')\n"
+        'ResponsesWire().decoder(prompt).feed(\'{"type": "response.created"}\')\n'
         "assert 'pydantic' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -1,0 +1,248 @@
+"""A history as a dialogue: what the model said, the results of its calls, and what it was told, in turns.
+
+The wires whose messages are grouped differently than the items of the Responses API translate from here. Whatever the
+history is like, a dialogue keeps their common rules: every call has exactly one result, in the turn after it and in the
+order of the calls; a result without a call is left out; what was said between a call and its result comes after it.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from codex_py.model.json_fields import JsonObject, object_field, objects, text_field
+from codex_py.model.provider_data import Maker, grown
+from codex_py.protocol.frozen import frozen
+from codex_py.protocol.messages import EncodedItem
+from codex_py.protocol.prompts import message_texts
+from codex_py.protocol.tools import called_tool, read_coded_text
+
+_CALLS = {"function_call", "custom_tool_call", "local_shell_call"}
+_OUTPUTS = {"function_call_output", "custom_tool_call_output"}
+MISSING_RESULT = "[ERROR:missing_result] the call has no result"
+
+
+@frozen
+class Thought:
+    """A reasoning item."""
+
+    text: str
+    data: Mapping[str, Any] | None
+    """The provider's data; None: another model had the thought."""
+
+
+@frozen
+class Text:
+    text: str
+
+
+@frozen
+class Call:
+    call_id: str
+    name: str
+    """Flat, `mcp__server__tool` for that of a server."""
+    arguments: str
+    """JSON; for a freeform tool its raw input."""
+    is_freeform: bool
+    data: Mapping[str, Any]
+    """The provider's data; empty if another model made the call."""
+
+
+@frozen
+class Opaque:
+    """Something that only its provider understands, such as a search that it ran."""
+
+    data: Mapping[str, Any]
+
+
+@frozen
+class Result:
+    call: Call
+    parts: Sequence[JsonObject]
+    """`input_text` and `input_image` parts, as in the Responses API; at least one."""
+
+    @property
+    def text(self) -> str:
+        return "\n".join(message_texts(list(self.parts)))
+
+    @property
+    def images(self) -> Sequence[JsonObject]:
+        return [part for part in self.parts if part.get("type") == "input_image"]
+
+    @property
+    def failed(self) -> bool:
+        return read_coded_text(self.text)[0] is not None
+
+
+Block: TypeAlias = Thought | Text | Call | Opaque
+
+
+@dataclass(slots=True)
+class ModelTurn:
+    blocks: list[Block] = field(default_factory=list[Block])
+    results: list[Result | None] = field(default_factory=list[Result | None])
+    """One for each call, in their order; None: not there yet."""
+    encoded: Any = None
+    """What a wire keeps of its translation; None after a change."""
+
+    @property
+    def calls(self) -> list[Call]:
+        return [block for block in self.blocks if isinstance(block, Call)]
+
+    def complete_results(self) -> list[Result]:
+        """One for each call; one that is missing says so."""
+        missing = ({"type": "input_text", "text": MISSING_RESULT},)
+        pairs = zip(self.calls, self.results, strict=True)
+        return [result or Result(call, missing) for call, result in pairs]
+
+
+@dataclass(slots=True)
+class Told:
+    """A message to the model: the role is `user`, `developer` or `system`."""
+
+    role: str
+    parts: Sequence[JsonObject]
+    """`input_text` and `input_image` parts; at least one."""
+    encoded: Any = None
+
+    @property
+    def text(self) -> str:
+        return "\n\n".join(message_texts(list(self.parts)))
+
+
+Turn: TypeAlias = ModelTurn | Told
+
+
+class Dialogue:
+    """The dialogue of one thread. It keeps what it has read: a request costs what is new in it."""
+
+    def __init__(self, maker: Maker) -> None:
+        """`maker`: the provider that the dialogue is for."""
+        self._maker = maker
+        self._model = ""
+        self._seen: list[EncodedItem] = []
+        self._clear()
+
+    def of(self, items: Sequence[EncodedItem], model: str) -> Sequence[Turn]:
+        """The turns of a history, for a model of the provider."""
+        new = grown(self._seen, items) if model == self._model else None
+        if new is None:
+            self._clear()
+            new = items
+        self._model = model
+        self._seen = list(items)
+        for item in new:
+            self._take(json.loads(item))
+        return [*self._turns, *self._waiting]
+
+    def _clear(self) -> None:
+        self._turns: list[Turn] = []
+        self._waiting: list[Told] = []
+        """Said while calls are open: it comes after their results."""
+
+    def _take(self, item: JsonObject) -> None:
+        kind = item.get("type", "message")
+        if kind == "message" and item.get("role") != "assistant":
+            self._tell(Told(str(item.get("role")), list(_parts(item.get("content")))))
+        elif kind in _OUTPUTS:
+            self._answer(item)
+        elif (block := self._block(kind, item)) is not None:
+            turn = self._model_turn()
+            turn.encoded = None
+            turn.blocks.append(block)
+            if isinstance(block, Call):
+                turn.results.append(None)
+
+    def _tell(self, told: Told) -> None:
+        if told.parts:
+            (self._waiting if self._open_turn() is not None else self._turns).append(told)
+
+    def _answer(self, item: JsonObject) -> None:
+        turn = self._open_turn()
+        # The oldest form of a local shell call is answered under its `id`.
+        call_id = str(item.get("call_id") or item.get("id"))
+        for index, call in enumerate(turn.calls if turn is not None else ()):
+            assert turn is not None
+            if call.call_id == call_id and turn.results[index] is None:
+                parts = list(_parts(item.get("output"))) or [
+                    {"type": "input_text", "text": "(no output)"}
+                ]
+                turn.results[index] = Result(call, parts)
+                turn.encoded = None
+                if None not in turn.results:
+                    self._turns += self._waiting
+                    self._waiting = []
+                return
+
+    def _open_turn(self) -> ModelTurn | None:
+        """The last turn, if it has calls without a result."""
+        last = self._turns[-1] if self._turns else None
+        return last if isinstance(last, ModelTurn) and None in last.results else None
+
+    def _model_turn(self) -> ModelTurn:
+        """The turn that takes what the model says: a new one after results or a message."""
+        last = self._turns[-1] if self._turns else None
+        is_answered = isinstance(last, ModelTurn) and last.results and None not in last.results
+        if isinstance(last, ModelTurn) and not self._waiting and not is_answered:
+            return last
+        # Calls that are still open get no result any more.
+        self._turns += self._waiting
+        self._waiting = []
+        turn = ModelTurn()
+        self._turns.append(turn)
+        return turn
+
+    def _block(self, kind: str, item: JsonObject) -> Block | None:
+        data = self._maker.own_data(item, self._model)
+        if kind in _CALLS:
+            return _call(kind, item, data or {})
+        match kind:
+            case "message":
+                text = "".join(_said(item.get("content")))
+                return Text(text) if text else None
+            case "reasoning":
+                text = "\n\n".join(_said(item.get("summary"))) or "\n\n".join(
+                    _said(item.get("content"))
+                )
+                return Thought(text, data)
+            case _:
+                return Opaque(data) if data else None
+
+
+def _call(kind: str, item: JsonObject, data: JsonObject) -> Call:
+    call_id = str(item.get("call_id") or item.get("id"))
+    if kind == "local_shell_call":
+        action = object_field(item, "action")
+        names = {"command": "command", "workdir": "working_directory", "timeout_ms": "timeout_ms"}
+        arguments = {
+            name: action[key] for name, key in names.items() if action.get(key) is not None
+        }
+        return Call(call_id, "shell", json.dumps(arguments), False, data)
+    name = called_tool(item.get("namespace"), str(item.get("name")))
+    is_freeform = kind == "custom_tool_call"
+    text = item.get("input" if is_freeform else "arguments")
+    return Call(call_id, name, str(text or ""), is_freeform, data)
+
+
+def _said(parts: object) -> Iterator[str]:
+    """The texts of a model's message, refusals included, or of a reasoning item."""
+    if isinstance(parts, str):
+        yield parts
+    for part in objects(parts):
+        if text := text_field(part, "text") or text_field(part, "refusal"):
+            yield text
+
+
+def _parts(content: object) -> Iterator[JsonObject]:
+    """Content as parts of text and images; other kinds are named."""
+    if isinstance(content, str):
+        content = [{"type": "input_text", "text": content}]
+    for part in objects(content):
+        kind = text_field(part, "type")
+        if kind in {"input_text", "output_text", "text"}:
+            if text := text_field(part, "text"):
+                yield {"type": "input_text", "text": text}
+        elif kind == "input_image" and text_field(part, "image_url"):
+            yield part
+        else:
+            yield {"type": "input_text", "text": f"({kind} left out)"}

@@ -1,0 +1,42 @@
+"""Reads the fields of JSON that a server sent, whatever their types are."""
+
+from typing import Any, TypeAlias, cast
+
+from codex_py.protocol.messages import replace_surrogates
+
+JsonObject: TypeAlias = dict[str, Any]
+
+
+def text_field(fields: JsonObject, key: str) -> str:
+    """A string, or an empty one where there is none."""
+    value = fields.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def integer_field(fields: JsonObject, key: str) -> int | None:
+    value = fields.get(key)
+    return value if isinstance(value, int) else None
+
+
+def object_field(fields: JsonObject, key: str) -> JsonObject:
+    """An object, or an empty one where there is none."""
+    value = fields.get(key)
+    return cast("JsonObject", value) if isinstance(value, dict) else {}
+
+
+def objects(value: object) -> list[JsonObject]:
+    """The objects of a JSON list; none where it is no list."""
+    if isinstance(value, list):
+        return [cast("JsonObject", v) for v in cast("list[object]", value) if isinstance(v, dict)]
+    return []
+
+
+def well_formed(text: str) -> str:
+    """The text with lone surrogates as U+FFFD; nearly always the very same."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return replace_surrogates(text)
+    return text

@@ -1,0 +1,46 @@
+"""What is special about a provider's API: `[model_providers.<id>.profile]`. Wires read it; none knows a provider by name."""
+
+from collections.abc import Mapping
+from dataclasses import field
+from typing import Any, Literal
+
+from codex_py.protocol.frozen import frozen
+
+
+@frozen(kw_only=True)
+class Profile:
+    """The defaults fit a server that does what OpenAI's API does and refuses what it does not know."""
+
+    tools: Literal["native", "text"] = "native"
+    """`text`: calls are written into the text of messages, for models that cannot call tools."""
+    function_tools_only: bool = False
+    """Freeform tools are offered as functions, and hosted ones not at all."""
+    developer_role: bool = False
+    """Chat: the server knows the role `developer`; without it, `system`."""
+    max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_completion_tokens"
+    """Chat: the name of the limit on the output."""
+    reasoning: Literal["effort", "object", "thinking", "none"] = "effort"
+    """Chat: how an effort is asked for: `reasoning_effort`, `reasoning: {effort}`, `thinking: {type}`, or not at all."""
+    replay_reasoning: Literal["never", "same_model", "required"] = "same_model"
+    """Chat: whether past reasoning is sent again. `required`: every message with calls has some, at least a blank."""
+    reasoning_field: str = "reasoning_content"
+    """Chat: where reasoning is sent if the item does not say where it came from."""
+    tool_choice: Literal["openai", "any", "ignored"] = "openai"
+    """`any`: `any` stands for `required`, and no tool can be named. `ignored`: the server has no such field."""
+    parallel_tool_calls: bool = True
+    """The server honours `parallel_tool_calls`."""
+    tool_ids: Literal["verbatim", "mistral", "anthropic"] = "verbatim"
+    """Which ids of calls the server accepts: any; 9 letters and digits; `[a-zA-Z0-9_-]`."""
+    text_content_only: bool = False
+    """Chat: the content of messages is a string, and images are left out."""
+    name_on_tool_message: bool = False
+    assistant_after_tool: bool = False
+    """Chat: a user message may not follow a tool message: an assistant's goes between."""
+    stream_usage: bool = True
+    """Chat: the server knows `stream_options.include_usage`."""
+    cache_marks: bool = True
+    """Anthropic: the server knows `cache_control`."""
+    thinking: Literal["adaptive", "budget", "none"] = "adaptive"
+    """Anthropic: how an effort is asked for."""
+    extra_body: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Fields of every request; they replace those of the wire."""

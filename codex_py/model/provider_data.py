@@ -1,0 +1,96 @@
+"""What only the provider that made an item can use: signatures, encrypted reasoning, server ids.
+
+A session may change its provider. An item that another provider than the thread's first one made names it in the field
+`provider_data`, and so does an item with data that the Responses API has no field for, such as the signature of a
+thinking block. The field is in the session file, and is never sent.
+"""
+
+import json
+from collections.abc import Sequence
+from operator import is_
+from typing import Any, Final, cast
+
+from codex_py.model.freeform import wrapped_item
+from codex_py.model.json_fields import JsonObject
+from codex_py.protocol.frozen import frozen
+from codex_py.protocol.messages import EncodedItem, encode_json
+
+FIELD: Final = "provider_data"
+_FIELD_BYTES = b'"provider_data"'
+_ONLY_FOR_MAKER = frozenset({"reasoning", "web_search_call", "compaction", "compaction_summary"})
+
+
+@frozen
+class Maker:
+    """A provider as the source of a thread's items."""
+
+    provider: str = ""
+    home: str = ""
+    """The thread's first provider: items without `provider_data` are its."""
+
+    @property
+    def is_home(self) -> bool:
+        return self.home == self.provider
+
+    def marked(self, item: JsonObject, model: str = "", **data: Any) -> JsonObject:
+        """An item of this provider, with the data that `model` alone can use."""
+        if data:
+            return {**item, FIELD: {"provider": self.provider, "model": model, **data}}
+        return item if self.is_home else {**item, FIELD: {"provider": self.provider}}
+
+    def own_data(self, item: JsonObject, model: str | None = None) -> JsonObject | None:
+        """The data of an item that this provider, and this model of it, made; None if another one did. `model`: None is any."""
+        data = item.get(FIELD)
+        if not isinstance(data, dict):
+            return {} if self.is_home else None
+        data = cast("JsonObject", data)
+        is_own = data.get("provider") == self.provider
+        return data if is_own and model in {None, data.get("model", model)} else None
+
+
+class OwnItems:
+    """A history as its maker may be sent it again, in the Responses format: the items of others lose what only their
+    maker can use."""
+
+    def __init__(self, maker: Maker, *, functions_only: bool) -> None:
+        """`functions_only`: calls of freeform tools become calls of functions."""
+        self._maker = maker
+        self._functions_only = functions_only
+        self._seen: list[EncodedItem] = []
+        self._cleaned: list[EncodedItem] = []
+
+    def of(self, items: Sequence[EncodedItem]) -> Sequence[EncodedItem]:
+        new = grown(self._seen, items)
+        if new is None:
+            self._cleaned.clear()
+            new = items
+        self._seen = list(items)
+        for item in new:
+            cleaned = self._clean(item)
+            if cleaned is not None:
+                self._cleaned.append(cleaned)
+        return self._cleaned
+
+    def _clean(self, item: EncodedItem) -> EncodedItem | None:
+        is_freeform = self._functions_only and b'"custom_tool_call' in item
+        if self._maker.is_home and _FIELD_BYTES not in item and not is_freeform:
+            return item
+        data: JsonObject = json.loads(item)
+        if is_freeform:
+            data = wrapped_item(data)
+        is_own = self._maker.own_data(data) is not None
+        data.pop(FIELD, None)
+        if not is_own:
+            if data.get("type") in _ONLY_FOR_MAKER:
+                return None
+            data.pop("id", None)
+        return EncodedItem(encode_json(data))
+
+
+def grown(
+    seen: Sequence[EncodedItem], items: Sequence[EncodedItem]
+) -> Sequence[EncodedItem] | None:
+    """The items that a history has gained since it was last seen; None if it is another history."""
+    if len(items) < len(seen) or not all(map(is_, seen, items)):
+        return None
+    return items[len(seen) :]
