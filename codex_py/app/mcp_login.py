@@ -2,32 +2,24 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
 
+from codex_py.app.loading import load
 from codex_py.config.config import Config
 from codex_py.config.mcp import McpServerConfig
 from codex_py.config.mcp_logins import StoredLogins
 from codex_py.errors import CodexError
 from codex_py.mcp.callback import PATH, callback_server
-
-if TYPE_CHECKING:
-    import httpx2
-
-    from codex_py.mcp.settings import MakeAuth
+from codex_py.mcp.settings import MakeAuth
 
 AuthStatus: TypeAlias = Literal["unsupported", "not_logged_in", "bearer_token", "o_auth", "unknown"]
 """As in `mcp list --json` of Codex 0.169. `unsupported` includes servers that need no login."""
 
 _PROBE_TIMEOUT_S = 5.0
-
-
-def how_to_log_in(name: str) -> str:
-    return f"log in with `codex-py mcp login {name}`"
 
 
 def login_store(config: Config, name: str) -> StoredLogins | None:
@@ -38,19 +30,14 @@ def login_store(config: Config, name: str) -> StoredLogins | None:
     return StoredLogins(config.home, config.mcp_oauth_credentials_store, name, server.url)
 
 
-def session_auth(config: Config, name: str) -> "MakeAuth | None":
+def session_auth(config: Config, name: str) -> MakeAuth | None:
     """Makes the `Auth` for requests to a server; None if the server does not use a login."""
     store = login_store(config, name)
     if store is None:
         return None
-
-    def make(on_problem: Callable[[str | None], None]) -> "httpx2.Auth":
-        # It imports the SDK, which is loaded by now.
-        from codex_py.mcp.session_auth import StoredLogin  # noqa: PLC0415
-
-        return StoredLogin(store, how_to_log_in(name), on_problem)
-
-    return make
+    advice = f"log in with `codex-py mcp login {name}`"
+    # It imports the SDK, which is loaded by then.
+    return lambda on_problem: load("codex_py.mcp.login:StoredLogin")(store, advice, on_problem)
 
 
 def log_out(config: Config, name: str) -> bool:
@@ -108,15 +95,14 @@ async def log_in(
             f"MCP server `{name}` has a token in its configuration, and needs no login"
         )
     # Some 500 ms, which no other command needs to spend.
-    from codex_py.mcp import oauth  # noqa: PLC0415
-
+    flow = load("codex_py.mcp.oauth:LoginFlow")
     answers = _Answers(screen)
     try:
         async with (
             asyncio.timeout(timeout_s),
             callback_server(config.mcp_oauth_callback_port or 0, answers.take) as port,
         ):
-            request = oauth.LoginRequest(
+            login = await flow(
                 server=name,
                 url=server.url,
                 headers=headers,
@@ -124,8 +110,8 @@ async def log_in(
                 client_id=server.oauth_client_id,
                 scopes=tuple(scopes) or server.scopes,
                 resource=server.oauth_resource,
-            )
-            login = await oauth.log_in(request, answers.wait)
+                consent=answers.wait,
+            ).log_in()
     except TimeoutError as error:
         raise CodexError(f"nobody logged in to `{name}` within {timeout_s:g} s") from error
     except OSError as error:
@@ -138,28 +124,28 @@ async def log_in(
 
 
 class _Answers:
-    """Waits for the address with the answer, from the browser or pasted by the user."""
+    """Waits for the parameters of the answer, from the browser or pasted by the user."""
 
     def __init__(self, screen: LoginScreen) -> None:
         self._screen = screen
         self._state = ""
-        self._answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._answer: asyncio.Future[dict[str, str]] = asyncio.get_running_loop().create_future()
 
     def take(self, address: str) -> bool:
         """True if the address is the answer to this login."""
-        answer = parse_qs(urlsplit(address).query)
+        answer = _parameters(address)
         if "code" not in answer and "error" not in answer:
             self._screen.refuse("that is not an address that ends a login")
             return False
-        if not self._state or answer.get("state") != [self._state]:
+        if not self._state or answer.get("state") != self._state:
             self._screen.refuse("that is the answer to another login")
             return False
         if not self._answer.done():
-            self._answer.set_result(address)
+            self._answer.set_result(answer)
         return True
 
-    async def wait(self, address: str) -> str:
-        (self._state,) = parse_qs(urlsplit(address).query)["state"]
+    async def wait(self, address: str) -> dict[str, str]:
+        self._state = _parameters(address)["state"]
         self._screen.visit(address)
         typing = asyncio.create_task(self._typed())
         try:
@@ -172,11 +158,9 @@ class _Answers:
             pass
 
 
-@dataclass(frozen=True, slots=True)
-class _Probe:
-    name: str
-    url: str
-    headers: Mapping[str, str]
+def _parameters(address: str) -> dict[str, str]:
+    """The decoded query parameters of an address; the first one of each name."""
+    return {name: values[0] for name, values in parse_qs(urlsplit(address).query).items()}
 
 
 async def auth_statuses(
@@ -190,34 +174,36 @@ async def auth_statuses(
     Raises:
         ConfigError: the stored logins cannot be read.
     """
+
     statuses: dict[str, AuthStatus] = {}
-    probes: list[_Probe] = []
-    for name, server in config.mcp_servers.items():
-        statuses[name] = "unsupported"
-        store = login_store(config, name)
-        if server.url is None or not server.enabled:
-            continue
-        if store is None:
-            statuses[name] = "bearer_token" if _has_token(server) else "unsupported"
-        elif store.read() is not None:
-            statuses[name] = "o_auth"
-        else:
-            probes.append(_Probe(name, server.url, headers(name)))
-    if probes:
+    for name in config.mcp_servers:
+        statuses[name] = _known_status(config, name)
+    if asked := [name for name, status in statuses.items() if status == "unknown"]:
+        urls = [config.mcp_servers[name].url or "" for name in asked]
         async with httpx.AsyncClient(timeout=_PROBE_TIMEOUT_S) as client:
-            found = await asyncio.gather(*(_probed(client, probe) for probe in probes))
-        statuses.update({p.name: s for p, s in zip(probes, found, strict=True)})
+            probes = (_probed(client, url, headers(n)) for n, url in zip(asked, urls, strict=True))
+            statuses.update(zip(asked, await asyncio.gather(*probes), strict=True))
     return statuses
 
 
-async def _probed(client: httpx.AsyncClient, probe: _Probe) -> AuthStatus:
+def _known_status(config: Config, name: str) -> AuthStatus:
+    """`unknown` if the server has to be asked."""
+    server, store = config.mcp_servers[name], login_store(config, name)
+    if server.url is None or not server.enabled:
+        return "unsupported"
+    if store is None:
+        return "bearer_token" if _has_token(server) else "unsupported"
+    return "unknown" if store.read() is None else "o_auth"
+
+
+async def _probed(client: httpx.AsyncClient, url: str, headers: Mapping[str, str]) -> AuthStatus:
     # A ping starts no session and changes nothing.
     ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
     accept = {"accept": "application/json, text/event-stream"}
     try:
         async with (
             asyncio.timeout(_PROBE_TIMEOUT_S),
-            client.stream("POST", probe.url, json=ping, headers={**accept, **probe.headers}) as got,
+            client.stream("POST", url, json=ping, headers={**accept, **headers}) as got,
         ):
             asks = got.status_code == HTTPStatus.UNAUTHORIZED
     except (httpx.HTTPError, httpx.InvalidURL, TimeoutError):

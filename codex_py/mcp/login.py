@@ -1,9 +1,30 @@
-"""A stored login to a server."""
+"""A stored login to a server, which signs the requests of a session and is renewed when it expires.
 
+The SDK's own `OAuthClientProvider` is for logging in. It is not used here: it sends one request at a time, does
+not know when stored tokens expire, and would start a login that nobody sees.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from http import HTTPStatus
+from typing import Any, Final, Protocol
+from urllib.parse import quote
 
-from pydantic import BaseModel, ConfigDict, Field
+import httpx2
+from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from codex_py.errors import ConfigError
+from codex_py.protocol.calls import json_object
+
+_RENEW_TIMEOUT_S = 10.0
+_EARLY_S = 30.0
+"""Renew a token so long before it expires, because clocks differ and requests take time."""
+
+_FINAL_ERRORS: Final = frozenset({"invalid_grant", "invalid_client", "unauthorized_client"})
+"""RFC 6749, 5.2: another attempt would fail too."""
 
 
 class Login(BaseModel):
@@ -21,6 +42,22 @@ class Login(BaseModel):
     """The resource that the tokens are for; RFC 8707."""
     client: dict[str, Any] = Field(repr=False)
     """Our registration at the authorization server: `OAuthClientInformationFull` of the SDK."""
+
+    def with_tokens(self, tokens: OAuthToken) -> "Login":
+        """This login with new tokens; fields that the server left out are unchanged: RFC 6749, 5.1 and 6."""
+        expires_in = tokens.expires_in
+        return self.model_copy(
+            update={
+                "access_token": tokens.access_token,
+                "refresh_token": tokens.refresh_token or self.refresh_token,
+                "scope": tokens.scope or self.scope,
+                "expires_at": None if expires_in is None else time.time() + expires_in,
+            }
+        )
+
+    @property
+    def is_old(self) -> bool:
+        return self.expires_at is not None and time.time() > self.expires_at - _EARLY_S
 
 
 class LoginStore(Protocol):
@@ -43,16 +80,113 @@ class LoginStore(Protocol):
         ...
 
 
-def stored_login(store: LoginStore) -> Login | None:
-    """The stored login. None if there is none or it cannot be parsed: then a new login is needed.
+class StoredLogin(httpx2.Auth):
+    """Signs requests if there is a login. Without one they are sent unsigned, as not every server needs one.
 
-    Raises:
-        ConfigError: the store cannot be read.
+    Args:
+        how_to_log_in: advice for the user.
+        on_problem: gets the reason of each authentication failure before the answer, and None after a success.
     """
-    text = store.read()
-    if text is None:
-        return None
-    try:
-        return Login.model_validate_json(text)
-    except ValueError:
-        return None
+
+    def __init__(
+        self, store: LoginStore, how_to_log_in: str, on_problem: Callable[[str | None], None]
+    ) -> None:
+        self._store = store
+        self._how_to_log_in = how_to_log_in
+        self._on_problem = on_problem
+        self._problem: str | None = None
+        self._login: Login | None = None
+        self._lock = asyncio.Lock()
+
+    async def async_auth_flow(
+        self, request: httpx2.Request
+    ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        if self._login is None or self._login.is_old:
+            await self._renew(self._login)
+        used = self._login
+        _sign(request, used)
+        response = yield request
+        if response.status_code == HTTPStatus.UNAUTHORIZED:
+            await self._renew(used)
+            if self._login is not None and self._login != used:
+                _sign(request, self._login)
+                response = yield request
+        if response.status_code == HTTPStatus.UNAUTHORIZED:
+            self._on_problem(self._problem or self._how_to_log_in)
+        else:
+            self._on_problem(None)
+
+    async def _renew(self, used: Login | None) -> None:
+        async with self._lock:
+            if self._login == used:
+                # A thread finishes even if this is cancelled: losing a new token would lose the login.
+                self._login, self._problem = await asyncio.to_thread(self._renewed, used)
+
+    def _renewed(self, used: Login | None) -> tuple[Login | None, str | None]:
+        """The login to use after `used`, and the problem with it or None."""
+        try:
+            login = self._stored()
+            if login is None or (login != used and not login.is_old):
+                return login, None
+            with self._store.locked():
+                # Another program may have renewed it meanwhile.
+                login = self._stored()
+                if login is None or (login != used and not login.is_old):
+                    return login, None
+                return self._renew_stored(login)
+        except ConfigError as error:
+            return used, str(error)
+
+    def _stored(self) -> Login | None:
+        try:
+            return Login.model_validate_json(self._store.read() or "")
+        except ValidationError:
+            # There is none, or it cannot be parsed: a new login is needed.
+            return None
+
+    def _renew_stored(self, login: Login) -> tuple[Login | None, str | None]:
+        if login.refresh_token is None:
+            return login, f"its login has expired; {self._how_to_log_in}"
+        failure = "its login could not be renewed"
+        try:
+            response = _refreshed(login)
+            if (
+                response.is_client_error
+                and json_object(response.text).get("error") in _FINAL_ERRORS
+            ):
+                # The stored login is of no more use.
+                self._store.remove()
+                return None, f"its login was revoked or has expired; {self._how_to_log_in}"
+            if response.status_code != HTTPStatus.OK:
+                return login, f"{failure}: HTTP {response.status_code}"
+            renewed = login.with_tokens(OAuthToken.model_validate_json(response.content))
+        except httpx2.HTTPError as error:
+            return login, f"{failure}: {str(error) or type(error).__name__}"
+        except ValidationError:
+            # The error would quote the token.
+            return login, f"{failure}: the answer holds no token that we can use"
+        self._store.write(renewed.model_dump_json())
+        return renewed, None
+
+
+def _refreshed(login: Login) -> httpx2.Response:
+    """Exchange the refresh token for new tokens; blocks for up to 10 s at each step. RFC 6749, 6."""
+    client = OAuthClientInformationFull.model_validate(login.client)
+    data = {
+        "grant_type": "refresh_token",
+        "refresh_token": login.refresh_token or "",
+        "client_id": client.client_id,
+        **({"resource": login.resource} if login.resource else {}),
+    }
+    credentials: tuple[str, str] | None = None
+    if client.client_secret is not None:
+        if client.token_endpoint_auth_method == "client_secret_basic":
+            credentials = (quote(client.client_id, safe=""), quote(client.client_secret, safe=""))
+        else:
+            data["client_secret"] = client.client_secret
+    return httpx2.post(login.token_endpoint, data=data, auth=credentials, timeout=_RENEW_TIMEOUT_S)
+
+
+def _sign(request: httpx2.Request, login: Login | None) -> None:
+    if login is not None:
+        request.headers["Authorization"] = f"Bearer {login.access_token}"

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, cast
-from urllib.parse import parse_qs, urljoin, urlsplit
+from urllib.parse import urljoin, urlsplit
 
 import httpx2
 from mcp.client.auth import OAuthClientProvider, OAuthFlowError
@@ -27,16 +27,19 @@ from codex_py import __version__
 from codex_py.errors import CodexError
 from codex_py.mcp.login import Login
 from codex_py.mcp.sdk import silence_sdk
-from codex_py.mcp.session_auth import with_tokens
 
 _REQUEST_TIMEOUT_S = 30.0
 _SHOWN_CHARS = 300
 _PORTS = {"http": 80, "https": 443}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoginRequest:
-    """The server to log in to, and our registration there."""
+class LoginError(CodexError):
+    code = "mcp_login"
+
+
+@dataclass(kw_only=True, eq=False)
+class LoginFlow:
+    """One login. Also the SDK's token storage, which stores nothing: each login starts from the beginning."""
 
     server: str
     url: str
@@ -48,83 +51,71 @@ class LoginRequest:
     scopes: Sequence[str] = ()
     """Empty: those that the server asks for."""
     resource: str | None = None
+    consent: Callable[[str], Awaitable[Mapping[str, str]]]
+    """Gets the address that the user has to visit, and returns the parameters of the address to which the browser
+    was redirected. Both contain the `state` of this login."""
 
-
-class LoginError(CodexError):
-    code = "mcp_login"
-
-
-async def log_in(request: LoginRequest, consent: Callable[[str], Awaitable[str]]) -> Login:
-    """Let the user log in; returns the login to store.
-
-    Args:
-        consent: gets the address that the user has to visit, and returns the address to which the browser was
-            redirected. Both contain the `state` of this login.
-
-    Raises:
-        LoginError: the login failed.
-    """
-    silence_sdk()
-    flow = _Flow(request, consent)
-    try:
-        hooks = {"response": [flow.check_challenge]}
-        async with httpx2.AsyncClient(timeout=_REQUEST_TIMEOUT_S, event_hooks=hooks) as client:
-            status = await flow.run(client)
-    except OAuthFlowError as error:
-        raise LoginError(f"could not log in to `{request.server}`: {_brief(error)}") from error
-    except ValidationError as error:
-        # The original error would quote the server's answer.
-        text = f"could not log in to `{request.server}`: the answer of its authorization server is wrong"
-        raise LoginError(text) from error
-    except httpx2.HTTPError as error:
-        reason = str(error) or type(error).__name__
-        raise LoginError(f"MCP server `{request.server}` could not be reached: {reason}") from error
-    login = flow.login()
-    if login is None:
-        if status < HTTPStatus.BAD_REQUEST:
-            raise LoginError(f"MCP server `{request.server}` does not ask for a login")
-        raise LoginError(f"MCP server `{request.server}` answered with HTTP {status}")
-    if status == HTTPStatus.UNAUTHORIZED:
-        raise LoginError(f"MCP server `{request.server}` does not take the login that it gave")
-    return login
-
-
-class _Flow:
-    """One login. Also the SDK's token storage, which stores nothing: each login starts from the beginning."""
-
-    def __init__(self, request: LoginRequest, consent: Callable[[str], Awaitable[str]]) -> None:
-        self._request = request
-        self._consent = consent
+    def __post_init__(self) -> None:
+        silence_sdk()
         self._address = ""
         metadata = _Metadata(
-            redirect_uris=[AnyUrl(request.redirect_uri)],
+            redirect_uris=[AnyUrl(self.redirect_uri)],
             token_endpoint_auth_method="none",
             client_name="codex-py",
             software_version=__version__,
-            scope=" ".join(request.scopes) or None,
+            scope=" ".join(self.scopes) or None,
         )
         self._provider = OAuthClientProvider(
-            request.url,
+            self.url,
             metadata,
             self,
             redirect_handler=self._remember,
             callback_handler=self._answer,
         )
-        context = _Context(**vars(self._provider.context))
-        context.configured_resource = request.resource
-        self._context = self._provider.context = context
+        self._context = _Context(**vars(self._provider.context))
+        self._context.configured_resource = self.resource
+        self._provider.context = self._context
 
-    async def run(self, client: httpx2.AsyncClient) -> int:
+    async def log_in(self) -> Login:
+        """Let the user log in; returns the login to store.
+
+        Raises:
+            LoginError: the login failed.
+        """
+        name = f"MCP server `{self.server}`"
+        try:
+            hooks = {"response": [self._check_challenge]}
+            async with httpx2.AsyncClient(timeout=_REQUEST_TIMEOUT_S, event_hooks=hooks) as client:
+                status = await self._status(client)
+        except OAuthFlowError as error:
+            raise LoginError(f"could not log in to `{self.server}`: {_brief(error)}") from error
+        except ValidationError as error:
+            # The original error would quote the server's answer.
+            text = f"could not log in to `{self.server}`: the answer of its authorization server is wrong"
+            raise LoginError(text) from error
+        except httpx2.HTTPError as error:
+            reason = str(error) or type(error).__name__
+            raise LoginError(f"{name} could not be reached: {reason}") from error
+        login = self._login()
+        if login is None:
+            if status < HTTPStatus.BAD_REQUEST:
+                raise LoginError(f"{name} does not ask for a login")
+            raise LoginError(f"{name} answered with HTTP {status}")
+        if status == HTTPStatus.UNAUTHORIZED:
+            raise LoginError(f"{name} does not take the login that it gave")
+        return login
+
+    async def _status(self, client: httpx2.AsyncClient) -> int:
         """Send a request that needs the login; returns its status."""
-        headers = {"accept": "application/json, text/event-stream", **self._request.headers}
+        headers = {"accept": "application/json, text/event-stream", **self.headers}
         # A ping is harmless, starts no session, and every server knows it.
         ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
         async with client.stream(
-            "POST", self._request.url, json=ping, headers=headers, auth=self._provider
+            "POST", self.url, json=ping, headers=headers, auth=self._provider
         ) as response:
             return response.status_code
 
-    async def check_challenge(self, response: httpx2.Response) -> None:
+    async def _check_challenge(self, response: httpx2.Response) -> None:
         """Refuse metadata on another host: the server could make us send requests to a program on this machine.
 
         Raises:
@@ -133,16 +124,16 @@ class _Flow:
         if response.status_code not in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
             return
         named = extract_resource_metadata_from_www_auth(response)
-        if named is not None and _origin(named) != _origin(self._request.url):
+        if named is not None and _origin(named) != _origin(self.url):
             raise OAuthFlowError(f"it names metadata of another server: {named}")
 
-    def login(self) -> Login | None:
+    def _login(self) -> Login | None:
         context = self._context
         if context.current_tokens is None or context.client_info is None:
             return None
         metadata = context.oauth_metadata
         endpoint = (
-            urljoin(context.get_authorization_base_url(self._request.url), "/token")
+            urljoin(context.get_authorization_base_url(self.url), "/token")
             if metadata is None
             else str(metadata.token_endpoint)
         )
@@ -153,7 +144,7 @@ class _Flow:
             resource=resource,
             client=context.client_info.model_dump(mode="json", exclude_none=True),
         )
-        return with_tokens(login, context.current_tokens)
+        return login.with_tokens(context.current_tokens)
 
     async def get_tokens(self) -> OAuthToken | None:
         return None
@@ -162,11 +153,11 @@ class _Flow:
         """The context has them."""
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
-        if self._request.client_id is None:
+        if self.client_id is None:
             return None
         return OAuthClientInformationFull(
-            client_id=self._request.client_id,
-            redirect_uris=[AnyUrl(self._request.redirect_uri)],
+            client_id=self.client_id,
+            redirect_uris=[AnyUrl(self.redirect_uri)],
             token_endpoint_auth_method="none",
         )
 
@@ -177,7 +168,7 @@ class _Flow:
         self._address = address
 
     async def _answer(self) -> AuthorizationCodeResult:
-        answer = parameters(await self._consent(self._address))
+        answer = await self.consent(self._address)
         if "error" in answer:
             why = ": ".join(answer[key] for key in ("error", "error_description") if key in answer)
             raise OAuthFlowError(f"it was refused: {why}")
@@ -217,11 +208,6 @@ class _Context(OAuthContext):
         return self.configured_resource is not None or super().should_include_resource_param(
             protocol_version
         )
-
-
-def parameters(address: str) -> dict[str, str]:
-    """The decoded query parameters of an address; the first one of each name."""
-    return {name: values[0] for name, values in parse_qs(urlsplit(address).query).items()}
 
 
 def _origin(url: str) -> tuple[str, str | None, int | None]:
