@@ -1,28 +1,44 @@
-"""The state of one connection to a server, from its opening until it is known why it ended. LIGHT."""
+"""The state of one connection to a server, from its opening until it is known why it ended, and its requests. LIGHT."""
 
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, Protocol
+from typing import Any, Literal, TypeAlias
 
-from codex_py.mcp.request import OnProgress, RequestFailed
-from codex_py.mcp.tools import ServerTool
 from codex_py.protocol.elicitation import Elicitation, ElicitationAnswer
 
+OnProgress: TypeAlias = Callable[[float, float | None, str | None], None]
+"""Gets the progress, the total if known, and the server's message."""
 
-class Session(Protocol):
-    """An initialised MCP session: `codex_py.mcp.session`, which loads the SDK."""
+FailureCode: TypeAlias = Literal["McpError", "ConnectionLost", "SessionLost", "Timeout"]
+
+
+class RequestFailed(Exception):
+    """A request has no result; the message says why.
+
+    Attributes:
+        code: `McpError` the server answered with an error or not validly, `ConnectionLost` the connection
+            ended before an answer, `SessionLost` the server no longer knew the session and so did nothing,
+            `Timeout`.
+    """
+
+    def __init__(self, message: str, code: FailureCode = "McpError") -> None:
+        super().__init__(message)
+        self.code: FailureCode = code
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """An initialised MCP session."""
 
     software: str
     protocol_version: str
+    has_tools: bool
     has_resources: bool
-
-    async def request(
-        self, method: str, params: Mapping[str, Any], on_progress: OnProgress | None = None
-    ) -> dict[str, Any]: ...
-
-    async def tools(self) -> tuple[tuple[ServerTool, ...], str | None]: ...
+    send: Callable[[str, Mapping[str, Any], OnProgress | None], Awaitable[dict[str, Any]]]
+    """Send one request and return its result. If this is cancelled, the server is told. Raises `RequestFailed`."""
 
 
 class ServerConnection:
@@ -30,7 +46,6 @@ class ServerConnection:
 
     Args:
         elicit: asks the user a question of the server's.
-        tools_changed: called when the server announces a new list of tools.
         stray_output: gets each line on stdout that is no message.
         lost: called when the connection is lost; may be called again.
     """
@@ -39,16 +54,16 @@ class ServerConnection:
         self,
         *,
         elicit: Callable[[Elicitation], Awaitable[ElicitationAnswer]],
-        tools_changed: Callable[[], None],
         stray_output: Callable[[str], None],
         lost: Callable[["ServerConnection"], None],
     ) -> None:
         self.elicit = elicit
-        self.tools_changed = tools_changed
         self.stray_output = stray_output
         self._on_lost = lost
         self.session: Session | None = None
         """Set once the server is ready."""
+        self.has_new_tools = False
+        """The server has announced a new list of tools."""
         self.closing = asyncio.Event()
         """Set when the connection is to be closed, or was lost."""
         self.is_lost = False
@@ -58,8 +73,7 @@ class ServerConnection:
         self._refused: int | None = None
         """The HTTP status of the latest refused request."""
         self._refused_in_session: int | None = None
-        self._end_message = ""
-        self._ended = asyncio.Event()
+        self._end: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     async def request(
         self, method: str, params: Mapping[str, Any], on_progress: OnProgress | None
@@ -72,11 +86,10 @@ class ServerConnection:
         assert self.session is not None
         self._refused = None
         try:
-            return await self.session.request(method, params, on_progress)
+            return await self.session.send(method, params, on_progress)
         except RequestFailed as error:
             if error.code in {"ConnectionLost", "SessionLost"}:
-                await self._ended.wait()
-                raise RequestFailed(self._end_message, error.code) from error
+                raise RequestFailed(await asyncio.shield(self._end), error.code) from error
             if self.refusal is None:
                 raise
             raise RequestFailed(f"{error} ({self.refusal})") from error
@@ -119,6 +132,5 @@ class ServerConnection:
 
     def end(self, message: str) -> None:
         """Fail the requests that were lost with the connection, with this message. The first one counts."""
-        if not self._ended.is_set():
-            self._end_message = message
-            self._ended.set()
+        if not self._end.done():
+            self._end.set_result(message)

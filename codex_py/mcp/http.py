@@ -8,8 +8,8 @@ import httpx2
 from mcp.client.streamable_http import MCP_SESSION_ID, streamable_http_client
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 
-from codex_py.mcp.connection import ServerConnection
-from codex_py.mcp.session import Session, open_session
+from codex_py.mcp.connection import ServerConnection, Session
+from codex_py.mcp.session import open_session
 from codex_py.mcp.settings import HttpTransport
 from codex_py.protocol.messages import decode_json, encode_json
 

@@ -4,15 +4,14 @@ import asyncio
 import signal
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, suppress
+from dataclasses import replace
 from typing import Any, cast
 
-from codex_py.mcp.connection import ServerConnection, Session
+from codex_py.mcp.connection import OnProgress, RequestFailed, ServerConnection, Session
 from codex_py.mcp.deadlines import Deadlines
-from codex_py.mcp.process import ServerProcess, Spawn
-from codex_py.mcp.request import OnProgress, RequestFailed
 from codex_py.mcp.sdk import load_client
-from codex_py.mcp.settings import ServerSettings, StdioTransport
-from codex_py.mcp.tools import ServerTool
+from codex_py.mcp.settings import ServerProcess, ServerSettings, Spawn, StdioTransport
+from codex_py.mcp.tools import ServerTool, listed_tools
 from codex_py.protocol.elicitation import Elicitation, ElicitationAnswer, Elicitor
 from codex_py.protocol.mcp import McpFailure, McpServerStatus, McpToolSummary
 
@@ -49,10 +48,8 @@ class McpServer:
         self.error: str | None = None
         """Why it is not available, as a sentence that names it."""
         self._failure: McpFailure | None = None
-        self._software: str | None = None
-        self._protocol_version: str | None = None
-        self._connect_s: float | None = None
-        self._list_s: float | None = None
+        self._status = McpServerStatus(self.name, "starting")
+        """What is known since the handshake."""
         self._spawn = spawn
         self._elicitor = elicitor
         self._warn = warn
@@ -64,7 +61,6 @@ class McpServer:
         """Set while the server is ready."""
         self._settled = asyncio.Event()
         self._is_closing = False
-        self._list_is_old = False
         self._may_restart = True
         self._warned_of_stray_output = False
 
@@ -75,14 +71,10 @@ class McpServer:
 
     def status(self) -> McpServerStatus:
         is_ready = self._connection is not None and self._settled.is_set()
-        return McpServerStatus(
-            name=self.name,
+        return replace(
+            self._status,
             state="failed" if self.error is not None else "ready" if is_ready else "starting",
             tools=tuple(McpToolSummary(tool.name, tool.description) for tool in self.tools),
-            software=self._software,
-            protocol_version=self._protocol_version,
-            connect_s=self._connect_s,
-            list_s=self._list_s,
             failure=None if self.error is None else self._failure,
             error=self.error,
         )
@@ -98,12 +90,12 @@ class McpServer:
         The list is fetched once, because a server may announce a change with every answer.
         """
         await self._settled.wait()
-        session = None if self._connection is None else self._connection.session
-        if self._list_is_old and session is not None:
+        connection = self._connection
+        if connection is not None and connection.has_new_tools and connection.session is not None:
             # Without an answer, the old list is kept.
             with suppress(RequestFailed, TimeoutError):
                 async with asyncio.timeout(self.settings.startup_timeout_s):
-                    await self._list_tools(session)
+                    await self._list_tools(connection, connection.session)
 
     async def request(
         self, method: str, params: Mapping[str, Any], on_progress: OnProgress | None = None
@@ -203,7 +195,6 @@ class McpServer:
     def _new_connection(self) -> ServerConnection:
         return ServerConnection(
             elicit=self._elicit,
-            tools_changed=self._tools_changed,
             stray_output=self._warn_of_stray_output,
             lost=self._lost,
         )
@@ -247,12 +238,16 @@ class McpServer:
 
     async def _open(self, connection: ServerConnection, session: Session) -> None:
         loop = asyncio.get_running_loop()
-        self._software = session.software
-        self._protocol_version = session.protocol_version
         connected = loop.time()
-        self._connect_s = connected - (self._deadline - self.settings.startup_timeout_s)
-        await self._list_tools(session)
-        self._list_s = loop.time() - connected
+        self._status = replace(
+            self._status,
+            software=session.software,
+            protocol_version=session.protocol_version,
+            connect_s=connected - (self._deadline - self.settings.startup_timeout_s),
+        )
+        self.has_resources = session.has_resources
+        await self._list_tools(connection, session)
+        self._status = replace(self._status, list_s=loop.time() - connected)
         connection.session = session
         self._connection = connection
         self._settled.set()
@@ -280,10 +275,9 @@ class McpServer:
                 verb = "failed" if was_reached else "could not be reached"
                 return f"{verb}: {error or type(error).__name__}"
 
-    async def _list_tools(self, session: Session) -> None:
-        self._list_is_old = False
-        tools, trouble = await session.tools()
-        self.has_resources = session.has_resources
+    async def _list_tools(self, connection: ServerConnection, session: Session) -> None:
+        connection.has_new_tools = False
+        tools, trouble = await listed_tools(session)
         kept = tuple(tool for tool in tools if self.settings.offers(tool.name))
         if kept != self.tools:
             self.tools = kept
@@ -294,9 +288,6 @@ class McpServer:
     async def _elicit(self, elicitation: Elicitation) -> ElicitationAnswer:
         with self._deadlines.paused():
             return await self._elicitor.elicit(elicitation)
-
-    def _tools_changed(self) -> None:
-        self._list_is_old = True
 
     def _warn_of_stray_output(self, line: str) -> None:
         if not self._warned_of_stray_output:

@@ -1,12 +1,26 @@
-"""The MCP servers of a session and their tools. LIGHT."""
+"""The MCP servers of a session, and the names of their tools for the model: `mcp__server__tool`. LIGHT.
+
+A name has at most 64 characters, all of them letters, digits, `_` and `-`, as the strictest provider demands.
+"""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 from codex_py.errors import CodexError
-from codex_py.mcp.naming import ToolId, folded, wire_names
 from codex_py.mcp.server import McpServer
 from codex_py.mcp.tools import ServerTool
+from codex_py.protocol.mcp import McpServerStatus
+
+MAX_NAME_CHARS = 64
+_HASH_CHARS = 8
+_NOT_IN_A_NAME = re.compile(r"[^a-zA-Z0-9_-]")
+
+ToolId: TypeAlias = tuple[str, str]
+"""The configured name of a server, and the server's name of a tool."""
 
 
 class McpServers:
@@ -50,6 +64,10 @@ class McpServers:
                 f"required MCP servers failed to initialize: {'; '.join(errors)}", code="mcp"
             )
 
+    def statuses(self) -> list[McpServerStatus]:
+        """By name."""
+        return [server.status() for server in self.all()]
+
     def tools(self) -> Mapping[str, tuple[McpServer, ServerTool]]:
         """Every tool by the name that the model uses, sorted by name."""
         revisions = [server.revision for server in self._servers.values()]
@@ -83,3 +101,26 @@ def _index(
                 aliases[folded(spelling)] = ""
     by_name = sorted(names.items(), key=lambda item: item[1])
     return {name: by_id[tool_id] for tool_id, name in by_name}, aliases
+
+
+def wire_names(tools: Iterable[ToolId]) -> dict[ToolId, str]:
+    """A unique name for every tool, independent of their order.
+
+    A name that is too long, or that several tools would share, is shortened and ends with a hash.
+    """
+    plain = {tool: _NOT_IN_A_NAME.sub("_", f"mcp__{tool[0]}__{tool[1]}") for tool in tools}
+    shared = Counter(plain.values())
+    return {
+        tool: name if shared[name] == 1 and len(name) <= MAX_NAME_CHARS else _hashed(name, tool)
+        for tool, name in plain.items()
+    }
+
+
+def folded(name: str) -> str:
+    """One spelling for those that models confuse: `get-sum`, `get_sum`."""
+    return _NOT_IN_A_NAME.sub("_", name).replace("-", "_")
+
+
+def _hashed(name: str, tool: ToolId) -> str:
+    digest = hashlib.sha1("\0".join(tool).encode(errors="replace"), usedforsecurity=False)
+    return f"{name[: MAX_NAME_CHARS - _HASH_CHARS - 1]}_{digest.hexdigest()[:_HASH_CHARS]}"

@@ -8,7 +8,8 @@ results are the server's own JSON.
 import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, cast
+from functools import partial
+from typing import Any
 
 import mcp_types as types
 from mcp.client.session import ClientRequestContext, ClientSession, IncomingMessage
@@ -18,83 +19,12 @@ from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from pydantic import ValidationError
 
 from codex_py import __version__
-from codex_py.mcp.connection import ServerConnection
+from codex_py.mcp.connection import OnProgress, RequestFailed, ServerConnection, Session
 from codex_py.mcp.messages import finite
-from codex_py.mcp.request import OnProgress, RequestFailed
-from codex_py.mcp.tools import ServerTool, server_tool
 from codex_py.protocol.elicitation import Elicitation
 
-MAX_TOOLS = 20_000
 _MAX_ERROR_CHARS = 10_000
 _PYDANTIC_REPORT = re.compile(r": \d+ validation errors? for union\[JSONRPC.*", re.DOTALL)
-
-
-class Session:
-    """An initialised session."""
-
-    def __init__(
-        self,
-        dispatcher: JSONRPCDispatcher,
-        greeting: types.InitializeResult,
-        connection: ServerConnection,
-    ) -> None:
-        self._dispatcher = dispatcher
-        self._connection = connection
-        self._has_tools = greeting.capabilities.tools is not None
-        self.has_resources = greeting.capabilities.resources is not None
-        self.software = f"{greeting.server_info.name} {greeting.server_info.version}".strip()
-        self.protocol_version = greeting.protocol_version
-
-    async def request(
-        self, method: str, params: Mapping[str, Any], on_progress: OnProgress | None = None
-    ) -> dict[str, Any]:
-        """Send one request and return its result. If this is cancelled, the server is told.
-
-        Raises:
-            RequestFailed
-        """
-        options: CallOptions = {}
-        if on_progress is not None:
-            options["on_progress"] = _awaitable(on_progress)
-        try:
-            return finite(await self._dispatcher.send_raw_request(method, params, options))
-        except MCPError as error:
-            if _is_lost(error):
-                self._connection.lose()
-                raise RequestFailed(error.message, "ConnectionLost") from error
-            text = _without_report(error.message)[:_MAX_ERROR_CHARS]
-            if self._connection.is_session_forgotten(text):
-                self._connection.lose()
-                raise RequestFailed(text, "SessionLost") from error
-            raise RequestFailed(f"Mcp error: {error.code}: {text}") from error
-
-    async def tools(self) -> tuple[tuple[ServerTool, ...], str | None]:
-        """All tools, in the server's order, and a complaint about the list or None.
-
-        Raises:
-            RequestFailed
-        """
-        if not self._has_tools:
-            return (), None
-        found: dict[str, ServerTool] = {}
-        cursors: set[str] = set()
-        cursor: str | None = None
-        while True:
-            page = await self.request("tools/list", {} if cursor is None else {"cursor": cursor})
-            entries = page.get("tools")
-            if not isinstance(entries, list):
-                raise RequestFailed("answered tools/list without a list of tools")
-            for entry in cast("list[object]", entries):
-                tool = server_tool(entry)
-                if tool is not None:
-                    found.setdefault(tool.name, tool)
-            if len(found) > MAX_TOOLS:
-                kept = tuple(found.values())[:MAX_TOOLS]
-                return kept, f"has more than {MAX_TOOLS} tools; the others are left out"
-            cursor = page.get("nextCursor")
-            if not isinstance(cursor, str) or cursor in cursors:
-                return tuple(found.values()), None
-            cursors.add(cursor)
 
 
 @asynccontextmanager
@@ -116,7 +46,36 @@ async def open_session(
             raise RequestFailed(f"refused the handshake: {reason}") from error
         except (ValidationError, RuntimeError) as error:
             raise RequestFailed(f"is no MCP server that we know: {_brief(error)}") from error
-        yield Session(dispatcher, greeting, connection)
+        yield Session(
+            f"{greeting.server_info.name} {greeting.server_info.version}".strip(),
+            greeting.protocol_version,
+            has_tools=greeting.capabilities.tools is not None,
+            has_resources=greeting.capabilities.resources is not None,
+            send=partial(_send, dispatcher, connection),
+        )
+
+
+async def _send(
+    dispatcher: JSONRPCDispatcher,
+    connection: ServerConnection,
+    method: str,
+    params: Mapping[str, Any],
+    on_progress: OnProgress | None,
+) -> dict[str, Any]:
+    options: CallOptions = {}
+    if on_progress is not None:
+        options["on_progress"] = _awaitable(on_progress)
+    try:
+        return finite(await dispatcher.send_raw_request(method, params, options))
+    except MCPError as error:
+        if _is_lost(error):
+            connection.lose()
+            raise RequestFailed(error.message, "ConnectionLost") from error
+        text = _without_report(error.message)[:_MAX_ERROR_CHARS]
+        if connection.is_session_forgotten(text):
+            connection.lose()
+            raise RequestFailed(text, "SessionLost") from error
+        raise RequestFailed(f"Mcp error: {error.code}: {text}") from error
 
 
 def _client_session(
@@ -136,7 +95,7 @@ def _client_session(
 
     async def notified(message: IncomingMessage) -> None:
         if isinstance(message, types.ToolListChangedNotification):
-            connection.tools_changed()
+            connection.has_new_tools = True
 
     return ClientSession(
         dispatcher=dispatcher,

@@ -20,10 +20,10 @@ from mcp_types import (
     jsonrpc_message_adapter,
 )
 
-from codex_py.mcp.connection import ServerConnection
+from codex_py.mcp.connection import ServerConnection, Session
 from codex_py.mcp.messages import salvaged_answer
-from codex_py.mcp.process import ServerProcess
-from codex_py.mcp.session import Session, open_session
+from codex_py.mcp.session import open_session
+from codex_py.mcp.settings import ServerProcess
 
 _MAX_MESSAGE_BYTES = 32 * 1024 * 1024
 _SHOWN_CHARS = 200

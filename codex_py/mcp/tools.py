@@ -1,8 +1,14 @@
-"""The tools of a server, as it describes them. LIGHT."""
+"""The tools of a server, as it describes them, and its lists, which come in pages. LIGHT."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, Final, cast
+
+from codex_py.mcp.connection import RequestFailed, Session
+
+MAX_TOOLS: Final = 20_000
+MAX_PAGES: Final = 1_000
+"""Of one list: a server may give a new cursor for ever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +33,60 @@ class ServerTool:
         )
 
 
-def server_tool(data: object) -> ServerTool | None:
+async def read_pages(
+    request: Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]],
+    take: Callable[[dict[str, Any]], bool],
+) -> bool:
+    """Request the pages of a list until one is the last, or `take` has enough. True if it was the last.
+
+    Args:
+        request: sends the request for one page, with these parameters.
+        take: gets each page; True if it wants no other.
+    """
+    cursors: set[str] = set()
+    params: dict[str, str] = {}
+    for _ in range(MAX_PAGES):
+        page = await request(params)
+        has_enough, cursor = take(page), page.get("nextCursor")
+        if not isinstance(cursor, str) or cursor in cursors:
+            return True
+        if has_enough:
+            break
+        cursors.add(cursor)
+        params = {"cursor": cursor}
+    return False
+
+
+async def listed_tools(session: Session) -> tuple[tuple[ServerTool, ...], str | None]:
+    """All tools, in the server's order, and a complaint about the list or None.
+
+    Raises:
+        RequestFailed
+    """
+    found: dict[str, ServerTool] = {}
+
+    def take(page: dict[str, Any]) -> bool:
+        entries = page.get("tools")
+        if not isinstance(entries, list):
+            raise RequestFailed("answered tools/list without a list of tools")
+        for entry in cast("list[object]", entries):
+            tool = _server_tool(entry)
+            if tool is not None:
+                found.setdefault(tool.name, tool)
+        return len(found) > MAX_TOOLS
+
+    if not session.has_tools:
+        return (), None
+    is_whole = await read_pages(lambda params: session.send("tools/list", params, None), take)
+    tools = tuple(found.values())[:MAX_TOOLS]
+    if len(found) > MAX_TOOLS:
+        return tools, f"has more than {MAX_TOOLS} tools; the others are left out"
+    if not is_whole:
+        return tools, f"lists its tools on more than {MAX_PAGES} pages; the others are left out"
+    return tools, None
+
+
+def _server_tool(data: object) -> ServerTool | None:
     """One entry of `tools/list`; None if it has no name. Other missing or invalid fields are left out."""
     if not isinstance(data, dict):
         return None

@@ -12,8 +12,7 @@ from codex_py.protocol.tools import MCP_PREFIX
 from codex_py.tools.builtin import builtin_tools
 from codex_py.tools.mcp.catalogue import McpCatalogue
 from codex_py.tools.mcp.item import replay_server_call
-from codex_py.tools.mcp.resources import resource_tools
-from codex_py.tools.mcp.search import ToolSearch
+from codex_py.tools.mcp.own import own_mcp_tools
 from codex_py.tools.plan import UpdatePlan
 from codex_py.tools.shell.orchestrator import Orchestrator
 
@@ -31,7 +30,7 @@ def own_tools() -> list[Tool[Any]]:
         image_detail="",
         max_poll_ms=0,
     )
-    return [*builtin, *resource_tools(servers), ToolSearch(McpCatalogue(servers))]
+    return [*builtin, *own_mcp_tools(servers, McpCatalogue(servers))]
 
 
 def past_tool_finder() -> Callable[[str], Replayable | None]:

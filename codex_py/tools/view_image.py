@@ -14,7 +14,6 @@ from codex_py.protocol.images import MAX_IMAGE_BYTES, image_url, input_image
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.base import ToolParams
 from codex_py.tools.mcp.item import OWN_SERVER, ShownAsServerCall, mcp_item
-from codex_py.tools.mcp.output import item_result
 
 
 class ViewImageParams(ToolParams):
@@ -49,7 +48,7 @@ class ViewImage(ShownAsServerCall):
                 )
             # Not the image, which would make the event megabytes long.
             size = {"type": "text", "text": f"{len(data):,} bytes"}
-            item.end(item_result({"content": [size]}))
+            item.end({"content": [size]})
             return ToolOutput("", content=(input_image(url, self._detail),))
 
 

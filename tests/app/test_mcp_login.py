@@ -16,7 +16,7 @@ from codex_py.app.features.mcp import SessionServers
 from codex_py.app.mcp_login import auth_statuses, log_in, login_store
 from codex_py.config.config import Config, load_config
 from codex_py.errors import CodexError
-from codex_py.mcp.request import RequestFailed
+from codex_py.mcp.connection import RequestFailed
 from codex_py.mcp.server import McpServer
 from codex_py.protocol.elicitation import DecliningElicitor
 from tests.mcp.servers.oauth import OAuthMcpServer, oauth_mcp_server
@@ -77,7 +77,7 @@ async def session(config: Config) -> AsyncGenerator[tuple[McpServer, list[str]]]
     servers = SessionServers(config, {}, elicitor=DecliningElicitor(), warn=warnings.append)
     servers.start()
     try:
-        (server,) = servers.servers.all()
+        (server,) = servers.all()
         await server.settled()
         yield server, warnings
     finally:

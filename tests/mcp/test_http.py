@@ -8,7 +8,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from codex_py.mcp.request import RequestFailed
+from codex_py.mcp.connection import RequestFailed
 from codex_py.mcp.settings import HttpTransport, ServerSettings
 from tests.support.mcp import started
 from tests.support.mcp_http import HttpMcpServer, http_mcp_server

@@ -1,4 +1,4 @@
-from codex_py.mcp.naming import MAX_NAME_CHARS, folded, wire_names
+from codex_py.mcp.servers import MAX_NAME_CHARS, folded, wire_names
 
 
 def test_a_name_is_the_servers_and_the_tools() -> None:

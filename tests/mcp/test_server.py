@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from codex_py.errors import CodexError
-from codex_py.mcp.request import RequestFailed
+from codex_py.mcp.connection import RequestFailed
 from codex_py.mcp.settings import ServerSettings, StdioTransport
+from codex_py.mcp.tools import MAX_PAGES
 from codex_py.protocol.elicitation import Elicitation, ElicitationAnswer
 from tests.support.lifeline import Lifeline
 from tests.support.mcp import ODD_SERVER, ScriptedElicitor, started
@@ -251,6 +252,19 @@ def test_a_changed_list_of_tools_is_there_for_the_next_request(tmp_path: Path) -
             await it.servers.settled()
             assert list(before) == ["mcp__grows__echo", "mcp__grows__grows"]
             assert list(it.servers.tools()) == [*before, "mcp__grows__new"]
+
+    asyncio.run(run())
+
+
+def test_a_list_of_tools_that_never_ends_is_cut(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with started(tmp_path, "endless", startup_timeout_s=60) as it:
+            assert [tool.name for tool in it.get("endless").tools] == ["echo", "endless"]
+            assert await it.call("endless", "echo") == text("{}")
+            assert len(it.sent("tools/list")) == MAX_PAGES
+            assert it.warnings == [
+                "MCP server `endless` lists its tools on more than 1000 pages; the others are left out"
+            ]
 
     asyncio.run(run())
 

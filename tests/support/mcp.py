@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from codex_py.mcp.request import OnProgress
+from codex_py.mcp.connection import OnProgress
 from codex_py.mcp.server import McpServer
 from codex_py.mcp.servers import McpServers
 from codex_py.mcp.settings import ServerSettings, StdioTransport

@@ -5,7 +5,7 @@ Part of the composition root. It and all other MCP modules are imported only if 
 
 import os
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from http import HTTPStatus
@@ -42,15 +42,11 @@ _INHERITED: Final = frozenset(
 """Variables of our own environment that every server gets, besides `LC_*`: no keys, as in Codex."""
 
 
-async def _wait(_starting: Callable[[], Sequence[str]], settled: Awaitable[None]) -> None:
-    await settled
-
-
 class McpFeature:
     """The feature of the MCP servers; a frontend asks it for their status."""
 
     def __init__(self, setup: SessionSetup) -> None:
-        self._wait = setup.options.mcp_startup_wait or _wait
+        self._wait = setup.options.mcp_startup_wait
         self._warn = setup.warn
         self._servers = SessionServers(
             setup.config,
@@ -61,11 +57,12 @@ class McpFeature:
         )
 
     def __call__(self, thread: Thread) -> Extension:
+        servers = self._servers
         return Extension(
             around_session=self._around_session,
             wrap_model=self._wrap_model,
-            find_tool=lambda: load("codex_py.app.features.mcp_tools:finder")(
-                self._servers, thread.settings.image_detail
+            find_tool=lambda: load("codex_py.tools.mcp.tool:mcp_tool_finder")(
+                servers, servers.configs, servers.catalogue, thread.settings.image_detail
             ),
         )
 
@@ -77,7 +74,7 @@ class McpFeature:
     async def _around_session(self) -> AsyncGenerator[None]:
         self._servers.start()
         try:
-            await self._servers.servers.require()
+            await self._servers.require()
             yield
         finally:
             await self._servers.aclose()
@@ -87,7 +84,7 @@ class McpFeature:
 
         If the provider refuses a request because of one of them, it is sent again without that tool.
         """
-        servers = self._servers.servers
+        servers = self._servers
 
         @asynccontextmanager
         async def stream(prompt: Prompt) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
@@ -96,7 +93,7 @@ class McpFeature:
                 async with model(prompt) as events:
                     yield events
                 return
-            if servers.starting():
+            if self._wait is not None and servers.starting():
                 await self._wait(servers.starting, servers.settled())
             else:
                 await servers.settled()
@@ -122,8 +119,8 @@ class McpFeature:
                 self._warn(f"The service refuses the tool `{name}`, {remedy}: {error}")
 
 
-class SessionServers:
-    """The servers of one session, and its view of their tools."""
+class SessionServers(McpServers):
+    """The servers that a configuration has, with their processes, and the tools of them that are offered."""
 
     def __init__(
         self,
@@ -137,7 +134,6 @@ class SessionServers:
         """`add_dirs`: writable folders besides those of the configuration."""
         self.configs = {name: c for name, c in config.mcp_servers.items() if c.enabled}
         self._programs = user_programs(config, environment, add_dirs)
-        self._warn = warn
         self._processes = PipedProcesses()
         settings = (
             _settings(
@@ -150,23 +146,15 @@ class SessionServers:
             )
             for name, server in self.configs.items()
         )
-        self.servers = McpServers(
+        super().__init__(
             [McpServer(s, spawn=self._spawn, elicitor=elicitor, warn=warn) for s in settings]
         )
-        self.catalogue = McpCatalogue(self.servers)
-
-    def start(self) -> None:
-        """Start all servers in the running loop. Returns at once."""
-        self.servers.start()
-
-    def statuses(self) -> list[McpServerStatus]:
-        """Sorted by name, without disabled servers."""
-        return [server.status() for server in self.servers.all()]
+        self.catalogue = McpCatalogue(self)
 
     async def aclose(self) -> None:
         """Stop all servers and their processes."""
         try:
-            await self.servers.aclose()
+            await super().aclose()
         finally:
             self._processes.close()
 

@@ -49,7 +49,7 @@ async def _tried(
     servers = SessionServers(alone, environment, elicitor=DecliningElicitor(), warn=warnings.append)
     servers.start()
     try:
-        await servers.servers.settled()
+        await servers.settled()
         (status,) = servers.statuses()
     finally:
         await servers.aclose()

@@ -13,6 +13,7 @@ from codex_py.protocol.approval import (
     AskForApproval,
     GranularPolicy,
     SandboxPolicy,
+    may_ask,
 )
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.tools.truncate import truncate_middle
@@ -60,12 +61,13 @@ def needs_approval(
             return not (tool.is_harmless and asks and sandbox.mode == "workspace-write")
 
 
-async def ask_about_call(
+async def approve_call(
     name: str,
     arguments: Mapping[str, Any],
     question: str,
     context: ToolContext,
     grant: tuple[str, ...],
+    refused: CallRefused,
     *,
     rejected: str = "user rejected MCP tool call",
 ) -> None:
@@ -73,14 +75,18 @@ async def ask_about_call(
 
     Args:
         grant: the key of that approval.
+        refused: the error if the user may not be asked.
         rejected: what the model is told if the user refuses.
 
     Raises:
-        ToolError: the user refused.
+        ToolError: the call may not run.
     """
     approvals = context.approvals
+    if grant not in approvals.granted and not may_ask(context.approval_policy, "mcp_elicitations"):
+        raise refused
     shown = truncate_middle(json.dumps(arguments, ensure_ascii=False), _SUMMARY_BYTES, "bytes")
     request = ApprovalRequest("mcp", f"{name} {shown}", context.cwd, question)
     async with approvals.asking:
+        # The previous answer may cover this call.
         if grant not in approvals.granted:
             await approvals.ask(request, [grant], rejected=rejected)

@@ -18,6 +18,7 @@ from codex_py.protocol.events import (
     ThreadItem,
 )
 from codex_py.tools.base import ChangesNothing
+from codex_py.tools.mcp.output import is_error, item_result
 
 OWN_SERVER = "codex"
 """The server of an item if the call names none."""
@@ -54,9 +55,10 @@ class RunningItem:
         self._latest = ""
         self._timer: asyncio.TimerHandle | None = None
 
-    def end(self, result: dict[str, Any], *, failed: bool = False) -> None:
-        """Set the result, which is emitted when the context is left."""
-        self.ended = replace(self._item, result=result, status="failed" if failed else "completed")
+    def end(self, result: Mapping[str, Any]) -> None:
+        """Set the result of the call, as a server writes it. It is emitted when the context is left."""
+        status = "failed" if is_error(result) else "completed"
+        self.ended = replace(self._item, result=item_result(result), status=status)
 
     def progress(self, done: float, total: float | None, message: str | None) -> None:
         """Emit the progress at intervals; of several reports in one, only the latest."""

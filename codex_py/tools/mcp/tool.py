@@ -1,47 +1,28 @@
 """Calls of the tools of MCP servers."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pydantic import RootModel
 
 from codex_py.config.mcp import McpServerConfig
 from codex_py.errors import ToolError
-from codex_py.mcp.request import RequestFailed
+from codex_py.mcp.connection import RequestFailed
 from codex_py.mcp.server import McpServer
 from codex_py.mcp.servers import McpServers
 from codex_py.mcp.tools import ServerTool
-from codex_py.protocol.approval import may_ask
-from codex_py.protocol.dispatch import ToolContext
+from codex_py.protocol.dispatch import Tool, ToolContext
 from codex_py.protocol.tools import ToolOutput
-from codex_py.tools.mcp.approval import ask_about_call, needs_approval, refusal
+from codex_py.tools.mcp.approval import approve_call, needs_approval, refusal
+from codex_py.tools.mcp.catalogue import McpCatalogue
 from codex_py.tools.mcp.item import mcp_item
-from codex_py.tools.mcp.output import call_output, is_error, item_result
+from codex_py.tools.mcp.output import call_output
+from codex_py.tools.mcp.own import own_mcp_tools
 
 
 class McpArguments(RootModel[dict[str, Any]]):
     """Any object: the server checks it against its own schema."""
-
-
-class McpTools:
-    """The tools of all servers, found by the name that a model writes."""
-
-    def __init__(
-        self, servers: McpServers, configs: Mapping[str, McpServerConfig], *, image_detail: str
-    ) -> None:
-        """`image_detail`: the resolution of images for the model, see `input_image`."""
-        self._servers = servers
-        self._configs = configs
-        self._image_detail = image_detail
-
-    def find(self, name: str) -> "McpTool | None":
-        found = self._servers.find(name)
-        if found is None:
-            return None
-        server, tool = found
-        config = self._configs[server.name]
-        return McpTool(server, tool, config, self._image_detail)
 
 
 class McpTool:
@@ -77,7 +58,7 @@ class McpTool:
                 result = await self._server.request("tools/call", call, item.progress)
             except RequestFailed as error:
                 raise _call_failed(f"{self._server.name}/{self._tool.name}", error) from error
-            item.end(item_result(result), failed=is_error(result))
+            item.end(result)
             return call_output(
                 result,
                 time.monotonic() - started_at,
@@ -90,17 +71,33 @@ class McpTool:
         Raises:
             ToolError: the call may not run.
         """
-        server, tool = self._server.name, self._tool.name
-        policy, grant = context.approval_policy, ("mcp", server, tool)
-        mode = self._config.approval_mode(tool)
-        if grant in context.approvals.granted or not needs_approval(
-            self._tool, mode, policy, context.sandbox_policy
-        ):
-            return
-        if not may_ask(policy, "mcp_elicitations"):
-            raise refusal(server, tool, self._config)
-        question = f"Allow the MCP server `{server}` to run the tool `{tool}`?"
-        await ask_about_call(f"{server}/{tool}", arguments, question, context, grant)
+        server, tool, config = self._server.name, self._tool.name, self._config
+        policy, mode = context.approval_policy, config.approval_mode(tool)
+        if needs_approval(self._tool, mode, policy, context.sandbox_policy):
+            question = f"Allow the MCP server `{server}` to run the tool `{tool}`?"
+            grant, refused = ("mcp", server, tool), refusal(server, tool, config)
+            await approve_call(f"{server}/{tool}", arguments, question, context, grant, refused)
+
+
+def mcp_tool_finder(
+    servers: McpServers,
+    configs: Mapping[str, McpServerConfig],
+    catalogue: McpCatalogue,
+    image_detail: str,
+) -> Callable[[str], Tool[Any] | None]:
+    """Return a function that finds the tools of servers, and our own about them, by the name that a model writes.
+
+    `image_detail`: the resolution of images for the model, see `input_image`.
+    """
+    own = {tool.name: tool for tool in own_mcp_tools(servers, catalogue)}
+
+    def find(name: str) -> Tool[Any] | None:
+        if name in own or (found := servers.find(name)) is None:
+            return own.get(name)
+        server, tool = found
+        return McpTool(server, tool, configs[server.name], image_detail)
+
+    return find
 
 
 def _call_failed(call: str, error: RequestFailed) -> ToolError:

@@ -12,16 +12,15 @@ from typing import Any, Final, cast
 from pydantic_core import to_jsonable_python
 
 from codex_py.errors import CallRefused, CodexError, ToolError
-from codex_py.protocol.approval import may_ask
 from codex_py.protocol.calls import PastCall, PastItems
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.events import ThreadItem
 from codex_py.protocol.images import image_url
 from codex_py.protocol.messages import encode_json
 from codex_py.protocol.tools import ToolOutput
-from codex_py.tools.mcp.approval import ask_about_call
+from codex_py.tools.mcp.approval import approve_call
 from codex_py.tools.mcp.item import mcp_item, replay_server_call
-from codex_py.tools.mcp.output import content_parts, item_result
+from codex_py.tools.mcp.output import content_parts
 from codex_py.tools.python.arguments import FunctionArguments, arguments_model, takes_none
 from codex_py.tools.python.function import PythonFunction
 from codex_py.tools.truncate import truncate_output
@@ -55,7 +54,8 @@ class PythonTool:
         given = params.given()
         shown = to_jsonable_python(given, fallback=str)
         with mcp_item(_SERVER, self.name, shown, context) as item:
-            await self._approve(shown, context)
+            if self._function.needs_approval:
+                await self._approve(shown, context)
             parameters = self._function.parameters
             content = await self._call(
                 {
@@ -64,7 +64,7 @@ class PythonTool:
                     if value is not None or takes_none(parameters[name].annotation)
                 }
             )
-            item.end(item_result({"content": content}))
+            item.end({"content": content})
         if all(part["type"] == "text" for part in content):
             text = "\n".join(part["text"] for part in content)
             return ToolOutput(truncate_output(text, context.output_token_limit))
@@ -75,21 +75,15 @@ class PythonTool:
         return replay_server_call(_SERVER, self.name, call, past) if call.has_run else None
 
     async def _approve(self, arguments: Mapping[str, Any], context: ToolContext) -> None:
-        # Not the key of an MCP tool: a server may be called python.
-        grant = ("function", _SERVER, self.name)
-        if not self._function.needs_approval or grant in context.approvals.granted:
-            return
-        if not may_ask(context.approval_policy, "mcp_elicitations"):
-            cause = "a Python tool needs an approval"
-            text = f"the tool {self.name} requires approval, but the approval policy is never"
-            raise CallRefused(text, code="ApprovalDenied", cause=cause)
-        question = f"Allow the Python function `{self.name}` to run?"
-        await ask_about_call(
+        text = f"the tool {self.name} requires approval, but the approval policy is never"
+        await approve_call(
             f"{_SERVER}/{self.name}",
             arguments,
-            question,
+            f"Allow the Python function `{self.name}` to run?",
             context,
-            grant,
+            # Not the key of an MCP tool: a server may be called python.
+            ("function", _SERVER, self.name),
+            CallRefused(text, code="ApprovalDenied", cause="a Python tool needs an approval"),
             rejected="user rejected the call",
         )
 

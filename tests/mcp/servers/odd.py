@@ -120,6 +120,12 @@ def break_rules(message: Message) -> Message | None:
             return None
 
 
+def endless(field: str, entries: list[Any], message: Message) -> Message:
+    """A page with a new cursor, whatever was asked for."""
+    page = int(message.get("params", {}).get("cursor", 0))
+    return {field: entries if page == 0 else [], "nextCursor": str(page + 1)}
+
+
 def answer(message: Message) -> Message | None:
     match message["method"]:
         case "initialize":
@@ -131,9 +137,13 @@ def answer(message: Message) -> Message | None:
         case "tools/list":
             if BEHAVIOUR == "nervous":
                 notify("notifications/tools/list_changed")
+            if BEHAVIOUR == "endless":
+                return endless("tools", tools(), message)
             return None if BEHAVIOUR == "unlisted" else {"tools": tools()}
         case "tools/call":
             return call(message)
+        case "resources/list" if BEHAVIOUR == "endless":
+            return endless("resources", [], message)
         case "resources/list":
             cursor = message.get("params", {}).get("cursor")
             page = {

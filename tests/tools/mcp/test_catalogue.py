@@ -7,8 +7,7 @@ import pytest
 
 from codex_py.mcp.tools import ServerTool
 from codex_py.tools.mcp.catalogue import McpCatalogue, server_tool_spec
-from codex_py.tools.mcp.resources import resource_tools
-from codex_py.tools.mcp.search import ToolSearch, ToolSearchParams
+from codex_py.tools.mcp.own import ToolSearch, ToolSearchParams, own_mcp_tools
 from codex_py.tools.offered import own_spec
 from tests.support.mcp import started
 from tests.support.tool_context import tool_context
@@ -94,7 +93,7 @@ def test_a_schema_without_end_is_left_out_with_a_notice() -> None:
 def test_what_is_offered_is_what_our_own_tools_take(tmp_path: Path, name: str) -> None:
     async def main() -> None:
         async with started(tmp_path) as it:
-            own = [*resource_tools(it.servers), ToolSearch(McpCatalogue(it.servers))]
+            own = own_mcp_tools(it.servers, McpCatalogue(it.servers))
             model = next(tool.params for tool in own if tool.name == name)
             parameters = own_spec(name).parameters
             fields = model.model_fields

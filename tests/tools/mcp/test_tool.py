@@ -23,8 +23,8 @@ from codex_py.protocol.events import (
     McpToolCallProgress,
 )
 from codex_py.protocol.items import FunctionCallOutput, parse_item
-from codex_py.tools.mcp.resources import resource_tools
-from codex_py.tools.mcp.tool import McpTools
+from codex_py.tools.mcp.catalogue import McpCatalogue
+from codex_py.tools.mcp.tool import mcp_tool_finder
 from codex_py.tools.router import ToolRouter
 from tests.support.mcp import started
 from tests.support.tool_calls import ScriptedApprover
@@ -48,8 +48,8 @@ def run(
     async def main() -> None:
         async with started(tmp_path, behaviour, **(settings or {})) as it:
             configs = {behaviour: config or McpServerConfig(command="x")}
-            tools = McpTools(it.servers, configs, image_detail="high")
-            router = ToolRouter(list(resource_tools(it.servers)), find_tool=tools.find)
+            find = mcp_tool_finder(it.servers, configs, McpCatalogue(it.servers), "high")
+            router = ToolRouter([], find_tool=find)
             turn = tool_context(tmp_path, events.append, **context)
 
             async def call(name: str, arguments: str = "{}", **fields: Any) -> Any:
@@ -215,8 +215,9 @@ def test_tools_that_read_and_those_that_are_allowed_to_run_side_by_side(tmp_path
         async with started(tmp_path, "fails") as it:
             for allowed, expected in ((False, [True, False]), (True, [True, True])):
                 config = McpServerConfig(command="x", supports_parallel_tool_calls=allowed)
-                tools = McpTools(it.servers, {"fails": config}, image_detail="high")
-                found = [tools.find(f"mcp__fails__{name}") for name in ("echo", "fails")]
+                catalogue = McpCatalogue(it.servers)
+                find = mcp_tool_finder(it.servers, {"fails": config}, catalogue, "high")
+                found = [find(f"mcp__fails__{name}") for name in ("echo", "fails")]
                 assert [tool and tool.parallel for tool in found] == expected
 
     asyncio.run(main())
@@ -259,3 +260,10 @@ def test_resources_are_listed_and_read(tmp_path: Path) -> None:
         item("list_mcp_resources", id="item_1", arguments={"server": "fails"}),
     ]
     assert sum(isinstance(event, ItemCompleted) for event in events) == len(started_items) == 8
+
+
+def test_a_list_of_resources_that_never_ends_is_cut(tmp_path: Path) -> None:
+    async def test(call: Call) -> None:
+        assert await call("list_mcp_resources") == '{"resources":[]}'
+
+    run(tmp_path, "endless", test, settings={"startup_timeout_s": 60})

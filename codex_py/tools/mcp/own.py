@@ -1,28 +1,33 @@
-"""Resources of MCP servers: `list_mcp_resources`, `list_mcp_resource_templates`, `read_mcp_resource`.
+"""Our own tools about MCP servers: `list_mcp_resources`, `list_mcp_resource_templates`, `read_mcp_resource`, and
+`tool_search`, which finds tools if there are too many to offer each.
 
-The answers are JSON text in the shapes of Codex.
+The answers are JSON text, those about resources in the shapes of Codex.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, cast
 
 from pydantic import Field
 
 from codex_py.errors import ToolError
-from codex_py.mcp.request import RequestFailed
+from codex_py.mcp.connection import RequestFailed
 from codex_py.mcp.server import McpServer
 from codex_py.mcp.servers import McpServers
+from codex_py.mcp.tools import read_pages
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.messages import encode_json
 from codex_py.protocol.tools import ToolOutput
-from codex_py.tools.base import ToolParams
-from codex_py.tools.mcp.item import OWN_SERVER, ShownAsServerCall, mcp_item
-from codex_py.tools.mcp.output import item_result
-from codex_py.tools.truncate import truncate_output
+from codex_py.tools.base import ChangesNothing, ToolParams
+from codex_py.tools.mcp.catalogue import McpCatalogue, described
+from codex_py.tools.mcp.item import OWN_SERVER, RunningItem, ShownAsServerCall, mcp_item
+from codex_py.tools.truncate import BYTES_PER_TOKEN, truncate_output
 
 _MAX_ENTRIES = 10_000
 """Entries of one server after which no further page is requested."""
+_MAX_RESULTS = 50
+"""Of a search."""
 
 
 class ListParams(ToolParams):
@@ -66,7 +71,7 @@ class ListMcpResources(ShownAsServerCall):
                 )
             else:
                 listing = await self._everything()
-            return _answer(item.end, listing, context)
+            return _answer(item, listing, context)
 
     async def _page(self, server: McpServer, cursor: str | None) -> dict[str, Any]:
         page = await _request(server, self._method, {} if cursor is None else {"cursor": cursor})
@@ -90,19 +95,16 @@ class ListMcpResources(ShownAsServerCall):
 
     async def _all_of(self, server: McpServer) -> list[dict[str, Any]] | ToolError:
         entries: list[dict[str, Any]] = []
-        cursors: set[str] = set()
-        params: dict[str, str] = {}
-        while True:
-            try:
-                page = await _request(server, self._method, params)
-            except ToolError as error:
-                return error
-            entries += self._entries(server, page)
-            cursor = page.get("nextCursor")
-            if not isinstance(cursor, str) or cursor in cursors or len(entries) >= _MAX_ENTRIES:
-                return entries
-            cursors.add(cursor)
-            params = {"cursor": cursor}
+
+        def take(page: dict[str, Any]) -> bool:
+            entries.extend(self._entries(server, page))
+            return len(entries) >= _MAX_ENTRIES
+
+        try:
+            await read_pages(partial(_request, server, self._method), take)
+        except ToolError as error:
+            return error
+        return entries
 
     def _entries(self, server: McpServer, page: dict[str, Any]) -> list[dict[str, Any]]:
         entries: Any = page.get(self._field)
@@ -139,11 +141,42 @@ class ReadMcpResource(ShownAsServerCall):
             result = await _request(server, "resources/read", {"uri": params.uri})
             contents = result.get("contents", [])
             read = {"server": params.server, "uri": params.uri, "contents": contents}
-            return _answer(item.end, read, context)
+            return _answer(item, read, context)
 
 
-def resource_tools(servers: McpServers) -> Sequence[ListMcpResources | ReadMcpResource]:
-    return ListMcpResources(servers), ListMcpResourceTemplates(servers), ReadMcpResource(servers)
+class ToolSearchParams(ToolParams):
+    query: str = Field(description="Words of the name or the description of the tool.")
+    limit: int = Field(default=8, ge=1, description="How many to return. Default: 8.")
+
+
+class ToolSearch(ChangesNothing):
+    name = "tool_search"
+    params = ToolSearchParams
+    parallel = True
+
+    def __init__(self, catalogue: McpCatalogue) -> None:
+        self._catalogue = catalogue
+
+    async def run(self, params: ToolSearchParams, context: ToolContext) -> ToolOutput:
+        """Return names, descriptions and schemas as JSON. No item is emitted, as in Codex."""
+        bytes_left = context.output_token_limit * BYTES_PER_TOKEN
+        shown: list[dict[str, Any]] = []
+        for spec in self._catalogue.search(params.query, min(params.limit, _MAX_RESULTS)):
+            entry = described(spec)
+            bytes_left -= len(encode_json(entry))
+            if bytes_left < 0:
+                # The next request offers it with its schema.
+                entry = {"name": spec.name}
+            shown.append(entry)
+        text = encode_json({"tools": shown}).decode()
+        return ToolOutput(truncate_output(text, context.output_token_limit))
+
+
+def own_mcp_tools(
+    servers: McpServers, catalogue: McpCatalogue
+) -> Sequence[ListMcpResources | ReadMcpResource | ToolSearch]:
+    resources = ListMcpResources(servers), ListMcpResourceTemplates(servers)
+    return *resources, ReadMcpResource(servers), ToolSearch(catalogue)
 
 
 def _server(servers: McpServers, name: str) -> McpServer:
@@ -153,14 +186,14 @@ def _server(servers: McpServers, name: str) -> McpServer:
     return server
 
 
-async def _request(server: McpServer, method: str, params: dict[str, str]) -> dict[str, Any]:
+async def _request(server: McpServer, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
     try:
         return await server.request(method, params)
     except RequestFailed as error:
         raise ToolError(f"{method} failed: {error}", code=error.code) from error
 
 
-def _answer(end: Any, value: dict[str, Any], context: ToolContext) -> ToolOutput:
+def _answer(item: RunningItem, value: dict[str, Any], context: ToolContext) -> ToolOutput:
     text = encode_json(value).decode()
-    end(item_result({"content": [{"type": "text", "text": text}]}))
+    item.end({"content": [{"type": "text", "text": text}]})
     return ToolOutput(truncate_output(text, context.output_token_limit))
