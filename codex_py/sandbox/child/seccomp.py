@@ -6,10 +6,9 @@ https://www.kernel.org/doc/html/latest/userspace-api/seccomp_filter.html
 import errno
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import chain
 from typing import Final, TypeAlias
 
+from codex_py.sandbox.child.supervisor import CALLS
 from codex_py.sandbox.child.system_calls import NUMBERS
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _AND, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
@@ -45,43 +44,17 @@ _NEVER: Final = (
     *("kexec_load", "kexec_file_load", "reboot", "swapon", "swapoff", "acct", "quotactl"),
     *("quotactl_fd", "syslog"),
 )
-SUPERVISED_CALLS: Final = (
-    *(
-        "creat",
-        "mkdir",
-        "mkdirat",
-        "rmdir",
-        "unlink",
-        "unlinkat",
-        "rename",
-        "renameat",
-        "renameat2",
-    ),
-    *("link", "linkat", "symlink", "symlinkat", "mknod", "mknodat"),
-    *("chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "lchown", "fchownat"),
-    *("utime", "utimes", "futimesat", "utimensat"),
-)
-"""Calls that the supervisor gets: those that change an entry of a folder or an attribute of a file. (Opening for
-writing is below.) `fork` is none of them: until the supervisor receives a call, a signal may interrupt it, which no
-program expects of `fork`."""
 _EXTENDED_ATTRIBUTES: Final = (
     *("setxattr", "lsetxattr", "fsetxattr", "setxattrat", "file_setattr"),
     *("removexattr", "lremovexattr", "fremovexattr", "removexattrat"),
 )
 _OPEN: Final = (("open", 1), ("openat", 2))
 """With the index of the argument that has the flags."""
+SUPERVISED_CALLS: Final = CALLS.keys() - dict(_OPEN)
+"""Calls that the supervisor gets, besides opening for writing: those that change an entry of a folder or an attribute
+of a file. `fork` is none of them: until the supervisor receives a call, a signal may interrupt it, which no
+program expects of `fork`."""
 _NETWORK: Final = ("socket", "connect", "accept", "accept4", "bind", "listen")
-
-
-@dataclass(frozen=True, slots=True)
-class _Instruction:
-    code: int
-    value: int
-    if_true: int = 0
-    if_false: int = 0
-
-    def encode(self) -> bytes:
-        return struct.pack("=HBBI", self.code, self.if_true, self.if_false, self.value)
 
 
 _ARCHITECTURES: Final = {
@@ -89,6 +62,21 @@ _ARCHITECTURES: Final = {
     "aarch64": 0xC00000B7,
     "riscv64": 0xC00000F3,
 }
+
+
+def _instruction(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
+    """The last two: how many of the instructions behind it to skip."""
+    return struct.pack("=HBBI", code, if_true, if_false, value)
+
+
+_ALLOWED: Final = _instruction(_RETURN, _ALLOW)
+_REFUSED: Final = _instruction(_RETURN, _ERRNO | errno.EPERM)
+_MISSING: Final = _instruction(_RETURN, _ERRNO | errno.ENOSYS)
+_UNSUPPORTED: Final = _instruction(_RETURN, _ERRNO | errno.EOPNOTSUPP)
+_NOTIFIED: Final = _instruction(_RETURN, _NOTIFY)
+_KILLED: Final = _instruction(_RETURN, _KILL)
+_NEXT_RULE: Final = _instruction(_LOAD, _NUMBER)
+"""The following rules look at the number of the call again."""
 
 
 def filter_program(
@@ -109,115 +97,86 @@ def filter_program(
     """
     if machine not in _ARCHITECTURES:
         return None
-    architecture, numbers = _ARCHITECTURES[machine], NUMBERS[machine]
+    numbers = NUMBERS[machine]
     program = [
-        _Instruction(_LOAD, _ARCHITECTURE),
-        _Instruction(_EQUAL, architecture, if_true=1),
-        _Instruction(_RETURN, _KILL),
-        _Instruction(_LOAD, _NUMBER),
+        _instruction(_LOAD, _ARCHITECTURE),
+        _instruction(_EQUAL, _ARCHITECTURES[machine], if_true=1),
+        _KILLED,
+        _instruction(_LOAD, _NUMBER),
     ]
     if machine == "x86_64":
-        program += [_Instruction(_AT_LEAST, _X32_NUMBERS, if_false=1), _Instruction(_RETURN, _KILL)]
+        program += [_instruction(_AT_LEAST, _X32_NUMBERS, if_false=1), _KILLED]
+    # If several rules are for one call, the first one decides.
     rules = [
-        # If several rules are for one call, the first one decides.
-        _cut_nothing() if guard_truncate else (),
-        _ask() if supervised else (),
-        _never(),
-        _offline() if offline else (),
+        *(_truncation_rules() if guard_truncate else ()),
+        *(_supervision_rules() if supervised else ()),
+        *((name, [_REFUSED]) for name in (*_NEVER, *(_NETWORK if offline else ()))),
+        *_argument_rules(offline=offline),
     ]
-    for name, *body in chain.from_iterable(rules):
+    for name, body in rules:
         if name in numbers:
-            program += [_Instruction(_EQUAL, numbers[name], if_false=len(body)), *body]
-    program.append(_ALLOWED)
-    return b"".join(instruction.encode() for instruction in program)
+            program += [_instruction(_EQUAL, numbers[name], if_false=len(body)), *body]
+    return b"".join((*program, _ALLOWED))
 
 
-def _argument(position: int) -> _Instruction:
-    """Load the low half of an argument: flags and commands are 32 bits, on machines of low byte first."""
-    return _Instruction(_LOAD, 16 + 8 * position)
+_Rule: TypeAlias = tuple[str, list[bytes]]
+"""The name of a call, and the instructions for it. All end with a return or with `_NEXT_RULE`."""
 
 
-_ALLOWED: Final = _Instruction(_RETURN, _ALLOW)
-_REFUSED: Final = _Instruction(_RETURN, _ERRNO | errno.EPERM)
-_MISSING: Final = _Instruction(_RETURN, _ERRNO | errno.ENOSYS)
-_UNSUPPORTED: Final = _Instruction(_RETURN, _ERRNO | errno.EOPNOTSUPP)
-_NOTIFIED: Final = _Instruction(_RETURN, _NOTIFY)
-
-# A rule is the name of a call and the instructions for it. They end with a return, or by loading the number of
-# the call again for the following rules.
-_Rule: TypeAlias = tuple[str, *tuple[_Instruction, ...]]
+def _truncation_rules() -> Iterator[_Rule]:
+    yield "truncate", [_REFUSED]
+    yield "openat2", [_MISSING]
+    mask = _O_ACCMODE_AND_TRUNC
+    for name, flags in _OPEN:
+        yield name, _if(flags, _EQUAL, _O_TRUNC, mask=mask, then=_REFUSED, otherwise=_NEXT_RULE)
 
 
-def _never() -> Iterator[_Rule]:
-    for name in _NEVER:
-        yield name, _REFUSED
-    # Its flags are in memory, which a filter cannot read; programs fall back to `clone` if it is missing.
-    yield "clone3", _MISSING
-    for name, flags in (("clone", _NEW_NAMESPACES), ("unshare", _NEW_NAMESPACES | _NEW_TIME)):
-        yield name, _argument(0), _Instruction(_ANY_BIT, flags, if_false=1), _REFUSED, _ALLOWED
-    # It can take time, memory or files from another process, which then dies.
-    yield "prlimit64", _argument(0), _Instruction(_EQUAL, 0, if_true=1), _REFUSED, _ALLOWED
-    # These type into the terminal from which we were started.
-    yield (
-        "ioctl",
-        _argument(1),
-        _Instruction(_EQUAL, _TIOCSTI, if_true=1),
-        _Instruction(_EQUAL, _TIOCLINUX, if_false=1),
-        _REFUSED,
-        _ALLOWED,
-    )
-
-
-def _offline() -> Iterator[_Rule]:
-    for name in _NETWORK:
-        yield name, _REFUSED
-    yield (
-        "socketpair",
-        _argument(0),
-        _Instruction(_EQUAL, _AF_UNIX, if_false=4),
-        _argument(1),
-        _Instruction(_AND, _SOCK_TYPE_MASK),
-        _Instruction(_EQUAL, _SOCK_STREAM, if_true=2),
-        _Instruction(_EQUAL, _SOCK_SEQPACKET, if_true=1),
-        _REFUSED,
-        _ALLOWED,
-    )
-
-
-def _cut_nothing() -> Iterator[_Rule]:
-    yield "truncate", _REFUSED
-    yield "openat2", _MISSING
-    for name, position in _OPEN:
-        yield (
-            name,
-            _argument(position),
-            _Instruction(_AND, _O_ACCMODE_AND_TRUNC),
-            _Instruction(_EQUAL, _O_TRUNC, if_false=1),
-            _REFUSED,
-            _Instruction(_LOAD, _NUMBER),
-        )
-
-
-def _ask() -> Iterator[_Rule]:
-    for name in SUPERVISED_CALLS:
-        yield name, _NOTIFIED
-    for name, position in _OPEN:
-        yield (
-            name,
-            _argument(position),
-            _Instruction(_ANY_BIT, _O_WRITES, if_false=1),
-            _NOTIFIED,
-            _ALLOWED,
-        )
+def _supervision_rules() -> Iterator[_Rule]:
+    for name in sorted(SUPERVISED_CALLS):
+        yield name, [_NOTIFIED]
+    for name, flags in _OPEN:
+        yield name, _if(flags, _ANY_BIT, _O_WRITES, then=_NOTIFIED)
     # As for `clone3`: programs fall back to `openat`.
-    yield "openat2", _MISSING
+    yield "openat2", [_MISSING]
     for name in _EXTENDED_ATTRIBUTES:
-        yield name, _UNSUPPORTED
-    yield (
-        "ioctl",
-        _argument(1),
-        _Instruction(_EQUAL, _SET_FLAGS, if_true=1),
-        _Instruction(_EQUAL, _SET_MORE_FLAGS, if_false=1),
-        _UNSUPPORTED,
-        _Instruction(_LOAD, _NUMBER),
+        yield name, [_UNSUPPORTED]
+    flags = _SET_FLAGS, _SET_MORE_FLAGS
+    yield "ioctl", _if(1, _EQUAL, *flags, then=_UNSUPPORTED, otherwise=_NEXT_RULE)
+
+
+def _argument_rules(*, offline: bool) -> Iterator[_Rule]:
+    # Its flags are in memory, which a filter cannot read; programs fall back to `clone` if it is missing.
+    yield "clone3", [_MISSING]
+    yield "clone", _if(0, _ANY_BIT, _NEW_NAMESPACES, then=_REFUSED)
+    yield "unshare", _if(0, _ANY_BIT, _NEW_NAMESPACES | _NEW_TIME, then=_REFUSED)
+    # It can take time, memory or files from another process, which then dies.
+    yield "prlimit64", _if(0, _EQUAL, 0, then=_ALLOWED, otherwise=_REFUSED)
+    # These type into the terminal from which we were started.
+    yield "ioctl", _if(1, _EQUAL, _TIOCSTI, _TIOCLINUX, then=_REFUSED)
+    if offline:
+        kinds = _SOCK_STREAM, _SOCK_SEQPACKET
+        connected = _if(1, _EQUAL, *kinds, mask=_SOCK_TYPE_MASK, then=_ALLOWED, otherwise=_REFUSED)
+        is_local = _instruction(_EQUAL, _AF_UNIX, if_false=len(connected) - 1)
+        yield "socketpair", [_argument(0), is_local, *connected]
+
+
+def _argument(position: int) -> bytes:
+    """Load the low half of an argument: flags and commands are 32 bits, on machines of low byte first."""
+    return _instruction(_LOAD, 16 + 8 * position)
+
+
+def _if(
+    position: int,
+    test: int,
+    *values: int,
+    then: bytes,
+    otherwise: bytes = _ALLOWED,
+    mask: int = 0xFFFFFFFF,
+) -> list[bytes]:
+    """Do `then` if the test of the argument, of which `mask` is looked at, holds for one of the values."""
+    last = len(values) - 1
+    tests = (
+        _instruction(test, value, if_true=last - at, if_false=int(at == last))
+        for at, value in enumerate(values)
     )
+    return [_argument(position), _instruction(_AND, mask), *tests, then, otherwise]
