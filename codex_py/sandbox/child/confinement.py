@@ -2,7 +2,7 @@
 
 import posix
 
-from codex_py.sandbox.child import kernel, landlock, namespaces
+from codex_py.sandbox.child import kernel
 from codex_py.sandbox.child.kernel import signals
 
 FAILED = 125
@@ -50,29 +50,6 @@ class Confinement:
         for number in (signals.SIGHUP, signals.SIGINT, signals.SIGQUIT, signals.SIGTERM):
             if signals.signal(number, signals.SIG_IGN) != signals.SIG_IGN:
                 self._default_signals.append(number)
-
-    def restrict_view(self) -> None:
-        """Give this process its own mounts. In a new process namespace, to be called by its first process."""
-        cwd = posix.getcwd()
-        namespaces.begin_view(offline=self.offline)
-        namespaces.restrict_writes(
-            self.writable,
-            self.protected,
-            self.links,
-            self.hidden,
-            processes=self.backend == "namespaces",
-        )
-        # Until now it was the folder below the mounts.
-        posix.chdir(cwd)
-
-    def restrict_with_landlock(self) -> None:
-        landlock.restrict(
-            self.writable,
-            self.protected,
-            whole=self.whole,
-            hidden=self.hidden,
-            offline=self.offline,
-        )
 
     def drop_privileges(self) -> None:
         """Drop capabilities, set the limits, and reset the signals. The filter is to be set next."""

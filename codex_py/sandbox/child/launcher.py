@@ -19,15 +19,15 @@ from codex_py.sandbox.child.kernel import signals
 from codex_py.sandbox.child.subreaper import Subreaper, drop_output, exit_code
 
 
-def main(words: list[str]) -> None:
-    """Run the command with any backend but `supervised`, which has a main of its own."""
+def main(words: list[str], subreaper: type[Subreaper] = Subreaper) -> None:
+    """Run the command. `subreaper`: of backends without a process namespace."""
     confinement = Confinement(words)
     try:
         confinement.begin()
         if confinement.backend == "namespaces":
             _run_in_namespaces(confinement)
         else:
-            _Command(confinement).run()
+            subreaper(confinement).run()
     except OSError as error:
         say(f"the command could not be confined ({confinement.backend}): {error}")
     kernel.leave(FAILED)
@@ -58,7 +58,7 @@ def _run_in_namespaces(confinement: Confinement) -> None:
     if posix.geteuid() == 0 and "processes" in confinement.limits:
         # The usual limit, which follows below, does not hold root.
         namespaces.limit_processes(confinement.limits["processes"])
-    confinement.restrict_view()
+    namespaces.restrict_view(confinement)
     # Nobody in there may read our memory or our descriptors.
     kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
     command = posix.fork()
@@ -68,21 +68,6 @@ def _run_in_namespaces(confinement: Confinement) -> None:
     confinement.drop_privileges()
     kernel.set_filter(confinement.filter)
     confinement.execute()
-
-
-class _Command(Subreaper):
-    """Among the processes of the machine, in a view of its own or confined by Landlock alone."""
-
-    def become_command(self) -> None:
-        if self.confinement.backend == "views":
-            self.confinement.restrict_view()
-            # Else `kill 0` would reach the group that we were started in.
-            landlock.restrict_beyond_view(self.confinement.writable)
-        else:
-            self.confinement.restrict_with_landlock()
-        self.confinement.drop_privileges()
-        kernel.set_filter(self.confinement.filter)
-        self.confinement.execute()
 
 
 def _wait_as_first_process(command: int, report: int) -> None:

@@ -8,14 +8,11 @@ import posix
 import stat
 
 from codex_py.sandbox.child import kernel
+from codex_py.sandbox.child.confinement import Confinement
 from codex_py.sandbox.child.landlock import DEVICES
 
-_NEWNS, _NEWIPC, _NEWUSER, _NEWPID, _NEWNET = (
-    *(0x00020000, 0x08000000, 0x10000000, 0x20000000, 0x40000000),
-)
-_MS_NOSUID, _MS_NOEXEC, _MS_REC, _MS_PRIVATE, _MS_RDONLY, _MS_NODEV = (
-    *(2, 8, 1 << 14, 1 << 18, 1, 4),
-)
+_NEWNS, _NEWIPC, _NEWUSER, _NEWPID, _NEWNET = 1 << 17, 1 << 27, 1 << 28, 1 << 29, 1 << 30
+_MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REC, _MS_PRIVATE = 1, 2, 4, 8, 1 << 14, 1 << 18
 
 _AT_EMPTY_PATH, _AT_RECURSIVE = 0x1000, 0x8000
 _OPEN_TREE_CLONE = 1
@@ -24,7 +21,7 @@ _READ_ONLY, _NO_SUID, _NO_DEVICES = 1, 2, 4
 
 _EMPTY = "/dev/empty"
 _LINKS = (("fd", "/proc/self/fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2"))
-
+_PTS = "newinstance,ptmxmode=0666,mode=620"
 
 _RESERVED_PROCESS_IDS = 300
 _PROCESS_IDS_SINCE = (6, 14)
@@ -37,15 +34,6 @@ def begin_processes() -> None:
         OSError: the kernel refuses.
     """
     _unshare(_NEWPID)
-
-
-def begin_view(*, offline: bool) -> None:
-    """Leave the mounts and the queues of the machine, and with `offline` its network.
-
-    Raises:
-        OSError: the kernel refuses.
-    """
-    _unshare(_NEWNS | _NEWIPC | (_NEWNET if offline else 0))
 
 
 def _unshare(flags: int) -> None:
@@ -85,52 +73,47 @@ def limit_processes(most: int) -> None:
         _write("/proc/sys/kernel/pid_max", str(most + _RESERVED_PROCESS_IDS))
 
 
-def restrict_writes(
-    writable: list[str],
-    protected: list[str],
-    links: list[str],
-    hidden: list[str],
-    *,
-    processes: bool,
-) -> None:
-    """Make everything read-only except `writable` (outermost first), and `protected` read-only again; keep the `links`.
+def restrict_view(confinement: Confinement) -> None:
+    """Leave the mounts and the queues of the machine, and its network if the command is to be offline.
 
-    What is `hidden` becomes empty. Only devices such as /dev/null are left.
+    Everything is read-only in the new view except what is writable, and the protected paths are read-only again. The
+    links stay. What is hidden becomes empty. Only devices such as /dev/null are left.
 
-    To be called in the new view, in a new process namespace by its first process. The working directory
-    is the old one until it is set again.
+    In a new process namespace, to be called by its first process.
 
     Raises:
         OSError: a step failed; the view must not be used.
     """
+    cwd = posix.getcwd()
+    _unshare(_NEWNS | _NEWIPC | (_NEWNET if confinement.offline else 0))
     # What is mounted outside from now on would appear without our attributes.
     kernel.mount("", "/", None, _MS_REC | _MS_PRIVATE)
     # Cloned before everything is read-only, so that they keep their attributes, also what is read-only in them.
-    roots = [(path, _clone(path)) for path in writable if path != "/"]
+    roots = [(path, _clone(path)) for path in confinement.writable if path != "/"]
     devices = [(name, _clone(f"/dev/{name}")) for name in DEVICES]
-    if "/" not in writable:
-        _set_attributes("/", _READ_ONLY | _NO_SUID | _NO_DEVICES)
-    else:
-        _set_attributes("/", _NO_SUID | _NO_DEVICES)
+    read_only = 0 if "/" in confinement.writable else _READ_ONLY
+    _set_attributes("/", read_only | _NO_SUID | _NO_DEVICES)
     _make_devices(devices)
     for path, tree in roots:
         _set_attributes(tree, _NO_SUID | _NO_DEVICES)
         _place(tree, path)
-    if processes:
+    if confinement.backend == "namespaces":
         # Read-only: root owns the switches in /proc/sys, and for some of them that is enough.
         flags = _MS_RDONLY | _MS_NOSUID | _MS_NODEV | _MS_NOEXEC
         kernel.mount("proc", "/proc", "proc", flags)
-    for path in protected:
+    for path in confinement.protected:
         tree = _clone(path)
         _set_attributes(tree, _READ_ONLY)
         _place(tree, path)
-    for path in links:
+    for path in confinement.links:
         # A link that is covered by itself leads to the same place, and cannot be removed or replaced.
         _place(_clone(path, posix.O_NOFOLLOW), path, posix.O_NOFOLLOW)
-    for path in hidden:
+    for path in confinement.hidden:
         _hide(path)
     _set_attributes("/dev", _READ_ONLY, recursive=False)
     _replace_null()
+    # Until now it was the folder below the mounts.
+    posix.chdir(cwd)
 
 
 def _replace_null() -> None:
@@ -161,9 +144,6 @@ def _make_devices(devices: list[tuple[str, int]]) -> None:
     kernel.mount("tmpfs", "/dev/shm", "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=1777")
     for name, target in (("ptmx", "pts/ptmx"), *_LINKS):
         posix.symlink(target, f"/dev/{name}")
-
-
-_PTS = "newinstance,ptmxmode=0666,mode=620"
 
 
 def _hide(path: str) -> None:

@@ -11,7 +11,7 @@ from codex_py.sandbox.child.system_calls import NUMBERS
 
 _CALL_BYTES = 80
 _RECEIVE, _ANSWER, _IS_WAITING, _GIVE = 0xC0502100, 0xC0182101, 0x40082102, 0x40182103
-_CONTINUE = 1
+CONTINUE = 1
 _AND_ANSWER = 2
 
 _MAX_PATH_BYTES = 4096
@@ -110,14 +110,13 @@ class NotificationListener:
         """
         kernel.control(self.descriptor, _IS_WAITING, call.id)
 
-    def leave_to_kernel(self, call: PendingCall) -> None:
-        self._answer(call, flags=_CONTINUE)
-
-    def succeed(self, call: PendingCall) -> None:
-        self._answer(call)
-
-    def fail(self, call: PendingCall, number: int) -> None:
-        self._answer(call, error=-number)
+    def answer(self, call: PendingCall, *, error: int = 0, flags: int = 0) -> None:
+        """Let the call succeed, or fail with an error number. `flags`: 0 or `CONTINUE`, which leaves it to the kernel."""
+        words = bytes(8) + (-error).to_bytes(4, "little", signed=True) + flags.to_bytes(4, "little")
+        try:
+            kernel.control(self.descriptor, _ANSWER, call.id + words)
+        except OSError:
+            return
 
     def give(self, call: PendingCall, file: int, flags: int) -> None:
         """Answer with a copy of a descriptor. `flags`: 0 or `O_CLOEXEC`.
@@ -127,10 +126,3 @@ class NotificationListener:
         """
         words = b"".join(word.to_bytes(4, "little") for word in (_AND_ANSWER, file, 0, flags))
         kernel.control(self.descriptor, _GIVE, call.id + words)
-
-    def _answer(self, call: PendingCall, *, error: int = 0, flags: int = 0) -> None:
-        words = bytes(8) + error.to_bytes(4, "little", signed=True) + flags.to_bytes(4, "little")
-        try:
-            kernel.control(self.descriptor, _ANSWER, call.id + words)
-        except OSError:
-            return

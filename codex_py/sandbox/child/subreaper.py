@@ -8,7 +8,7 @@ placeholders have to stay. A process namespace needs no subreaper.
 
 import posix
 
-from codex_py.sandbox.child import kernel
+from codex_py.sandbox.child import kernel, landlock, namespaces
 from codex_py.sandbox.child.confinement import FAILED, Confinement
 from codex_py.sandbox.child.kernel import signals
 
@@ -18,7 +18,7 @@ _ENVIRONMENT_FIELDS = slice(47, 49)
 
 
 class Subreaper:
-    """Runs a command. A subclass says how the command is confined."""
+    """Runs a command among the processes of the machine."""
 
     def __init__(self, confinement: Confinement) -> None:
         self.confinement = confinement
@@ -72,8 +72,26 @@ class Subreaper:
         return command
 
     def become_command(self) -> None:
-        """Confine this process, and execute the command."""
-        raise NotImplementedError
+        """Confine this process to a view of its own or by Landlock alone, and execute the command."""
+        confinement = self.confinement
+        if confinement.backend == "views":
+            namespaces.restrict_view(confinement)
+            # Else `kill 0` would reach the group that we were started in.
+            landlock.restrict_beyond_view(confinement.writable)
+        else:
+            landlock.restrict(
+                confinement.writable,
+                confinement.protected,
+                whole=confinement.whole,
+                hidden=confinement.hidden,
+                offline=confinement.offline,
+            )
+        confinement.drop_privileges()
+        self.set_filter()
+        confinement.execute()
+
+    def set_filter(self) -> None:
+        kernel.set_filter(self.confinement.filter)
 
     def wait(self, command: int, launcher: int) -> int | None:
         """Wait for the command, and reap others meanwhile; its status, or None if the launcher died first."""
@@ -129,17 +147,36 @@ def kill_descendants() -> None:
     try:
         # A kernel that does not list children leaves them alive.
         while found := descendants()[0]:
-            for process in found:
-                try:  # noqa: SIM105 - importing contextlib takes 3 ms
-                    posix.kill(process, signals.SIGKILL)
-                except OSError:
-                    # Its parent has reaped it.
-                    pass
+            _kill(found)
             posix.wait()
             while posix.waitpid(-1, posix.WNOHANG)[0]:
                 pass
     except ChildProcessError:
         return
+
+
+def _kill(processes: list[int]) -> None:
+    """SIGKILL descendants. The id of one whose parent reaps it may be given to a stranger at any moment."""
+    held: dict[int, int] = {}
+    for process in processes:
+        try:  # noqa: SIM105 - importing contextlib takes 3 ms
+            held[process] = posix.pidfd_open(process)
+        except OSError:
+            # It has ended, or there are no descriptors left; the next round comes to it.
+            pass
+    own = {int(child) for child in _children(f"/proc/self/task/{posix.getpid()}")}
+    for process in descendants()[0]:
+        try:
+            if process in held:
+                signals.pidfd_send_signal(held[process], signals.SIGKILL)
+            elif process in own:
+                # Ours is not reaped, so the id is its own.
+                posix.kill(process, signals.SIGKILL)
+        except OSError:
+            # It has ended meanwhile.
+            continue
+    for descriptor in held.values():
+        posix.close(descriptor)
 
 
 def _children(task: str) -> list[str]:

@@ -5,8 +5,8 @@ import os
 import select
 import time
 
-from codex_py.sandbox.child import kernel, landlock
-from codex_py.sandbox.child.confinement import FAILED, Confinement, say
+from codex_py.sandbox.child import kernel, landlock, launcher
+from codex_py.sandbox.child.confinement import Confinement
 from codex_py.sandbox.child.kernel import signals
 from codex_py.sandbox.child.notifications import NotificationListener
 from codex_py.sandbox.child.path_policy import PathPolicy
@@ -21,13 +21,7 @@ _COUNTING_SHARE = 0.1
 
 def main(words: list[str]) -> None:
     """As `launcher.main`, which need not load the supervisor."""
-    confinement = Confinement(words)
-    try:
-        confinement.begin()
-        SupervisedCommand(confinement).run()
-    except OSError as error:
-        say(f"the command could not be confined ({confinement.backend}): {error}")
-    kernel.leave(FAILED)
+    launcher.main(words, SupervisedCommand)
 
 
 class SupervisedCommand(Subreaper):
@@ -46,14 +40,11 @@ class SupervisedCommand(Subreaper):
         self._there.close()
         return command
 
-    def become_command(self) -> None:
-        """See `Subreaper.become_command`."""
-        self.confinement.restrict_with_landlock()
-        self.confinement.drop_privileges()
+    def set_filter(self) -> None:
+        """Send the supervisor the descriptor for notifications too."""
         listener = kernel.set_notifying_filter(self.confinement.filter)
         data = listener.to_bytes(_DESCRIPTOR_BYTES, "little")
         self._there.sendmsg([b"x"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, data)])
-        self.confinement.execute()
 
     def wait(self, command: int, launcher: int) -> int | None:
         """Answer until the command has ended or has too many processes; see `Subreaper.wait`."""

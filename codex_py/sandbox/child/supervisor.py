@@ -14,7 +14,7 @@ import os
 import stat
 
 from codex_py.sandbox.child import kernel
-from codex_py.sandbox.child.notifications import NotificationListener, PendingCall
+from codex_py.sandbox.child.notifications import CONTINUE, NotificationListener, PendingCall
 from codex_py.sandbox.child.path_policy import Entry, LeftToKernel, PathPolicy
 
 _REMOVE_FOLDER, _NO_FOLLOW = 0x200, 0x100
@@ -41,20 +41,20 @@ class Supervisor:
             words = (*call.words, *_CONSTANTS)
             method(self, call, *(words[place] for place in places))
             if not call.is_taken:
-                self._listener.succeed(call)
+                self._listener.answer(call)
         except LeftToKernel:
-            self._listener.leave_to_kernel(call)
+            self._listener.answer(call, flags=CONTINUE)
         except OSError as error:
-            self._listener.fail(call, error.errno or errno.EPERM)
+            self._listener.answer(call, error=error.errno or errno.EPERM)
         except (OverflowError, ValueError):
             # An argument that no such call can have.
-            self._listener.fail(call, errno.EINVAL)
+            self._listener.answer(call, error=errno.EINVAL)
         except (MemoryError, RuntimeError):
             # RuntimeError: no more threads.
-            self._listener.fail(call, errno.EAGAIN)
+            self._listener.answer(call, error=errno.EAGAIN)
         except Exception:  # noqa: BLE001
             # A bug of the supervisor. The calls of other processes still need their answers.
-            self._listener.fail(call, errno.EPERM)
+            self._listener.answer(call, error=errno.EPERM)
         finally:
             self._paths.let_go()
 
@@ -96,7 +96,7 @@ class Supervisor:
             finally:
                 os.close(file)
         except OSError as error:
-            self._listener.fail(call, error.errno or errno.EPERM)
+            self._listener.answer(call, error=error.errno or errno.EPERM)
         finally:
             os.close(entry.folder)
 
