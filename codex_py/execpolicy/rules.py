@@ -15,13 +15,12 @@ Source: the README of Codex's `execpolicy` crate, and how Codex 0.169 reads such
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from codex_py.errors import ConfigError
-from codex_py.execpolicy.decision import Decision, Rules
-from codex_py.execpolicy.rule_calls import Definition, host_executable, network_rule, prefix_rule
+from codex_py.execpolicy.decision import Rules
+from codex_py.execpolicy.rule_calls import host_executable, network_rule, prefix_rule
 from codex_py.execpolicy.starlark import read_calls
 from codex_py.filesystem.own import lock, make_private
 
@@ -36,13 +35,14 @@ def parse_rules(text: str, source: str, base: Rules = _NO_RULES) -> Rules:
         ConfigError: `Error loading rules: FILE:LINE:COLUMN: …`, and what is expected there; also if an
             example does not match as the file says.
     """
-    definitions: list[Definition] = []
+    calls = read_calls(text, source)
     executables = dict(base.host_executables)
     warnings = list(base.warnings)
-    for call in read_calls(text, source):
+    for call in calls:
         match call.name:
             case "prefix_rule":
-                definitions.append(prefix_rule(call))
+                # Its examples need the executables of the whole file.
+                continue
             case "host_executable":
                 name, paths = host_executable(call)
                 executables[name] = paths
@@ -51,10 +51,8 @@ def parse_rules(text: str, source: str, base: Rules = _NO_RULES) -> Rules:
             case _:
                 expected = "prefix_rule, host_executable or network_rule"
                 raise call.position.error(f"unknown rule {call.name!r}; expected {expected}")
-    for definition in definitions:
-        _try_examples(definition, executables)
-    rules = (*base.prefix_rules, *(definition.rule for definition in definitions))
-    return Rules(rules, executables, tuple(warnings))
+    added = (prefix_rule(call, executables) for call in calls if call.name == "prefix_rule")
+    return Rules((*base.prefix_rules, *added), executables, tuple(warnings))
 
 
 def read_rules(files: Sequence[Path]) -> Rules:
@@ -128,16 +126,3 @@ def allow_prefix(rules_folder: Path, prefix: Sequence[str]) -> None:
 
 def _unreadable(path: Path, error: OSError) -> ConfigError:
     return ConfigError(f"Error loading rules: {path}: {error.strerror}")
-
-
-def _try_examples(definition: Definition, executables: dict[str, tuple[str, ...]]) -> None:
-    # An example is about the words alone: `allow` would not cover paths that are unknown.
-    rule = replace(definition.rule, decision=Decision.PROMPT)
-    rules = Rules((rule,), executables)
-    for example in definition.examples:
-        if bool(rules.matches(example.command)) is not example.matches:
-            wrong = "does not match" if example.matches else "matches"
-            listed = "match" if example.matches else "not_match"
-            raise example.position.error(
-                f"this rule {wrong} {' '.join(example.command)!r}, which is in its `{listed}`"
-            )

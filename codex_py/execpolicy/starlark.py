@@ -9,9 +9,9 @@ what is read here is also valid Python.
 import ast
 import re
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, cast
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from codex_py.errors import ConfigError
 
@@ -21,6 +21,8 @@ _NO_CALL = (
 )
 _MAX_LENGTH = 100_000
 """Characters or elements in the result of `+`."""
+
+Value: TypeAlias = "str | int | float | bool | list[Value] | None"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,24 +42,65 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    value: Any
-    """A `str`, `int`, `float`, `bool`, `None` or a list of them."""
+    name: str
+    """Empty if it has none."""
+    value: Value
     position: Position
+
+    def error(self, reason: str) -> ConfigError:
+        return self.position.error(f"{self.name}: {reason}")
+
+    def text(self) -> str:
+        """The value, a string that is not blank; raises `error`, as `elements` does."""
+        if not isinstance(self.value, str):
+            raise self.error(f"expected a string, not {kind(self.value)}")
+        if not self.value.strip():
+            raise self.error("must not be empty")
+        return self.value
+
+    def elements(self) -> list[Value]:
+        if not isinstance(self.value, list):
+            raise self.error(f"expected a list, not {kind(self.value)}")
+        return self.value
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
     name: str
     position: Position
-    positional: tuple[Argument, ...]
-    named: Mapping[str, Argument]
+    positional: list[Argument]
+    named: list[Argument]
+
+    def arguments(self, names: Sequence[str], required: Sequence[str]) -> dict[str, Argument]:
+        """The arguments by name. `names`: all, in the order of positional ones.
+
+        Raises:
+            ConfigError: one is missing, unknown or given twice.
+        """
+        for extra in self.positional[len(names) :]:
+            raise extra.position.error(f"{self.name} takes {len(names)} arguments")
+        placed = zip(names, self.positional, strict=False)
+        found = {name: replace(argument, name=name) for name, argument in placed}
+        for argument in self.named:
+            if argument.name not in names:
+                known = ", ".join(names)
+                raise argument.position.error(
+                    f"{self.name} has no {argument.name!r}; it has {known}"
+                )
+            if argument.name in found:
+                raise argument.position.error(f"{argument.name!r} is given twice")
+            found[argument.name] = argument
+        for name in required:
+            if name not in found:
+                raise self.position.error(f"{self.name} needs {name}=…")
+        return found
 
 
 @dataclass(slots=True)
 class _File:
     source: str
     lines: list[str]
-    names: dict[str, Any] = field(default_factory=dict[str, Any])
+    names: dict[str, Value] = field(default_factory=dict[str, Value])
 
     def position(self, node: ast.expr | ast.stmt | ast.keyword) -> Position:
         line = self.lines[node.lineno - 1] if node.lineno <= len(self.lines) else ""
@@ -67,9 +110,6 @@ class _File:
 
     def error(self, node: ast.expr | ast.stmt | ast.keyword, reason: str) -> ConfigError:
         return self.position(node).error(reason)
-
-    def argument(self, node: ast.expr) -> Argument:
-        return Argument(_value(node, self), self.position(node))
 
 
 def read_calls(text: str, source: str) -> list[Call]:
@@ -97,8 +137,8 @@ def _calls(module: ast.Module, file: _File) -> list[Call]:
     calls: list[Call] = []
     for statement in module.body:
         match statement:
-            case ast.Expr(ast.Call(ast.Name()) as call):
-                calls.append(_call(call, file))
+            case ast.Expr(ast.Call(ast.Name(name)) as call):
+                calls.append(_call(call, name, file))
             case ast.Assign([ast.Name(name)], value):
                 file.names[name] = _value(value, file)
             case ast.Expr(ast.Constant(str())) | ast.Pass():
@@ -108,19 +148,22 @@ def _calls(module: ast.Module, file: _File) -> list[Call]:
     return calls
 
 
-def _call(node: ast.Call, file: _File) -> Call:
-    positional = tuple(file.argument(argument) for argument in node.args)
-    named: dict[str, Argument] = {}
+def _call(node: ast.Call, name: str, file: _File) -> Call:
+    def argument(value: ast.expr, name: str = "") -> Argument:
+        return Argument(name, _value(value, file), file.position(value))
+
+    positional = [argument(value) for value in node.args]
+    named: list[Argument] = []
     for keyword in node.keywords:
         if keyword.arg is None:
             raise file.error(keyword, "expected NAME=VALUE; ** is not read here")
-        if keyword.arg in named:
+        if any(keyword.arg == other.name for other in named):
             raise file.error(keyword, f"{keyword.arg!r} is given twice")
-        named[keyword.arg] = file.argument(keyword.value)
-    return Call(cast("ast.Name", node.func).id, file.position(node), positional, named)
+        named.append(argument(keyword.value, keyword.arg))
+    return Call(name, file.position(node), positional, named)
 
 
-def _value(node: ast.expr, file: _File) -> Any:
+def _value(node: ast.expr, file: _File) -> Value:
     match node:
         case ast.Constant(str() | int() | float() | bool() | None as value):
             return value
@@ -136,10 +179,24 @@ def _value(node: ast.expr, file: _File) -> Any:
             raise file.error(node, "expected a string or a list of strings, written out")
 
 
-def _joined(left: Any, right: Any, node: ast.expr, file: _File) -> Any:
-    if type(left) is not type(right) or not isinstance(left, str | list):
-        raise file.error(node, "`+` joins two strings or two lists")
-    if len(cast("str", left)) + len(right) > _MAX_LENGTH:
+def _joined(left: Value, right: Value, node: ast.expr, file: _File) -> Value:
+    if (
+        isinstance(left, str | list)
+        and isinstance(right, str | list)
+        and len(left) + len(right) > _MAX_LENGTH
+    ):
         # `A = A + A` thirty times makes a billion.
         raise file.error(node, f"longer than {_MAX_LENGTH}")
-    return cast("str", left) + right
+    if isinstance(left, str) and isinstance(right, str):
+        return left + right
+    if isinstance(left, list) and isinstance(right, list):
+        return left + right
+    raise file.error(node, "`+` joins two strings or two lists")
+
+
+def kind(value: Value) -> str:
+    """The kind of a value, with its article."""
+    if value is None:
+        return "None"
+    kinds: dict[type, str] = {str: "a string", list: "a list", bool: "a truth value"}
+    return kinds.get(type(value), "a number")
