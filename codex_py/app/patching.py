@@ -15,7 +15,7 @@ from codex_py.errors import CodexError
 from codex_py.patch.diff.work_tree import work_tree_diff
 from codex_py.patch.envelope.shell import find_patch
 from codex_py.patch.git import find_git
-from codex_py.patch.unified.three_way import ThreeWay
+from codex_py.patch.unified.content import ThreeWay
 from codex_py.protocol.calls import json_object
 from codex_py.protocol.messages import decode_json
 from codex_py.protocol.tools import called_tool

@@ -33,7 +33,7 @@ def to_unified(text: str, cwd: Path) -> str:
     Raises:
         PatchError: the envelope does not fit the files, or changes some outside of `cwd`.
     """
-    plan = plan_patch(text, cwd, None, readable=readable_under([cwd]))
+    plan = plan_patch(text, cwd, readable=readable_under([cwd]))
     return exact_diff(plan.changes, cwd).decode(errors="surrogateescape")
 
 
@@ -44,7 +44,7 @@ def to_envelope(diff: str, cwd: Path) -> str:
         PatchError: the diff does not fit the files; or, of kind `parse`, an envelope cannot say what
             it does. The message names the file and the reason.
     """
-    plan = plan_unified(diff, cwd, None, readable=readable_under([cwd]))
+    plan = plan_unified(diff, cwd, readable=readable_under([cwd]))
     sections = [_section(change, cwd) for change in plan.changes]
     return "\n".join(["*** Begin Patch", *sections, "*** End Patch\n"])
 
@@ -144,7 +144,7 @@ def _does(section: str, change: PatchedFile, cwd: Path) -> bool:
     if not section:
         return True
     try:
-        plan = plan_patch(f"*** Begin Patch\n{section}\n*** End Patch", cwd, None)
+        plan = plan_patch(f"*** Begin Patch\n{section}\n*** End Patch", cwd)
     except PatchError:
         return False
     return _outcome(plan.changes) == _outcome([change])
@@ -167,7 +167,7 @@ def reversed_diff(diff: str, cwd: Path) -> str:
     Raises:
         PatchError: the diff does not fit the files.
     """
-    plan = plan_unified(diff, cwd, None, readable=readable_under([cwd]))
+    plan = plan_unified(diff, cwd, readable=readable_under([cwd]))
     undone = [part for change in reversed(plan.changes) for part in _opposite(change)]
     return exact_diff(undone, cwd).decode(errors="surrogateescape")
 

@@ -1,12 +1,13 @@
 """Report on a patch: the places of its hunks, and what did not fit."""
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 from codex_py.errors import PatchError
-from codex_py.patch.explain import joined
-from codex_py.patch.match import Level
+from codex_py.patch.match import Level, LineIndex
 
 
 class HunkReport(NamedTuple):
@@ -95,3 +96,133 @@ class Findings:
         if self.failures:
             reasons = [error.reason for error in self.failures]
             raise PatchError(joined(reasons), kind=self.failures[0].kind)
+
+
+MAX_EXPLAINED = 5
+"""Failures of one file whose reasons are looked for, which takes longer than to find that there is none."""
+_MAX_SHOWN = 200
+"""Characters of a line that are shown."""
+_MAX_COMPARED = 20_000
+"""Lines of a file in which a similar one is looked for."""
+_MAX_VOTES = 50
+"""Occurrences of one line that are followed up."""
+_SIMILAR = 0.6
+
+
+def joined(failures: Sequence[str]) -> str:
+    """One message for several failures; the first of them begins it."""
+    text = "\n\n".join(failures[:MAX_EXPLAINED])
+    if (more := len(failures) - MAX_EXPLAINED) > 0:
+        text += f"\n\n{more} more failures."
+    return text
+
+
+def explain_header(index: LineIndex, lines: Sequence[str], header: str, start: int) -> str:
+    """Explain why the line that an `@@` names was not found from line `start` on."""
+    if early := index.find([header]):
+        return before(early.start, start)
+    return nearest(lines, [header])
+
+
+def explain_block(
+    index: LineIndex,
+    lines: Sequence[str],
+    old: Sequence[str],
+    new: Sequence[str],
+    start: int,
+    *,
+    adds: bool,
+) -> str:
+    """Explain why the old lines of a hunk were not found from line `start` on.
+
+    Args:
+        adds: the new lines are not just lines of context.
+    """
+    if early := index.find(old):
+        return before(early.start, start)
+    if adds and any(new) and (applied := index.find(new)):
+        return (
+            f"The lines that this hunk would make are already at line {applied.start + 1}: "
+            "it seems to be already applied."
+        )
+    return nearest(lines, [line.rstrip("\n") for line in old])
+
+
+def before(found: int, start: int) -> str:
+    """Explain that lines found at index `found` are too early: the search began at `start`."""
+    return (
+        f"It is at line {found + 1}, but the search began at line {start + 1}, after the hunk or the @@ "
+        "line before: hunks must be in the order of the file and may not share lines."
+    )
+
+
+def nearest(lines: Sequence[str], block: Sequence[str]) -> str:
+    """The place that has most of the block, and the first line there that differs.
+
+    Lines come without terminators.
+    """
+    if not lines:
+        return "The file is empty."
+    place = _most_alike(lines, block)
+    if place is None:
+        return f"Nothing in the file ({len(lines)} lines) resembles these lines."
+    for at, wanted in enumerate(block, place):
+        actual = lines[at] if 0 <= at < len(lines) else None
+        if actual != wanted:
+            found = (
+                "the file ends before it" if actual is None else f"the file has {_shown(actual)}"
+            )
+            return (
+                f"The nearest place is line {max(place, 0) + 1}. First difference, line {at + 1}: "
+                f"{found}, the patch {_shown(wanted)}."
+            )
+    return f"The nearest place is line {place + 1}."
+
+
+def _most_alike(lines: Sequence[str], block: Sequence[str]) -> int | None:
+    places: dict[str, list[int]] = {}
+    keys = [_key(line) for line in block]
+    sought = {key for key in keys if key}
+    for at, line in enumerate(lines):
+        if (key := _key(line)) in sought:
+            places.setdefault(key, []).append(at)
+    votes = Counter(
+        at - offset
+        for offset, key in enumerate(keys)
+        for at in places.get(key, ())[:_MAX_VOTES]
+        if at >= offset
+    )
+    if votes:
+        return votes.most_common(1)[0][0]
+    return _similar(lines, block)
+
+
+def _similar(lines: Sequence[str], block: Sequence[str]) -> int | None:
+    """The place of the line most like the longest line of the block, comparing how lines begin and end."""
+    offset = max(range(len(block)), key=lambda at: len(block[at]))
+    wanted = _key(block[offset])
+    best, place = _SIMILAR, None
+    for at, line in enumerate(lines[:_MAX_COMPARED]):
+        likeness = _likeness(_key(line[: 2 * _MAX_SHOWN]), wanted[: 2 * _MAX_SHOWN])
+        if likeness > best:
+            best, place = likeness, at - offset
+    return place
+
+
+def _likeness(a: str, b: str) -> float:
+    """The share of two lines that they begin and end alike with, 0 to 1."""
+    shorter, longer = sorted((a, b), key=len)
+    if len(shorter) < _SIMILAR * len(longer):
+        return 0.0
+    head = next((i for i, c in enumerate(shorter) if c != longer[i]), len(shorter))
+    rest = len(shorter) - head
+    tail = next((i for i in range(rest) if shorter[-1 - i] != longer[-1 - i]), rest)
+    return (head + tail) / max(len(longer), 1)
+
+
+def _key(line: str) -> str:
+    return "".join(line.split()).casefold()
+
+
+def _shown(line: str) -> str:
+    return repr(line if len(line) <= _MAX_SHOWN else line[:_MAX_SHOWN] + "…")

@@ -135,7 +135,7 @@ def applied_by_us(root: Path, diff: bytes, *, reverse: bool) -> str | None:
     """None, or why it is refused."""
     before = entries(root)
     try:
-        plan_unified(diff, root, None, strict=True, reverse=reverse).commit()
+        plan_unified(diff, root, strict=True, reverse=reverse).commit()
     except PatchError as error:
         assert entries(root) == before
         return str(error)

@@ -36,7 +36,7 @@ FILES = {"mod": b"one\ntwo\nthree\n", "crlf": b"a\r\nb\r\n", "gone": b"g\n", "ol
 def applied(files: dict[str, bytes], patch: str, root: Path) -> dict[str, bytes]:
     write(root, files)
     plan = plan_patch if patch.startswith("***") else plan_unified
-    plan(patch, root, None).commit()
+    plan(patch, root).commit()
     return tree(root)
 
 
@@ -189,10 +189,10 @@ def test_a_reversed_diff_undoes_and_its_reverse_does_again(tmp_path: Path):
     before = tree(tmp_path)
     diff = to_unified(ENVELOPE, tmp_path)
     backwards = reversed_diff(diff, tmp_path)
-    plan_unified(diff, tmp_path, None).commit()
+    plan_unified(diff, tmp_path).commit()
     after = tree(tmp_path)
     forwards = reversed_diff(backwards, tmp_path)
-    plan_unified(backwards, tmp_path, None, strict=True).commit()
+    plan_unified(backwards, tmp_path, strict=True).commit()
     assert tree(tmp_path) == before
-    plan_unified(forwards, tmp_path, None, strict=True).commit()
+    plan_unified(forwards, tmp_path, strict=True).commit()
     assert tree(tmp_path) == after

@@ -20,7 +20,7 @@ def enveloped(*lines: str) -> str:
 
 def patch(journal: Journal, *lines: str) -> Committed:
     """Apply an envelope of these lines in the journal's working directory."""
-    return plan_patch(enveloped(*lines), journal.cwd, None).commit(journal)
+    return plan_patch(enveloped(*lines), journal.cwd).commit(journal)
 
 
 def tree(root: Path) -> dict[str, tuple[int, bytes]]:

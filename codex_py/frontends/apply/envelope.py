@@ -62,7 +62,7 @@ def _apply(text: str) -> int:
     try:
         if journal is not None:
             journal.recover()
-        plan = plan_patch(text, cwd, None)
+        plan = plan_patch(text, cwd)
         plan.commit(journal)
     except PatchError as error:
         return _fail(_FAILED, f"{error}\n")

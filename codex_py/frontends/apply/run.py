@@ -165,7 +165,7 @@ def _plan(
         return _plan_diff(found.patch, cwd, options, environment)
     base = Path(os.path.normpath(cwd / (options.directory or "")))
     plan: PatchPlan = load(_PARTS["envelope"])(
-        found.text, base, None, readable=readable_under([cwd, root])
+        found.text, base, readable=readable_under([cwd, root])
     )
     guessed = [hunk for hunk in plan.hunks if hunk.level != Level.EXACT or hunk.also_at]
     if options.strict and guessed:
@@ -194,7 +194,6 @@ def _plan_diff(
         return plan_unified(
             diff,
             base,
-            None,
             readable=readable_under([base]),
             strip=strip,
             directory=options.directory,

@@ -1,6 +1,6 @@
 """Work out what a patch does, and do it.
 
-    plan = plan_patch(text, cwd, writable)   # everything is checked, nothing is written
+    plan = plan_patch(text, cwd)             # everything is checked, nothing is written
     plan.commit()                            # everything is written, or nothing
     print(plan.summary())
 
@@ -15,19 +15,17 @@ from codex_py.errors import PatchError
 from codex_py.patch.diff.names import refuse_long
 from codex_py.patch.envelope.edit import edit_text
 from codex_py.patch.envelope.reader import AddFile, DeleteFile, Section, UpdateFile, parse_patch
-from codex_py.patch.explain import joined
 from codex_py.patch.files.failures import failing_to
 from codex_py.patch.files.handles import Directories
 from codex_py.patch.files.tree import Overlay
 from codex_py.patch.match import Level
 from codex_py.patch.plan import PatchPlan
-from codex_py.patch.report import Findings, HunkReport
+from codex_py.patch.report import Findings, HunkReport, joined
 
 
 def plan_patch(
     text: str,
     cwd: Path,
-    writable: Callable[[str], bool] | None,
     *,
     readable: Callable[[str], bool] | None = None,
     unambiguous: bool = False,
@@ -37,8 +35,8 @@ def plan_patch(
     Args:
         text: the patch, as `parse_patch` takes it.
         cwd: absolute; relative paths in the patch are joined to it.
-        writable: says of a real, absolute path whether it may be written; None allows everything.
-        readable: the same of reading. It is asked before a file is opened, and what it refuses ends it.
+        readable: says of a real, absolute path whether it may be read; None allows everything. It is
+            asked before a file is opened, and what it refuses ends it.
         unambiguous: refuse a hunk whose old lines fit several places, instead of taking the first.
 
     Raises:
@@ -67,8 +65,7 @@ def plan_patch(
         if report.level != Level.TRAILING_BLANKS or report.also_at:
             findings.notes += filter(None, [report.note()])
     named = [_named(section) for section in sections]
-    plan = PatchPlan(overlay.touched, named, findings, only_read=overlay.only_read)
-    return plan.checked(writable)
+    return PatchPlan(overlay.touched, named, findings, only_read=overlay.only_read)
 
 
 def _named(section: Section) -> tuple[Literal["A", "M", "D"], str]:

@@ -11,10 +11,9 @@ from typing import NamedTuple
 
 from codex_py.errors import PatchError
 from codex_py.patch.envelope.reader import Hunk
-from codex_py.patch.explain import MAX_EXPLAINED, explain_block, explain_header, joined
 from codex_py.patch.lines import BOM, split_lines
 from codex_py.patch.match import Level, LineIndex, Match
-from codex_py.patch.report import HunkReport
+from codex_py.patch.report import MAX_EXPLAINED, HunkReport, explain_block, explain_header, joined
 
 _RANGE = re.compile(r"-(\d{1,9})(?:,\d+)? \+\d+(?:,\d+)? @@ ?(.*)")
 _MAX_PLACES = 5

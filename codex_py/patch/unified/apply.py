@@ -13,9 +13,8 @@ from io import BytesIO
 from itertools import chain
 from typing import NamedTuple
 
-from codex_py.patch.explain import MAX_EXPLAINED, explain_block
 from codex_py.patch.match import Level, LineIndex
-from codex_py.patch.report import HunkReport
+from codex_py.patch.report import MAX_EXPLAINED, HunkReport, explain_block
 from codex_py.patch.unified.hunks import DiffHunk
 
 _MAX_FUZZ = 2

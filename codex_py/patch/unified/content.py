@@ -2,7 +2,8 @@
 
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from codex_py.errors import PatchError
@@ -12,15 +13,33 @@ from codex_py.patch.report import Findings, Reject
 from codex_py.patch.unified.apply import Applied, apply_hunks
 from codex_py.patch.unified.hunks import DiffHunk, FileDiff, written_hunks
 from codex_py.patch.unified.target import REMOVING, Target
-from codex_py.patch.unified.three_way import ThreeWay
 from codex_py.patch.unified.tree import Content
 
-_CALLED: dict[Kind, str] = {
-    "file": "a file",
-    "link": "a symbolic link",
-    "submodule": "a submodule",
-}
 
+@dataclass(frozen=True, slots=True)
+class ThreeWay:
+    """The functions that merging needs. Both may block, and are called before anything is written."""
+
+    read_blob: Callable[[str], bytes | None]
+    """The contents of a git blob by its name, which may be shortened; None if there is none."""
+    merge: Callable[[bytes, bytes, bytes], tuple[bytes, bool]]
+    """Ours, base and theirs to the merged contents, and whether conflicts are marked in them."""
+
+    def merged(self, diff: FileDiff, ours: bytes, path: str) -> tuple[bytes, bool] | None:
+        """The file merged with what the diff makes of its blob, and whether that has conflicts.
+
+        None where the diff names no blob, or the blob is not there, or does not fit it.
+        """
+        if diff.old_blob is None or not diff.old_blob.strip("0"):
+            return None
+        base = self.read_blob(diff.old_blob)
+        if base is None:
+            return None
+        patched = apply_hunks(base, diff.hunks, path, strict=True)
+        return None if patched.failures else self.merge(ours, base, patched.data)
+
+
+_CALLED: dict[Kind, str] = {"file": "a file", "link": "a symbolic link", "submodule": "a submodule"}
 _EMPTY_BLOBS = (
     "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391",
     "473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813",
@@ -28,41 +47,33 @@ _EMPTY_BLOBS = (
 """The names that git gives an empty file, by SHA-1 and by SHA-256."""
 
 
+def added(target: Target) -> Content:
+    """The contents of a file that the diff creates.
+
+    Raises:
+        PatchError: it cannot be made of nothing.
+    """
+    diff = target.diff
+    if any(hunk.old for hunk in diff.hunks) or len(diff.hunks) > 1:
+        raise diff.refusal(f"{target.new_shown}: a new file cannot have lines to be changed")
+    if diff.has_crlf:
+        diff = diff.without_crlf()
+    data = b"".join([line for hunk in diff.hunks for line in hunk.new])
+    mode = permissions_by_umask(0o777) if _is_executable(diff) else None
+    new = Content(data, diff.new_kind or "file", mode)
+    _refuse_nowhere(new, target)
+    return new
+
+
+@dataclass(frozen=True, slots=True)
 class Patcher:
-    """
-    Args:
-        findings: what there is to say is added to it.
-        strict, partial, three_way: as for `plan_unified`.
-    """
+    """Applies diffs to contents; `strict`, `partial` and `three_way` are as for `plan_unified`."""
 
-    def __init__(
-        self, findings: Findings, *, strict: bool, partial: bool, three_way: ThreeWay | None
-    ) -> None:
-        self._findings = findings
-        self._strict = strict
-        self._partial = partial
-        self._three_way = three_way
-
-    def added(self, target: Target) -> Content:
-        """The contents of a file that the diff creates.
-
-        Raises:
-            PatchError: it cannot be made of nothing.
-        """
-        diff = target.diff
-        if any(hunk.old for hunk in diff.hunks) or len(diff.hunks) > 1:
-            raise PatchError(
-                f"{target.new_shown}: a new file cannot have lines to be changed",
-                kind="parse",
-                line=diff.line,
-            )
-        if diff.has_crlf:
-            diff = diff.without_crlf()
-        data = b"".join([line for hunk in diff.hunks for line in hunk.new])
-        mode = permissions_by_umask(0o777) if _is_executable(diff) else None
-        new = Content(data, diff.new_kind or "file", mode)
-        _refuse_nowhere(new, target)
-        return new
+    findings: Findings
+    """What there is to say is added to it."""
+    strict: bool
+    partial: bool
+    three_way: ThreeWay | None
 
     def patched(self, target: Target, file: FileChange, old: Content) -> Content | None:
         """The contents after the diff; None if no hunk fits, which is noted.
@@ -76,24 +87,28 @@ class Patcher:
         diff, mode = target.diff, _mode(target.diff, file, old)
         if diff.has_crlf and b"\r\n" not in old.data:
             diff = diff.without_crlf()
-        if self._strict and old.data and diff.hunks and _was_empty(diff):
+        if self.strict and old.data and diff.hunks and _was_empty(diff):
             # Without context, its one hunk would fit any file.
             raise PatchError(
                 f"{target.old}: the patch is for an empty file, which it is not", kind="match"
             )
-        applied = apply_hunks(old.data, diff.hunks, target.old, strict=self._strict)
-        if self._three_way and old.kind == "file" and _is_inexact(applied):
-            merged = self._three_way.merged(diff, old.data, target.old)
+        applied = apply_hunks(old.data, diff.hunks, target.old, strict=self.strict)
+        if self.three_way and old.kind == "file" and _is_inexact(applied):
+            merged = self.three_way.merged(diff, old.data, target.old)
             if merged is not None:
                 data, has_conflicts = merged
-                self._note_merge(target, has_conflicts=has_conflicts)
+                told = "merged with the version that the patch was made from."
+                if has_conflicts:
+                    self.findings.conflicts.append(Path(target.new))
+                    told = "merged with conflicts, which are marked in the file."
+                self.findings.notes.append(f"{target.new}: {told}")
                 return Content(data, mode=mode)
-        self._findings.hunks += applied.reports
+        self.findings.hunks += applied.reports
         if applied.failures:
             hunks = [hunk for hunk, _reason in applied.failures]
             errors = [PatchError(reason, kind="match") for _hunk, reason in applied.failures]
-            reject(self._findings, target, hunks, errors)
-            if not self._partial or len(hunks) == len(diff.hunks) or diff.operation in REMOVING:
+            reject(self.findings, target, hunks, errors)
+            if not self.partial or len(hunks) == len(diff.hunks) or diff.operation in REMOVING:
                 return None
         new = Content(applied.data, old.kind, mode)
         if diff.operation not in REMOVING:
@@ -105,7 +120,7 @@ class Patcher:
         diff = target.diff
         is_full = file.has_type(stat.S_IFDIR) and bool(os.listdir(file.location))  # noqa: PTH208
         if diff.operation == "update":
-            self._findings.notes.append(
+            self.findings.notes.append(
                 f"{target.new}: the submodule stays at its commit; `git submodule update` changes it."
             )
         elif diff.operation != "copy" and is_full:
@@ -114,7 +129,7 @@ class Patcher:
                     f"{target.old}: a directory; the patch has to rename the files in it",
                     kind="match",
                 )
-            self._findings.notes.append(
+            self.findings.notes.append(
                 f"{target.old}: the directory of the submodule stays, as there are files in it."
             )
         lines = [hunk.old if diff.operation in REMOVING else hunk.new for hunk in diff.hunks]
@@ -123,13 +138,6 @@ class Patcher:
             file.old = text
             return Content(b"", "submodule")
         return Content(text, "submodule")
-
-    def _note_merge(self, target: Target, *, has_conflicts: bool) -> None:
-        what = "merged with the version that the patch was made from."
-        if has_conflicts:
-            self._findings.conflicts.append(Path(target.new))
-            what = "merged with conflicts, which are marked in the file."
-        self._findings.notes.append(f"{target.new}: {what}")
 
 
 def reject(
@@ -152,20 +160,16 @@ def _refuse_kind(target: Target, kind: Kind) -> None:
             kind="match",
         )
     if diff.operation not in REMOVING and diff.new_kind is not None and diff.new_kind != kind:
-        raise PatchError(
+        raise diff.refusal(
             f"{target.new_shown}: {_CALLED[kind]} cannot become {_CALLED[diff.new_kind]} by a change "
-            "of mode; it has to be deleted and made again",
-            kind="parse",
-            line=diff.line,
+            "of mode; it has to be deleted and made again"
         )
 
 
 def _refuse_nowhere(new: Content, target: Target) -> None:
     if new.kind == "link" and (not new.data or b"\0" in new.data):
-        raise PatchError(
-            f"{target.new_shown}: a symbolic link cannot lead to {os.fsdecode(new.data)!r}",
-            kind="parse",
-            line=target.diff.line,
+        raise target.diff.refusal(
+            f"{target.new_shown}: a symbolic link cannot lead to {os.fsdecode(new.data)!r}"
         )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple, TypeAlias
 
+from codex_py.errors import PatchError, PatchErrorKind
 from codex_py.patch.files.modes import Kind, kind_of
 from codex_py.patch.lines import NO_NEWLINE
 
@@ -88,6 +89,10 @@ class FileDiff:
         if self.is_git or self.operation != "update" or len(self.hunks) != 1:
             return False
         return not self.hunks[0].old and self.hunks[0].old_start == 0
+
+    def refusal(self, reason: str, kind: PatchErrorKind = "parse") -> PatchError:
+        """An error about this part of the diff."""
+        return PatchError(reason, kind=kind, line=self.line)
 
     def reversed(self) -> "FileDiff":
         opposite: dict[Operation, Operation] = {

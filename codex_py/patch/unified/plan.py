@@ -1,30 +1,33 @@
-"""Work out what a unified diff does to the files of a directory."""
+"""Work out what a unified diff does to the files of a directory.
+
+All files of a diff are thought of as changed at once, as `git apply` does: a renamed or copied file is
+read as it is on disk, whatever the diff says of its old name besides. Diffs of several commits in a row
+are taken one after the other all the same, as far as files are changed in place.
+"""
 
 import os
+import stat
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import Literal
 
 from codex_py.errors import PatchError
+from codex_py.patch.files.change import FileChange
+from codex_py.patch.files.failures import failing_to, file_error
 from codex_py.patch.files.handles import Directories
 from codex_py.patch.files.modes import kind_of
 from codex_py.patch.plan import PatchPlan
-from codex_py.patch.report import Findings
-from codex_py.patch.unified.content import Patcher
-from codex_py.patch.unified.files import DiffPlanner
+from codex_py.patch.report import Findings, HunkReport
+from codex_py.patch.unified.content import Patcher, ThreeWay, added, reject
 from codex_py.patch.unified.hunks import FileDiff
 from codex_py.patch.unified.reader import read_diff
-from codex_py.patch.unified.target import targets_of, vacated
-from codex_py.patch.unified.three_way import ThreeWay
-from codex_py.patch.unified.tree import DiffTree
-
-Writable: TypeAlias = Callable[[str], bool]
+from codex_py.patch.unified.target import REMOVING, Target, targets_of, vacated
+from codex_py.patch.unified.tree import Content, DiffTree
 
 
 def plan_unified(
     text: str | bytes,
     cwd: Path,
-    writable: Writable | None,
     *,
     strip: int | None = None,
     readable: Callable[[str], bool] | None = None,
@@ -39,8 +42,8 @@ def plan_unified(
     Args:
         text: the diff; text in it that is not UTF-8 has been decoded with `surrogateescape`.
         cwd: absolute; names in the diff are relative to it.
-        writable: says of a real, absolute path whether it may be written; None allows everything.
-        readable: the same of reading. It is asked before a file is opened, and what it refuses ends it.
+        readable: says of a real, absolute path whether it may be read; None allows everything. It is
+            asked before a file is opened, and what it refuses ends it.
         strip: how many leading directories to leave out of names; None guesses, see `targets_of`.
         directory: put in front of all names; relative to `cwd`.
         reverse: undo the diff.
@@ -64,14 +67,13 @@ def plan_unified(
     patcher = Patcher(findings, strict=strict, partial=partial, three_way=three_way)
     with Directories() as handles:
         tree = DiffTree(root, cwd, vacated(targets), handles, readable)
-        planner = DiffPlanner(tree, targets, patcher, findings)
+        planner = _Planner(tree, targets, patcher)
         planner.run()
     if not partial or not tree.touched:
         findings.raise_failures()
     notes = [note for report in findings.hunks if (note := report.note())]
     findings.notes = [*notes, *findings.notes]
-    plan = PatchPlan(tree.touched, planner.named, findings, emptied=tree.emptied)
-    return plan.checked(writable)
+    return PatchPlan(tree.touched, planner.named, findings, emptied=tree.emptied)
 
 
 def _encoded(text: str | bytes) -> bytes:
@@ -86,15 +88,169 @@ def _encoded(text: str | bytes) -> bytes:
 def _refuse_unsupported(files: Sequence[FileDiff]) -> None:
     for file in files:
         if file.is_binary:
-            raise PatchError(
-                f"{file.new_name}: changes of binary files cannot be applied",
-                kind="parse",
-                line=file.line,
-            )
+            raise file.refusal(f"{file.new_name}: changes of binary files cannot be applied")
         for mode in (file.old_mode, file.new_mode):
             if mode is not None and kind_of(mode) is None:
-                raise PatchError(
-                    f"{file.new_name}: {mode:06o} is the mode of neither a file nor a link",
-                    kind="parse",
-                    line=file.line,
+                raise file.refusal(
+                    f"{file.new_name}: {mode:06o} is the mode of neither a file nor a link"
                 )
+
+
+class _Planner:
+    """
+    Args:
+        tree: as it is before the diff; afterwards as the diff leaves it.
+        targets: all files of the diff, in its order.
+    """
+
+    def __init__(self, tree: DiffTree, targets: Sequence[Target], patcher: Patcher) -> None:
+        self.named: list[tuple[Literal["A", "M", "D"], str]] = []
+        self._tree = tree
+        self._targets = targets
+        self._patcher = patcher
+        self._findings = patcher.findings
+        self._failed: set[str] = set()
+        """Files whose later changes cannot be judged."""
+        self._vacated = vacated(targets)
+        self._destinations = {t.new for t in targets if t.diff.operation not in REMOVING}
+        self._put_by: dict[str, Target] = {}
+        """By location."""
+
+    def run(self) -> None:
+        for target in self._targets:
+            if target.old in self._failed or target.new in self._failed:
+                continue
+            try:
+                is_planned = self._plan(target)
+            except PatchError as error:
+                reject(self._findings, target, target.diff.hunks, [error])
+                is_planned = False
+            if not is_planned:
+                self._failed |= {target.old, target.new}
+        for file, cause in self._tree.settle():
+            target = self._put_by[file.location]
+            error = file_error("write file", file.path, cause)
+            reject(self._findings, target, target.diff.hunks, [error])
+            if target.diff.operation == "rename":
+                self._tree.leave(self._tree.entry(target.old))
+
+    def _plan(self, target: Target) -> bool:
+        """Plan one file. False if nothing of it fits, which is noted.
+
+        Raises:
+            PatchError: nothing does.
+        """
+        match target.diff.operation:
+            case "update":
+                return self._update(target)
+            case "add":
+                return self._add(target)
+            case "delete" | "uncopy":
+                return self._delete(target)
+            case "rename" | "copy":
+                return self._move(target)
+
+    def _update(self, target: Target) -> bool:
+        file = self._tree.entry(target.old)
+        if target.diff.may_add and not self._tree.exists(file):
+            return self._add(target)
+        if target.diff.old_kind is None:
+            # A diff of `diff -u` is of what a link leads to.
+            with failing_to("read file to update", target.old):
+                file = self._tree.followed(file)
+        new = self._patcher.patched(target, file, self._current(file, target))
+        if new is None:
+            return False
+        self._put(file, new, target)
+        self.named.append(("M", target.old_shown))
+        return True
+
+    def _add(self, target: Target) -> bool:
+        file, new = self._tree.entry(target.new), added(target)
+        self._refuse_existing(file, new, target)
+        named = ("D", target.new_shown)
+        if self._tree.is_removed(file) and named in self.named:
+            # git deletes a file and makes it again where it becomes a link, or the like.
+            self.named[self.named.index(named)] = ("M", target.new_shown)
+        else:
+            self.named.append(("A", target.new_shown))
+            file.added = True
+        self._put(file, new, target)
+        self._findings.hunks += [
+            HunkReport(target.new, 1, hunk.line, 1, 0) for hunk in target.diff.hunks
+        ]
+        return True
+
+    def _delete(self, target: Target) -> bool:
+        file = self._tree.entry(target.old)
+        left = self._patcher.patched(target, file, self._current(file, target))
+        if left is None:
+            return False
+        if left.data and target.diff.operation == "delete":
+            raise PatchError(
+                f"{target.old}: it has other contents than those that the patch deletes "
+                f"({len(left.data)} bytes more)",
+                kind="match",
+            )
+        self._remove(file, target)
+        self.named.append(("D", target.old_shown))
+        return True
+
+    def _move(self, target: Target) -> bool:
+        source, file = self._tree.entry(target.old), self._tree.entry(target.new)
+        new = self._patcher.patched(target, source, self._original(source, target))
+        if new is None:
+            return False
+        if new.kind == "file" and new.mode is None and source.before is not None:
+            new = new._replace(mode=source.before.permissions)
+        if file is not source:
+            self._refuse_existing(file, new, target)
+        if target.diff.operation == "copy":
+            self._put(file, new, target)
+            file.added = True
+            self.named.append(("A", target.new_shown))
+            return True
+        if file is not source and target.old not in self._destinations:
+            self._remove(source, target)
+            file.origin = source.origin or (source if source.before is not None else None)
+        self._put(file, new, target)
+        self.named.append(("M", target.new_shown))
+        return True
+
+    def _remove(self, file: FileChange, target: Target) -> None:
+        with failing_to("delete file", target.old):
+            self._tree.remove(file)
+
+    def _put(self, file: FileChange, content: Content, target: Target) -> None:
+        self._tree.put(file, content)
+        self._put_by[file.location] = target
+
+    def _current(self, file: FileChange, target: Target) -> Content:
+        with failing_to("read file to update", target.old):
+            content = self._tree.current(file)
+            if content.kind == "submodule" and target.diff.old_kind is None:
+                raise OSError(f"path `{target.old}` is not a file")
+            return content
+
+    def _original(self, file: FileChange, target: Target) -> Content:
+        """The file that is renamed or copied, as it was before the diff."""
+        if file.before is None:
+            return self._current(file, target)
+        with failing_to("read file to update", target.old):
+            return self._tree.original(file)
+
+    def _refuse_existing(self, file: FileChange, new: Content, target: Target) -> None:
+        put_by = self._put_by.get(file.location)
+        is_made = put_by is not None and put_by.diff.operation != "update"
+        if not self._tree.exists(file) or (target.new in self._vacated and not is_made):
+            return
+        if file.has_type(stat.S_IFDIR) and not is_made:
+            # There may be room once the diff has emptied it.
+            return
+        with failing_to("write file", target.new):
+            old = self._tree.current(file)
+        is_same = (old.data, old.kind) == (new.data, new.kind)
+        reason = "with the same contents: it seems to be already applied" if is_same else "already"
+        raise PatchError(
+            f"{target.new}: the patch makes this file, which is there {reason}", kind="match"
+        )

@@ -5,19 +5,108 @@ releases than `git apply` takes for everything (this reader: 0.5 us); it knows n
 names, nor names with ` b/` in them. The tests hold this reader against it.
 """
 
+import os
 import re
+from dataclasses import dataclass
 from io import BytesIO
 from typing import NoReturn
 
 from codex_py.errors import PatchError
-from codex_py.patch.diff.names import git_names, header_name
-from codex_py.patch.unified.header import FileHeader
+from codex_py.patch.diff.names import git_names, header_name, unquoted
 from codex_py.patch.unified.hunks import DiffHunk, FileDiff
 
+_NO_FILE = re.compile(rb"(?:1970-01-01|1969-12-31) |\(nonexistent\)|\(revision 0\)")
+"""The time that `diff` and Subversion write for a file that is not there."""
+_INDEX = re.compile(rb"([0-9a-f]{4,64})\.\.([0-9a-f]{4,64})(?: (\d{6}))?")
+_DEV_NULL = b"/dev/null"
 _RANGE = re.compile(rb"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@")
 _BINARY = re.compile(rb"(?:GIT binary patch|Binary files (?:.* )?differ)\s*$")
 _NO_BODY = re.compile(rb"[^-+ ]")
 _MARKS = b" +-\\\r\n"
+
+
+@dataclass(slots=True)
+class _Header:
+    """The lines of a file before its first hunk, as far as they are read."""
+
+    diff: FileDiff
+    """The file, as far as these lines describe it; `file` completes it."""
+    names: tuple[bytes, bytes] | None = None
+    """Of the `diff --git` line."""
+    old_name: bytes | None = None
+    new_name: bytes | None = None
+    old_stamp: bytes = b""
+    new_stamp: bytes = b""
+    bare_old: bytes | None = None
+    """Of a rename or a copy, without a prefix."""
+    bare_new: bytes | None = None
+
+    def extended(self, line: bytes) -> None:
+        """Take one of git's extended header lines; others are passed over."""
+        diff = self.diff
+        word, _, rest = line.rstrip(b"\r\n").partition(b" ")
+        match word, *rest.split(b" ", 1):
+            case b"index", *_ if found := _INDEX.match(rest):
+                diff.old_blob, diff.new_blob = found[1].decode(), found[2].decode()
+                if found[3]:
+                    diff.old_mode = diff.new_mode = int(found[3], 8)
+            case b"old", b"mode", mode:
+                diff.old_mode = _mode(mode)
+            case b"new", b"mode", mode:
+                diff.new_mode = _mode(mode)
+            case b"new", b"file", mode:
+                diff.operation, diff.new_mode = "add", _mode(mode[5:])
+            case b"deleted", b"file", mode:
+                diff.operation, diff.old_mode = "delete", _mode(mode[5:])
+            case (b"rename" | b"copy") as verb, b"from", name:
+                diff.operation = "rename" if verb == b"rename" else "copy"
+                self.bare_old = unquoted(name)
+            case ((b"rename" | b"copy"), b"to", name):
+                self.bare_new = unquoted(name)
+            case _:
+                pass
+
+    def file(self) -> FileDiff:
+        """The diff, once all its hunks are read."""
+        old, new = self._names()
+        self.diff.old_name, self.diff.new_name = os.fsdecode(old), os.fsdecode(new)
+        self._find_operation()
+        return self.diff
+
+    def _names(self) -> tuple[bytes, bytes]:
+        if self.bare_old is not None and self.bare_new is not None:
+            self.diff.has_prefix = False
+            return self.bare_old, self.bare_new
+        old = self.old_name if self.old_name != _DEV_NULL else None
+        new = self.new_name if self.new_name != _DEV_NULL else None
+        if old is None and new is None:
+            if self.names is None:
+                raise PatchError(
+                    "the name of the file cannot be told from its header",
+                    kind="parse",
+                    line=self.diff.line,
+                )
+            old, new = self.names
+        return old or new or b"", new or old or b""
+
+    def _find_operation(self) -> None:
+        """Tell new and deleted files where no line of git's says so."""
+        diff, hunks = self.diff, self.diff.hunks
+        if diff.operation != "update" or not hunks:
+            return
+        is_alone = len(hunks) == 1 and not diff.is_git
+        if self.old_name == _DEV_NULL or (
+            is_alone and not hunks[0].old and _NO_FILE.match(self.old_stamp)
+        ):
+            diff.operation = "add"
+        elif self.new_name == _DEV_NULL or (
+            is_alone and not hunks[0].new and _NO_FILE.match(self.new_stamp)
+        ):
+            diff.operation = "delete"
+
+
+def _mode(text: bytes) -> int | None:
+    return int(text, 8) if re.fullmatch(rb"[0-7]{5,6}", text) else None
 
 
 def read_diff(data: bytes, *, cut_short: bool = False) -> tuple[FileDiff, ...]:
@@ -44,7 +133,7 @@ class _Reader:
         # One byte for each line: counting the lines of a hunk is counting bytes, which C does.
         self._marks = b"".join([line[:1] for line in lines])
         self._files: list[FileDiff] = []
-        self._header: FileHeader | None = None
+        self._header: _Header | None = None
 
     def files(self) -> tuple[FileDiff, ...]:
         at = 0
@@ -60,7 +149,7 @@ class _Reader:
         if line.startswith(b"diff --git "):
             self._finish()
             diff = FileDiff(at + 1, is_git=True, has_crlf=line.endswith(b"\r\n"))
-            self._header = FileHeader(diff, git_names(line[11:]))
+            self._header = _Header(diff, git_names(line[11:]))
         elif line.startswith(b"--- ") and self._lines[at + 1 : at + 2]:
             following = self._lines[at + 1]
             if following.startswith(b"+++ "):
@@ -88,7 +177,7 @@ class _Reader:
             or header.diff.hunks
         ):
             self._finish()
-            header = self._header = FileHeader(FileDiff(at + 1))
+            header = self._header = _Header(FileDiff(at + 1))
         header.diff.has_crlf = old_line.endswith(b"\r\n") and new_line.endswith(b"\r\n")
         header.old_name, header.old_stamp = header_name(old_line[4:])
         header.new_name, header.new_stamp = header_name(new_line[4:])

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from codex_py.errors import PatchError
 from codex_py.patch.diff.names import refuse_long, stripped
 from codex_py.patch.unified.hunks import FileDiff
 
@@ -89,20 +88,14 @@ def _is_inside(name: str) -> bool:
 def _target(file: FileDiff, root: Path, count: int) -> Target:
     old, new = _names(file, count)
     if old is None or new is None:
-        raise PatchError(
-            f"{file.new_name!r} has fewer than {count} leading directories to leave out",
-            kind="parse",
-            line=file.line,
+        raise file.refusal(
+            f"{file.new_name!r} has fewer than {count} leading directories to leave out"
         )
     for name in (old, new):
         refuse_long(name)
         # Diffs come from strangers: like `git apply`, and unlike envelopes.
         if not _is_inside(name):
-            raise PatchError(
-                f"{name!r} leads out of the directory that is patched",
-                kind="refused",
-                line=file.line,
-            )
+            raise file.refusal(f"{name!r} leads out of the directory that is patched", "refused")
     if old != new and file.operation in {"update", "add", "delete"}:
         old = new = _one_name(file, root, old, new)
     old_path = new_path = os.path.normpath(f"{root}/{old}")

@@ -93,7 +93,7 @@ class PatchCalls:
         """Recover interrupted patches, then plan this one. Returns notes on the former, the plan, and its diff."""
         recovered = [] if journal is None else journal.recover()
         unambiguous = self._unambiguous
-        plan = plan_patch(patch, cwd, None, readable=scope.readable, unambiguous=unambiguous)
+        plan = plan_patch(patch, cwd, readable=scope.readable, unambiguous=unambiguous)
         return recovered, plan, git_diff(plan.changes, cwd)
 
     async def _approve(self, plan: PatchPlan, cwd: Path, context: ToolContext) -> None:

@@ -66,7 +66,7 @@ def test_git_applies_it_byte_for_byte(tmp_path: Path):
         "diff --git a/blank b/blank\ndeleted file mode 100644\n"
         "diff --git a/e b/e\nnew file mode 100755\n"
     )
-    plan = plan_unified(text, ours, None)
+    plan = plan_unified(text, ours)
     plan.commit()
     git(theirs, "apply", "-", stdin=exact_diff(plan.changes, ours))
     assert tree(theirs) == tree(ours)
@@ -74,7 +74,7 @@ def test_git_applies_it_byte_for_byte(tmp_path: Path):
         "*** Begin Patch\n*** Add File: over\n+2\n*** Update File: mover\n*** Move to: target\n-m\n+n\n"
         "*** End Patch"
     )
-    plan = plan_patch(envelope, ours, None)
+    plan = plan_patch(envelope, ours)
     plan.commit()
     git(theirs, "apply", "-", stdin=exact_diff(plan.changes, ours))
     assert tree(theirs) == tree(ours)
@@ -99,7 +99,7 @@ def test_what_a_diff_of_git_does_is_written_again_as_another(tmp_path: Path):
     (tmp_path / "b").unlink()
     diff = git_diff(tmp_path, old, commit_tree(tmp_path))
     after = tree(tmp_path)
-    backwards = plan_unified(diff, tmp_path, None, reverse=True)
+    backwards = plan_unified(diff, tmp_path, reverse=True)
     git(tmp_path, "apply", "-", stdin=exact_diff(backwards.changes, tmp_path))
     assert tree(tmp_path) == before
     git(tmp_path, "apply", "-", stdin=diff)

@@ -83,11 +83,11 @@ def test_a_diff_of_git_makes_the_new_tree_of_the_old_one(
         before = tree(work)
         if not diff:
             return
-        plan = plan_unified(diff, work, None, strict=True)
+        plan = plan_unified(diff, work, strict=True)
         again = exact_diff(plan.changes, work)
         plan.commit()
         assert tree(work) == new
-        plan_unified(diff, work, None, reverse=True, strict=True).commit()
+        plan_unified(diff, work, reverse=True, strict=True).commit()
         assert tree(work) == before
         if again:
             git(work, "apply", "--whitespace=nowarn", "-", stdin=again)
@@ -126,7 +126,7 @@ def test_an_envelope_made_of_a_diff_does_the_same_or_is_refused(
         if reason is not None:
             assert "an envelope cannot say" in reason
             return
-        plan_patch(envelope, work, None).commit()
+        plan_patch(envelope, work).commit()
         assert tree(work) == new
 
 
@@ -144,6 +144,6 @@ def test_a_patch_that_fails_changes_nothing(
         write(work, files)
         before = tree(work)
         try:
-            plan_unified(diff, work, None, reverse=reverse)
+            plan_unified(diff, work, reverse=reverse)
         except PatchError:
             assert tree(work) == before

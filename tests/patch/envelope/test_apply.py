@@ -17,7 +17,7 @@ def enveloped(*lines: str) -> str:
 
 
 def plan(cwd: Path, *lines: str) -> PatchPlan:
-    return plan_patch(enveloped(*lines), cwd, None)
+    return plan_patch(enveloped(*lines), cwd)
 
 
 def apply(cwd: Path, *lines: str) -> str:
@@ -328,7 +328,7 @@ def test_writing_elsewhere_is_refused(tmp_path: Path, path: str):
     writable = writable_under([root, root / "sub"])
     added = f"*** Add File: {path.format(above=tmp_path)}"
     with pytest.raises(PatchError) as caught:
-        plan_patch(enveloped("*** Add File: ok", added), root, writable)
+        plan_patch(enveloped("*** Add File: ok", added), root).checked(writable)
     assert (caught.value.kind, str(caught.value)) == (
         "refused",
         "patch rejected: writing outside of the project; rejected by user approval settings",
@@ -340,7 +340,9 @@ def test_what_is_protected_is_known_by_another_name_too(tmp_path: Path):
     (tmp_path / "metadata").mkdir()
     (tmp_path / ".git").symlink_to("metadata")
     with pytest.raises(PatchError, match=r"^patch rejected"):
-        plan_patch(enveloped("*** Add File: metadata/x"), tmp_path, writable_under([tmp_path]))
+        plan_patch(enveloped("*** Add File: metadata/x"), tmp_path).checked(
+            writable_under([tmp_path])
+        )
 
 
 def test_writing_below_a_root_is_allowed(tmp_path: Path):
@@ -352,7 +354,7 @@ def test_writing_below_a_root_is_allowed(tmp_path: Path):
         *("vendor/.codex/x", "x/.agents/x", "x/.aws"),
     ]
     text = enveloped(*[f"*** Add File: {path}" for path in paths])
-    planned = plan_patch(text, tmp_path / "root", writable_under([tmp_path / "root"]))
+    planned = plan_patch(text, tmp_path / "root").checked(writable_under([tmp_path / "root"]))
     assert len(planned.changes) == len(paths)
 
 
@@ -363,8 +365,7 @@ def test_the_file_that_a_move_leaves_must_be_writable_too(tmp_path: Path):
         plan_patch(
             enveloped("*** Update File: ../a", "*** Move to: b", "-x", "+y"),
             tmp_path / "root",
-            writable_under([tmp_path / "root"]),
-        )
+        ).checked(writable_under([tmp_path / "root"]))
 
 
 def test_a_directory_that_becomes_a_link_is_not_read_through(tmp_path: Path):
@@ -385,7 +386,6 @@ def test_a_directory_that_becomes_a_link_is_not_read_through(tmp_path: Path):
         plan_patch(
             enveloped("*** Update File: sub/f", "-other"),
             tmp_path / "root",
-            None,
             readable=readable,
         )
     assert asked == [f"{tmp_path}/root/sub/f"]

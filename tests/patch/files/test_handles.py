@@ -21,7 +21,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def plan(root: Path, *lines: str) -> PatchPlan:
-    return plan_patch(enveloped(*lines), root, writable_under([root]))
+    return plan_patch(enveloped(*lines), root).checked(writable_under([root]))
 
 
 UPDATE = ("*** Update File: sub/f", "-1", "+2")
@@ -110,7 +110,7 @@ def test_very_deep_directories_are_reached(tmp_path: Path):
     for _ in range(90):
         path /= "d"
     path.mkdir(parents=True)
-    planned = plan_patch(enveloped(f"*** Add File: {path}/a/b", "+x"), tmp_path, None)
+    planned = plan_patch(enveloped(f"*** Add File: {path}/a/b", "+x"), tmp_path)
     planned.commit()
     assert (path / "a" / "b").read_text(encoding="utf-8") == "x\n"
 

@@ -294,7 +294,7 @@ for _ in range(20):
         now = int((root / "counter").read_text(encoding="utf-8"))
         patch = f"*** Begin Patch\\n*** Update File: counter\\n-{now}\\n+{now + 1}\\n*** End Patch"
         try:
-            plan_patch(patch, root, None).commit(Journal(root.parent / "home", root))
+            plan_patch(patch, root).commit(Journal(root.parent / "home", root))
         except PatchError:
             continue
         break
@@ -342,7 +342,6 @@ def test_a_full_disk_changes_nothing_and_leaves_nothing(made: Journal, limit: in
     plan = plan_patch(
         enveloped("*** Update File: run", "-a", "+b", "*** Update File: plain", "-1", "+2"),
         made.cwd,
-        None,
     )
     if limit > 200:
         plan = plan_patch(
@@ -350,7 +349,6 @@ def test_a_full_disk_changes_nothing_and_leaves_nothing(made: Journal, limit: in
                 "*** Update File: run", "-a", "+b", "*** Add File: large", *["+" + "y" * 99] * 900
             ),
             made.cwd,
-            None,
         )
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
@@ -454,7 +452,7 @@ def test_an_entry_is_read_back_as_it_was_written(tmp_path: Path):
     odd = os.fsdecode(b"caf\xe9 \n")
     (tmp_path / odd).write_bytes(b"\xff\0")
     made = Journal(tmp_path / "home", tmp_path)
-    plan = plan_patch(enveloped("*** Add File: a", "+x"), tmp_path, None)
+    plan = plan_patch(enveloped("*** Add File: a", "+x"), tmp_path)
     committed = plan.commit(made)
     assert committed.number == 1
     entry = made.read(1)

@@ -171,7 +171,7 @@ def test_it_is_applied_and_undone_and_done_again(
     write_nodes(root, old)
     before = entries(root)
     journal = Journal(tmp_path / "home", root)
-    plan_unified(diff, root, None, strict=True).commit(journal)
+    plan_unified(diff, root, strict=True).commit(journal)
     assert entries(root) == new, case
     plan_undo(journal).commit()
     assert entries(root) == before
@@ -313,14 +313,14 @@ def test_it_is_refused_and_nothing_is_changed(
     write_nodes(tmp_path, old)
     before = entries(tmp_path)
     with pytest.raises(PatchError) as caught:
-        plan_unified(diff, tmp_path, None)
+        plan_unified(diff, tmp_path)
     assert (caught.value.kind, str(caught.value)) == (kind, message.format(tmp_path))
     assert entries(tmp_path) == before
 
 
 def test_a_diff_that_says_no_type_changes_what_a_link_leads_to(tmp_path: Path):
     write_nodes(tmp_path, {"l": a_link("d/f"), "d/f": a_file()})
-    plan = plan_unified("--- l\n+++ l\n@@ -1 +1 @@\n-x\n+y\n", tmp_path, None)
+    plan = plan_unified("--- l\n+++ l\n@@ -1 +1 @@\n-x\n+y\n", tmp_path)
     assert [change.path for change in plan.changes] == [tmp_path / "d" / "f"]
     plan.commit()
     assert entries(tmp_path) == {"l": a_link("d/f"), "d": DIRECTORY, "d/f": a_file("y\n")}
@@ -329,7 +329,7 @@ def test_a_diff_that_says_no_type_changes_what_a_link_leads_to(tmp_path: Path):
 def test_a_file_with_other_names_becomes_a_link_and_they_keep_it(tmp_path: Path):
     write_nodes(tmp_path, {"a": a_file()})
     os.link(tmp_path / "a", tmp_path / "b")
-    plan_unified(deleted("a", "x") + link("a", "y"), tmp_path, None).commit()
+    plan_unified(deleted("a", "x") + link("a", "y"), tmp_path).commit()
     assert entries(tmp_path) == {"a": a_link("y"), "b": a_file()}
 
 
@@ -339,7 +339,7 @@ def test_a_directory_that_comes_back_has_its_permissions(tmp_path: Path):
     (root / "d" / "e").chmod(0o2750)
     (root / "d").chmod(0o711)
     journal = Journal(tmp_path / "home", root)
-    plan_unified(renamed("d/e/f", "d"), root, None).commit(journal)
+    plan_unified(renamed("d/e/f", "d"), root).commit(journal)
     assert entries(root) == {"d": a_file()}
     plan_undo(journal).commit()
     modes = [stat.S_IMODE((root / name).stat().st_mode) for name in ("d", "d/e")]
@@ -374,7 +374,7 @@ def test_it_is_all_done_or_not_at_all_whenever_it_is_killed(tmp_path: Path):
     journal = Journal(tmp_path / "home", root)
 
     def patch() -> None:
-        plan_unified(ALL_KINDS, root, None).commit(journal)
+        plan_unified(ALL_KINDS, root).commit(journal)
 
     def undo() -> None:
         plan_undo(journal).commit()
@@ -403,7 +403,7 @@ def test_it_is_all_done_or_not_at_all_whenever_it_is_killed(tmp_path: Path):
 
 def test_what_is_left_out_leaves_its_source(tmp_path: Path):
     write_nodes(tmp_path, {"a": a_file(), "d/f": a_file(), "g": a_file()})
-    plan = plan_unified(renamed("a", "d") + updated("g", "x", "y"), tmp_path, None, partial=True)
+    plan = plan_unified(renamed("a", "d") + updated("g", "x", "y"), tmp_path, partial=True)
     plan.commit()
     assert [reject.path for reject in plan.rejects] == [tmp_path / "a"]
     expected = {"a": a_file(), "d": DIRECTORY, "d/f": a_file(), "g": a_file("y\n")}
@@ -413,8 +413,8 @@ def test_what_is_left_out_leaves_its_source(tmp_path: Path):
 def test_writing_a_plan_does_not_change_what_it_says(tmp_path: Path):
     (tmp_path / "m").write_text("x\n", encoding="utf-8")
     diff = deleted("m", "x") + added("m", COMMIT, "160000")
-    said = plan_unified(diff, tmp_path, None).changes
-    plan = plan_unified(diff, tmp_path, None)
+    said = plan_unified(diff, tmp_path).changes
+    plan = plan_unified(diff, tmp_path)
     plan.commit(Journal(tmp_path / "home", tmp_path))
     assert plan.changes == said
     assert (tmp_path / "m").is_dir()

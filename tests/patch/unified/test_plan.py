@@ -6,8 +6,8 @@ import pytest
 from codex_py.errors import PatchError
 from codex_py.patch.plan import PatchPlan, writable_under
 from codex_py.patch.report import HunkReport, Reject
+from codex_py.patch.unified.content import ThreeWay
 from codex_py.patch.unified.plan import plan_unified
-from codex_py.patch.unified.three_way import ThreeWay
 from tests.patch.trees import commit_tree, git_diff, tree, write
 
 FILES = {
@@ -56,7 +56,7 @@ def changed_repository(tmp_path: Path) -> tuple[Path, bytes, dict[str, bytes], d
 
 
 def apply(text: str | bytes, cwd: Path, **options: object) -> PatchPlan:
-    planned = plan_unified(text, cwd, None, **options)  # pyright: ignore[reportArgumentType]
+    planned = plan_unified(text, cwd, **options)  # pyright: ignore[reportArgumentType]
     planned.commit()
     return planned
 
@@ -178,8 +178,7 @@ def test_protected_files_are_refused(tmp_path: Path):
         plan_unified(
             "--- /dev/null\n+++ b/.git/config\n@@ -0,0 +1 @@\n+x\n",
             tmp_path,
-            writable_under([tmp_path]),
-        )
+        ).checked(writable_under([tmp_path]))
     assert caught.value.kind == "refused"
 
 
@@ -323,4 +322,4 @@ def test_a_file_is_not_merged_where_the_diff_fits_or_its_blob_is_unknown(tmp_pat
 def test_a_path_that_no_file_can_have_is_refused_at_once(tmp_path: Path):
     name = "a/" * 500_000 + "b"
     with pytest.raises(PatchError, match="4096 are the most"):
-        plan_unified(f"--- /dev/null\n+++ b/{name}\n@@ -0,0 +1 @@\n+x\n", tmp_path, None)
+        plan_unified(f"--- /dev/null\n+++ b/{name}\n@@ -0,0 +1 @@\n+x\n", tmp_path)

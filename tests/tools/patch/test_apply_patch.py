@@ -521,7 +521,7 @@ def test_what_a_patch_replaces_is_kept_and_what_was_cut_off_is_told(tmp_path: Pa
 
 def applied(patch: str, cwd: Path, journal: Journal) -> None:
     journal.recover()
-    plan_patch(patch, cwd, None).commit(journal)
+    plan_patch(patch, cwd).commit(journal)
 
 
 def test_an_ambiguous_patch_can_be_refused(tmp_path: Path):
