@@ -4,14 +4,24 @@ The scanner reads text that `tomllib` has already accepted, so it need not check
 Specification: https://toml.io/en/v1.0.0
 """
 
+import re
 import tomllib
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import Final
 
 from codex_py.config.check import KeyPath
 
-_SPACE = " \t"
-_BLANK = " \t\r\n"
+# Up to two quotes may stand right before three that close a string.
+_TOKEN: Final = re.compile(
+    r"""
+    \"{3}(?:\\.|[^\\])*?\"{3,5} | '{3}.*?'{3,5} | \"(?:\\.|[^\"\\])*\" | '[^']*'
+    | \#[^\n]* | [\n\[\]{},.=] | [^\s\[\]{},.=\"'\#]+
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+_NO_NUMBER: Final = -1
+"""In place of the number of an element, for tables."""
 
 
 @lru_cache(maxsize=16)
@@ -20,130 +30,73 @@ def key_lines(text: str) -> Mapping[KeyPath, int]:
 
     Elements of arrays count as keys by their number, `("notify", "0")`.
     """
-    return _Scanner(text).scan()
+    scanner = _Scanner()
+    for found in _TOKEN.finditer(text):
+        scanner.read(found[0])
+    return scanner.lines
 
 
 class _Scanner:
-    def __init__(self, text: str) -> None:
-        self._text = text + "\n"
-        self._at = 0
-        self._lines: dict[KeyPath, int] = {}
+    def __init__(self) -> None:
+        self.lines: dict[KeyPath, int] = {}
+        self._line = 1
+        self._table: KeyPath = ()
         self._array_tables: dict[KeyPath, int] = {}
+        """The number of the last element of each array of tables."""
+        self._open: list[tuple[KeyPath, int]] = []
+        """The arrays and inline tables around this place, and the number of the element."""
+        self._parts: list[str] = []
+        """Of a key or a header, while it is read."""
+        self._brackets = 0
+        """Of that header."""
+        self._key: KeyPath | None = None
+        """Of the value that is read."""
 
-    def scan(self) -> dict[KeyPath, int]:
-        table: KeyPath = ()
-        while self._skip_blank():
-            if self._text.startswith("[", self._at):
-                table = self._header()
-            else:
-                self._pair(table)
-        return self._lines
+    def read(self, token: str) -> None:
+        around, number = self._open[-1] if self._open else (self._table, _NO_NUMBER)
+        if number != _NO_NUMBER and token[0] not in ",]\n#":
+            self._record(key := (*around, str(number)))
+            self._key = key
+        match token:
+            case "\n" if not self._open:
+                self._key, self._parts, self._brackets = None, [], 0
+            case "," if number != _NO_NUMBER:
+                self._open[-1] = (around, number + 1)
+            case ",":
+                self._key, self._parts = None, []
+            case "=":
+                self._key = (*around, *self._parts)
+                self._record(self._key)
+            case "[" if self._key is None:
+                self._brackets += 1
+            case "[" if self._key is not None:
+                self._open.append((self._key, 0))
+            case "{" if self._key is not None:
+                self._open.append((self._key, _NO_NUMBER))
+                self._key, self._parts = None, []
+            case "]" | "}" if self._open:
+                self._open.pop()
+            case "]" if self._parts:
+                self._header()
+            case _ if self._key is None and token[0] not in ".#\n]":
+                quoted = token[0] in "\"'"
+                self._parts.append(tomllib.loads(f"key = {token}")["key"] if quoted else token)
+            case _:
+                pass
+        self._line += token.count("\n")
 
-    def _skip_blank(self) -> bool:
-        """Skip white space and comments; False at the end of the text."""
-        while self._at < len(self._text):
-            if self._text[self._at] == "#":
-                self._at = self._text.index("\n", self._at)
-            elif self._text[self._at] in _BLANK:
-                self._at += 1
-            else:
-                return True
-        return False
-
-    def _skip_space(self) -> None:
-        while self._text[self._at] in _SPACE:
-            self._at += 1
-
-    def _record(self, key: KeyPath) -> None:
-        line = self._text.count("\n", 0, self._at) + 1
-        for length in range(1, len(key) + 1):
-            self._lines.setdefault(key[:length], line)
-
-    def _header(self) -> KeyPath:
-        is_array = self._text.startswith("[[", self._at)
-        self._at += 2 if is_array else 1
-        parts = self._key()
-        self._at += 2 if is_array else 1
+    def _header(self) -> None:
         # A table may lie inside the last element of an array of tables.
         table: KeyPath = ()
-        for number, part in enumerate(parts):
+        for number, part in enumerate(self._parts, 1):
             table = (*table, part)
-            if is_array and number == len(parts) - 1:
+            if self._brackets == 2 and number == len(self._parts):
                 self._array_tables[table] = self._array_tables.get(table, -1) + 1
             if table in self._array_tables:
                 table = (*table, str(self._array_tables[table]))
         self._record(table)
-        return table
+        self._table, self._parts = table, []
 
-    def _pair(self, table: KeyPath) -> None:
-        start = self._at
-        key = (*table, *self._key())
-        after, self._at = self._at, start
-        self._record(key)
-        self._at = after + 1  # past the equals sign
-        self._skip_space()
-        self._value(key)
-
-    def _key(self) -> KeyPath:
-        """Read a dotted key, up to the equals sign or bracket that follows it."""
-        parts: list[str] = []
-        while True:
-            self._skip_space()
-            start = self._at
-            if self._text[start] in "\"'":
-                self._string()
-                parts.append(tomllib.loads("key = " + self._text[start : self._at])["key"])
-            else:
-                while self._text[self._at] not in " \t.=]":
-                    self._at += 1
-                parts.append(self._text[start : self._at])
-            self._skip_space()
-            if self._text[self._at] != ".":
-                return tuple(parts)
-            self._at += 1
-
-    def _value(self, key: KeyPath) -> None:
-        match self._text[self._at]:
-            case '"' | "'":
-                self._string()
-            case "[":
-                self._array(key)
-            case "{":
-                self._inline_table(key)
-            case _:
-                while self._text[self._at] not in ",]}#\n":
-                    self._at += 1
-
-    def _string(self) -> None:
-        quote = self._text[self._at]
-        escapes = quote == '"'
-        fence = quote * 3 if self._text.startswith(quote * 3, self._at) else quote
-        self._at += len(fence)
-        while not self._text.startswith(fence, self._at):
-            self._at += 2 if escapes and self._text[self._at] == "\\" else 1
-        self._at += len(fence)
-        # Up to two quotes may stand right before the closing three.
-        while len(fence) == 3 and self._text[self._at] == quote:
-            self._at += 1
-
-    def _array(self, key: KeyPath) -> None:
-        self._at += 1
-        number = 0
-        while self._skip_blank() and self._text[self._at] != "]":
-            if self._text[self._at] == ",":
-                self._at += 1
-                number += 1
-                continue
-            element = (*key, str(number))
-            self._record(element)
-            self._value(element)
-        self._at += 1
-
-    def _inline_table(self, key: KeyPath) -> None:
-        self._at += 1
-        while self._skip_blank() and self._text[self._at] != "}":
-            if self._text[self._at] == ",":
-                self._at += 1
-                continue
-            self._pair(key)
-        self._at += 1
+    def _record(self, key: KeyPath) -> None:
+        for length in range(1, len(key) + 1):
+            self.lines.setdefault(key[:length], self._line)
