@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias, cast
 
-from codex_py.config.kinds import PLAIN, AnyOf, Kind
-from codex_py.config.schema import SCHEMA
+from codex_py.config.kinds import PLAIN, AnyOf, Kind, Setting, Table
+from codex_py.config.schema import KEYS, SCHEMA
 from codex_py.errors import nearest
 from codex_py.protocol.frozen import frozen
 
@@ -39,6 +39,30 @@ def lookup(values: Mapping[str, Any], key: KeyPath) -> Any:
 def problems(values: Mapping[str, Any]) -> list[Problem]:
     """The mistakes in a table, in its own order."""
     return list(_check_table(values, SCHEMA, ()))
+
+
+def without_effect(values: Mapping[str, Any]) -> tuple[str, ...]:
+    """A warning, in one sentence, of settings that have no effect in this version; or nothing.
+
+    Settings that protect are not among them, see `config.unenforced`.
+    """
+    names = [dotted(key) for key in _unused(values, KEYS, ())]
+    if not names:
+        return ()
+    these = "This setting has" if len(names) == 1 else "These settings have"
+    return (f"{these} no effect in this version: {', '.join(sorted(names))}.",)
+
+
+def _unused(values: Mapping[str, Any], table: Table, key: KeyPath) -> Iterator[KeyPath]:
+    for name, value in values.items():
+        entry = table.get(name, table.get("*"))
+        kind, harmless = (
+            (entry.kind, entry.harmless) if isinstance(entry, Setting) else (entry, None)
+        )
+        if harmless is not None and value not in harmless:
+            yield (*key, name)
+        elif isinstance(kind, dict) and isinstance(value, dict):
+            yield from _unused(cast("dict[str, Any]", value), kind, (*key, name))
 
 
 def suggestion(key: KeyPath) -> str | None:

@@ -6,7 +6,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
 
-from codex_py.config.check import kind_of, lookup
+from codex_py.config.check import kind_of, lookup, without_effect
 from codex_py.config.environment import ShellEnvironmentPolicy
 from codex_py.config.files import read_required_text
 from codex_py.config.layers import SYSTEM_FOLDER, Layers, read_layers
@@ -17,7 +17,6 @@ from codex_py.config.project_trust import ProjectTrust
 from codex_py.config.schema import DEFAULTS
 from codex_py.config.trust import Trust
 from codex_py.config.unenforced import unenforced
-from codex_py.config.without_effect import without_effect
 from codex_py.errors import ConfigError
 from codex_py.protocol.approval import (
     ApprovalPolicy,

@@ -1,6 +1,6 @@
 """Chooses between `sandbox_mode` and `default_permissions`."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from codex_py.config.check import KeyPath
@@ -33,33 +33,30 @@ def chosen_sandbox_mode(layers: Layers) -> tuple[SandboxMode | None, tuple[str, 
         return mode, ()
     if name in _BUILT_IN:
         return _BUILT_IN[name], ()
-    _check_chain(layers, name)
+    profile_chain(layers)
     # Stricter than the profile, which may allow writing. What it denies for reading stops the start.
     warning = f"Permission profile {name!r} is not supported; the sandbox is read-only instead."
     return "read-only", (warning,)
 
 
-def selected_profiles(layers: Layers) -> Iterator[tuple[KeyPath, Mapping[str, Any]]]:
-    """The table of the chosen profile and of each that it extends, with its key."""
-    profiles = dict(layers.merged().get("permissions", {}))
-    name = _chosen_profile(layers)
-    while name is not None and (profile := profiles.pop(name, None)) is not None:
-        yield ("permissions", name), profile
-        name = profile.get("extends")
+def profile_chain(layers: Layers) -> dict[str, Mapping[str, Any]]:
+    """The table of the chosen profile and of each that it extends, by name.
 
-
-def _check_chain(layers: Layers, name: str) -> None:
+    Raises:
+        ConfigError: see `chosen_sandbox_mode`.
+    """
+    profiles = layers.merged().get("permissions", {})
+    chain: dict[str, Mapping[str, Any]] = {}
     key: KeyPath = ("default_permissions",)
-    profiles = dict(layers.merged().get("permissions", {}))
-    seen: set[str] = set()
-    while name not in _BUILT_IN:
-        if name in seen or name not in profiles:
-            fault = "extends itself" if name in seen else "is not defined"
+    name = _chosen_profile(layers)
+    while name is not None and name not in _BUILT_IN:
+        if name in chain or name not in profiles:
+            fault = "extends itself" if name in chain else "is not defined"
             raise ConfigError(f"{layers.where(key)}: the permission profile {name!r} {fault}")
-        seen.add(name)
+        chain[name] = profiles[name]
         key = ("permissions", name, "extends")
-        if (name := profiles[name].get("extends")) is None:
-            return
+        name = chain[name].get("extends")
+    return chain
 
 
 def _chosen_profile(layers: Layers) -> str | None:

@@ -22,7 +22,9 @@ from codex_py.config.tables import (
 )
 from codex_py.protocol.limits import DEFAULT_LIMITS
 
-_KEYS: Final[Table] = {
+_SWITCH_OR_TABLE: Final = AnyOf(("boolean", "table"))
+
+KEYS: Final[Table] = {
     # The model.
     "model": Setting("string", default="gpt-6.1-sol"),
     "review_model": unused("string"),
@@ -168,8 +170,13 @@ _KEYS: Final[Table] = {
     "disable_paste_burst": "boolean",
     "suppress_unstable_features_warning": "boolean",
     "features": {
-        **dict.fromkeys(FEATURES, "boolean"),
-        **dict.fromkeys(FEATURES_WITH_SETTINGS, AnyOf(("boolean", "table"))),
+        **dict.fromkeys(FEATURES, unused("boolean", False)),
+        **dict.fromkeys(FEATURES_WITH_SETTINGS, unused(_SWITCH_OR_TABLE, False)),
+        **dict.fromkeys(("shell_tool", "view_image", "unified_exec"), "boolean"),
+        **dict.fromkeys(("unified_exec_tty", "steer", "fast_mode"), "boolean"),
+        # These protect.
+        **dict.fromkeys(("hooks", "codex_hooks", "credential_masking"), "boolean"),
+        **dict.fromkeys(("network_proxy", "rollout_budget"), _SWITCH_OR_TABLE),
     },
     "tui": TUI,
     "allow_unenforced": Setting(["string"], project=False),
@@ -248,9 +255,9 @@ def _settings(table: Table, path: tuple[str, ...] = ()) -> Iterator[tuple[str, S
             yield from _settings(kind, key)
 
 
-_SETTINGS: Final = dict(_settings(_KEYS))
+_SETTINGS: Final = dict(_settings(KEYS))
 
-SCHEMA: Final = _kinds(_KEYS)
+SCHEMA: Final = _kinds(KEYS)
 """The kind of every key."""
 DEFAULTS: Final[dict[str, Any]] = {
     key: setting.default for key, setting in _SETTINGS.items() if setting.default is not None
@@ -258,7 +265,3 @@ DEFAULTS: Final[dict[str, Any]] = {
 """By dotted key. A key that is not here is unset by default."""
 PROJECT_REFUSED: Final = frozenset(key for key, setting in _SETTINGS.items() if not setting.project)
 """Keys that a repository does not decide: where requests and keys go, what is started, whom to trust."""
-UNUSED: Final = {
-    key: setting.harmless for key, setting in _SETTINGS.items() if setting.harmless is not None
-}
-"""The harmless values of each key without effect, by dotted key, where `*` is any name."""
