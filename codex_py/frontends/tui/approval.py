@@ -131,16 +131,14 @@ def _body(request: ApprovalRequest, theme: Theme, *, fold: bool) -> RenderableTy
     match request.kind:
         case "patch":
             changes = [Change(path=str(path), kind="update") for path in request.paths]
-            return diff_cell(request.summary, theme, changes=changes, fold=fold)
+            return diff_cell(request.summary, changes=changes, fold=fold)
         case "mcp":
             return Text(plain(_pretty(request.summary)[:_LONGEST_SHOWN]))
         case "command":
             script = plain(script_of(request.summary, theme.shell)[:_LONGEST_SHOWN])
             # First, because the end of a long script may not be on the screen.
             where = elsewhere(str(request.cwd), theme, before="In the folder ")
-            return Text.assemble(
-                (f"{where}\n" if where else "", ""), ("$ ", theme.style("quiet")), script
-            )
+            return Text.assemble((f"{where}\n" if where else "", ""), ("$ ", "quiet"), script)
 
 
 def _pretty(summary: str) -> str:

@@ -40,15 +40,7 @@ class Code:
     is_first: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Verbatim:
-    """Lines of an answer that is too long to be read as Markdown."""
-
-    text: str
-    is_first: bool = False
-
-
-Block: TypeAlias = Prose | Code | Verbatim
+Block: TypeAlias = Prose | Code
 
 
 class Blocks:
@@ -94,7 +86,7 @@ class Blocks:
     def rest(self) -> Block | None:
         """The unfinished block."""
         if self._is_verbatim:
-            return Verbatim(self._partial) if self._partial else None
+            return Code("", self._partial, is_first=False) if self._partial else None
         text = "".join(self._lines) + self._partial
         if self._fence is not None:
             return Code(self._language, text, self._is_first)
@@ -104,7 +96,7 @@ class Blocks:
         """The answer is whole: all that has not been taken."""
         partial, self._partial = self._partial, ""
         if partial and self._is_verbatim:
-            self._finished.append(Verbatim(partial))
+            self._finished.append(Code("", partial, is_first=False))
         elif partial:
             self._take_line(partial)
         self._end()
@@ -182,7 +174,7 @@ class Blocks:
             self._is_verbatim = True
         lines, newline, self._partial = (self._partial + delta).rpartition("\n")
         if newline or len(self._partial) > _MAX_PROSE:
-            self._finished.append(Verbatim(lines + newline or self._partial))
+            self._finished.append(Code("", lines + newline or self._partial, is_first=False))
             self._partial = self._partial if newline else ""
 
     def _end(self, *, continues: bool = False) -> None:

@@ -10,8 +10,8 @@ from codex_py.app.session import open_session
 from codex_py.core.session import Session
 from codex_py.core.session_turn import TurnResult
 from codex_py.errors import CodexError
-from codex_py.frontends.tui.cells.message import rehearse
 from codex_py.frontends.tui.compose.submission import Submission
+from codex_py.frontends.tui.markdown import Markdown
 from codex_py.frontends.tui.progress import Progress
 from codex_py.frontends.tui.surface import Launch, Surface
 from codex_py.frontends.tui.transcript import Transcript
@@ -22,6 +22,7 @@ from codex_py.rollout.git_info import git_info
 
 _STREAM_RETRIES: Final = 10
 """These take more than two minutes: the user can interrupt them, and networks come back."""
+_REHEARSED: Final = "A `word`:\n\n```python\nx = 1\n```\n\n| a | b |\n|---|---|\n| c | d |\n"
 _NONE: Final = "there is no conversation; /new begins one, /resume goes on with one"
 
 
@@ -223,8 +224,8 @@ class Conversation:
         await self._find_branch()
         await asyncio.to_thread(self._surface.skills.load, self.config, self._environment)
         await self._surface.composer.history.load()
-        # The first answer would have to wait for it, and what is typed meanwhile as well.
-        await asyncio.to_thread(rehearse, self._surface.screen.theme)
+        # Else the first answer waits until lexers and tables are loaded, and what is typed meanwhile as well.
+        await asyncio.to_thread(self._transcript.renderer.text, Markdown(_REHEARSED), 80)
 
     async def _find_branch(self) -> None:
         info = await asyncio.to_thread(git_info, self.config.cwd)

@@ -6,7 +6,6 @@ strikethrough.
 """
 
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from itertools import accumulate
 
 from markdown_it import MarkdownIt
@@ -14,21 +13,20 @@ from markdown_it.token import Token
 from rich import box
 from rich.cells import chop_cells
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
-from rich.style import Style
+from rich.segment import Segment
 from rich.syntax import ANSISyntaxTheme, Syntax
 from rich.table import Table
 from rich.text import Text
 
 from codex_py.frontends.tui.cells.layout import Hanging
 from codex_py.frontends.tui.plain import plain
-from codex_py.frontends.tui.theme import Theme
 
 _PARSER = MarkdownIt().enable(["strikethrough", "table"])
 _COLUMN = 7
 """A table with less room for each of its columns is shown as lists."""
-_INLINE_STYLES = {"em_open": "emphasis", "strong_open": "strong", "s_open": "struck"}
+_INLINE_STYLES = {"em": "emphasis", "strong": "strong", "s": "struck"}
 _MOST = 20_000
-"""Characters. Lexers take their time, and some of them far more than others."""
+"""Characters of code that are coloured. Lexers take their time, and some of them far more than others."""
 _LONGEST_LINE = 2_000
 
 _STYLES: Mapping[tuple[str, ...], str] = {
@@ -54,17 +52,23 @@ _STYLES: Mapping[tuple[str, ...], str] = {
 """By the kinds of pygments, and what they are part of."""
 
 
-def markdown(source: str, theme: Theme) -> RenderableType:
+class Markdown:
     """One or several blocks, with an empty line between two of them."""
-    return _Reader(_PARSER.parse(plain(source, tab=4)), theme).blocks()
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        tokens = _PARSER.parse(plain(self._source, tab=4))
+        yield _Reader(tokens, has_styles=options.is_terminal).blocks()
 
 
 class _Reader:
     """Goes through the tokens once. A method that is given the opening token reads up to the closing one."""
 
-    def __init__(self, tokens: list[Token], theme: Theme) -> None:
+    def __init__(self, tokens: list[Token], *, has_styles: bool) -> None:
         self._tokens = iter(tokens)
-        self._theme = theme
+        self._has_styles = has_styles
 
     def blocks(self, closing: str = "") -> RenderableType:
         return _together(list(self._until(closing)))
@@ -85,11 +89,9 @@ class _Reader:
                 return self._heading(token)
             case "fence" | "code_block":
                 language = token.info.split(maxsplit=1)[0] if token.info.strip() else ""
-                return Code(token.content, language, self._theme)
+                return Code(token.content, language)
             case "blockquote_open":
-                bar = f"{self._theme.glyph('bar')} "
-                body = self.blocks("blockquote_close")
-                return Hanging(bar, body, rest=bar, style=self._theme.style("quiet"))
+                return Hanging("│ ", self.blocks("blockquote_close"), rest="│ ", style="quiet")
             case "bullet_list_open":
                 return self._list("bullet_list_close", None)
             case "ordered_list_open":
@@ -97,29 +99,28 @@ class _Reader:
             case "table_open":
                 return self._table()
             case "hr":
-                return Text(self._theme.glyph("line") * 3, self._theme.style("quiet"))
+                return Text("───", "quiet")
             case _:
                 # HTML, above all. It stays as it is.
                 return Text(token.content.rstrip("\n"))
 
     def _heading(self, token: Token) -> Text:
         text = self._text("heading_close")
-        if self._theme.dumb:
+        if not self._has_styles:
             return Text(f"{'#' * int(token.tag[1:])} ").append_text(text)
-        text.stylize(self._theme.style("title" if token.tag == "h1" else "heading"))
+        text.stylize("title" if token.tag == "h1" else "heading")
         return text
 
     def _list(self, closing: str, number: int | None) -> RenderableType:
         """`number` is that of the first item."""
         items: list[tuple[RenderableType, bool]] = []
-        style = self._theme.style("quiet")
         for token in self._tokens:
             if token.type == closing:
                 break
             sign = "- " if number is None else f"{number + len(items)}. "
             blocks = list(self._until("list_item_close"))
             is_loose = all(wants_line for _, wants_line in blocks[:1])
-            items.append((Hanging(sign, _together(blocks), style=style), is_loose))
+            items.append((Hanging(sign, _together(blocks), style="quiet"), is_loose))
         return _together(items)
 
     def _table(self) -> RenderableType:
@@ -137,7 +138,7 @@ class _Reader:
                     rows[-1].append(text)
                 case _:
                     pass
-        return _Table(rows[0], rows[1:], self._theme)
+        return _Table(rows[0], rows[1:])
 
     def _text(self, closing: str) -> Text:
         """The text of a paragraph, a heading or a table cell."""
@@ -149,39 +150,39 @@ class _Reader:
         return text
 
     def _inline(self, tokens: list[Token], text: Text) -> None:
-        styles: list[str] = []
-        links: list[tuple[str, int]] = []
-        """The target of each open one, and where its text begins."""
+        opened: list[int] = []
+        """Where the text of each open style and link begins."""
+        targets: list[str] = []
         for token in tokens:
-            style = " ".join(styles)
             match token.type:
                 case "em_open" | "strong_open" | "s_open":
-                    styles.append(self._theme.style(_INLINE_STYLES[token.type]))
+                    opened.append(len(text))
                 case "em_close" | "strong_close" | "s_close":
-                    styles.pop()
+                    text.stylize(_INLINE_STYLES[token.tag], opened.pop())
                 case "code_inline":
-                    text.append(token.content, f"{style} {self._theme.style('code')}".strip())
+                    text.append(token.content, "code")
                 case "softbreak" | "hardbreak":
                     # Models break a line where they want it broken.
                     text.append("\n")
                 case "link_open":
-                    links.append((str(token.attrs.get("href", "")), len(text)))
-                    styles.append(self._theme.style("link"))
+                    opened.append(len(text))
+                    targets.append(str(token.attrs.get("href", "")))
                 case "link_close":
-                    styles.pop()
-                    self._target(*links.pop(), text)
+                    start = opened.pop()
+                    text.stylize("link", start)
+                    self._target(targets.pop(), start, text)
                 case "image":
                     start = len(text)
                     text.append(token.content)
                     self._target(str(token.attrs.get("src", "")), start, text)
                 case _:
-                    text.append(token.content, style)
+                    text.append(token.content)
 
     def _target(self, target: str, start: int, text: Text) -> None:
         """A terminal must not show one address and lead to another."""
         label = text.plain[start:]
         if target not in {label, f"mailto:{label}"}:
-            text.append(f" ({target})" if label else target, self._theme.style("quiet"))
+            text.append(f" ({target})" if label else target, "quiet")
 
 
 def _together(blocks: list[tuple[RenderableType, bool]]) -> RenderableType:
@@ -198,22 +199,20 @@ def _together(blocks: list[tuple[RenderableType, bool]]) -> RenderableType:
 class _Table:
     """As a table where there is room for its columns, and row by row where there is not."""
 
-    def __init__(self, header: list[Text], rows: list[list[Text]], theme: Theme) -> None:
+    def __init__(self, header: list[Text], rows: list[list[Text]]) -> None:
         self._header = header
         self._rows = rows
-        self._theme = theme
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         if options.max_width < _COLUMN * len(self._header):
             yield from self._as_lists()
             return
-        heading = self._theme.style("heading")
         table = Table(
-            box=box.SIMPLE_HEAD if self._theme.unicode else box.ASCII2,
+            box=box.SIMPLE_HEAD,
             show_edge=False,
             pad_edge=False,
-            border_style=self._theme.style("quiet"),
-            header_style=heading,
+            border_style="quiet",
+            header_style="heading",
         )
         for cell in self._header:
             table.add_column(cell, justify=cell.justify or "left", overflow="fold")
@@ -226,40 +225,36 @@ class _Table:
             if n:
                 yield ""
             for name, cell in zip(self._header, row, strict=False):
-                label = Text.assemble((name.plain, self._theme.style("heading")), ": ")
+                label = Text.assemble((name.plain, "heading"), ": ")
                 yield label.append_text(cell)
 
 
 class Code:
-    """A program, coloured if its language is known. Long lines are cut anywhere.
+    """A program, coloured if its language is known; or just lines. Long ones are cut anywhere."""
 
-    Args:
-        code: `plain` already.
-    """
-
-    def __init__(self, code: str, language: str, theme: Theme) -> None:
-        self._text = _highlighted(code.removesuffix("\n"), language, theme)
+    def __init__(self, code: str, language: str) -> None:
+        self._code = plain(code.removesuffix("\n"), tab=4)
+        self._language = language.lower()
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         width = options.max_width
-        for line in self._text.split("\n", allow_blank=True):
+        lines = self._code.split("\n")
+        is_plain = not self._language or not options.is_terminal or len(self._code) > _MOST
+        if is_plain or max(map(len, lines)) > _LONGEST_LINE:
+            # Quick, for there may be very many of them.
+            for line in lines:
+                fits = len(line) <= width and line.isascii()
+                for row in (line,) if fits else chop_cells(line, width):
+                    yield Segment(f"{row}\n")
+            return
+        for line in self._coloured(console).split("\n", allow_blank=True):
             rows = chop_cells(line.plain, width) if line.cell_len > width else []
             for row in line.divide(list(accumulate(map(len, rows[:-1])))):
                 yield from row.render(console, end="\n")
 
-
-def _highlighted(code: str, language: str, theme: Theme) -> Text:
-    text = Text(code)
-    if theme.dumb or not language or len(code) > _MOST:
-        return text
-    if max(map(len, code.split("\n"))) > _LONGEST_LINE:
-        return text
-    text = Syntax("", language.lower(), theme=_syntax_theme(theme)).highlight(code)
-    # Without the newline that a lexer may have been given at the end.
-    return text[: len(code)]
-
-
-@lru_cache(maxsize=4)
-def _syntax_theme(theme: Theme) -> ANSISyntaxTheme:
-    styles = {kind: theme.style(name) for kind, name in _STYLES.items()}
-    return ANSISyntaxTheme({kind: Style.parse(style) for kind, style in styles.items() if style})
+    def _coloured(self, console: Console) -> Text:
+        styles = {kind: console.get_style(name) for kind, name in _STYLES.items()}
+        theme = ANSISyntaxTheme({kind: style for kind, style in styles.items() if style})
+        text = Syntax("", self._language, theme=theme).highlight(self._code)
+        # Without the newline that a lexer may have been given at the end.
+        return text[: len(self._code)]

@@ -52,11 +52,11 @@ def aligned(rows: Sequence[tuple[str, str]]) -> str:
     return "\n".join(f"{name:{width}}  {text}".rstrip() for name, text in rows)
 
 
-def cut(text: str, size: int, more: str) -> str:
+def cut(text: str, size: int, more: str = "…") -> str:
     """At most so many characters of a text; `more` stands for the rest."""
     return text if len(text) <= size else text[:size] + more
 
 
-def one_line(text: str, size: int, more: str) -> str:
+def one_line(text: str, size: int, more: str = "…") -> str:
     """A text in one line, without what is behind the first so many characters."""
     return cut(" ".join(plain(cut(text, 2 * size, more)).split()), size, more)

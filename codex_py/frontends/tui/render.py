@@ -12,10 +12,11 @@ from rich.color import ColorSystem
 from rich.console import Console, RenderableType
 from rich.segment import Segment
 from rich.style import Style
+from rich.theme import Theme as Styles
 
 from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.fitting import Fragments
-from codex_py.frontends.tui.theme import Theme
+from codex_py.frontends.tui.theme import GLYPHS, STYLES, Theme
 
 _Row: TypeAlias = list[Segment]
 
@@ -31,23 +32,6 @@ class Renderer:
 
     def __init__(self, theme: Theme) -> None:
         self.theme = theme
-        self._system = _COLOR_SYSTEMS[theme.color_system]
-        # Everything is said outright: rich would look at the environment otherwise.
-        self._console = Console(
-            file=io.StringIO(),
-            width=80,
-            height=1000,
-            force_terminal=not theme.dumb,
-            force_interactive=False,
-            color_system=theme.color_system,
-            no_color=not theme.color,
-            legacy_windows=False,
-            markup=False,
-            highlight=False,
-            emoji=False,
-            safe_box=True,
-            _environ={},
-        )
 
     def text(self, renderable: RenderableType, width: int) -> str:
         """Lines for a terminal of so many columns, each with its newline."""
@@ -61,8 +45,9 @@ class Renderer:
         ]
 
     def _rows(self, renderable: RenderableType, width: int) -> Iterable[_Row]:
-        options = self._console.options.update(width=width, height=None)
-        for row in self._console.render_lines(renderable, options, pad=False):
+        console = _console(self.theme)
+        options = console.options.update(width=width, height=None)
+        for row in console.render_lines(renderable, options, pad=False):
             if all(segment.text.isascii() and segment.text.isprintable() for segment in row):
                 yield row
             else:
@@ -87,9 +72,31 @@ class Renderer:
             # Blanks at the end of a row are a nuisance to whoever copies it.
             text = segment.text.rstrip(" ") if n == last else segment.text
             if segment.style and not self.theme.dumb:
-                text = segment.style.render(text, color_system=self._system)
+                system = _COLOR_SYSTEMS[self.theme.color_system]
+                text = segment.style.render(text, color_system=system)
             parts.append(text)
         return "".join(parts)
+
+
+@lru_cache(maxsize=4)
+def _console(theme: Theme) -> Console:
+    # Everything is said outright: rich would look at the environment otherwise.
+    return Console(
+        file=io.TextIOWrapper(io.BytesIO(), "utf-8" if theme.unicode else "ascii"),
+        width=80,
+        height=1000,
+        force_terminal=not theme.dumb,
+        force_interactive=False,
+        color_system=theme.color_system,
+        no_color=not theme.color,
+        legacy_windows=False,
+        markup=False,
+        highlight=False,
+        emoji=False,
+        safe_box=True,
+        theme=Styles({name: theme.style(name) for name in STYLES}),
+        _environ={},
+    )
 
 
 def _fitting(row: _Row, width: int) -> Iterable[_Row]:
@@ -138,11 +145,8 @@ _BLANKS = dict.fromkeys(map(ord, "\n\t\u2028\u2029"), " ")
 _ASCII = {
     **dict.fromkeys("\u2018\u2019\u201a\u2032", "'"),
     **dict.fromkeys("\u201c\u201d\u201e\u2033", '"'),
-    **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212\u2500", "-"),
-    "\u2022": "*",
-    "\u2192": "->",
+    **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212", "-"),
+    **dict(GLYPHS.values()),
     "\u2190": "<-",
     "\u2713": "x",
-    "\u2714": "x",
-    "\u2502": "|",
 }

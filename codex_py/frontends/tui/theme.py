@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 ColorSystem: TypeAlias = Literal["standard", "256", "truecolor"]
 
-_STYLES = {
+STYLES = {
     "user": "bold",
     "accent": "cyan",
     "heading": "bold",
@@ -52,7 +52,7 @@ _COLORS = {
     *("bright_blue", "bright_magenta", "bright_cyan", "bright_white"),
 }
 
-_GLYPHS = {
+GLYPHS = {
     "bullet": ("•", "*"),
     "branch": ("└", "`"),
     "bar": ("│", "|"),
@@ -90,7 +90,7 @@ class Theme:
         """The style of a part of the text, for rich; empty if the terminal has no styles."""
         if self.dumb:
             return ""
-        style = _STYLES[name]
+        style = STYLES[name]
         if self.background == "light":
             style = _ON_LIGHT.get(name, style)
         if not self.color:
@@ -99,7 +99,7 @@ class Theme:
 
     def glyph(self, name: str) -> str:
         """A sign, or its ASCII form where the terminal has no Unicode."""
-        return _GLYPHS[name][not self.unicode]
+        return GLYPHS[name][not self.unicode]
 
 
 def terminal_theme(

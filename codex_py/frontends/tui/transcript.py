@@ -133,26 +133,25 @@ class Transcript:
         return self.renderer.theme
 
     def user(self, text: str, images: Sequence[str] = ()) -> None:
-        self.print(user_cell(text, self._theme, images=images))
+        self.print(user_cell(text, images))
 
     def notice(self, text: str) -> None:
-        self.print(note_cell(text, self._theme))
+        self.print(note_cell(text))
 
     def separate(self, text: str) -> None:
         """Draw a line with a notice below it."""
-        theme = self._theme
-        self.print(Rule(characters=theme.glyph("line"), style=theme.style("quiet")))
-        self.print(note_cell(text, theme), space=False)
+        self.print(Rule(style="quiet"))
+        self.print(note_cell(text), space=False)
 
     def warning(self, text: str) -> None:
-        self.print(note_cell(text, self._theme, "warning"))
+        self.print(note_cell(text, "warning"))
 
     def error(self, text: str) -> None:
-        self.print(note_cell(text, self._theme, "error"))
+        self.print(note_cell(text, "error"))
 
     def diff(self, diff: str) -> None:
         """Show a whole diff, git style."""
-        self.print(diff_cell(diff, self._theme, fold=False))
+        self.print(diff_cell(diff, fold=False))
 
     def replay(self, items: Sequence[events.ThreadItem]) -> None:
         """Show an earlier conversation; only its end, if it is long."""
@@ -192,15 +191,15 @@ class Transcript:
         room = max_rows - len(running)
         rows: list[Fragments] = []
         if self._show_reasoning and self._reasoning.strip():
-            thought = self.renderer.fragments(reasoning_cell(self._reasoning, self._theme), width)
+            thought = self.renderer.fragments(reasoning_cell(self._reasoning), width)
             rows += [[], *thought[-_THOUGHT_ROWS:]]
         if (rest := self._answer.blocks.rest) is not None:
-            cell = block_cell(rest, self._theme, is_start=not self._answer.is_printed)
+            cell = block_cell(rest, is_start=not self._answer.is_printed)
             # The line that will stand between it and what is above.
             rows += [[]] if rest.is_first else []
             rows += self.renderer.fragments(cell, width)
         if self._reconnecting is not None:
-            notice = note_cell(self._reconnecting, self._theme, "warning")
+            notice = note_cell(self._reconnecting, "warning")
             rows += [[], *self.renderer.fragments(notice, width)]
         return [*(rows[-room:] if room > 0 else []), *running]
 
@@ -220,7 +219,7 @@ class Transcript:
         # One row for each; if that is too much as well, the number of the others.
         room = max(max_rows - 2, 0)
         hidden = len(heads) - room
-        more: Fragments = [("class:quiet", f"  {self._theme.glyph('more')} +{hidden} running")]
+        more: Fragments = [("class:quiet", f"  … +{hidden} running")]
         return ([[], *heads] if hidden <= 1 else [[], *heads[:room], more])[:max_rows]
 
     def _start(self, item: events.ThreadItem) -> None:
@@ -257,7 +256,7 @@ class Transcript:
             looks := explored(item, self._theme.shell)
         ):
             is_start = self._last != "explored"
-            self.print(explored_cell(looks, self._theme, is_start=is_start), space=is_start)
+            self.print(explored_cell(looks, is_start=is_start), space=is_start)
             self._last = "explored"
         elif (cell := item_cell(item, self._theme)) is not None:
             self.print(cell)
@@ -266,13 +265,13 @@ class Transcript:
 
     def _deny(self, tool: str, reason: str) -> None:
         if self._last == "declined":
-            self.print(reason_cell(reason, self._theme), space=False)
+            self.print(reason_cell(reason), space=False)
         else:
-            self.print(denied_cell(tool, reason, self._theme))
+            self.print(denied_cell(tool, reason))
 
     def _print_blocks(self, blocks: Sequence[Block]) -> None:
         for block in blocks:
-            cell = block_cell(block, self._theme, is_start=not self._answer.is_printed)
+            cell = block_cell(block, is_start=not self._answer.is_printed)
             self.print(cell, space=block.is_first)
             self._answer.is_printed = True
 
@@ -301,13 +300,13 @@ class Transcript:
         if isinstance(event, events.TurnFailed):
             is_aborted = event.error.code == "aborted"
             self.error(_INTERRUPTED if is_aborted else event.error.message)
-        elif (worked := worked_cell(int(worked_s) * 1000, self._theme)) is not None:
+        elif (worked := worked_cell(int(worked_s) * 1000)) is not None:
             self.print(worked)
 
     def _show_unfinished(self) -> None:
         """Print what the end of the turn has cut off."""
         if self._show_reasoning and self._reasoning.strip():
-            self.print(reasoning_cell(self._reasoning, self._theme))
+            self.print(reasoning_cell(self._reasoning))
         self._reasoning = ""
         for each in self._running.values():
             # Commands go on in the background, and are shown when they end.

@@ -2,7 +2,7 @@ import time
 
 import pytest
 
-from codex_py.frontends.tui.blocks import Block, Blocks, Code, Prose, Verbatim
+from codex_py.frontends.tui.blocks import Block, Blocks, Code, Prose
 
 
 def blocks(text: str, size: int = 3) -> list[Block]:
@@ -73,7 +73,7 @@ def test_behind_so_much_markdown_text_is_shown_as_it_is() -> None:
     found = blocks("word " * 40_000, 1000)
     texts = [b.markdown if isinstance(b, Prose) else b.text for b in found]
     assert "".join(texts).replace("\n", "") == "word " * 40_000
-    assert isinstance(found[-1], Verbatim)
+    assert isinstance(found[-1], Code)
 
 
 def test_nobody_is_told_that_there_is_no_end() -> None:

@@ -10,7 +10,7 @@ from rich.text import Text
 from codex_py.execpolicy.place import is_known_shell
 from codex_py.execpolicy.safety import is_known_safe
 from codex_py.execpolicy.words import Command, plain_script
-from codex_py.frontends.tui.cells.layout import Hanging, below, folded, marked, stacked
+from codex_py.frontends.tui.cells.layout import Hanging, below, folded, marked
 from codex_py.frontends.tui.plain import command_output, cut, one_line
 from codex_py.frontends.tui.status import duration
 from codex_py.frontends.tui.theme import Theme
@@ -60,16 +60,13 @@ def command_cell(item: CommandExecution, theme: Theme) -> RenderableType:
     """A command that is over."""
     failed = item.status != "completed" or item.exit_code not in {0, None}
     if item.status == "declined":
-        return marked(_head("Declined", item, theme), theme, glyph="no", style="error")
-    head = _head("Ran", item, theme)
-    head.append_text(_verdict(item, theme, failed=failed))
+        return marked(_head("Declined", item, theme), sign="✗", style="error")
+    head = Text.assemble(_head("Ran", item, theme), _verdict(item, failed=failed))
     parts: list[RenderableType] = [head]
-    output = item.aggregated_output.strip("\n")
-    if output:
+    if output := item.aggregated_output.strip("\n"):
         tail = _FAILED_TAIL if failed else _OUTPUT_TAIL
-        body = folded(output, theme, head=_OUTPUT_HEAD, tail=tail, clean=command_output)
-        parts.append(below(body, theme))
-    return marked(stacked(parts), theme, style="error" if failed else "ok")
+        parts.append(below(folded(output, head=_OUTPUT_HEAD, tail=tail, clean=command_output)))
+    return marked(*parts, style="error" if failed else "ok")
 
 
 def running_cell(
@@ -78,13 +75,12 @@ def running_cell(
     """A command that runs, with the last so many lines of what it has printed."""
     head = _head("Running", item, theme)
     if elapsed_s >= 1:
-        head.append(f" {theme.glyph('dot')} {took(int(elapsed_s) * 1000)}", theme.style("quiet"))
+        head.append(f" · {took(int(elapsed_s) * 1000)}", "quiet")
     parts: list[RenderableType] = [head]
     lines = command_output(output.rstrip("\n")).split("\n")[-tail:] if tail else []
     if any(lines):
-        shown = Text("\n".join(lines), theme.style("quiet"), no_wrap=True, overflow="ellipsis")
-        parts.append(below(shown, theme))
-    return marked(stacked(parts), theme, style="accent")
+        parts.append(below(Text("\n".join(lines), "quiet", no_wrap=True, overflow="ellipsis")))
+    return marked(*parts, style="accent")
 
 
 def explored(item: CommandExecution, own_shell: str = "") -> list[tuple[str, str]]:
@@ -106,17 +102,12 @@ def explored(item: CommandExecution, own_shell: str = "") -> list[tuple[str, str
     return looks
 
 
-def explored_cell(
-    looks: Sequence[tuple[str, str]], theme: Theme, *, is_start: bool
-) -> RenderableType:
+def explored_cell(looks: Sequence[tuple[str, str]], *, is_start: bool) -> RenderableType:
     """`is_start`: it gets the heading; otherwise its rows go on with those of another one."""
     rows = Text("\n").join(
-        Text.assemble((verb, theme.style("accent")), " ", one_line(what, 200, theme.glyph("more")))
-        for verb, what in looks
+        Text.assemble((verb, "accent"), " ", one_line(what, 200)) for verb, what in looks
     )
-    if not is_start:
-        return Hanging("    ", rows)
-    return marked(stacked([Text("Explored", theme.style("action")), below(rows, theme)]), theme)
+    return marked(Text("Explored", "action"), below(rows)) if is_start else Hanging("    ", rows)
 
 
 def took(milliseconds: int) -> str:
@@ -130,11 +121,9 @@ def took(milliseconds: int) -> str:
 
 def _head(verb: str, item: CommandExecution, theme: Theme) -> Text:
     script = script_of(cut(item.command, _LONGEST_QUOTED, ""), theme.shell).strip()
-    head = Text(f"{verb} ", theme.style("action"))
-    shown = folded(script, theme, head=_COMMAND_HEAD, tail=_COMMAND_TAIL, style="text")
-    return Text.assemble(
-        head, shown, (elsewhere(item.cwd, theme, before=" in "), theme.style("quiet"))
-    )
+    shown = folded(script, head=_COMMAND_HEAD, tail=_COMMAND_TAIL, style="text")
+    where = elsewhere(item.cwd, theme, before=" in ")
+    return Text.assemble((f"{verb} ", "action"), shown, (where, "quiet"))
 
 
 def elsewhere(cwd: str, theme: Theme, *, before: str) -> str:
@@ -145,18 +134,17 @@ def elsewhere(cwd: str, theme: Theme, *, before: str) -> str:
     folder = PurePath(theme.cwd, cwd)
     if folder == PurePath(theme.cwd):
         return ""
-    return before + one_line(str(folder), _LONGEST_FOLDER, theme.glyph("more"))
+    return before + one_line(str(folder), _LONGEST_FOLDER)
 
 
-def _verdict(item: CommandExecution, theme: Theme, *, failed: bool) -> Text:
+def _verdict(item: CommandExecution, *, failed: bool) -> Text:
     """` · exit 1 · 2.5s`, as far as it is known and worth saying."""
-    dot = f" {theme.glyph('dot')} "
     text = Text()
     if failed:
         what = item.status if item.exit_code is None else f"exit {item.exit_code}"
-        text.append(dot, theme.style("quiet")).append(what, theme.style("error"))
+        text.append(" · ", "quiet").append(what, "error")
     if item.duration_ms is not None:
-        text.append(f"{dot}{took(item.duration_ms)}", theme.style("quiet"))
+        text.append(f" · {took(item.duration_ms)}", "quiet")
     return text
 
 

@@ -1,14 +1,15 @@
-"""The layout of cells: a sign and a body beside it, long text folded to its ends."""
+"""The layout of cells: a sign and a body beside it, long text folded to its ends.
 
-from collections.abc import Callable, Sequence
+Styles are names of the theme, and signs are Unicode: `Renderer` knows what the terminal makes of them.
+"""
+
+from collections.abc import Callable
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.segment import Segment
-from rich.style import Style
 from rich.text import Text
 
 from codex_py.frontends.tui.plain import cut, plain
-from codex_py.frontends.tui.theme import Theme
 
 _NARROWEST_BODY = 8
 _LONGEST_LINE = 240
@@ -35,7 +36,7 @@ class Hanging:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         width = options.max_width - len(self._sign)
         newline = Segment.line()
-        style = Style.parse(self._style) if self._style else None
+        style = console.get_style(self._style)
         if width < _NARROWEST_BODY:
             # Too narrow to read beside the sign.
             yield Segment(self._sign.rstrip() + "\n", style)
@@ -53,25 +54,18 @@ class Hanging:
             yield newline
 
 
-def marked(
-    body: RenderableType, theme: Theme, *, glyph: str = "bullet", style: str = "quiet"
-) -> Hanging:
-    """A cell with a sign before it. `style` names the sign's in the theme."""
-    return Hanging(f"{theme.glyph(glyph)} ", body, style=theme.style(style))
+def marked(*parts: RenderableType, sign: str = "•", style: str = "quiet") -> Hanging:
+    """A cell with a sign before it, in a style of its own."""
+    return Hanging(f"{sign} ", Group(*parts), style=style)
 
 
-def below(body: RenderableType, theme: Theme) -> Hanging:
+def below(*parts: RenderableType) -> Hanging:
     """The result of a call, below its cell."""
-    return Hanging(f"{theme.glyph('branch')} ", body, style=theme.style("quiet"))
-
-
-def stacked(parts: Sequence[RenderableType]) -> RenderableType:
-    return parts[0] if len(parts) == 1 else Group(*parts)
+    return Hanging("└ ", Group(*parts), style="quiet")
 
 
 def folded(
     text: str,
-    theme: Theme,
     *,
     head: int,
     tail: int,
@@ -97,6 +91,5 @@ def folded(
         lines = clean(text).split("\n")
     hidden += len(lines) - head - tail
     if hidden > 1:
-        lines = [*lines[:head], f"{theme.glyph('more')} +{hidden} lines", *lines[-tail:]]
-    more = theme.glyph("more")
-    return Text("\n".join(cut(line, _LONGEST_LINE, more) for line in lines), theme.style(style))
+        lines = [*lines[:head], f"… +{hidden} lines", *lines[-tail:]]
+    return Text("\n".join(cut(line, _LONGEST_LINE) for line in lines), style)

@@ -5,10 +5,9 @@ from collections.abc import Sequence
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
-from codex_py.frontends.tui.cells.layout import Hanging, below, folded, marked, stacked
+from codex_py.frontends.tui.cells.layout import Hanging, below, folded, marked
 from codex_py.frontends.tui.diffs import DiffLine, ShownFile, read_diff
 from codex_py.frontends.tui.plain import cut, one_line, plain
-from codex_py.frontends.tui.theme import Theme
 from codex_py.protocol.events import Change, FileChange
 
 _MOST_READ = 200_000
@@ -20,39 +19,34 @@ _MOST_FILES = 30
 _LONGEST_LINE = 400
 _LONGEST_PATH = 300
 
-_STYLES = {"+": "added", "-": "removed", " ": "quiet", "@": "quiet", "\\": "quiet"}
+_STYLES = {"+": "added", "-": "removed"}
+_SIGNS = {"@": "…", "\\": " "}
 _KINDS = {"add": "Added", "delete": "Deleted", "update": "Edited"}
 
 
-def change_cell(item: FileChange, theme: Theme) -> RenderableType:
+def change_cell(item: FileChange) -> RenderableType:
     """A patch that is over: its diff, or why it failed."""
     if item.status == "completed":
-        return diff_cell(item.diff, theme, changes=item.changes)
+        return diff_cell(item.diff, changes=item.changes)
     verb = "Declined the patch of" if item.status == "declined" else "Failed to patch"
-    parts: list[RenderableType] = [
-        Text.assemble((f"{verb} ", theme.style("action")), _paths(item, theme))
-    ]
+    parts: list[RenderableType] = [_named(verb, item)]
     # Why a patch was declined is told by the event that follows.
     if item.status == "failed" and item.error is not None:
-        parts.append(below(folded(item.error["message"], theme, head=8, tail=2), theme))
-    return marked(stacked(parts), theme, glyph="no", style="error")
+        parts.append(below(folded(item.error["message"], head=8, tail=2)))
+    return marked(*parts, sign="✗", style="error")
 
 
-def changing_cell(item: FileChange, theme: Theme) -> RenderableType:
+def changing_cell(item: FileChange) -> RenderableType:
     """A patch that is being written."""
-    head = Text.assemble(("Patching ", theme.style("action")), _paths(item, theme))
-    return marked(head, theme, style="accent")
+    return marked(_named("Patching", item), style="accent")
 
 
-def diff_cell(
-    diff: str, theme: Theme, *, changes: Sequence[Change] = (), fold: bool = True
-) -> RenderableType:
+def diff_cell(diff: str, *, changes: Sequence[Change] = (), fold: bool = True) -> RenderableType:
     """A diff by files. `changes` are named where the diff names none."""
     files = read_diff(cut(diff, _MOST_READ, ""))
     unread: list[RenderableType] = []
     if len(diff) > _MOST_READ:
-        rest = f"  {theme.glyph('more')} +{len(diff) - _MOST_READ:,} characters"
-        unread.append(Text(rest, theme.style("quiet")))
+        unread.append(Text(f"  … +{len(diff) - _MOST_READ:,} characters", "quiet"))
     named = {change.path for change in changes}
     for file in files:
         # A diff names a file that lies outside of the folder without its first slash.
@@ -64,79 +58,59 @@ def diff_cell(
         files = [ShownFile(change.path, _KINDS[change.kind]) for change in changes]
     most = _MOST_LINES if fold else _MOST_LINES_IN_ALL
     if len(files) == 1:
-        head = _head(files[0], theme)
-        return marked(stacked([head, *_body(files[0], theme, most), *unread]), theme, style="ok")
-    added, removed = sum(f.added for f in files), sum(f.removed for f in files)
-    head = Text(f"Edited {len(files)} files", theme.style("action")).append_text(
-        _count(added, removed, theme)
-    )
+        return marked(*_file(files[0], most), *unread, style="ok")
+    head = Text(f"Edited {len(files)} files", "action").append_text(_count(files))
     parts: list[RenderableType] = [head]
     left = _MOST_LINES_IN_ALL if fold else 10 * _MOST_LINES_IN_ALL
     for file in files[:_MOST_FILES]:
         shown = min(most, left, max(len(file.lines), 1))
-        parts.append(below(stacked([_head(file, theme), *_body(file, theme, shown)]), theme))
+        parts.append(below(*_file(file, shown)))
         left = max(left - shown, 0)
     if len(files) > _MOST_FILES:
-        rest = f"{theme.glyph('more')} +{len(files) - _MOST_FILES} files"
-        parts.append(Text(f"  {rest}", theme.style("quiet")))
-    return marked(stacked([*parts, *unread]), theme, style="ok")
+        parts.append(Text(f"  … +{len(files) - _MOST_FILES} files", "quiet"))
+    return marked(*parts, *unread, style="ok")
 
 
-def _head(file: ShownFile, theme: Theme) -> Text:
-    more = theme.glyph("more")
-    head = Text.assemble(
-        (f"{file.verb} ", theme.style("action")), one_line(file.path, _LONGEST_PATH, more)
-    )
+def _file(file: ShownFile, most: int) -> list[RenderableType]:
+    """The head of a file, and at most so many lines of it."""
+    head = Text.assemble((f"{file.verb} ", "action"), one_line(file.path, _LONGEST_PATH))
     if file.moved_to:
-        head.append(f" {theme.glyph('to')} {one_line(file.moved_to, _LONGEST_PATH, more)}")
-    return head.append_text(_count(file.added, file.removed, theme)) if file.lines else head
+        head.append(f" → {one_line(file.moved_to, _LONGEST_PATH)}")
+    if not file.lines:
+        return [head]
+    parts: list[RenderableType] = [head.append_text(_count([file])), _Lines(file.lines[:most])]
+    if (hidden := len(file.lines) - most) > 0:
+        parts.append(Text(f"  … +{hidden} lines", "quiet"))
+    return parts
 
 
-def _count(added: int, removed: int, theme: Theme) -> Text:
-    quiet = theme.style("quiet")
+def _count(files: Sequence[ShownFile]) -> Text:
+    added, removed = sum(file.added for file in files), sum(file.removed for file in files)
     return Text.assemble(
-        (" (", quiet),
-        (f"+{added}", theme.style("added")),
-        " ",
-        (f"-{removed}", theme.style("removed")),
-        (")", quiet),
+        (" (", "quiet"), (f"+{added}", "added"), " ", (f"-{removed}", "removed"), (")", "quiet")
     )
 
 
-def _paths(item: FileChange, theme: Theme) -> Text:
-    more = theme.glyph("more")
-    paths = [one_line(change.path, _LONGEST_PATH, more) for change in item.changes[:_MOST_FILES]]
+def _named(verb: str, item: FileChange) -> Text:
+    paths = [one_line(change.path, _LONGEST_PATH) for change in item.changes[:_MOST_FILES]]
     if len(item.changes) > _MOST_FILES:
-        paths.append(f"{more} +{len(item.changes) - _MOST_FILES} files")
-    return Text(", ".join(paths))
-
-
-def _body(file: ShownFile, theme: Theme, most: int) -> list[RenderableType]:
-    if not file.lines:
-        return []
-    parts: list[RenderableType] = [_Lines(file.lines[:most], theme)]
-    if (hidden := len(file.lines) - most) > 0:
-        parts.append(Text(f"  {theme.glyph('more')} +{hidden} lines", theme.style("quiet")))
-    return parts
+        paths.append(f"… +{len(item.changes) - _MOST_FILES} files")
+    return Text.assemble((f"{verb} ", "action"), ", ".join(paths))
 
 
 class _Lines:
     """Lines with their numbers. Long ones are wrapped below their own text."""
 
-    def __init__(self, lines: Sequence[DiffLine], theme: Theme) -> None:
+    def __init__(self, lines: Sequence[DiffLine]) -> None:
         self._lines = lines
-        self._theme = theme
         numbers = [line.number for line in lines if line.number is not None]
         self._digits = len(str(max(numbers))) if numbers else 0
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        theme = self._theme
-        more = theme.glyph("more")
         for line in self._lines:
             number = "" if line.number is None else str(line.number)
-            sign = {"@": more[:1], "\\": " "}.get(line.sign, line.sign)
+            sign = _SIGNS.get(line.sign, line.sign)
             margin = f"{number:>{self._digits}} {sign}" if self._digits else sign
-            text = Text(
-                plain(cut(line.text, _LONGEST_LINE, more), tab=4), theme.style(_STYLES[line.sign])
-            )
-            yield Hanging(margin, text, style=theme.style(_STYLES[line.sign]))
+            style = _STYLES.get(line.sign, "quiet")
+            text = Text(plain(cut(line.text, _LONGEST_LINE), tab=4), style)
+            yield Hanging(margin, text, style=style)
