@@ -9,7 +9,7 @@ from codex_py.execpolicy.decision import RuleMatch
 from codex_py.execpolicy.rules import read_rules
 from codex_py.frontends.arguments import Arguments
 from codex_py.frontends.command_parser import CommandParser, UsageError
-from codex_py.frontends.streams import OutputStream, print_out
+from codex_py.frontends.streams import print_out, tell
 from codex_py.frontends.terminal import printable
 
 
@@ -26,7 +26,7 @@ def run_check(argv: Sequence[str], environment: Mapping[str, str]) -> int:  # no
             raise UsageError(f"say which {what}: codex-py execpolicy check --rules FILE -- COMMAND")
     rules = read_rules([Path(file) for file in options.rules])
     for warning in rules.warnings:
-        OutputStream(2).write_text(f"Warning: {printable(warning)}\n")
+        tell(f"Warning: {warning}")
     match = rules.decide(command, resolve_paths=options.resolve_host_executables)
     style: dict[str, Any] = {"indent": 2} if options.pretty else {"separators": (",", ":")}
     report = json.dumps(_report(match), ensure_ascii=False, **style)

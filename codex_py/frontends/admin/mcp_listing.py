@@ -1,7 +1,6 @@
 """`codex-py mcp list` and `get`: the tables and the JSON of Codex 0.169."""
 
 import asyncio
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -9,8 +8,8 @@ from codex_py.app.features.mcp import server_headers
 from codex_py.app.mcp_login import AuthStatus, auth_statuses
 from codex_py.config.config import Config
 from codex_py.config.mcp import McpServerConfig
-from codex_py.frontends.admin.mcp_options import json_parser, mcp_config, parse_name
-from codex_py.frontends.streams import print_out
+from codex_py.frontends.admin.mcp_options import mcp_config, mcp_parser, parse_name
+from codex_py.frontends.streams import print_json, print_out
 from codex_py.frontends.terminal import aligned, on_one_line
 
 _NONE: Final = "Try `codex-py mcp add my-tool -- my-command`."
@@ -26,7 +25,7 @@ _MASK: Final = "*****"
 
 def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Print all servers, by name; the exit code. It may ask those at an address about logins, for up to 5 s."""
-    options = json_parser().parse_args(list(argv))
+    options = mcp_parser("--json").parse_args(list(argv))
     config = mcp_config(options, environment)
     servers = dict(sorted(config.mcp_servers.items()))
     if not servers and not options.json:
@@ -41,7 +40,7 @@ def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
             {**_common(config, name), **_timeouts(config, name), "auth_status": statuses[name]}
             for name in servers
         ]
-        return _print_json(found)
+        return print_json(found, indent=2, ensure_ascii=False)
     tables: list[list[Sequence[str]]] = [
         [("Name", "Command", "Args", "Env", "Cwd", "Status", "Auth")],
         [("Name", "Url", "Bearer Token Env Var", "Status", "Auth")],
@@ -50,22 +49,25 @@ def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         end = ("enabled" if server.enabled else "disabled", _AUTH[statuses[name]])
         if server.command is not None:
             row = (server.command, _words(server.args), _environment(server), server.cwd or "-")
-            tables[0].append((name, *row, *end))
+            tables[0].append([on_one_line(cell) for cell in (name, *row, *end)])
         else:
             row = (server.url or "", server.bearer_token_env_var or "-")
-            tables[1].append((name, *row, *end))
-    return print_out("\n".join(_table(rows) for rows in tables if len(rows) > 1))
+            tables[1].append([on_one_line(cell) for cell in (name, *row, *end)])
+    # The last column is padded too, as it is in Codex.
+    texts = ("\n".join(aligned(rows)) + "\n" for rows in tables if len(rows) > 1)
+    return print_out("\n".join(texts))
 
 
 def run_get(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Print the settings of one server; the exit code."""
-    options = parse_name(json_parser(), argv, "get")
+    options = parse_name(mcp_parser("--json"), argv, "get")
     name: str = options.name
     config = mcp_config(options, environment)
     server, raw = config.mcp_servers[name], config.values["mcp_servers"][name]
     if options.json:
         tools = {key: raw.get(key) for key in ("enabled_tools", "disabled_tools")}
-        return _print_json({**_common(config, name), **tools, **_timeouts(config, name)})
+        found = {**_common(config, name), **tools, **_timeouts(config, name)}
+        return print_json(found, indent=2, ensure_ascii=False)
     if not server.enabled:
         return print_out(f"{name} (disabled)\n")
     facts = {"enabled": "true"}
@@ -138,10 +140,6 @@ def _sorted(table: Mapping[str, str] | None) -> dict[str, str] | None:
     return None if table is None else dict(sorted(table.items()))
 
 
-def _print_json(value: Any) -> int:
-    return print_out(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
-
-
 def _words(args: Sequence[str]) -> str:
     return " ".join(args) or "-"
 
@@ -150,9 +148,3 @@ def _environment(server: McpServerConfig) -> str:
     """The names. The values may be secret."""
     names = (*sorted(server.env), *server.env_vars)
     return ", ".join(f"{name}={_MASK}" for name in names) or "-"
-
-
-def _table(rows: Sequence[Sequence[str]]) -> str:
-    # The last column is padded too, as it is in Codex.
-    lines = aligned([[on_one_line(cell) for cell in row] for row in rows])
-    return "".join(f"{line}\n" for line in lines)

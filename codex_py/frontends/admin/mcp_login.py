@@ -10,16 +10,15 @@ from collections.abc import Mapping, Sequence
 from codex_py.app.features.mcp import server_headers
 from codex_py.app.mcp_login import log_in, log_out
 from codex_py.frontends.admin.mcp_options import mcp_config, mcp_parser, parse_name
-from codex_py.frontends.streams import OutputStream, print_out
+from codex_py.frontends.streams import OutputStream, print_out, tell
 
 _STDIN = 0
 
 
 def run_login(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Have the user log in to a server; the exit code."""
-    parser = mcp_parser()
+    parser = mcp_parser("--no-browser")
     parser.add_argument("--scopes")
-    parser.add_argument("--no-browser", action="store_true")
     options = parse_name(parser, argv, "login")
     name: str = options.name
     config = mcp_config(options, environment)
@@ -74,15 +73,13 @@ class _Screen:
             # It may run for as long as the browser does.
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
         elif self._listens:
-            OutputStream(2).write_text(
-                "If your browser is on another machine, paste the address here that it ends at.\n"
-            )
+            tell("If your browser is on another machine, paste the address here that it ends at.")
 
     async def pasted(self) -> str:
         return await self._lines.get()
 
     def refuse(self, reason: str) -> None:
-        OutputStream(2).write_text(f"Warning: {reason}\n")
+        tell(f"Warning: {reason}")
 
     def listen(self) -> None:
         try:

@@ -10,13 +10,10 @@ from codex_py.frontends.command_parser import CommandParser, UsageError
 from codex_py.frontends.configuration import read_config, warn_of_config
 
 
-def mcp_parser() -> CommandParser:
-    return CommandParser(Arguments, only={"overrides"})
-
-
-def json_parser() -> CommandParser:
-    parser = mcp_parser()
-    parser.add_argument("--json", action="store_true")
+def mcp_parser(*flags: str) -> CommandParser:
+    parser = CommandParser(Arguments, only={"overrides"})
+    for name in flags:
+        parser.add_argument(name, action="store_true")
     return parser
 
 

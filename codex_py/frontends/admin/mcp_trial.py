@@ -1,7 +1,6 @@
 """`codex-py mcp test`: start one server as a session would, and print its tools or what is wrong."""
 
 import asyncio
-import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -11,9 +10,9 @@ from codex_py.app.features.mcp import SessionServers
 from codex_py.config.config import Config
 from codex_py.config.mcp import McpServerConfig
 from codex_py.errors import ExitCode
-from codex_py.frontends.admin.mcp_options import json_parser, mcp_config, parse_name
-from codex_py.frontends.streams import OutputStream, print_out
-from codex_py.frontends.terminal import on_one_line, printable
+from codex_py.frontends.admin.mcp_options import mcp_config, mcp_parser, parse_name
+from codex_py.frontends.streams import print_json, print_out, tell
+from codex_py.frontends.terminal import aligned, on_one_line
 from codex_py.protocol.elicitation import DecliningElicitor
 from codex_py.protocol.mcp import McpServerStatus
 
@@ -22,7 +21,7 @@ _DESCRIPTION_CHARS = 100
 
 def run_test(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Try a server, even one that is switched off; 0 if it is ready, else 1."""
-    options = parse_name(json_parser(), argv, "test")
+    options = parse_name(mcp_parser("--json"), argv, "test")
     name: str = options.name
     config = mcp_config(options, environment)
     status, warnings = asyncio.run(_tried(config, name, environment))
@@ -31,13 +30,14 @@ def run_test(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     advice = _advice(config.mcp_servers[name], status, has_noise=bool(warnings))
     code = ExitCode.DONE if status.state == "ready" else ExitCode.TURN_FAILED
     if options.json:
-        return print_out(_json(status, warnings, advice)) or code
+        return print_json(_facts(status, warnings, advice), indent=2) or code
     for warning in warnings:
-        OutputStream(2).write_text(f"Warning: {printable(warning)}\n")
+        tell(f"Warning: {warning}")
     if status.error is None:
         return print_out(_report(status)) or code
-    text = f"Error: {printable(status.error.rstrip())}\n"
-    OutputStream(2).write_text(text + (f"{printable(advice)}\n" if advice else ""))
+    tell(f"Error: {status.error.rstrip()}")
+    if advice:
+        tell(advice)
     return code
 
 
@@ -65,16 +65,13 @@ def _report(status: McpServerStatus) -> str:
         f"  protocol: {on_one_line(status.protocol_version or '-')}",
         f"  started in {status.connect_s or 0:.2f} s, listed its tools in {status.list_s or 0:.2f} s",
     ]
-    width = max((len(on_one_line(tool.name)) for tool in status.tools), default=0)
-    lines += [
-        f"  {on_one_line(tool.name):{width}}  {_first_line(tool.description)}".rstrip()
-        for tool in status.tools
-    ]
+    rows = [(on_one_line(tool.name), _first_line(tool.description)) for tool in status.tools]
+    lines += [f"  {line}".rstrip() for line in aligned(rows)]
     return "\n".join(lines) + "\n"
 
 
-def _json(status: McpServerStatus, warnings: Sequence[str], advice: str | None) -> str:
-    report: dict[str, Any] = {
+def _facts(status: McpServerStatus, warnings: Sequence[str], advice: str | None) -> dict[str, Any]:
+    return {
         "name": status.name,
         "ready": status.state == "ready",
         "server": status.software,
@@ -87,7 +84,6 @@ def _json(status: McpServerStatus, warnings: Sequence[str], advice: str | None) 
         "error": status.error,
         "advice": advice,
     }
-    return json.dumps(report, indent=2) + "\n"
 
 
 def _advice(server: McpServerConfig, status: McpServerStatus, *, has_noise: bool) -> str | None:

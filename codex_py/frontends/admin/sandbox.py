@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from codex_py.app.model import secret_names
 from codex_py.app.user_programs import UserPrograms, user_programs
@@ -17,15 +17,14 @@ from codex_py.errors import CodexError, ExitCode, ToolError
 from codex_py.frontends.arguments import Arguments
 from codex_py.frontends.command_parser import CommandParser, UsageError, given
 from codex_py.frontends.configuration import read_config, warn_of_config
-from codex_py.frontends.streams import OutputStream
+from codex_py.frontends.streams import OutputStream, tell
 from codex_py.programs import safe_search_path
-from codex_py.protocol.approval import SandboxPolicy
+from codex_py.protocol.approval import SandboxMode, SandboxPolicy
 from codex_py.sandbox.backends.backend import Backend
 from codex_py.sandbox.choice import PlatformSandbox, platform_backends, problem
 from codex_py.sandbox.probes import KNOWN_OPEN, PROBES, run_probes
 
 _OPTIONS = {"cd", "add_dir", "profile", "allow_unenforced", "overrides"}
-_MODES = ("read-only", "workspace-write", "danger-full-access")
 _SIGNAL_EXIT_BASE = 128
 _CELLS = {True: "held", False: "OPEN", None: "?"}
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
@@ -40,7 +39,7 @@ def run_sandbox(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     # MODE may stand among the options; what follows them is the command.
     at = parser.first_word(argv)
     flags: dict[str, Any] = {}
-    if argv[at : at + 1] and argv[at] in _MODES:
+    if argv[at : at + 1] and argv[at] in get_args(SandboxMode):
         flags["sandbox_mode"] = argv[at]
         argv = [*argv[:at], *argv[at + 1 :]]
     found, command = parser.parse_before_command(argv)
@@ -83,9 +82,7 @@ def _run(
     except ToolError as error:
         raise CodexError(str(error), code="sandbox", exit_code=ExitCode.SANDBOX) from error
     except OSError as error:
-        OutputStream(2).write_text(
-            f"codex-py sandbox: cannot run {command[0]!r}: {error.strerror}\n"
-        )
+        tell(f"codex-py sandbox: cannot run {command[0]!r}: {error.strerror}")
         return _NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_EXECUTABLE
     finally:
         sandbox.release()

@@ -12,7 +12,7 @@ from prompt_toolkit.key_binding.vi_state import InputMode
 from codex_py.config.config import Config
 from codex_py.frontends.tui.compose.attachments import Attachments, is_long
 from codex_py.frontends.tui.compose.completion import Completion, Source
-from codex_py.frontends.tui.compose.pasted_images import image_paths
+from codex_py.frontends.tui.compose.external import image_paths
 from codex_py.frontends.tui.compose.prompt_history import PromptHistory
 from codex_py.frontends.tui.compose.submission import Submission
 

@@ -11,8 +11,6 @@ from codex_py.config.project_trust import Changed, Unknown, trust_project
 from codex_py.errors import CodexError
 from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.approval import TerminalApprover
-from codex_py.frontends.tui.commands.changes import CHANGES
-from codex_py.frontends.tui.commands.mcp import MCP
 from codex_py.frontends.tui.commands.program import PROGRAM
 from codex_py.frontends.tui.commands.prompts import PROMPTS, custom_commands
 from codex_py.frontends.tui.commands.registry import Command, CommandContext, Commands
@@ -67,20 +65,9 @@ class Loaded:
         )
         self._shell = UserShell(launch.config, launch.environment, self._conversation.progress)
         own = custom_commands(launch.config.home)
-        self._commands = Commands([*SETTINGS, *MCP, *CHANGES, *SESSIONS, *PROMPTS, *PROGRAM, *own])
+        self._commands = Commands([*SETTINGS, *SESSIONS, *PROMPTS, *PROGRAM, *own])
         self._context = CommandContext(
-            commands=self._commands,
-            conversation=self._conversation,
-            transcript=self._transcript,
-            shell=self._shell,
-            safe_environment=surface.safe_environment,
-            screen=screen,
-            status=surface.status,
-            composer=surface.composer,
-            skills=surface.skills,
-            panels=surface.panels,
-            hint=surface.hints.show,
-            leave=surface.leaving.leave,
+            surface, self._commands, self._conversation, self._transcript, self._shell
         )
         self.commands = self._commands.all
         self.live = self._transcript.live
@@ -182,10 +169,9 @@ class Loaded:
         target = self._launch.target
         resume = target.resume
         if target.pick:
-            surface = self._surface
-            resume = await pick_session(self._conversation, surface.panels, surface.screen)
+            resume = await pick_session(self._conversation, self._surface)
             if resume is None:
-                surface.leaving.leave()
+                self._surface.leaving.leave()
                 return None
         return replace(
             self._conversation.new_session(),

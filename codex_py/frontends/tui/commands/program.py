@@ -32,8 +32,8 @@ async def _copy(context: CommandContext, _: str) -> None:
     if len(data) > _MAX_CLIPBOARD:
         raise CodexError("the answer is too long for the clipboard; /export it", code="too_long")
     # OSC 52 reaches the clipboard of the machine that the user sits at, over ssh and tmux too.
-    context.screen.send(f"\x1b]52;c;{base64.b64encode(data).decode()}\x07")
-    context.hint("the last answer was handed to the terminal's clipboard")
+    context.surface.screen.send(f"\x1b]52;c;{base64.b64encode(data).decode()}\x07")
+    context.surface.hints.show("the last answer was handed to the terminal's clipboard")
 
 
 async def _export(context: CommandContext, argument: str) -> None:
@@ -84,7 +84,7 @@ def _fenced(language: str, text: str) -> str:
 async def _transcript(context: CommandContext, _: str) -> None:
     if not context.conversation.progress.said:
         raise CodexError("nothing has been said yet", code="nothing_said")
-    cwd, environment = context.config.cwd, context.safe_environment
+    cwd, environment = context.config.cwd, context.surface.safe_environment
     pager = find_program("less", environment.get("PATH", os.defpath), [cwd])
     if pager is None:
         raise CodexError("there is no `less` to show it with; /export it", code="pager")
@@ -95,7 +95,7 @@ async def _transcript(context: CommandContext, _: str) -> None:
         secure = {**environment, "LESSSECURE": "1", "LESSHISTFILE": "-"}
         subprocess.run([pager, "-R", "+G"], input=text, env=secure, check=False)
 
-    await context.screen.pause(look)
+    await context.surface.screen.pause(look)
 
 
 async def _keymap(context: CommandContext, _: str) -> None:
@@ -103,7 +103,7 @@ async def _keymap(context: CommandContext, _: str) -> None:
 
 
 async def _quit(context: CommandContext, _: str) -> None:
-    context.leave()
+    context.surface.leaving.leave()
 
 
 PROGRAM = [

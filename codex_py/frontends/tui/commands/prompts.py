@@ -33,7 +33,7 @@ async def _init(context: CommandContext, _: str) -> None:
 
 
 async def _review(context: CommandContext, argument: str) -> None:
-    what = argument or await context.panels.show(
+    what = argument or await context.surface.panels.show(
         Choice(
             [("bold", "What is to be reviewed?")],
             [
@@ -78,7 +78,7 @@ def custom_commands(home: Path) -> list[Command]:
         fields: Mapping[str, str] = {}
         # Damaged, it is a command all the same, and says what is wrong when it is used.
         with suppress(OSError, ValueError):
-            fields, _ = front_matter(_read(path))
+            fields, _ = _read(path)
         if re.fullmatch(r"[\w.-]+", path.stem):
             found.append(
                 Command(
@@ -127,7 +127,7 @@ def expanded(template: str, arguments: str) -> str:
 def _sends(path: Path) -> Work:
     async def send(context: CommandContext, argument: str) -> None:
         try:
-            _, text = front_matter(_read(path))
+            _, text = _read(path)
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else error
             raise CodexError(f"{path} cannot be used: {reason}", code="prompt") from error
@@ -136,9 +136,9 @@ def _sends(path: Path) -> Work:
     return send
 
 
-def _read(path: Path) -> str:
+def _read(path: Path) -> tuple[Mapping[str, str], str]:
     """
     Raises:
-        OSError, ValueError: it is no text of a reasonable size.
+        OSError, ValueError: it is no text of a reasonable size, or its front matter is damaged.
     """
-    return read_whole(path, _MAX_BYTES).decode()
+    return front_matter(read_whole(path, _MAX_BYTES).decode())

@@ -1,39 +1,27 @@
 """Commands of the terminal: what begins with a slash, found by name."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from codex_py.config.config import Config
 from codex_py.errors import nearest
-from codex_py.frontends.tui.compose.sources import CommandName, SkillSource
-from codex_py.frontends.tui.composer import Composer
+from codex_py.frontends.tui.compose.sources import CommandName
 from codex_py.frontends.tui.conversation import Conversation
-from codex_py.frontends.tui.panels import Panels
-from codex_py.frontends.tui.screen import Screen
 from codex_py.frontends.tui.shell import UserShell
-from codex_py.frontends.tui.status import Status
+from codex_py.frontends.tui.surface import Surface
 from codex_py.frontends.tui.transcript import Transcript
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class CommandContext:
     """What commands work with."""
 
+    surface: Surface
     commands: "Commands"
     conversation: Conversation
     transcript: Transcript
     shell: UserShell
-    safe_environment: Mapping[str, str]
-    """See `Surface`."""
-    screen: Screen
-    status: Status
-    composer: Composer
-    skills: SkillSource
-    panels: Panels
-    hint: Callable[[str], None]
-    """Show a remark below the composer, until the next key."""
-    leave: Callable[[], None]
 
     @property
     def config(self) -> Config:

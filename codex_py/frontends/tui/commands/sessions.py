@@ -1,19 +1,22 @@
-"""Commands for the conversation as a whole: begin, go on with another, go back, make room, name."""
+"""Commands for the conversation as a whole: begin, go on with another, go back, make room, name; and for its changes."""
 
 import asyncio
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from codex_py.app.patching import changes_since_commit
 from codex_py.errors import CodexError
 from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.commands.registry import Command, CommandContext
 from codex_py.frontends.tui.conversation import Conversation
 from codex_py.frontends.tui.fitting import fit
-from codex_py.frontends.tui.panels import Panels
 from codex_py.frontends.tui.picker import Row
-from codex_py.frontends.tui.screen import Screen
+from codex_py.frontends.tui.surface import Surface
+from codex_py.patch.files.journal import Journal
+from codex_py.patch.undo import newest_undo, plan_undo
 from codex_py.protocol.events import UserMessage
 from codex_py.rollout.listing import SessionSummary, list_sessions, preview_messages
 
@@ -26,23 +29,23 @@ async def _new(context: CommandContext, _: str) -> None:
 
 
 async def _clear(context: CommandContext, _: str) -> None:
-    context.screen.clear()
+    context.surface.screen.clear()
     await _new(context, "")
 
 
 async def _resume(context: CommandContext, argument: str) -> None:
     conversation = context.conversation
-    wanted = argument or await pick_session(conversation, context.panels, context.screen)
+    wanted = argument or await pick_session(conversation, context.surface)
     session = conversation.session
     if session is not None and wanted in {session.thread_id, session.name}:
-        context.hint("this conversation is open already")
+        context.surface.hints.show("this conversation is open already")
     elif wanted is not None:
         await conversation.open(replace(conversation.new_session(), resume=wanted))
 
 
-async def pick_session(conversation: Conversation, panels: Panels, screen: Screen) -> str | None:
+async def pick_session(conversation: Conversation, surface: Surface) -> str | None:
     """Let the user choose among the sessions of this folder; None if they do not."""
-    home, cwd = conversation.config.home, conversation.config.cwd
+    home, cwd, screen = conversation.config.home, conversation.config.cwd, surface.screen
     current = conversation.session
 
     async def search(typed: str) -> Sequence[Row[SessionSummary]]:
@@ -63,7 +66,7 @@ async def pick_session(conversation: Conversation, panels: Panels, screen: Scree
             for message in messages
         )
 
-    picked = await panels.pick("Resume a session", search, preview=preview)
+    picked = await surface.panels.pick("Resume a session", search, preview=preview)
     return None if picked is None else picked.id
 
 
@@ -109,12 +112,12 @@ async def _back(context: CommandContext, _: str) -> None:
     session = await context.conversation.opened()
     past = session.past_prompts()
     if not past:
-        context.hint("there is no earlier prompt to go back to")
+        context.surface.hints.show("there is no earlier prompt to go back to")
         return
-    room = context.screen.width - 4
+    room = context.surface.screen.width - 4
     rows = [Row(fit(printable(prompt.prompt.text), room), prompt.turns) for prompt in past]
     title = "Go back to a prompt (files stay as they are)"
-    turns = await context.panels.pick(title, rows, selected=len(rows) - 1)
+    turns = await context.surface.panels.pick(title, rows, selected=len(rows) - 1)
     if turns is None or context.conversation.is_working:
         return
     prompt = session.rollback(turns)
@@ -122,10 +125,48 @@ async def _back(context: CommandContext, _: str) -> None:
     places = [n for n, item in enumerate(said) if isinstance(item, UserMessage)]
     del said[places[-turns] if turns <= len(places) else 0 :]
     context.transcript.notice(f"Went back {turns} prompt{'s' if turns > 1 else ''}.")
-    context.composer.set_text(prompt.text, [Path(image) for image in prompt.images])
+    context.surface.composer.set_text(prompt.text, [Path(image) for image in prompt.images])
+
+
+async def _diff(context: CommandContext, _: str) -> None:
+    cwd, environment = context.config.cwd, context.surface.safe_environment
+    diff = await asyncio.to_thread(changes_since_commit, cwd, environment)
+    if not diff:
+        context.transcript.notice("Nothing has been changed since the last commit.")
+    else:
+        context.transcript.diff(diff)
+
+
+async def _undo(context: CommandContext, _: str) -> None:
+    await _take_back(context, None, "Undid")
+
+
+async def _redo(context: CommandContext, _: str) -> None:
+    number = await asyncio.to_thread(newest_undo, _journal(context))
+    await _take_back(context, number, "Made again")
+
+
+async def _take_back(context: CommandContext, number: int | None, done: str) -> None:
+    def work() -> str:
+        journal = _journal(context)
+        journal.recover()
+        plan = plan_undo(journal, number)
+        plan.commit()
+        cwd = context.config.cwd
+        return ", ".join(os.path.relpath(change.path, cwd) for change in plan.changes)
+
+    paths = await asyncio.to_thread(work)
+    context.transcript.notice(f"{done} the patch of {paths}")
+
+
+def _journal(context: CommandContext) -> Journal:
+    return Journal(context.config.home, context.config.cwd)
 
 
 SESSIONS = [
+    Command("diff", "show what differs from the last commit", _diff),
+    Command("undo", "bring back what the last patch replaced", _undo, while_working=False),
+    Command("redo", "take the last undo back", _redo, while_working=False),
     Command("new", "begin a new conversation", _new, while_working=False),
     Command("clear", "begin a new one on an empty screen", _clear, while_working=False),
     Command("resume", "go on with an earlier one", _resume, while_working=False, argument="[ID]"),

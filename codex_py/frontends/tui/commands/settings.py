@@ -1,7 +1,8 @@
-"""Commands for what the session runs with, and for how the terminal looks."""
+"""Commands for what the session runs with, MCP servers among it, and for how the terminal looks."""
 
 import asyncio
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 
 from codex_py.app.session_tools import SessionTools
@@ -19,6 +20,7 @@ from codex_py.frontends.tui.plain import aligned
 from codex_py.frontends.tui.status import duration
 from codex_py.frontends.tui.theme import terminal_theme
 from codex_py.protocol.approval import ApprovalPolicy, SandboxMode
+from codex_py.protocol.mcp import McpServers, McpServerStatus
 
 _THEMES = ("auto", "dark", "light")
 _EFFORTS = ("minimal", "low", "medium", "high", "xhigh")
@@ -48,13 +50,13 @@ async def _model(context: CommandContext, argument: str) -> None:
         names, current = known_models(context.config), settings.model
         rows = [Row(name, name, "current" if name == current else "") for name in names]
         selected = names.index(current) if current in names else 0
-        picked = await context.panels.pick("Model", rows, selected=selected)
+        picked = await context.surface.panels.pick("Model", rows, selected=selected)
         if picked is None:
             return
         model = picked
     if not effort:
         efforts = [Row("the model's own", ""), *(Row(name, name) for name in _EFFORTS)]
-        chosen = await context.panels.pick("Reasoning effort", efforts)
+        chosen = await context.surface.panels.pick("Reasoning effort", efforts)
         if chosen is None:
             return
         effort = chosen
@@ -74,7 +76,7 @@ async def _permissions(context: CommandContext, _: str) -> None:
         for each in _PERMISSIONS
     ]
     selected = next((n for n, row in enumerate(rows) if row.value[2:] == current), 0)
-    picked = await context.panels.pick("Permissions", rows, selected=selected)
+    picked = await context.surface.panels.pick("Permissions", rows, selected=selected)
     if picked is None:
         return
     label, _, policy, mode = picked
@@ -94,7 +96,7 @@ async def _is_sure(context: CommandContext) -> bool:
             "\n\nIts commands are not confined any more: they can change any of your files and use the network.",
         ),
     ]
-    return await context.panels.show(
+    return await context.surface.panels.show(
         yes_or_no(question, "Yes, give it full access", "No, leave it as it is")
     )
 
@@ -131,7 +133,7 @@ async def _cost(context: CommandContext, _: str) -> None:
 
 
 async def _skills(context: CommandContext, _: str) -> None:
-    found = context.skills.skills.found
+    found = context.surface.skills.skills.found
     if not found:
         context.transcript.notice("There are no skills. Each is a folder with a SKILL.md.")
         return
@@ -143,8 +145,8 @@ async def _skills(context: CommandContext, _: str) -> None:
 async def _ps(context: CommandContext, _: str) -> None:
     now = time.monotonic()
     lines = [
-        f"{duration(int(now - since)):>8}  {' '.join(script_of(command, context.screen.theme.shell).split())[:500]}"
-        for command, since in context.status.commands.values()
+        f"{duration(int(now - since)):>8}  {' '.join(script_of(command, context.surface.screen.theme.shell).split())[:500]}"
+        for command, since in context.surface.status.commands.values()
     ]
     context.transcript.notice("\n".join(lines) or "No command is running.")
 
@@ -158,7 +160,7 @@ async def _stop(context: CommandContext, _: str) -> None:
 
 
 async def _theme(context: CommandContext, argument: str) -> None:
-    name = argument or await context.panels.pick(
+    name = argument or await context.surface.panels.pick(
         "Background", [Row(each, each) for each in _THEMES]
     )
     if name is None:
@@ -166,15 +168,47 @@ async def _theme(context: CommandContext, argument: str) -> None:
     if name not in _THEMES:
         raise CodexError(f"write /theme {' or /theme '.join(_THEMES)}", code="usage")
     await asyncio.to_thread(set_in_config, context.config.home, ("tui", "theme"), name)
-    theme = terminal_theme(context.safe_environment, name, cwd=context.screen.theme.cwd)
-    context.screen.use_theme(theme)
+    theme = terminal_theme(
+        context.surface.safe_environment, name, cwd=context.surface.screen.theme.cwd
+    )
+    context.surface.screen.use_theme(theme)
     context.transcript.renderer.theme = theme
     context.transcript.notice(f"Colours for a {theme.background} background.")
 
 
 async def _vim(context: CommandContext, _: str) -> None:
-    on = context.composer.toggle_vi()
-    context.hint(f"vi keys are {'on' if on else 'off'}")
+    on = context.surface.composer.toggle_vi()
+    context.surface.hints.show(f"vi keys are {'on' if on else 'off'}")
+
+
+async def _mcp(context: CommandContext, argument: str) -> None:
+    if argument not in {"", "verbose"}:
+        raise CodexError("write /mcp or /mcp verbose", code="usage")
+    session = await context.conversation.opened()
+    lines: list[str] = []
+    servers = session.feature(McpServers)
+    for status in () if servers is None else servers.statuses():
+        lines += _lines(status, verbose=argument == "verbose")
+    lines += [f"{name}: off" for name, c in context.config.mcp_servers.items() if not c.enabled]
+    if not lines:
+        lines = ["No MCP servers are configured. Leave, and try codex-py mcp add NAME -- COMMAND."]
+    context.transcript.notice("\n".join(lines))
+
+
+def _lines(status: McpServerStatus, *, verbose: bool) -> Iterator[str]:
+    software = f" ({status.software})" if status.software else ""
+    yield f"{status.name}: {status.state}{software}"
+    if status.error is not None:
+        yield from (f"  {line}" for line in status.error.splitlines())
+    if status.tools and not verbose:
+        yield f"  {', '.join(tool.name for tool in status.tools)}"
+    elif status.tools:
+        yield aligned(
+            [
+                (f"  {tool.name}", tool.description.strip().partition("\n")[0])
+                for tool in status.tools
+            ]
+        )
 
 
 SETTINGS = [
@@ -187,4 +221,5 @@ SETTINGS = [
     Command("stop", "kill the commands that run", _stop, while_working=False),
     Command("theme", "choose colours for your background", _theme, argument="[auto|dark|light]"),
     Command("vim", "turn vi keys on or off", _vim),
+    Command("mcp", "show the MCP servers and their tools", _mcp, argument="[verbose]"),
 ]

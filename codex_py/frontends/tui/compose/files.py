@@ -4,17 +4,14 @@ import asyncio
 import heapq
 import os
 import re
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
 from codex_py.errors import CodexError
 from codex_py.patch.git import find_git
-
-_T = TypeVar("_T")
 
 _BLOCK: Final = 32 * 1024
 """Characters that are searched at once, less than 1 ms: between two, others get their turn."""
@@ -40,6 +37,8 @@ class FileIndex:
         self._cwd = cwd
         self._environment = environment
         self._use_git = use_git
+        # Not the loop's own threads: their work is waited for at the end of the program.
+        self._thread = ThreadPoolExecutor(1, "file names")
         self._blocks: list[tuple[str, str]] = []
         self._listed_at = float("-inf")
         self._listing: asyncio.Future[list[tuple[str, str]]] | None = None
@@ -66,7 +65,7 @@ class FileIndex:
     async def _list(self) -> None:
         """Wait for the first list of names. A newer one is made in the background."""
         if self._listing is None:
-            self._listing = asyncio.wrap_future(_beside(self._names))
+            self._listing = asyncio.wrap_future(self._thread.submit(self._names))
             self._listing.add_done_callback(self._listed)
         if self._listed_at < 0:
             await asyncio.shield(self._listing)
@@ -90,21 +89,6 @@ class FileIndex:
         except CodexError:
             return None
         return done.stdout if done.returncode == 0 else None
-
-
-def _beside(work: Callable[[], _T]) -> "Future[_T]":
-    """Run the work in a thread that the end of the program does not wait for."""
-    future: Future[_T] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(work())
-        except BaseException as error:  # noqa: BLE001 - raised where the result is asked for
-            future.set_exception(error)
-
-    future.set_running_or_notify_cancel()
-    threading.Thread(target=run, name="file names", daemon=True).start()
-    return future
 
 
 def _blocks(names: bytes) -> Iterator[tuple[str, str]]:
@@ -157,8 +141,9 @@ def _ranked(
             if is_stale():
                 return []
             spans = (match.span(1) for match in pattern.finditer(lowered))
-            paths = (text[start:end] for start, end in spans)
-            found += heapq.nsmallest(limit, ((len(path), path) for path in paths if _usable(path)))
+            # A name that is not UTF-8 cannot be written into a prompt.
+            paths = (path for start, end in spans if "\ufffd" not in (path := text[start:end]))
+            found += heapq.nsmallest(limit, ((len(path), path) for path in paths))
             # Lets go of the interpreter, for long enough that the thread which waits for it wakes up: a
             # key that was pressed should not wait. No time at all gives it back to whoever had it.
             time.sleep(_BREATH_S)
@@ -166,11 +151,6 @@ def _ranked(
         if len(best) >= limit:
             break
     return list(best)[:limit]
-
-
-def _usable(path: str) -> bool:
-    # A name that is not UTF-8 cannot be written into a prompt.
-    return "\ufffd" not in path
 
 
 def _patterns(query: str) -> Iterator[re.Pattern[str]]:

@@ -80,7 +80,7 @@ def _read(path: Path | None, added: int) -> list[str]:
     if path is None:
         return []
     try:
-        with os.fdopen(_open_regular(str(path), os.O_RDONLY), "rb") as file:
+        with os.fdopen(_open_regular(path, os.O_RDONLY), "rb") as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - _MAX_READ))
             lines = file.read(_MAX_READ).split(b"\n")
@@ -105,7 +105,7 @@ def _text(line: bytes) -> str | None:
 def _append(path: Path, line: bytes, max_bytes: int | None) -> None:
     with suppress(OSError):
         make_private(path.parent)
-        descriptor = _open_regular(str(path), os.O_RDWR | os.O_CREAT | os.O_APPEND)
+        descriptor = _open_regular(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
         try:
             if os.fstat(descriptor).st_mode & 0o077:
                 os.fchmod(descriptor, 0o600)
@@ -134,7 +134,7 @@ def _cut(path: Path, descriptor: int, size: int, kept: int) -> None:
         whole = os.pread(descriptor, size, 0)
         tail, first = whole, whole.rfind(b"\n", 0, size - 1) + 1
     # A descriptor opened for appending ignores the offset of `pwrite`.
-    writer = _open_regular(str(path), os.O_WRONLY)
+    writer = _open_regular(path, os.O_WRONLY)
     try:
         if os.fstat(writer).st_ino == os.fstat(descriptor).st_ino:
             os.pwrite(writer, tail[first:], 0)
@@ -143,7 +143,7 @@ def _cut(path: Path, descriptor: int, size: int, kept: int) -> None:
         os.close(writer)
 
 
-def _open_regular(path: str, flags: int) -> int:
+def _open_regular(path: Path, flags: int) -> int:
     """
     Raises:
         OSError: it cannot be opened, or is no regular file, which may never answer.

@@ -14,8 +14,8 @@ from prompt_toolkit.layout import (
 )
 from prompt_toolkit.layout.controls import FormattedTextControl
 
+from codex_py.frontends.tui.compose.attachments import Display
 from codex_py.frontends.tui.compose.completion import ROWS
-from codex_py.frontends.tui.compose.display import Display
 from codex_py.frontends.tui.composer import Composer
 from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.key_codes import ESC, PASTE, bind
