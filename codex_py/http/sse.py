@@ -35,7 +35,7 @@ async def server_sent_events(
     leaves the response open; that is its owner's to close.
 
     Args:
-        max_quiet_s: how long a server may keep the connection alive, with comments, without an event.
+        max_quiet_s: how long a server may keep the connection alive, with comments or empty objects, without an event.
 
     Raises:
         StreamError: the connection broke or fell silent, or an event or the response is too large.
@@ -54,7 +54,8 @@ async def server_sent_events(
         async for piece in response.aiter_bytes():
             bounds.check(len(piece))
             if data := splitter.feed(piece):
-                bounds.event_read()
+                if any(each.strip() != "{}" for each in data):
+                    bounds.event_read()
                 yield data
         if data := splitter.feed(b"", final=True):
             yield data

@@ -174,9 +174,10 @@ def test_full_stream_reads_the_same_however_it_is_cut(seed: int) -> None:
     assert decoded(pieces) == decoded([sse_bytes(*full_stream())])
 
 
-def test_signs_of_life_without_an_event_are_waited_for_so_long_only() -> None:
+@pytest.mark.parametrize("sign", [b": keep-alive\n\n", b"data: {}\n\n"])
+def test_signs_of_life_without_an_event_are_waited_for_so_long_only(sign: bytes) -> None:
     async def main() -> None:
-        response = answer(itertools.repeat(b": keep-alive\n\n"))
+        response = answer(itertools.repeat(sign))
         async for _ in server_sent_events(response, max_quiet_s=0.05):
             pass
 
