@@ -20,7 +20,7 @@ _MAX_REQUEST_WAIT_S = 600.0
 @frozen
 class Retry:
     attempt: int
-    """From 1."""
+    """From 1, of those in its layer; so is `maximum`."""
     maximum: int
     delay_s: float
 
@@ -67,10 +67,9 @@ class Retries:
         self._turn_used += 1
         self._waited_s += delay_s
         self._requests, self._streams = requests, streams
-        if error.started:
-            return Retry(streams, self._stream_max, delay_s)
-        tries = self._request_max + 1
-        return Retry(streams * tries + requests, (self._stream_max + 1) * tries - 1, delay_s)
+        if same_stream:
+            return Retry(requests, self._request_max, delay_s)
+        return Retry(streams, self._stream_max, delay_s)
 
     def _delay_s(self, attempt: int, asked_s: float | None) -> float | None:
         if asked_s is not None and asked_s > MAX_SERVER_DELAY_S:

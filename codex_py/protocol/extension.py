@@ -160,7 +160,8 @@ class Extension:
     `tools` nor the built-in tools have."""
     wrap_model: Callable[[ModelStream], ModelStream] = _unchanged
     recover: Callable[[ModelError, int], Awaitable[bool]] = _no_recovery
-    """Try to make the next request succeed. Gets the failure and the number of retries left. True: send it now."""
+    """Try to make the next request succeed. Gets the failure, and how many retries of its kind are left. True: send it
+    now."""
     wrap_dispatch: Callable[[Dispatch], Dispatch] = _unchanged
     """Wraps each call when its turn in the queue has come; see `Dispatch`."""
     wrap_approver: Callable[[Approver], Approver] = _unchanged

@@ -15,8 +15,8 @@ def failure(started: bool = False, retry_after_s: float | None = None) -> Stream
 def test_delays_double_in_each_layer_until_the_budget_is_spent() -> None:
     budget = retries(2, 2)
     found = [budget.next(failure()) for _ in range(9)]
-    delays = [0.2, 0.4, 0.2, 0.2, 0.4, 0.4, 0.2, 0.4]
-    assert found == [*(Retry(n, 8, d) for n, d in enumerate(delays, 1)), None]
+    request, again = Retry(1, 2, 0.2), Retry(2, 2, 0.4)
+    assert found == [request, again, request, request, again, again, request, again, None]
 
 
 def test_a_service_may_be_away_for_twenty_seconds() -> None:
@@ -27,9 +27,9 @@ def test_a_service_may_be_away_for_twenty_seconds() -> None:
 
 def test_a_stream_that_breaks_leaves_its_next_request_a_full_allowance() -> None:
     budget = retries(1, 2)
-    assert budget.next(failure()) == Retry(1, 5, 0.2)
+    assert budget.next(failure()) == Retry(1, 1, 0.2)
     assert budget.next(failure(started=True)) == Retry(1, 2, 0.2)
-    assert budget.next(failure()) == Retry(3, 5, 0.2)
+    assert budget.next(failure()) == Retry(1, 1, 0.2)
     assert budget.next(failure(started=True)) == Retry(2, 2, 0.4)
     assert budget.next(failure(started=True)) is None
 
@@ -43,12 +43,12 @@ def test_jitter_is_a_tenth_either_way() -> None:
 
 def test_the_delay_of_the_server_is_kept_to_the_full() -> None:
     retry = retries().next(failure(retry_after_s=2.0))
-    assert retry == Retry(1, 29, 2.0)
+    assert retry == Retry(1, 4, 2.0)
 
 
 def test_a_server_that_says_at_once_is_not_hammered() -> None:
     retry = retries().next(failure(retry_after_s=0.0))
-    assert retry == Retry(1, 29, 0.2)
+    assert retry == Retry(1, 4, 0.2)
 
 
 def test_a_server_that_asks_for_too_long_is_not_waited_for() -> None:
@@ -59,7 +59,7 @@ def test_all_waiting_for_one_request_is_bounded() -> None:
     budget = retries(1_000, 1_000)
     found = [budget.next(failure(retry_after_s=100.0)) for _ in range(7)]
     assert [retry is not None for retry in found] == [True] * 6 + [False]
-    assert found[0] == Retry(1, 10_200, 100.0)
+    assert found[0] == Retry(1, 100, 100.0)
 
 
 def test_a_request_that_succeeds_gives_the_next_one_a_full_allowance() -> None:
