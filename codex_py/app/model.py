@@ -7,13 +7,13 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import Final
 
 import httpx
 
 from codex_py import __version__
 from codex_py.app.loading import load
+from codex_py.app.options import SessionSetup
 from codex_py.app.user_programs import user_programs
 from codex_py.config.config import Config
 from codex_py.errors import ModelError
@@ -83,47 +83,36 @@ def secret_names(config: Config) -> set[str]:
 
 
 def model_client(
-    config: Config,
-    provider: Provider,
-    thread_id: str,
-    environment: Mapping[str, str],
-    *,
-    home: str | None = None,
-    originator: str,
-    record: Path | None = None,
-    replay: Path | None = None,
-    text_deltas: bool = True,
+    setup: SessionSetup, provider: Provider, thread_id: str, *, home: str | None
 ) -> ModelClient:
     """The client for a thread. Without a key, a client whose requests raise the reason.
 
     Args:
         home: the first provider of the thread; None: this one.
-        record: write the exchange to this tape.
-        replay: answer from this tape instead.
-        text_deltas: emit text as it streams.
 
     Raises:
         ConfigError: `auth.json` cannot be read.
     """
+    options, environment = setup.options, setup.environment
     try:
         # A tape needs no key, and none should be read for it.
-        key = None if replay else _key(config, provider, environment)
+        key = None if options.replay else _key(setup.config, provider, environment)
     except ModelError as error:
         return UnavailableClient(error)
     system = os.uname()
     headers = {
-        "originator": originator,
-        "user-agent": f"{originator}/{__version__} ({system.sysname}; {system.machine})",
+        "originator": options.originator,
+        "user-agent": f"{options.originator}/{__version__} ({system.sysname}; {system.machine})",
         "session-id": thread_id,
         "thread-id": thread_id,
         "x-client-request-id": thread_id,
     }
     return HttpModelClient(
         provider=provider,
-        wire=_wire(provider, Maker(provider.id, home or provider.id), text_deltas=text_deltas),
-        http=http_client(
-            environment=environment, transport=_transport(record, replay, environment)
+        wire=_wire(
+            provider, Maker(provider.id, home or provider.id), text_deltas=options.text_deltas
         ),
+        http=http_client(environment=environment, transport=_transport(setup)),
         key=key,
         headers=headers,
         environment=environment,
@@ -152,11 +141,10 @@ def _key(config: Config, provider: Provider, environment: Mapping[str, str]) -> 
     return find_key(provider, environment=environment, home=config.home)
 
 
-def _transport(
-    record: Path | None, replay: Path | None, environment: Mapping[str, str]
-) -> httpx.AsyncBaseTransport | None:
-    if replay is not None:
-        return ReplayTransport(replay)
-    if record is not None:
-        return RecordingTransport(http_transport(environment), record)
+def _transport(setup: SessionSetup) -> httpx.AsyncBaseTransport | None:
+    options = setup.options
+    if options.replay is not None:
+        return ReplayTransport(options.replay)
+    if options.record is not None:
+        return RecordingTransport(http_transport(setup.environment), options.record)
     return None

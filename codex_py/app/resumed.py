@@ -1,13 +1,14 @@
 """Opens a thread from its session file. Loaded only if a session is resumed."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
+from codex_py.app.options import SessionSetup
 from codex_py.app.thread import (
     OpenThread,
     ThreadFile,
-    ThreadOrigin,
     base_instructions,
+    new_file,
     thread_context,
 )
 from codex_py.core.thread_log import ThreadState
@@ -20,43 +21,35 @@ from codex_py.rollout.records import read_meta, token_count
 from codex_py.rollout.writer import RolloutWriter
 
 
-def resumed_thread(
-    origin: ThreadOrigin,
-    settings: TurnSettings,
-    environment: Mapping[str, str],
-    path: Path,
-    *,
-    asked: str | None = None,
-    fork: bool = False,
-) -> OpenThread:
+def resumed_thread(setup: SessionSetup, settings: TurnSettings, path: Path) -> OpenThread:
     """Open the thread of a session file, with its whole history.
 
     A fork gets a file and an id of its own. So does a thread whose file Codex wrote with numbered
-    lines, because such a file cannot be appended to.
-
-    Args:
-        asked: the id or name that the user gave. A warning says if an id was resolved to a continuation of its thread.
+    lines, because such a file cannot be appended to. A warning says if the id that the user gave was resolved to a
+    continuation of its thread.
 
     Raises:
         SessionError: the file cannot be read or written, or another process has it open.
     """
+    config, options = setup.config, setup.options
+    asked, fork = options.resume, options.fork
     forks = fork or read_meta(path).native
-    file, stored = _read(origin, path, is_continued=not (forks or origin.ephemeral))
+    file, stored = _read(setup, path, is_continued=not (forks or options.ephemeral))
     base = stored.meta.base_instructions
     if base is None:
-        base = base_instructions(origin.config)
+        base = base_instructions(config)
     thread_id = new_thread_id() if forks else stored.thread_id
     if file is None:
-        file = origin.new_file(thread_id, base, stored.thread_id, continues=not fork)
+        file = new_file(setup, thread_id, base, stored.thread_id, continues=not fork)
         for item in stored.items:
             file.response_item(item)
         file.event_msg(token_count(stored.usage, stored.last_usage, settings.context_window))
-    name = None if fork else thread_names(origin.config.home).get(stored.thread_id)
+    name = None if fork else thread_names(config.home).get(stored.thread_id)
     if name is not None and thread_id != stored.thread_id:
         # The name should lead to the continuation.
         file.rename(name)
-    warnings = list(thread_context(origin.config, settings, environment)[1])
-    if forks and not fork and not origin.ephemeral:
+    warnings = list(thread_context(setup, settings)[1])
+    if forks and not fork and not options.ephemeral:
         warnings.append(
             f"Session {stored.thread_id} was written by Codex; it goes on as {thread_id}."
         )
@@ -74,15 +67,17 @@ def resumed_thread(
         model=stored.model or settings.model,
         name=name,
     )
-    return OpenThread(state, file, (*warnings, *_flaws(stored, path, settings)))
+    for warning in (*warnings, *_flaws(stored, path, settings)):
+        setup.warn(warning)
+    return state, file
 
 
 def _read(
-    origin: ThreadOrigin, path: Path, *, is_continued: bool
+    setup: SessionSetup, path: Path, *, is_continued: bool
 ) -> tuple[ThreadFile | None, StoredSession]:
     """Read a session. Returns its writer too if the file is continued."""
     # Open the writer first: under its lock, no other process can append after the read.
-    file = RolloutWriter.resume(path, warn=origin.warn) if is_continued else None
+    file = RolloutWriter.resume(path, warn=setup.warn) if is_continued else None
     try:
         return file, read_session(path)
     except SessionError:

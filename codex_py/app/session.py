@@ -2,9 +2,9 @@
 
 import os
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from functools import partial
 from inspect import iscoroutinefunction
 from typing import Any
 
@@ -15,32 +15,21 @@ from codex_py.app.options import SessionOptions, SessionSetup
 from codex_py.app.session_tools import SessionTools
 from codex_py.app.settings import configured_choices, turn_settings
 from codex_py.app.thread import (
-    OpenThread,
-    ThreadOrigin,
-    new_thread,
-    session_to_resume,
+    open_thread,
     thread_context,
 )
 from codex_py.config.config import Config
 from codex_py.core.session import Session
 from codex_py.core.thread_log import ThreadLog
-from codex_py.model.catalog import model_info
 from codex_py.model.providers import Provider
 from codex_py.model.retry import Retries
 from codex_py.protocol.approval import Approver
 from codex_py.protocol.elicitation import DecliningElicitor, Elicitor
 from codex_py.protocol.events import EventSink
 from codex_py.protocol.extension import Extension, Feature, OfferedTool, Thread
-from codex_py.protocol.frozen import frozen
-from codex_py.protocol.settings import Choices, TurnSettings
 from codex_py.protocol.tools import MCP_PREFIX, called_tool
 from codex_py.rollout.writer import RolloutEvents
 from codex_py.tools.offered import own_names
-
-_UNKNOWN_MODEL = (
-    "Model metadata for `{}` not found. Defaulting to fallback metadata; this can degrade"
-    " performance and cause issues."
-)
 
 
 @asynccontextmanager
@@ -76,126 +65,63 @@ async def open_session(
     config.require_enforced()
     _check_sink(sink)
     environment = os.environ if environment is None else environment
-    warnings = _Warnings(list(config.warnings))
+    warnings = _Warnings(config.warnings)
     setup = SessionSetup(config, options, environment, elicitor or DecliningElicitor(), warnings)
-    root = _Root(setup, configured_provider(config, environment))
     toolbox = SessionTools(setup, approver)
-    settings = root.settings_for(options.choices or configured_choices(config, options.add_dirs))
-    thread = root.open_thread(settings)
+
+    def features() -> Sequence[Feature]:
+        functions = [load("codex_py.app.features.functions:functions")(tools)] if tools else []
+        configured = configured_features(setup)
+        return [warnings.feature, *extensions, *configured, *functions, toolbox, _watching(sink)]
+
+    async with _opened(setup, features, toolbox) as session:
+        yield session
+
+
+@asynccontextmanager
+async def _opened(
+    setup: SessionSetup, features: Callable[[], Sequence[Feature]], toolbox: SessionTools
+) -> AsyncGenerator[Session]:
+    config, options = setup.config, setup.options
+    provider = configured_provider(config, setup.environment)
+    settings_for = partial(turn_settings, setup, provider.id)
+    settings = settings_for(options.choices or configured_choices(config, options.add_dirs))
+    thread, file = open_thread(setup, settings)
     async with AsyncExitStack() as stack:
-        stack.callback(thread.file.close)
+        stack.callback(file.close)
         try:
-            functions = [load("codex_py.app.features.functions:functions")(tools)] if tools else []
-            features = [
-                warnings.feature,
-                _watching(RolloutEvents(thread.file.event_msg)),
-                *extensions,
-            ]
-            features += [*configured_features(setup), *functions, toolbox, _watching(sink)]
-            session = root.session(thread, settings, features, toolbox, stack)
+            model = model_client(setup, provider, thread.id, home=thread.provider)
+            stack.push_async_callback(model.aclose)
+            session = Session(
+                ThreadLog(thread, file, lambda s: thread_context(setup, s)[0]),
+                settings,
+                settings_for=settings_for,
+                model=model,
+                load_handlers=toolbox.handlers,
+                retries=lambda: _retries(provider, options),
+                features=[_watching(RolloutEvents(file.event_msg)), *features()],
+                answer_check=lambda schema: load("codex_py.app.output_schema:answer_check")(schema),
+            )
+            _check_names(session.extension.tools)
             await stack.enter_async_context(session.opened())
         except BaseException:
             # `resume --last` should find the previous session, not an empty one.
-            thread.file.discard()
+            file.discard()
             raise
         untouched = len(session.items)
         try:
             yield session
         finally:
             # A new thread without a prompt is not worth resuming.
-            if (thread.state.model, len(session.items), session.name) == (None, untouched, None):
-                thread.file.discard()
+            if (thread.model, len(session.items), session.name) == (None, untouched, None):
+                file.discard()
 
 
-@frozen
-class _Root:
-    """Makes the parts of a session."""
-
-    setup: SessionSetup
-    provider: Provider
-
-    def settings_for(self, choices: Choices) -> TurnSettings:
-        config = self.setup.config
-        info = model_info(choices.model, config.model_catalog_json)
-        if not info.known:
-            self.setup.warn(_UNKNOWN_MODEL.format(info.slug))
-        return turn_settings(config, self.provider.id, info, choices)
-
-    def open_thread(self, settings: TurnSettings) -> OpenThread:
-        """
-        Raises:
-            SessionError: there is no such thread, or its file cannot be read or written.
-        """
-        setup = self.setup
-        config, options = setup.config, setup.options
-        origin = ThreadOrigin(
-            config, options.originator, options.source, options.ephemeral, setup.warn
-        )
-        path = session_to_resume(
-            config, options.resume, last=options.resume_last, anywhere=options.resume_all
-        )
-        thread: OpenThread
-        if path is None:
-            thread = new_thread(origin, settings, setup.environment)
-        else:
-            thread = load("codex_py.app.resumed:resumed_thread")(
-                origin, settings, setup.environment, path, asked=options.resume, fork=options.fork
-            )
-        for warning in thread.warnings:
-            setup.warn(warning)
-        return thread
-
-    def session(
-        self,
-        thread: OpenThread,
-        settings: TurnSettings,
-        features: Sequence[Feature],
-        toolbox: SessionTools,
-        stack: AsyncExitStack,
-    ) -> Session:
-        """
-        Args:
-            stack: closes the connections to the model.
-
-        Raises:
-            ConfigError: `auth.json` cannot be read.
-            ValueError: the name of a tool is taken.
-        """
-        config, environment = self.setup.config, self.setup.environment
-        options = self.setup.options
-        model = model_client(
-            config,
-            self.provider,
-            thread.state.id,
-            environment,
-            home=thread.state.provider,
-            originator=options.originator,
-            record=options.record,
-            replay=options.replay,
-            text_deltas=options.text_deltas,
-        )
-        stack.push_async_callback(model.aclose)
-        session = Session(
-            ThreadLog(
-                thread.state, thread.file, lambda s: thread_context(config, s, environment)[0]
-            ),
-            settings,
-            settings_for=self.settings_for,
-            model=model,
-            load_handlers=toolbox.handlers,
-            retries=self._retries,
-            features=features,
-            answer_check=lambda schema: load("codex_py.app.output_schema:answer_check")(schema),
-        )
-        _check_names(session.extension.tools)
-        return session
-
-    def _retries(self) -> Retries:
-        request, stream = self.provider.request_max_retries, self.provider.stream_max_retries
-        return Retries(
-            4 if request is None else request,
-            self.setup.options.stream_retries if stream is None else stream,
-        )
+def _retries(provider: Provider, options: SessionOptions) -> Retries:
+    request, stream = provider.request_max_retries, provider.stream_max_retries
+    return Retries(
+        4 if request is None else request, options.stream_retries if stream is None else stream
+    )
 
 
 def _check_sink(sink: EventSink) -> None:
@@ -213,25 +139,20 @@ def _watching(sink: EventSink) -> Feature:
     return lambda _: Extension(sink=sink)
 
 
-@dataclass(slots=True)
 class _Warnings:
     """Collects warnings until there is a thread, then passes them on. Each text is passed on once."""
 
-    waiting: list[str]
-    _taken: set[str] = field(default_factory=set[str])
-    _send: Callable[[str], None] | None = field(default=None)
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._texts = dict.fromkeys(texts)
+        self._send: Callable[[str], None] = lambda _: None
 
     def __call__(self, text: str) -> None:
-        if text in self._taken:
-            return
-        self._taken.add(text)
-        if self._send is None:
-            self.waiting.append(text)
-        else:
+        if text not in self._texts:
+            self._texts[text] = None
             self._send(text)
 
     def feature(self, thread: Thread) -> Extension:
         self._send = thread.warn
-        for text in self.waiting:
+        for text in self._texts:
             thread.warn(text)
         return Extension()

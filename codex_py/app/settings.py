@@ -7,12 +7,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from codex_py.app.options import SessionSetup
 from codex_py.config.config import Config
-from codex_py.model.catalog import ModelInfo, listed_models
+from codex_py.model.catalog import ModelInfo, listed_models, model_info
 from codex_py.protocol.approval import ApprovalPolicy
 from codex_py.protocol.settings import Choices, TurnSettings
 from codex_py.tools.offered import tool_specs
 
+_UNKNOWN_MODEL = (
+    "Model metadata for `{}` not found. Defaulting to fallback metadata; this can degrade"
+    " performance and cause issues."
+)
 _COMPACT_AT_PERCENT = 90
 """Of the model's window, as in Codex. A configured limit applies only if it is lower."""
 
@@ -37,10 +42,12 @@ def configured_choices(config: Config, add_dirs: Sequence[Path]) -> Choices:
     )
 
 
-def turn_settings(
-    config: Config, provider_id: str, info: ModelInfo, choices: Choices
-) -> TurnSettings:
-    """The settings that follow from a user's choices."""
+def turn_settings(setup: SessionSetup, provider_id: str, choices: Choices) -> TurnSettings:
+    """The settings that follow from a user's choices. Warns of a model that the catalogue does not have."""
+    config = setup.config
+    info = model_info(choices.model, config.model_catalog_json)
+    if not info.known:
+        setup.warn(_UNKNOWN_MODEL.format(info.slug))
     effort = choices.reasoning_effort or info.default_reasoning_effort
     summary = choices.reasoning_summary or (None if info.known else "auto")
     reasoning = {

@@ -1,14 +1,13 @@
-"""Opens new threads, and finds the session file to resume.
+"""Opens new threads, and finds the session file to resume. Part of the composition root. LIGHT."""
 
-Part of the composition root.
-"""
-
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from codex_py import __version__
+from codex_py.app.loading import load
+from codex_py.app.options import SessionSetup
 from codex_py.config.config import Config
 from codex_py.config.paths import folders_between
 from codex_py.core.agents_md import agents_md
@@ -22,7 +21,6 @@ from codex_py.core.context import (
 from codex_py.core.thread_log import Recorder, ThreadState
 from codex_py.errors import ExitCode, SessionError
 from codex_py.instructions import instruction_text
-from codex_py.protocol.frozen import frozen
 from codex_py.protocol.ids import new_thread_id
 from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.settings import TurnSettings
@@ -40,83 +38,60 @@ class ThreadFile(Recorder, Protocol):
         ...
 
 
-@frozen
-class OpenThread:
-    """A thread that is ready for turns, and its file."""
-
-    state: ThreadState
-    file: ThreadFile
-    warnings: tuple[str, ...] = ()
+OpenThread: TypeAlias = tuple[ThreadState, ThreadFile]
+"""A thread that is ready for turns, and its file."""
 
 
-@frozen
-class ThreadOrigin:
-    """The program that opens a thread, for the first line of its file."""
+def open_thread(setup: SessionSetup, settings: TurnSettings) -> OpenThread:
+    """Open a new thread, or the one to resume.
 
-    config: Config
-    originator: str
-    source: str
-    ephemeral: bool
-    warn: Callable[[str], None]
-
-    def new_file(
-        self,
-        thread_id: str,
-        base_instructions: str,
-        forked_from: str | None = None,
-        *,
-        continues: bool = False,
-    ) -> ThreadFile:
-        """
-        Args:
-            continues: this file continues the thread that it is forked from.
-
-        Raises:
-            SessionError: the file cannot be written.
-        """
-        if self.ephemeral:
-            return _NoFile()
-        meta = SessionMeta(
-            id=thread_id,
-            cwd=str(self.config.cwd),
-            originator=self.originator,
-            cli_version=__version__,
-            source=self.source,
-            model_provider=self.config.model_provider,
-            base_instructions=base_instructions,
-            git=git_info(self.config.cwd),
-            forked_from_id=forked_from,
-            continues_id=forked_from if continues else None,
-        )
-        return RolloutWriter.create(self.config.home, meta, warn=self.warn)
-
-
-def new_thread(
-    origin: ThreadOrigin, settings: TurnSettings, environment: Mapping[str, str]
-) -> OpenThread:
-    """Open a new thread, with the base prompt and the context.
-
-    If its file cannot be written, the thread has none, and the user is warned.
+    Raises:
+        SessionError: there is no such thread, or its file cannot be read or written.
     """
-    base = base_instructions(origin.config)
-    context, warnings = thread_context(origin.config, settings, environment)
-    thread_id = new_thread_id()
-    try:
-        file = origin.new_file(thread_id, base)
-    except SessionError as error:
-        # The session works without its file, for instance if `$CODEX_HOME` is read-only.
-        origin.warn(f"{error}; this session is not kept, as with --ephemeral")
-        file = _NoFile()
-    for item in context:
-        file.response_item(item)
-    state = ThreadState(id=thread_id, instructions=base, items=context)
-    return OpenThread(state, file, warnings)
+    path = _session_to_resume(setup)
+    if path is None:
+        return _new_thread(setup, settings)
+    return load("codex_py.app.resumed:resumed_thread")(setup, settings, path)
+
+
+def new_file(
+    setup: SessionSetup,
+    thread_id: str,
+    base_instructions: str,
+    forked_from: str | None = None,
+    *,
+    continues: bool = False,
+) -> ThreadFile:
+    """
+    Args:
+        continues: this file continues the thread that it is forked from.
+
+    Raises:
+        SessionError: the file cannot be written.
+    """
+    config, options = setup.config, setup.options
+    if options.ephemeral:
+        return _NoFile()
+    meta = SessionMeta(
+        id=thread_id,
+        cwd=str(config.cwd),
+        originator=options.originator,
+        cli_version=__version__,
+        source=options.source,
+        model_provider=config.model_provider,
+        base_instructions=base_instructions,
+        git=git_info(config.cwd),
+        forked_from_id=forked_from,
+        continues_id=forked_from if continues else None,
+    )
+    return RolloutWriter.create(config.home, meta, warn=setup.warn)
 
 
 def thread_context(
-    config: Config, settings: TurnSettings, environment: Mapping[str, str]
+    setup: SessionSetup, settings: TurnSettings
 ) -> tuple[list[EncodedItem], tuple[str, ...]]:
     """The first items of a new thread, and the warnings about AGENTS.md files."""
+    config, environment = setup.config, setup.environment
     agents = agents_md(
         home=config.home,
         folders=folders_between(config.project_root, config.cwd),
@@ -140,26 +115,28 @@ def thread_context(
     return items, agents.warnings
 
 
-def session_to_resume(
-    config: Config, id_or_name: str | None, *, last: bool, anywhere: bool = False
-) -> Path | None:
-    """The file of the session to resume; None to start a new one.
+def base_instructions(config: Config) -> str:
+    own = config.base_instructions
+    return instruction_text("base.md") if own is None else own
 
-    `last`: the newest session of the working directory; with `anywhere`, the newest of all.
+
+def _session_to_resume(setup: SessionSetup) -> Path | None:
+    """The file of the session to resume; None to start a new one.
 
     Raises:
         SessionError: there is no such session.
     """
-    if id_or_name is not None:
-        path = find_session(config.home, id_or_name)
+    config, options = setup.config, setup.options
+    if options.resume is not None:
+        path = find_session(config.home, options.resume)
         if path is None:
             raise SessionError(
-                f"no session found with the id or name {id_or_name!r}", exit_code=ExitCode.USAGE
+                f"no session found with the id or name {options.resume!r}", exit_code=ExitCode.USAGE
             )
         return newest_continuation(config.home, path)
-    if not last:
+    if not options.resume_last:
         return None
-    cwd = None if anywhere else config.cwd
+    cwd = None if options.resume_all else config.cwd
     path = latest_session(config.home, cwd=cwd, model_provider=config.model_provider)
     if path is None:
         place = "" if cwd is None else f" in {cwd}"
@@ -171,9 +148,21 @@ def session_to_resume(
     return path
 
 
-def base_instructions(config: Config) -> str:
-    own = config.base_instructions
-    return instruction_text("base.md") if own is None else own
+def _new_thread(setup: SessionSetup, settings: TurnSettings) -> OpenThread:
+    base = base_instructions(setup.config)
+    context, warnings = thread_context(setup, settings)
+    thread_id = new_thread_id()
+    try:
+        file = new_file(setup, thread_id, base)
+    except SessionError as error:
+        # The session works without its file, for instance if `$CODEX_HOME` is read-only.
+        setup.warn(f"{error}; this session is not kept, as with --ephemeral")
+        file = _NoFile()
+    for item in context:
+        file.response_item(item)
+    for warning in warnings:
+        setup.warn(warning)
+    return ThreadState(id=thread_id, instructions=base, items=context), file
 
 
 class _NoFile:
