@@ -1,7 +1,7 @@
 """Connects to a server at an address. Source: MCP specification 2025-11-25, Streamable HTTP."""
 
 import zlib
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 
 import httpx2
@@ -53,7 +53,7 @@ async def _bound(response: httpx2.Response) -> None:
     if not response.headers.get("content-type", "").startswith("text/event-stream"):
         assert isinstance(response.stream, httpx2.AsyncByteStream)
         # The client would unpack it without a bound.
-        encoding = response.headers.pop("content-encoding", "identity")
+        encoding = response.headers.pop("content-encoding", "identity").strip().lower()
         response.stream = _BoundedStream(response.stream, encoding)
 
 
@@ -62,42 +62,31 @@ class _BoundedStream(httpx2.AsyncByteStream):
 
     def __init__(self, stream: httpx2.AsyncByteStream, encoding: str) -> None:
         self._stream = stream
-        self._encoding = encoding
+        self._decompressor = None
+        if encoding in {"gzip", "x-gzip", "deflate"}:
+            self._decompressor = zlib.decompressobj(zlib.MAX_WBITS | _EITHER_HEADER)
+        elif encoding not in {"identity", ""}:
+            text = f"the server answered in {encoding!r}, which was not asked for"
+            raise httpx2.DecodingError(text)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        unpack = _unpacker(self._encoding)
         message = bytearray()
-        async for chunk in self._stream:
-            message += unpack(chunk, MAX_MESSAGE_BYTES + 1 - len(message))
-            if len(message) > MAX_MESSAGE_BYTES:
-                raise httpx2.ReadError(
-                    f"the server sent a message of more than {MAX_MESSAGE_BYTES >> 20} MB"
-                )
+        try:
+            async for chunk in self._stream:
+                room = MAX_MESSAGE_BYTES + 1 - len(message)
+                unpack = self._decompressor and self._decompressor.decompress
+                message += unpack(chunk, room) if unpack else chunk
+                if len(message) > MAX_MESSAGE_BYTES:
+                    raise httpx2.ReadError(
+                        f"the server sent a message of more than {MAX_MESSAGE_BYTES >> 20} MB"
+                    )
+        except zlib.error as error:
+            text = f"the server's answer cannot be unpacked: {error}"
+            raise httpx2.DecodingError(text) from error
         yield _in_unicode(bytes(message))
 
     async def aclose(self) -> None:
         await self._stream.aclose()
-
-
-def _unpacker(encoding: str) -> Callable[[bytes, int], bytes]:
-    """A function that unpacks a chunk into at most so many bytes and drops the rest."""
-    match encoding.strip().lower():
-        case "identity" | "":
-            return lambda chunk, _: chunk
-        case "gzip" | "x-gzip" | "deflate":
-            decompressor = zlib.decompressobj(zlib.MAX_WBITS | _EITHER_HEADER)
-        case other:
-            raise httpx2.DecodingError(f"the server answered in {other!r}, which was not asked for")
-
-    def unpack(chunk: bytes, max_bytes: int) -> bytes:
-        try:
-            return decompressor.decompress(chunk, max_bytes)
-        except zlib.error as error:
-            raise httpx2.DecodingError(
-                f"the server's answer cannot be unpacked: {error}"
-            ) from error
-
-    return unpack
 
 
 def _in_unicode(message: bytes) -> bytes:

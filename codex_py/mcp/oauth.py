@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, cast
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urljoin
 
 import httpx2
 from mcp.client.auth import OAuthClientProvider, OAuthFlowError
@@ -30,7 +30,6 @@ from codex_py.mcp.sdk import silence_sdk
 
 _REQUEST_TIMEOUT_S = 30.0
 _SHOWN_CHARS = 300
-_PORTS = {"http": 80, "https": 443}
 
 
 class LoginError(CodexError):
@@ -210,12 +209,12 @@ class _Context(OAuthContext):
         )
 
 
-def _origin(url: str) -> tuple[str, str | None, int | None]:
+def _origin(url: str) -> tuple[str, str, int | None]:
     try:
-        parts = urlsplit(url)
-        return parts.scheme, parts.hostname, parts.port or _PORTS.get(parts.scheme)
-    except ValueError as error:
+        parts = httpx2.URL(url)
+    except httpx2.InvalidURL as error:
         raise OAuthFlowError(f"it names metadata at {url!r}, which is no URL") from error
+    return parts.scheme, parts.host, parts.port
 
 
 def _brief(error: OAuthFlowError) -> str:

@@ -10,7 +10,13 @@ from typing import Any, cast
 from codex_py.mcp.connection import OnProgress, RequestFailed, ServerConnection, Session
 from codex_py.mcp.deadlines import Deadlines
 from codex_py.mcp.sdk import load_client
-from codex_py.mcp.settings import ServerProcess, ServerSettings, Spawn, StdioTransport
+from codex_py.mcp.settings import (
+    HttpTransport,
+    ServerProcess,
+    ServerSettings,
+    Spawn,
+    StdioTransport,
+)
 from codex_py.mcp.tools import ServerTool, listed_tools
 from codex_py.protocol.elicitation import Elicitation, ElicitationAnswer, Elicitor
 from codex_py.protocol.mcp import McpFailure, McpServerStatus, McpToolSummary
@@ -54,8 +60,6 @@ class McpServer:
         self._elicitor = elicitor
         self._warn = warn
         self._deadlines = Deadlines()
-        self._process: ServerProcess | None = None
-        self._deadline = 0.0
         self._task: asyncio.Task[None] | None = None
         self._connection: ServerConnection | None = None
         """Set while the server is ready."""
@@ -65,9 +69,8 @@ class McpServer:
         self._warned_of_stray_output = False
 
     def start(self) -> None:
-        """Start the process, and the task that connects to it; the task loads the SDK."""
-        failure = self._start_process()
-        self._task = asyncio.create_task(self._run(failure), name=f"mcp-{self.name}")
+        """Start the task that starts the process, loads the SDK and connects."""
+        self._task = asyncio.create_task(self._run(), name=f"mcp-{self.name}")
 
     def status(self) -> McpServerStatus:
         is_ready = self._connection is not None and self._settled.is_set()
@@ -147,86 +150,53 @@ class McpServer:
             self._task.cancel()
             with suppress(asyncio.CancelledError):
                 await self._task
-            if self._process is not None:
-                # The task ended before it took over the process.
-                await self._process.stop()
 
-    def _start_process(self) -> str | None:
-        """Start the process, if there is one. Returns why that failed, to be read after the name."""
-        self._deadline = asyncio.get_running_loop().time() + self.settings.startup_timeout_s
-        transport = self.settings.transport
-        if not isinstance(transport, StdioTransport):
-            return None
+    async def _run(self) -> None:
         try:
-            self._process = self._spawn(transport)
-        except OSError as error:
-            self._failure = "not_started"
-            what = error.filename if error.filename == transport.cwd else transport.argv[0]
-            return f"could not be started: {str(what)!r}: {error.strerror}"
-        except ValueError as error:
-            self._failure = "not_started"
-            return f"could not be started: {error}"
-        return None
-
-    async def _run(self, failure: str | None) -> None:
-        connection = self._new_connection()
-        try:
-            while failure is None:
-                end = await self._serve(connection)
-                if self._is_closing:
-                    return
-                restarts = self._connection is not None and self._may_restart
-                connection.end(_end_message(self.name, end, restarts=restarts))
-                self._connection = None
-                if not restarts:
-                    failure = end
-                    break
-                self._may_restart = False
+            restarts = True
+            while restarts:
                 self._settled.clear()
-                connection = self._new_connection()
-                failure = self._start_process()
-            self.error = f"MCP server `{self.name}` {failure}"
-            self._warn(self.error)
+                connection = ServerConnection(
+                    elicit=self._elicit, stray_output=self._warn_of_stray_output, lost=self._lost
+                )
+                try:
+                    end = await self._serve(connection)
+                    if self._is_closing:
+                        return
+                    restarts = self._connection is not None and self._may_restart
+                    connection.end(_end_message(self.name, end, restarts=restarts))
+                finally:
+                    connection.end(f"MCP server `{self.name}` was shut down")
+                    self._connection = None
+                if not restarts:
+                    self.error = f"MCP server `{self.name}` {end}"
+                    self._warn(self.error)
+                self._may_restart = False
         finally:
-            connection.end(f"MCP server `{self.name}` was shut down")
-            self._connection = None
             self._settled.set()
 
-    def _new_connection(self) -> ServerConnection:
-        return ServerConnection(
-            elicit=self._elicit,
-            stray_output=self._warn_of_stray_output,
-            lost=self._lost,
-        )
-
     async def _serve(self, connection: ServerConnection) -> str:
-        """Connect, and wait for the end of the connection. Returns how it ended, to be read after the name."""
-        process, transport = self._process, self.settings.transport
-        # Some 250 ms, which the server needs as well to start.
-        if process is None:
-            opening = (await load_client("http"))(self.name, transport, connection)
-        else:
-            opening = (await load_client())(self.name, process, connection)
-        has_exited = False
-        try:
-            async with AsyncExitStack() as stack:
-                async with asyncio.timeout_at(self._deadline):
-                    await self._open(connection, await stack.enter_async_context(opening))
-                await connection.closing.wait()
-            end = "closed the connection"
-        except Exception as error:  # noqa: BLE001
-            # Whatever a server makes the SDK raise must not end us.
-            end = self._why(error)
-        finally:
-            if process is not None:
-                has_exited = process.exited.is_set()
-                self._process = None
-                await process.stop()
-        if process is None:
+        """Start the server if it is a process, and serve a connection. Returns how it ended, to be read after the name."""
+        transport = self.settings.transport
+        if isinstance(transport, HttpTransport):
+            end = await self._connect(transport, connection)
             if connection.refusal is None:
                 return end
             self._failure = "refused"
             return f"answered with {connection.refusal}"
+        try:
+            process = self._spawn(transport)
+        except (OSError, ValueError) as error:
+            self._failure = "not_started"
+            if not isinstance(error, OSError):
+                return f"could not be started: {error}"
+            what = error.filename if error.filename == transport.cwd else transport.argv[0]
+            return f"could not be started: {str(what)!r}: {error.strerror}"
+        try:
+            end = await self._connect(process, connection)
+        finally:
+            has_exited = process.exited.is_set()
+            await process.stop()
         if connection.reason is not None:
             return connection.reason
         # A server that only closed its output, and that we then had to stop, has not exited.
@@ -236,21 +206,38 @@ class McpServer:
         tail = process.stderr_tail().strip()[-_QUOTED_CHARS:]
         return f"{end}; the end of its stderr:\n{tail}" if tail else end
 
-    async def _open(self, connection: ServerConnection, session: Session) -> None:
+    async def _connect(
+        self, server: HttpTransport | ServerProcess, connection: ServerConnection
+    ) -> str:
+        """Connect, and wait for the end of the connection. Returns how it ended, to be read after the name."""
         loop = asyncio.get_running_loop()
-        connected = loop.time()
-        self._status = replace(
-            self._status,
-            software=session.software,
-            protocol_version=session.protocol_version,
-            connect_s=connected - (self._deadline - self.settings.startup_timeout_s),
-        )
-        self.has_resources = session.has_resources
-        await self._list_tools(connection, session)
-        self._status = replace(self._status, list_s=loop.time() - connected)
-        connection.session = session
-        self._connection = connection
-        self._settled.set()
+        started = loop.time()
+        # First the other servers are started: they need the 250 ms that loading takes as well.
+        await asyncio.sleep(0)
+        connect = await load_client("http" if isinstance(server, HttpTransport) else "stdio")
+        try:
+            async with AsyncExitStack() as stack:
+                async with asyncio.timeout_at(started + self.settings.startup_timeout_s):
+                    opening = connect(self.name, server, connection)
+                    session = await stack.enter_async_context(opening)
+                    connected = loop.time()
+                    self._status = replace(
+                        self._status,
+                        software=session.software,
+                        protocol_version=session.protocol_version,
+                        connect_s=connected - started,
+                    )
+                    self.has_resources = session.has_resources
+                    await self._list_tools(connection, session)
+                self._status = replace(self._status, list_s=loop.time() - connected)
+                connection.session = session
+                self._connection = connection
+                self._settled.set()
+                await connection.closing.wait()
+            return "closed the connection"
+        except Exception as error:  # noqa: BLE001
+            # Whatever a server makes the SDK raise must not end us.
+            return self._why(error)
 
     def _lost(self, connection: ServerConnection) -> None:
         if self._connection is connection:
@@ -270,7 +257,8 @@ class McpServer:
                 self._failure = "protocol"
                 return str(error)[:_QUOTED_CHARS]
             case _:
-                was_reached = self._process is not None or self._connection is not None
+                is_local = isinstance(self.settings.transport, StdioTransport)
+                was_reached = is_local or self._connection is not None
                 self._failure = "protocol" if was_reached else "unreachable"
                 verb = "failed" if was_reached else "could not be reached"
                 return f"{verb}: {error or type(error).__name__}"
