@@ -1,15 +1,17 @@
-"""Finds the tool of a call, runs it, and makes the output item.
+"""Finds the tool of a call, runs it in its turn, and makes the output item.
 
 A model may use more names than it was offered: flat (`mcp__server__tool`), namespaced, with prefixes
 that it learned elsewhere (`functions.shell`), as a function or as a custom tool. Every call gets exactly one
 output with its `call_id`, whatever happens.
 """
 
+import asyncio
 import errno
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, assert_never
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict, replace
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
@@ -40,15 +42,17 @@ from codex_py.protocol.tools import (
     LocalShellPayload,
     ToolCall,
     ToolOutput,
+    ToolPayload,
     called_tool,
     coded_text,
 )
-from codex_py.tools.queue import CallQueue
 from codex_py.tools.truncate import truncate_output
 
 _LOCAL_SHELL = "local_shell"
 _DENIALS = {"ApprovalDenied", "SandboxDenied"}
 """Error codes of calls that were not allowed to run."""
+_MAX_CONCURRENT = 64
+"""Calls that run at once. A response may hold thousands, and each can start processes."""
 
 
 class ToolRouter:
@@ -134,25 +138,14 @@ class ToolRouter:
         Raises:
             ToolError: the tool is unknown, or the arguments are invalid.
         """
-        match call.payload:
-            case FunctionPayload(arguments):
-                tool = self._tool(call, "call")
-                return tool, _parse_arguments(tool, arguments)
-            case CustomPayload(text):
-                tool = self._tool(call, "custom tool call")
-                return tool, _parse_freeform(tool, text)
-            case LocalShellPayload(command, workdir, timeout_ms):
-                tool = self._tool(call, "call")
-                values = {"command": command, "workdir": workdir, "timeout_ms": timeout_ms}
-                try:
-                    return tool, tool.params.model_validate(values)
-                except ValidationError as error:
-                    raise _invalid_arguments(error) from error
-            case _:
-                assert_never(call.payload)
+        kind = "custom tool call" if isinstance(call.payload, CustomPayload) else "call"
+        tool = self._tool(call.tool_name, kind)
+        try:
+            return tool, _parsed(tool, call.payload)
+        except ValidationError as error:
+            raise _invalid_arguments(error) from error
 
-    def _tool(self, call: ToolCall, kind: str) -> Tool[Any]:
-        name = call.tool_name
+    def _tool(self, name: str, kind: str) -> Tool[Any]:
         tool = self._tools.get(name) or self._find_tool(name)
         if tool is None:
             server, _, of_server = name.removeprefix(MCP_PREFIX).partition("__")
@@ -162,6 +155,34 @@ class ToolRouter:
                 f"unsupported {kind}: {name}{why if is_mcp else ''}", code="UnknownTool"
             )
         return tool
+
+
+class CallQueue:
+    """A first-come lock with shared and exclusive turns; `_MAX_CONCURRENT` shared ones run at once.
+
+    A shared turn waits for the exclusive ones before it; an exclusive one waits for all before it and
+    holds up all after it. A plain readers-writer lock would let later readers overtake a waiting writer.
+    """
+
+    def __init__(self) -> None:
+        self._ahead: list[tuple[asyncio.Event, bool]] = []
+        self._free = asyncio.Semaphore(_MAX_CONCURRENT)
+
+    @asynccontextmanager
+    async def turn(self, *, parallel: bool) -> AsyncGenerator[None]:
+        """Wait for the turn, which lasts as long as the context. The place in the queue is taken before the first await."""
+        done = asyncio.Event()
+        place = (done, parallel)
+        before = [event for event, shared in self._ahead if not (parallel and shared)]
+        self._ahead.append(place)
+        try:
+            for event in before:
+                await event.wait()
+            async with self._free:
+                yield
+        finally:
+            self._ahead.remove(place)
+            done.set()
 
 
 class _WatchedSink:
@@ -187,32 +208,21 @@ def output_item(
     if output.error_code is not None:
         text = coded_text(output.error_code, text)
     value: Any = text if output.content is None else list(output.content)
-    match call.payload:
-        case CustomPayload():
-            return CustomToolCallOutput(call_id=call.call_id, output=value)
-        case _:
-            return FunctionCallOutput(call_id=call.call_id, output=value)
+    is_custom = isinstance(call.payload, CustomPayload)
+    kind = CustomToolCallOutput if is_custom else FunctionCallOutput
+    return kind(call_id=call.call_id, output=value)
 
 
-def _parse_arguments(tool: Tool[Any], arguments: str) -> BaseModel:
-    try:
-        return tool.params.model_validate_json(arguments.strip() or "{}")
-    except ValidationError as error:
-        if _is_freeform(tool) and not arguments.lstrip().startswith("{"):
-            # A model that knows the tool as freeform may still send the bare text.
-            return tool.params.model_validate({"input": arguments})
-        raise _invalid_arguments(error) from error
-
-
-def _parse_freeform(tool: Tool[Any], text: str) -> BaseModel:
-    if not _is_freeform(tool) or text.lstrip().startswith("{"):
-        # Some bridges wrap freeform text in JSON.
-        return _parse_arguments(tool, text)
-    return tool.params.model_validate({"input": text})
-
-
-def _is_freeform(tool: Tool[Any]) -> bool:
-    return list(tool.params.model_fields) == ["input"]
+def _parsed(tool: Tool[Any], payload: ToolPayload) -> BaseModel:
+    match payload:
+        case LocalShellPayload():
+            return tool.params.model_validate(asdict(payload))
+        case FunctionPayload(text) | CustomPayload(text):
+            is_freeform = list(tool.params.model_fields) == ["input"]
+            # Some bridges wrap freeform text in JSON; a model may send the bare text to a function.
+            if is_freeform and not text.lstrip().startswith("{"):
+                return tool.params.model_validate({"input": text})
+            return tool.params.model_validate_json(text.strip() or "{}")
 
 
 def _invalid_arguments(error: ValidationError) -> ToolError:
@@ -239,10 +249,9 @@ async def _run(use: ToolUse) -> ToolOutput:
 
 
 def _failure(error: ToolError | OSError) -> ToolOutput:
-    code = error.code if isinstance(error, ToolError) else _errno_name(error)
+    if isinstance(error, ToolError):
+        code = error.code
+    else:
+        code = errno.errorcode.get(error.errno or 0, "UnknownError")
     refusal = error if isinstance(error, CallRefused) else None
     return ToolOutput(str(error), success=False, error_code=code, refusal=refusal)
-
-
-def _errno_name(error: OSError) -> str:
-    return errno.errorcode.get(error.errno or 0, "UnknownError")

@@ -1,6 +1,6 @@
 import asyncio
 
-from codex_py.tools.queue import CallQueue
+from codex_py.tools.router import CallQueue
 
 
 async def _most_at_once(calls: int) -> int:

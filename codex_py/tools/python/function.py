@@ -2,13 +2,29 @@
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+import types
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from functools import partial
-from typing import Any, Final, Generic, ParamSpec, TypeAlias, TypeVar, cast, overload
+from inspect import Parameter
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Generic,
+    Literal,
+    ParamSpec,
+    TypeAlias,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    overload,
+)
 
 from codex_py.protocol.tools import FunctionSpec
-from codex_py.tools.python.schema import plain_schema
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -19,13 +35,22 @@ _ARGUMENT: Final = re.compile(r"\s+\*{0,2}(\w+)(?: *\([^)]*\))?: *(.*)")
 _FIELD: Final = re.compile(r":param (?:[^:]* )?(\w+): *(.*)")
 
 
+_TYPE_NAMES: Final[Mapping[Any, str]] = {
+    str: "string",
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    types.NoneType: "null",
+}
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class PythonFunction(Generic[P, R]):
     """A function with its description for the model. It can be called as before."""
 
     function: Callable[P, R]
     spec: FunctionSpec
-    parameters: Mapping[str, inspect.Parameter]
+    parameters: Mapping[str, Parameter]
     needs_approval: bool
     parallel: bool
 
@@ -94,7 +119,7 @@ def tool_of(
     described: Any = getattr(function, "func", function)
     text, about = _read_docstring(inspect.getdoc(described) or "")
     parameters = _parameters(function, name)
-    schema = plain_schema(parameters.values(), about)
+    schema = _plain_schema(parameters.values(), about)
     if schema is None:
         # Loads pydantic (60 ms), which describes the other types.
         from codex_py.tools.python.arguments import arguments_schema  # noqa: PLC0415
@@ -104,7 +129,7 @@ def tool_of(
     return PythonFunction(function, spec, parameters, needs_approval, parallel)
 
 
-def _parameters(function: AnyFunction, name: str) -> Mapping[str, inspect.Parameter]:
+def _parameters(function: AnyFunction, name: str) -> Mapping[str, Parameter]:
     try:
         parameters = inspect.signature(function, eval_str=True).parameters
     except (NameError, ValueError) as error:
@@ -136,3 +161,74 @@ def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
         elif latest and line.strip():
             about[latest] = f"{about[latest]} {line.strip()}".strip()
     return "\n".join(description).strip(), about
+
+
+class _NotPlain(Exception):
+    pass
+
+
+def _plain_schema(
+    parameters: Iterable[Parameter], about: Mapping[str, str]
+) -> dict[str, Any] | None:
+    """JSON Schema of an object with these members, as pydantic writes it; None if one of their types is not plain.
+
+    Plain are str, int, float, bool, None, Any, lists, dictionaries with keys of str, literals, enumerations of plain
+    values, and unions of these; `Annotated` with a text describes a parameter.
+
+    Args:
+        about: what the docstring says of each.
+    """
+    properties: dict[str, Any] = {}
+    required: list[str] = []
+    try:
+        for parameter in parameters:
+            schema = _type_schema(parameter.annotation)
+            if parameter.default is Parameter.empty:
+                required.append(parameter.name)
+            else:
+                schema["default"] = _plain_value(parameter.default)
+            if text := about.get(parameter.name):
+                schema.setdefault("description", text)
+            properties[parameter.name] = schema
+    except (_NotPlain, TypeError):
+        # A TypeError: metadata that cannot be hashed.
+        return None
+    schema: dict[str, Any] = {"type": "object", "properties": properties}
+    return {**schema, "required": required} if required else schema
+
+
+def _type_schema(annotation: Any) -> dict[str, Any]:
+    if annotation in {Any, Parameter.empty}:
+        return {}
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        return _choice([member.value for member in annotation])
+    if (name := _TYPE_NAMES.get(annotation)) is not None:
+        return {"type": name}
+    arguments = get_args(annotation)
+    origin = cast("Any", get_origin(annotation) or annotation)
+    if origin is Annotated and all(isinstance(text, str) for text in arguments[1:]):
+        return {**_type_schema(arguments[0]), "description": arguments[1]}
+    if origin is Literal:
+        return _choice(list(arguments))
+    if origin in {Union, types.UnionType}:
+        return {"anyOf": [_type_schema(each) for each in arguments]}
+    if origin is list:
+        return {"type": "array", "items": _type_schema(arguments[0] if arguments else Any)}
+    if origin is dict and arguments[:1] in {(), (str,)}:
+        values = _type_schema(arguments[1]) if arguments else {}
+        return {"type": "object", "additionalProperties": values or True}
+    raise _NotPlain
+
+
+def _choice(values: list[Any]) -> dict[str, Any]:
+    kinds = {_TYPE_NAMES.get(type(_plain_value(value))) for value in values}
+    schema: dict[str, Any] = {"const": values[0]} if len(values) == 1 else {"enum": values}
+    return {**schema, "type": kinds.pop()} if len(kinds) == 1 else schema
+
+
+def _plain_value(value: Any) -> Any:
+    if isinstance(value, Enum):
+        value = value.value
+    if type(value) in _TYPE_NAMES or (type(value) in {list, dict} and not value):
+        return value
+    raise _NotPlain

@@ -34,8 +34,8 @@ from codex_py.protocol.events import (
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.base import LenientParams, PatchApplier
 from codex_py.tools.shell.orchestrator import Orchestrator
+from codex_py.tools.shell.permission import CommandCall
 from codex_py.tools.shell.quoting import quote_argv
-from codex_py.tools.shell.verdict import CommandCall
 
 _SPAWN_FAILED = -1
 _NOT_STARTED: Final[Mapping[str, Status]] = {

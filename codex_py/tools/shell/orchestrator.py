@@ -18,10 +18,19 @@ from codex_py.process.process import Process
 from codex_py.protocol.approval import ApprovalPolicy, ApprovalRequest, ReviewDecision
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.sandbox.base import NO_SANDBOX, Sandbox
-from codex_py.tools.shell.permission import decide, is_approved, reasons_outside
+from codex_py.tools.shell.permission import (
+    Approval,
+    Ask,
+    CommandCall,
+    Refuse,
+    Run,
+    Verdict,
+    decide,
+    is_approved,
+    reasons_outside,
+)
 from codex_py.tools.shell.prefix_rule import allowing
 from codex_py.tools.shell.quoting import quote_argv
-from codex_py.tools.shell.verdict import Approval, Ask, CommandCall, Refuse, Run, Verdict
 from codex_py.tools.truncate import truncate_output
 
 _REJECTED = "exec command rejected by user"

@@ -1,4 +1,4 @@
-"""Decides whether a command may run. Nothing is run or asked here.
+"""Decides whether a command that the model wants may run. Nothing is run or asked here.
 
 If a rule forbids the command, it is refused; if a rule allows it, it runs outside the sandbox. Otherwise there may
 be causes to ask: a rule says so, the command is dangerous, it wants to leave the sandbox, or it is not read-only and
@@ -6,9 +6,10 @@ the policy is `untrusted`. Without a cause it runs in the sandbox. With one the 
 refused if the policy does not allow that kind of question. Source of the texts for the model: Codex 0.169.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
+from typing import Literal, TypeAlias
 
 from codex_py.execpolicy.decision import Decision, RuleMatch, Rules
 from codex_py.execpolicy.place import BY_NAME, Place
@@ -24,7 +25,6 @@ from codex_py.protocol.approval import (
 )
 from codex_py.tools.shell.prefix_rule import offered_prefix
 from codex_py.tools.shell.quoting import quote_argv
-from codex_py.tools.shell.verdict import Approval, Ask, CommandCall, Refuse, Run, Verdict
 
 _NEVER_ESCALATES = (
     "approval policy is Never; reject command — you cannot ask for escalated permissions"
@@ -35,6 +35,54 @@ _MAX_NAMED = 3
 _RULE_ASKS = "approval required by policy, but AskForApproval is set to Never"
 _DANGEROUS = "rm -f style commands are not permitted. Use a safer approach"
 _UNREAD = "it is too long or too deeply nested to be checked for `rm -f`. Use a shorter script"
+
+
+@dataclass(frozen=True, slots=True)
+class CommandCall:
+    argv: tuple[str, ...]
+    cwd: Path
+    """Absolute."""
+    escalated: bool = False
+    """The model asks to run it outside of the sandbox."""
+    justification: str | None = None
+    """The model's question to the user."""
+    prefix_rule: tuple[str, ...] = ()
+    """First words of commands that the model would like a rule to allow."""
+    tty: bool = False
+    """The model can type into it, without an approval."""
+
+    @property
+    def approval(self) -> "Approval":
+        return self.argv, self.cwd, self.escalated, self.tty
+
+
+Approval: TypeAlias = tuple[tuple[str, ...], Path, bool, bool]
+"""What an approval for the session covers: argv, cwd, `escalated` and `tty`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    sandboxed: bool
+    environment: Mapping[str, str] | None = None
+    """Its variables if a rule lets it leave the sandbox; None: those of the session."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    request: ApprovalRequest
+    sandboxed: bool
+    """How it runs after a yes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    text: str
+    """For the model."""
+    by_rule: bool = False
+    """A rule forbids it, and no other rule can allow it."""
+
+
+Verdict: TypeAlias = Run | Ask | Refuse
 
 
 @dataclass(frozen=True, slots=True)

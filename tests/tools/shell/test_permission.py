@@ -14,8 +14,7 @@ from codex_py.protocol.approval import (
     GranularPolicy,
     SandboxMode,
 )
-from codex_py.tools.shell.permission import decide
-from codex_py.tools.shell.verdict import Approval, Ask, CommandCall, Refuse, Run, Verdict
+from codex_py.tools.shell.permission import Approval, Ask, CommandCall, Refuse, Run, Verdict, decide
 
 CWD = Path("/repo")
 UNTRUSTED, ON_FAILURE = ApprovalPolicy.UNTRUSTED, ApprovalPolicy.ON_FAILURE
