@@ -1,5 +1,6 @@
 """Checks configuration values against the table of known keys."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias, cast
 
@@ -158,7 +159,15 @@ def _same_shape(value: Any, kind: Kind) -> bool:
 def _is_plain(value: Any, kind: str) -> bool:
     if kind != "any" and isinstance(value, bool):
         return kind == "boolean"  # Python takes a boolean for an integer
-    return isinstance(value, PLAIN[kind][1]) and not (kind == "count" and value < 0)
+    if not isinstance(value, PLAIN[kind][1]):
+        return False
+    match kind:
+        case "count":
+            return value >= 0
+        case "limit" | "duration":
+            return 0 < value < math.inf
+        case _:
+            return True
 
 
 def expected(kind: Kind) -> str:

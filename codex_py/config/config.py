@@ -13,9 +13,8 @@ from codex_py.config.layers import SYSTEM_FOLDER, Layers, read_layers
 from codex_py.config.mcp import McpServerConfig, StoreKind, mcp_servers
 from codex_py.config.paths import inside_git
 from codex_py.config.permissions import chosen_sandbox_mode
-from codex_py.config.project_trust import ProjectTrust
+from codex_py.config.project_trust import ProjectTrust, Trust
 from codex_py.config.schema import DEFAULTS
-from codex_py.config.trust import Trust
 from codex_py.config.unenforced import unenforced
 from codex_py.errors import ConfigError
 from codex_py.protocol.approval import (
@@ -214,7 +213,7 @@ def _config(layers: Layers) -> Config:
         "approval_policy": _approval(values.get("approval_policy")),
         "sandbox_mode": sandbox_mode,
         "sandbox_workspace_write": section(SandboxWorkspaceWrite, "sandbox_workspace_write"),
-        "sandbox_limits": _positive(section(SandboxLimits, "sandbox_limits")),
+        "sandbox_limits": section(SandboxLimits, "sandbox_limits"),
         "shell_environment": section(ShellEnvironmentPolicy, "shell_environment_policy"),
         **_web_search(values),
         "mcp_servers": servers,
@@ -269,13 +268,6 @@ def _web_search(values: Mapping[str, Any]) -> dict[str, Any]:
         "web_search": values.get("web_search", default),
         "web_search_options": cast("dict[str, Any]", tool) if isinstance(tool, dict) else {},
     }
-
-
-def _positive(limits: SandboxLimits) -> SandboxLimits:
-    for each in fields(limits):
-        if getattr(limits, each.name) == 0:
-            raise ConfigError(f"sandbox_limits.{each.name} must be more than 0")
-    return limits
 
 
 def _approval(value: Any) -> AskForApproval | None:

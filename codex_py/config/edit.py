@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from codex_py.config.check import KeyPath, dotted, lookup
-from codex_py.config.files import locked, parse_toml, read_text, replace_text
+from codex_py.config.files import as_config_error, locked, parse_toml, read_text, replace_text
 from codex_py.config.overrides import only_path
 from codex_py.errors import ConfigError
 from codex_py.filesystem.own import make_private
@@ -24,7 +24,7 @@ def edit_config(home: Path, change: Callable[[str, Path], str]) -> None:
     Raises:
         ConfigError: the file cannot be read or written, or `change` raises it; it is then unchanged.
     """
-    try:
+    with as_config_error(home / "config.toml", "written"):
         make_private(home)
         with locked(home):
             path = Path(os.path.realpath(home / "config.toml"))
@@ -33,9 +33,6 @@ def edit_config(home: Path, change: Callable[[str, Path], str]) -> None:
             if changed != text:
                 # Without the byte order mark, which reading removed.
                 replace_text(path, changed)
-    except (OSError, UnicodeEncodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "the path is not UTF-8"
-        raise ConfigError(f"{home / 'config.toml'} cannot be written: {reason}") from error
 
 
 def set_in_config(home: Path, key: KeyPath, value: Mapping[str, Any] | str | None) -> bool:

@@ -1,8 +1,10 @@
 """The environment of the commands that the model runs."""
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
 from fnmatch import fnmatchcase
+from pathlib import PurePath
 from typing import Final, Literal
 
 from codex_py import __version__
@@ -41,6 +43,10 @@ _PLAIN_OUTPUT: Final = {
 }
 """Keeps programs from using colours and pagers, and from asking for a password."""
 
+_SHELLS: Final = {"bash", "dash", "ksh", "sh", "zsh"}
+_LOGIN: Final = (["-lc"], ["-cl"], ["-l", "-c"], ["--login", "-c"])
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
 
 def child_environment(
     policy: ShellEnvironmentPolicy,
@@ -77,12 +83,14 @@ def allowed_environment(
     variables in `secret_names` are removed unless `include_only` names them in full or `set` gives them
     a value. `USER` and the like stay: a header may be made of one, but it is not secret.
     """
-    variables = _inherited(policy, environment)
-    if not policy.ignore_default_excludes:
-        variables = _without(variables, _CREDENTIALS)
-    variables = _without(variables, policy.exclude)
-    for name in _secret(policy, secret_names):
-        variables.pop(name, None)
+    removed = _secret(policy, secret_names)
+    patterns = _excluded(policy)
+    variables = {
+        name: value
+        for name, value in environment.items()
+        if policy.inherit == "all" or (policy.inherit == "core" and name.upper() in _CORE)
+        if name not in removed and not _matches(name, patterns)
+    }
     variables |= policy.set
     if policy.include_only:
         variables = {
@@ -95,10 +103,27 @@ def hidden_names(
     policy: ShellEnvironmentPolicy, environment: Mapping[str, str], secret_names: Collection[str]
 ) -> frozenset[str]:
     """The variables that the policy hides from commands, even if a shell profile sets them again."""
-    patterns = (*policy.exclude, *(() if policy.ignore_default_excludes else _CREDENTIALS))
+    patterns = _excluded(policy)
     excluded = {name for name in environment if _matches(name, patterns)}
     kept = allowed_environment(policy, environment, secret_names)
     return frozenset({*_secret(policy, secret_names), *excluded} - set(kept))
+
+
+def without_variables(argv: Sequence[str], names: Collection[str]) -> list[str]:
+    """The command line, changed so that its script does not see these variables even if the profile sets them.
+
+    Only a login shell with a script is changed. The script still runs in the same shell, with everything else that
+    the profile sets, its own `$0`, arguments and line numbers: an inner shell would lose the profile's functions,
+    and `eval` changes error messages.
+    """
+    hidden = " ".join(sorted(name for name in names if _NAME.fullmatch(name)))
+    if hidden and argv and PurePath(argv[0]).name in _SHELLS:
+        for options in _LOGIN:
+            at = len(options) + 1
+            if len(argv) > at and list(argv[1:at]) == options:
+                # On the first line of the script, so that line numbers stay the same.
+                return [*argv[:at], f"unset {hidden} 2>/dev/null; {argv[at]}", *argv[at + 1 :]]
+    return list(argv)
 
 
 def _secret(policy: ShellEnvironmentPolicy, secret_names: Collection[str]) -> set[str]:
@@ -106,20 +131,8 @@ def _secret(policy: ShellEnvironmentPolicy, secret_names: Collection[str]) -> se
     return {name for name in secret_names if name.upper() not in wanted}
 
 
-def _inherited(policy: ShellEnvironmentPolicy, environment: Mapping[str, str]) -> dict[str, str]:
-    match policy.inherit:
-        case "all":
-            return dict(environment)
-        case "core":
-            return {name: value for name, value in environment.items() if name.upper() in _CORE}
-        case "none":
-            return {}
-
-
-def _without(variables: dict[str, str], patterns: Sequence[str]) -> dict[str, str]:
-    if not patterns:
-        return variables
-    return {name: value for name, value in variables.items() if not _matches(name, patterns)}
+def _excluded(policy: ShellEnvironmentPolicy) -> Sequence[str]:
+    return (*policy.exclude, *(() if policy.ignore_default_excludes else _CREDENTIALS))
 
 
 def _matches(name: str, patterns: Sequence[str]) -> bool:

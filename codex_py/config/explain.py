@@ -35,15 +35,11 @@ def explain(key: str, layers: Layers) -> str:
 
 def _unset(path: KeyPath) -> Iterator[str]:
     name = dotted(path)
-    if name in DEFAULTS:
-        yield f"{name} = {_shown(DEFAULTS[name], path)}"
-        yield "  the default; it is set nowhere"
-        return
-    below = [key for key in DEFAULTS if key.startswith(f"{name}.")]
-    for key in below:
+    found = [key for key in DEFAULTS if key == name or key.startswith(f"{name}.")]
+    for key in found:
         yield f"{key} = {_shown(DEFAULTS[key], path)}"
         yield "  the default; it is set nowhere"
-    if not below:
+    if not found:
         yield f"{name} is set nowhere and has no default"
 
 

@@ -58,6 +58,16 @@ def read_required_text(path: Path, key: str, *, root: Path | None = None) -> str
 
 
 @contextmanager
+def as_config_error(path: Path, fault: str) -> Generator[None]:
+    """Raise a ConfigError, `{path} cannot be {fault}: …`, in place of an error of the system."""
+    try:
+        yield
+    except (OSError, UnicodeEncodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "the path is not UTF-8"
+        raise ConfigError(f"{path} cannot be {fault}: {reason}") from error
+
+
+@contextmanager
 def locked(folder: Path, timeout_s: float = _LOCK_TIMEOUT_S) -> Generator[None]:
     """Hold the lock of a folder, so that programs which change its files take turns.
 

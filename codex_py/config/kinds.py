@@ -24,7 +24,9 @@ PLAIN: Final[dict[str, tuple[str, tuple[type, ...]]]] = {
     "boolean": ("a boolean", (bool,)),
     "integer": ("an integer", (int,)),
     "count": ("an integer of 0 or more", (int,)),
+    "limit": ("an integer of more than 0", (int,)),
     "number": ("a number", (int, float)),
+    "duration": ("a finite number of more than 0", (int, float)),
     "table": ("a table", (dict,)),  # free in form
     "array": ("an array", (list,)),  # likewise
     "any": ("anything", (object,)),

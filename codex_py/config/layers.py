@@ -19,13 +19,14 @@ from codex_py.config.paths import codex_home, folders_between, project_root, use
 from codex_py.config.project_trust import (
     Changed,
     ProjectTrust,
+    Trust,
     Trusted,
     Unknown,
     Untrusted,
     project_trust,
+    trust_level,
 )
 from codex_py.config.schema import DEFAULTS, PROJECT_REFUSED, SCHEMA
-from codex_py.config.trust import Trust, trust_level
 from codex_py.errors import ConfigError, NamedFileError
 from codex_py.protocol.frozen import frozen
 

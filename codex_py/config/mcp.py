@@ -1,6 +1,5 @@
 """`[mcp_servers.NAME]`: the MCP servers of a session, as the user wrote them. LIGHT."""
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import field, fields
@@ -137,12 +136,11 @@ def _server(name: str, table: Mapping[str, Any]) -> McpServerConfig:
         for tool, its in table.get("tools", {}).items()
         if "approval_mode" in its
     }
+    startup_timeout_ms = table.get("startup_timeout_ms", DEFAULT_STARTUP_TIMEOUT_S * 1000)
     return McpServerConfig(
         **settings,
-        startup_timeout_s=_seconds(
-            key, table, "startup_timeout_sec", "startup_timeout_ms", DEFAULT_STARTUP_TIMEOUT_S
-        ),
-        tool_timeout_s=_seconds(key, table, "tool_timeout_sec", None, DEFAULT_TOOL_TIMEOUT_S),
+        startup_timeout_s=float(table.get("startup_timeout_sec", startup_timeout_ms / 1000)),
+        tool_timeout_s=float(table.get("tool_timeout_sec", DEFAULT_TOOL_TIMEOUT_S)),
     )
 
 
@@ -180,17 +178,3 @@ def _variable(key: str, entry: str | Mapping[str, str]) -> str:
     if "name" not in entry:
         raise ConfigError(f"{key}.env_vars: a table needs a `name`")
     return entry["name"]
-
-
-def _seconds(
-    key: str, table: Mapping[str, Any], name: str, name_ms: str | None, default: float
-) -> float:
-    if name in table:
-        seconds = float(table[name])
-    elif name_ms is not None and name_ms in table:
-        name, seconds = name_ms, table[name_ms] / 1000
-    else:
-        return default
-    if not (math.isfinite(seconds) and seconds > 0):
-        raise ConfigError(f"{key}.{name} must be more than 0, not {table[name]}")
-    return seconds

@@ -4,14 +4,14 @@ Each login has a folder below `$CODEX_HOME/codex-py/mcp-logins`, which programs 
 """
 
 from collections.abc import Generator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from hashlib import sha256
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from codex_py.config.files import locked, read_text, replace_text
+from codex_py.config.files import as_config_error, locked, read_text, replace_text
 from codex_py.config.mcp import StoreKind
 from codex_py.errors import ConfigError
 from codex_py.filesystem.own import make_private
@@ -51,11 +51,9 @@ class StoredLogins:
                 ring.set_password(_SERVICE, self._key, text)
                 self._file.unlink(missing_ok=True)
                 return
-        try:
+        with as_config_error(self._file, "written"):
             make_private(self._folder)
             replace_text(self._file, text)
-        except OSError as error:
-            raise ConfigError(f"{self._file} cannot be written: {error.strerror}") from error
 
     def remove(self) -> bool:
         """
@@ -68,13 +66,9 @@ class StoredLogins:
                 if ring.get_password(_SERVICE, self._key) is not None:
                     ring.delete_password(_SERVICE, self._key)
                     found = True
-        try:
+        with as_config_error(self._file, "removed"), suppress(FileNotFoundError):
             self._file.unlink()
             found = True
-        except FileNotFoundError:
-            pass
-        except OSError as error:
-            raise ConfigError(f"{self._file} cannot be removed: {error.strerror}") from error
         return found
 
     @contextmanager
@@ -84,11 +78,9 @@ class StoredLogins:
             ConfigError: the folder of the lock cannot be used.
         """
         with ExitStack() as stack:
-            try:
+            with as_config_error(self._folder, "used"):
                 make_private(self._folder)
                 stack.enter_context(locked(self._folder, _LOCK_TIMEOUT_S))
-            except OSError as error:
-                raise ConfigError(f"{self._folder} cannot be used: {error.strerror}") from error
             yield
 
     @property

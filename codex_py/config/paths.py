@@ -3,6 +3,7 @@
 import pwd
 from collections.abc import Mapping, Sequence
 from os import getuid, scandir
+from os.path import lexists
 from pathlib import Path
 
 from codex_py.errors import ConfigError
@@ -23,7 +24,7 @@ def codex_home(environment: Mapping[str, str]) -> Path:
             return home
     except OSError as error:
         raise ConfigError(f"CODEX_HOME {configured!r} cannot be used: {error.strerror}") from error
-    what = "is not a folder" if exists(home) else "does not exist"
+    what = "is not a folder" if lexists(home) else "does not exist"
     raise ConfigError(f"CODEX_HOME {configured!r} {what}")
 
 
@@ -46,7 +47,7 @@ def project_root(cwd: Path, markers: Sequence[str]) -> Path | None:
     for folder in (cwd, *cwd.parents):
         for marker in markers:
             path = folder / marker
-            if exists(path) and not (marker == ".git" and _is_empty_folder(path)):
+            if lexists(path) and not (marker == ".git" and _is_empty_folder(path)):
                 return folder
     return None
 
@@ -70,12 +71,3 @@ def _is_empty_folder(path: Path) -> bool:
             return next(entries, None) is None
     except OSError:
         return False
-
-
-def exists(path: Path) -> bool:
-    """Whether there is an entry, including a broken link. False if we may not look."""
-    try:
-        path.lstat()
-    except (OSError, ValueError):
-        return False
-    return True

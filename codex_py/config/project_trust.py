@@ -1,4 +1,6 @@
-"""Uses the settings, rules and hooks of a trusted project only as they were when it was trusted.
+"""Finds out whether the user trusts a project: `[projects."<path>"]` in `config.toml`.
+
+Uses the settings, rules and hooks of a trusted project only as they were when it was trusted.
 
 They name programs to run and decide what is allowed, and anyone who can change the repository can change
 them. So `$CODEX_HOME/codex-py/trust.json` keeps a digest of each file. An entry in `config.toml`, which Codex and
@@ -11,14 +13,18 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
-from codex_py.config.files import locked, read_text, replace_text
-from codex_py.config.paths import exists
-from codex_py.config.trust import Trust, write_trust
+from codex_py.config.edit import set_in_config
+from codex_py.config.files import as_config_error, locked, read_text, replace_text
 from codex_py.errors import ConfigError
 from codex_py.filesystem.own import make_private
 from codex_py.protocol.frozen import frozen
+
+Trust: TypeAlias = Literal["trusted", "untrusted"]
+
+_MAX_GIT_FILE = 4096
+"""Bytes; a `.git` file holds one path."""
 
 _Digests: TypeAlias = dict[str, str]
 """By the path of the file, relative to the root of the project."""
@@ -55,6 +61,31 @@ class Unknown:
 
 
 ProjectTrust: TypeAlias = Trusted | Changed | Untrusted | Unknown
+
+
+def trust_level(projects: Mapping[str, Any], cwd: Path, root: Path | None) -> Trust | None:
+    """The trust level of a folder in the `projects` table; None if it has no entry.
+
+    An entry for `cwd` itself counts first, then one for the root of its project, then, in a linked git
+    worktree, one for the main work tree. Entries may name a folder by any path to it.
+    """
+    if not projects:
+        return None
+    levels: dict[str, Trust] = {}
+    for name, entry in projects.items():
+        if level := entry.get("trust_level"):
+            levels[str(Path(name))] = level
+            levels.setdefault(_real(name), level)
+    folders = [cwd]
+    if root is not None:
+        folders.append(root)
+        if (main := _main_work_tree(root)) is not None:
+            folders.append(main)
+    for folder in folders:
+        for name in (str(folder), _real(folder)):
+            if name in levels:
+                return levels[name]
+    return None
 
 
 def project_trust(level: Trust | None, home: Path, folders: Sequence[Path]) -> ProjectTrust:
@@ -100,7 +131,7 @@ def trust_project(home: Path, folders: Sequence[Path]) -> None:
     """
     root = folders[0]
     texts = _texts(_paths(home, folders), root)
-    write_trust(home, root)
+    set_in_config(home, ("projects", str(root), "trust_level"), "trusted")
     elsewhere = {
         name: digest
         for name, digest in _recorded(home).get(str(root), {}).items()
@@ -114,9 +145,9 @@ def _paths(home: Path, folders: Sequence[Path]) -> tuple[Path, ...]:
     real_home = os.path.realpath(home)
     found: list[Path] = []
     for folder in (folder / ".codex" for folder in folders):
-        if exists(folder) and os.path.realpath(folder) != real_home:
+        if os.path.lexists(folder) and os.path.realpath(folder) != real_home:
             named = [folder / "config.toml", folder / "hooks.json"]
-            found += [path for path in named if exists(path)]
+            found += [path for path in named if os.path.lexists(path)]
             found += sorted(folder.glob("rules/*.rules"))
     return tuple(found)
 
@@ -163,14 +194,43 @@ def _checked(value: object) -> dict[str, _Digests]:
 
 def _record(home: Path, root: Path, digests: _Digests) -> None:
     path = _record_file(home)
-    try:
+    with as_config_error(path, "written"):
         make_private(path.parent)
         with locked(path.parent):
             projects = _recorded(home) | {str(root): digests}
             replace_text(path, json.dumps(projects, indent=1, sort_keys=True) + "\n")
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be written: {error.strerror}") from error
 
 
 def _record_file(home: Path) -> Path:
     return home / "codex-py" / "trust.json"
+
+
+def _main_work_tree(root: Path) -> Path | None:
+    """The work tree whose repository a linked worktree shares; None if `root` is no such worktree.
+
+    A checkout can claim to be a worktree of any repository, so the repository must name it too.
+    """
+    pointer = root / ".git"
+    try:
+        if not pointer.is_file():
+            return None
+        git_dir = root / _first_line(pointer).removeprefix("gitdir:").strip()
+        if git_dir.parent.name != "worktrees" or git_dir.parent.parent.name != ".git":
+            return None
+        if _real(_first_line(git_dir / "gitdir").strip()) != _real(pointer):
+            return None
+    except (OSError, ValueError):
+        return None
+    return git_dir.parent.parent.parent
+
+
+def _first_line(path: Path) -> str:
+    with path.open(encoding="utf-8", errors="surrogateescape") as file:
+        return file.readline(_MAX_GIT_FILE)
+
+
+def _real(path: str | Path) -> str:
+    try:
+        return os.path.realpath(path)
+    except (OSError, ValueError):
+        return str(path)

@@ -85,9 +85,9 @@ KEYS: Final[Table] = {
         "exclude_slash_tmp": Setting("boolean", default=False),
     },
     "sandbox_limits": {
-        "max_processes": Setting("count", default=DEFAULT_LIMITS.max_processes),
-        "max_open_files": Setting("count", default=DEFAULT_LIMITS.max_open_files),
-        "max_memory_mb": "count",
+        "max_processes": Setting("limit", default=DEFAULT_LIMITS.max_processes),
+        "max_open_files": Setting("limit", default=DEFAULT_LIMITS.max_open_files),
+        "max_memory_mb": "limit",
     },
     "default_permissions": "string",
     "permissions": {"*": PERMISSION_PROFILE},

@@ -5,7 +5,7 @@ The folders that are searched, and the message to the model, are those of Codex 
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -47,7 +47,8 @@ class Skills:
         """The skills that the prompt names as `$name`, in its order."""
         by_name = {skill.name: skill for skill in self.found}
         # A name may end where a sentence does.
-        names = (name for match in _MENTION.finditer(prompt) for name in _readings(match[1]))
+        found = (match[1] for match in _MENTION.finditer(prompt))
+        names = (name for text in found for name in (text, text.rstrip(":.-")))
         return list(dict.fromkeys(by_name[name] for name in names if name in by_name))
 
 
@@ -69,7 +70,7 @@ def find_skills(config: Config, environment: Mapping[str, str]) -> Skills:
                 reason = error.strerror if isinstance(error, OSError) else error
                 warnings.append(f"The skill {path} cannot be used: {reason}.")
                 continue
-            if skill is not None and not {skill.name, str(path)} & disabled:
+            if not {skill.name, str(path)} & disabled:
                 found.setdefault(skill.name, skill)
     return Skills(tuple(found[name] for name in sorted(found)), tuple(warnings))
 
@@ -104,9 +105,8 @@ def _files(top: Path, root: Path | None) -> list[Path]:
         for folder in level:
             real = os.path.realpath(folder)
             count += 1
-            if real in seen or count > _MAX_FOLDERS:
-                continue
-            if within is not None and not real.startswith(within):
+            leads_out = within is not None and not real.startswith(within)
+            if leads_out or real in seen or count > _MAX_FOLDERS:
                 continue
             seen.add(real)
             try:
@@ -124,7 +124,7 @@ def _files(top: Path, root: Path | None) -> list[Path]:
     return sorted(files)
 
 
-def _read(path: Path, root: Path | None) -> Skill | None:
+def _read(path: Path, root: Path | None) -> Skill:
     """
     Raises:
         OSError, ValueError: it is not a valid skill.
@@ -138,7 +138,3 @@ def _read(path: Path, root: Path | None) -> Skill | None:
     if not description:
         raise ValueError("it has no description")
     return Skill(name, description, path, text)
-
-
-def _readings(name: str) -> Sequence[str]:
-    return (name, name.rstrip(":.-"))

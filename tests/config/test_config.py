@@ -108,9 +108,9 @@ def test_workspace_write_takes_its_settings_and_added_folders(place: Place):
 def test_limits_of_commands_are_configured_and_are_more_than_nothing(place: Place):
     place.user("[sandbox_limits]\nmax_processes = 100\nmax_memory_mb = 512\n")
     assert place.load().sandbox_limits == SandboxLimits(max_processes=100, max_memory_mb=512)
-    with pytest.raises(ConfigError, match="max_open_files must be more than 0"):
+    with pytest.raises(ConfigError, match="max_open_files` must be an integer of more than 0"):
         place.load(overrides=["sandbox_limits.max_open_files=0"])
-    with pytest.raises(ConfigError, match="max_processes` must be an integer of 0 or more"):
+    with pytest.raises(ConfigError, match="max_processes` must be an integer of more than 0"):
         place.load(overrides=["sandbox_limits.max_processes=-1"])
 
 

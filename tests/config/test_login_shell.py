@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.config.login_shell import without_variables
+from codex_py.config.environment import without_variables
 
 PROFILE = "export SECRET=s OTHER=o; greet() { echo hello; }\n"
 SHELLS = [

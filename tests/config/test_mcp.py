@@ -113,11 +113,11 @@ def test_a_server_of_another_machine_is_not_started_here(place: Place):
         ("command = 'x'\nenv_vars = [{ source = 'a' }]", "mcp_servers.s.env_vars: a table needs a"),
         (
             "command = 'x'\nstartup_timeout_ms = 0",
-            "mcp_servers.s.startup_timeout_ms must be more than 0, not 0",
+            "`mcp_servers.s.startup_timeout_ms` must be an integer of more than 0, not `0`",
         ),
         (
             "command = 'x'\ntool_timeout_sec = inf",
-            "mcp_servers.s.tool_timeout_sec must be more than 0, not inf",
+            "`mcp_servers.s.tool_timeout_sec` must be a finite number of more than 0, not `inf`",
         ),
         (
             "command = 'x'\ntools.t.approval_mode = 'never'",

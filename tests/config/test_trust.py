@@ -4,11 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.config.trust import write_trust
+from codex_py.config.edit import set_in_config
 from codex_py.errors import ConfigError
 
 ROOT = Path("/some where/repo")
 ENTRY = '[projects."/some where/repo"]\ntrust_level = "trusted"\n'
+
+
+def write_trust(home: Path, root: Path) -> None:
+    set_in_config(home, ("projects", str(root), "trust_level"), "trusted")
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,7 @@ from typing import Any, get_args
 from codex_py.app.model import secret_names
 from codex_py.app.user_programs import UserPrograms, user_programs
 from codex_py.config.config import Config
-from codex_py.config.environment import allowed_environment, hidden_names
-from codex_py.config.login_shell import without_variables
+from codex_py.config.environment import allowed_environment, hidden_names, without_variables
 from codex_py.errors import CodexError, ExitCode, ToolError
 from codex_py.frontends.arguments import Arguments
 from codex_py.frontends.command_parser import CommandParser, UsageError, given

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from codex_py.config.login_shell import without_variables
+from codex_py.config.environment import without_variables
 from codex_py.errors import CallRefused, ToolError
 from codex_py.execpolicy.decision import Rules
 from codex_py.execpolicy.place import Place
