@@ -7,9 +7,10 @@ order of the calls; a result without a call is left out; what was said between a
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
+from codex_py.model.call_ids import CallIds
 from codex_py.model.json_fields import JsonObject, object_field, objects, text_field
 from codex_py.model.provider_data import Maker, grown
 from codex_py.protocol.frozen import frozen
@@ -39,6 +40,7 @@ class Text:
 @frozen
 class Call:
     call_id: str
+    """One that the provider accepts."""
     name: str
     """Flat, `mcp__server__tool` for that of a server."""
     arguments: str
@@ -82,6 +84,8 @@ class ModelTurn:
     blocks: list[Block] = field(default_factory=list[Block])
     results: list[Result | None] = field(default_factory=list[Result | None])
     """One for each call, in their order; None: not there yet."""
+    call_ids: list[str] = field(default_factory=list[str])
+    """The ids of the calls in the history."""
     encoded: Any = None
     """What a wire keeps of its translation; None after a change."""
 
@@ -116,9 +120,10 @@ Turn: TypeAlias = ModelTurn | Told
 class Dialogue:
     """The dialogue of one thread. It keeps what it has read: a request costs what is new in it."""
 
-    def __init__(self, maker: Maker) -> None:
-        """`maker`: the provider that the dialogue is for."""
+    def __init__(self, maker: Maker, tool_ids: str = "verbatim") -> None:
+        """`maker`, `tool_ids`: the provider that the dialogue is for, and the ids that it accepts, see `Profile`."""
         self._maker = maker
+        self._tool_ids = tool_ids
         self._model = ""
         self._seen: list[EncodedItem] = []
         self._clear()
@@ -139,6 +144,7 @@ class Dialogue:
         self._turns: list[Turn] = []
         self._waiting: list[Told] = []
         """Said while calls are open: it comes after their results."""
+        self._ids = CallIds(self._tool_ids)
 
     def _take(self, item: JsonObject) -> None:
         kind = item.get("type", "message")
@@ -149,9 +155,11 @@ class Dialogue:
         elif (block := self._block(kind, item)) is not None:
             turn = self._model_turn()
             turn.encoded = None
-            turn.blocks.append(block)
             if isinstance(block, Call):
+                turn.call_ids.append(block.call_id)
                 turn.results.append(None)
+                block = replace(block, call_id=self._ids.fitting(block.call_id))
+            turn.blocks.append(block)
 
     def _tell(self, told: Told) -> None:
         if told.parts:
@@ -163,7 +171,7 @@ class Dialogue:
         call_id = str(item.get("call_id") or item.get("id"))
         for index, call in enumerate(turn.calls if turn is not None else ()):
             assert turn is not None
-            if call.call_id == call_id and turn.results[index] is None:
+            if turn.call_ids[index] == call_id and turn.results[index] is None:
                 parts = list(_parts(item.get("output"))) or [
                     {"type": "input_text", "text": "(no output)"}
                 ]

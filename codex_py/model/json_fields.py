@@ -1,5 +1,6 @@
 """Reads the fields of JSON that a server sent, whatever their types are."""
 
+import json
 from typing import Any, TypeAlias, cast
 
 from codex_py.protocol.messages import replace_surrogates
@@ -40,3 +41,22 @@ def well_formed(text: str) -> str:
     except UnicodeEncodeError:
         return replace_surrogates(text)
     return text
+
+
+def parse_event(data: str) -> JsonObject | None:
+    """None for `[DONE]`, and for what cannot be understood.
+
+    Lone surrogates are replaced, except in deltas: a pair can span two of them.
+    """
+    try:
+        event = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(event, dict):
+        return None
+    fields = cast("JsonObject", event)
+    if "\\ud" in data or "\\uD" in data:
+        kind = fields.get("type")
+        if not (isinstance(kind, str) and kind.endswith(".delta")):
+            return replace_surrogates(fields)
+    return fields

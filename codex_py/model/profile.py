@@ -15,8 +15,8 @@ class Profile:
     """`text`: calls are written into the text of messages, for models that cannot call tools."""
     function_tools_only: bool = False
     """Freeform tools are offered as functions, and hosted ones not at all."""
-    developer_role: bool = False
-    """Chat: the server knows the role `developer`; without it, `system`."""
+    openai_fields: bool = False
+    """Chat: the server knows what OpenAI's own has: the role `developer`, `verbosity`, `prompt_cache_key`."""
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_completion_tokens"
     """Chat: the name of the limit on the output."""
     reasoning: Literal["effort", "object", "thinking", "none"] = "effort"

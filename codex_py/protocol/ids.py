@@ -1,4 +1,4 @@
-"""Thread ids and the time stamps of session files, as text."""
+"""Ids of threads and calls, and the time stamps of session files, as text."""
 
 import os
 import re
@@ -18,6 +18,11 @@ def new_thread_id() -> str:
     random = int.from_bytes(os.urandom(8)) >> 2
     digits = f"{ms << 80 | 0x7 << 76 | fraction << 64 | 0b10 << 62 | random:032x}"
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+
+def new_call_id() -> str:
+    """A fresh id for a call whose server gave none."""
+    return f"call_{os.urandom(16).hex()}"
 
 
 def is_thread_id(text: str) -> bool:

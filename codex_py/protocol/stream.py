@@ -43,6 +43,8 @@ class Prompt:
     output_schema: Any = None
     """JSON Schema of the answer; None allows any text."""
     service_tier: str | None = None
+    max_output_tokens: int | None = None
+    """Limit on the output, reasoning included; None: the provider's own."""
 
 
 @frozen

@@ -91,7 +91,7 @@ def test_what_can_not_be_used_is_a_config_error(
     [
         ({"tools": "maybe"}, "profile.tools: 'maybe' is not supported; use one of native, text"),
         ({"toolz": "text"}, "profile.toolz: no such setting"),
-        ({"developer_role": "yes"}, "profile.developer_role: 'yes' is not a boolean"),
+        ({"openai_fields": "yes"}, "profile.openai_fields: 'yes' is not a boolean"),
     ],
 )
 def test_a_profile_that_cannot_be_is_a_config_error(profile: dict[str, str], problem: str) -> None:

@@ -7,14 +7,20 @@ from the terminal response alone.
 
 from collections.abc import Collection, Sequence
 
-from codex_py.errors import ExitCode, MalformedItem, ModelError, StreamError
-from codex_py.model.failures import stream_failure
+from codex_py.errors import MalformedItem, ModelError
+from codex_py.model.failures import incomplete, stream_failure, unfinished
 from codex_py.model.freeform import unwrapped_item
-from codex_py.model.json_fields import JsonObject, integer_field, object_field, text_field
+from codex_py.model.json_fields import (
+    JsonObject,
+    integer_field,
+    object_field,
+    parse_event,
+    text_field,
+)
 from codex_py.model.provider_data import Maker
 from codex_py.model.responses.slot_table import SlotTable
 from codex_py.model.responses.slots import CALLS, Slot, kind_of_item
-from codex_py.model.responses.texts import TEXT_EVENTS, parse_event, peek
+from codex_py.model.responses.texts import TEXT_EVENTS, peek
 from codex_py.protocol.items import parse_item
 from codex_py.protocol.stream import (
     Completed,
@@ -90,7 +96,7 @@ class ResponsesDecoder:
 
     def end(self) -> Sequence[ResponseEvent]:
         if not self.finished:
-            self._fail(_unfinished("stream closed before response.completed"))
+            self._fail(unfinished("stream closed before response.completed"))
         if self._failure is not None:
             raise self._failure
         return ()
@@ -196,9 +202,7 @@ class ResponsesDecoder:
             self._cut_short(response, ModelError("The response was cancelled.", code="cancelled"))
         elif "incomplete" in states or (response.get("incomplete_details") and not status):
             reason = text_field(object_field(response, "incomplete_details"), "reason") or "unknown"
-            code = reason if reason == "content_filter" else "incomplete"
-            message = f"Incomplete response returned, reason: {reason}"
-            self._cut_short(response, ModelError(message, code=code))
+            self._cut_short(response, incomplete(reason))
         else:
             self._completed(response)
 
@@ -224,7 +228,7 @@ class ResponsesDecoder:
                 if item is not None:
                     self._give_out(slot, item)
                 elif slot.kind in CALLS:
-                    failure = failure or _unfinished(f"a {slot.kind} was announced and never sent")
+                    failure = failure or unfinished(f"a {slot.kind} was announced and never sent")
             except MalformedItem as error:
                 failure = failure or error
         if failure is not None:
@@ -244,15 +248,6 @@ class ResponsesDecoder:
 def _is_spoken(item: JsonObject) -> bool:
     """Whether it is an item that a model can say."""
     return bool(item) and kind_of_item(item) not in _OUTPUTS
-
-
-def _unfinished(cause: str) -> StreamError:
-    return StreamError(
-        f"stream disconnected before completion: {cause}",
-        code="disconnected",
-        exit_code=ExitCode.UNAVAILABLE,
-        started=True,
-    )
 
 
 def _usage(usage: JsonObject) -> Usage:

@@ -5,7 +5,6 @@ events of its parts, then the deltas, then the item in the terminal response, th
 """
 
 import json
-import os
 from typing import Any, cast
 
 from codex_py.model.json_fields import (
@@ -13,11 +12,13 @@ from codex_py.model.json_fields import (
     integer_field,
     object_field,
     objects,
+    parse_event,
     text_field,
     well_formed,
 )
 from codex_py.model.responses.parts import Part, Text, is_empty, part_kind, parts_data, text_of
-from codex_py.model.responses.texts import TEXT_EVENTS, TextEvent, parse_event
+from codex_py.model.responses.texts import TEXT_EVENTS, TextEvent
+from codex_py.protocol.ids import new_call_id
 from codex_py.protocol.messages import replace_surrogates
 from codex_py.protocol.stream import OutputTextDelta, ReasoningDelta, ResponseEvent, ToolInputDelta
 
@@ -293,7 +294,7 @@ def _with_call_id(item: JsonObject) -> JsonObject:
     kind = kind_of_item(item)
     is_nameless_shell = kind == "local_shell_call" and not item.get("id")
     if (is_nameless_shell or kind in CALLS) and item.get("call_id") in (None, ""):
-        item["call_id"] = f"call_{os.urandom(16).hex()}"
+        item["call_id"] = new_call_id()
     return item
 
 

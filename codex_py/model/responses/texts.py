@@ -1,11 +1,8 @@
 """The events that carry the text of an item: which items they belong to, and where in the item the text goes."""
 
-import json
 import re
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
-from codex_py.model.json_fields import JsonObject
-from codex_py.protocol.messages import replace_surrogates
 from codex_py.protocol.stream import OutputTextDelta, ReasoningDelta, ResponseEvent, ToolInputDelta
 
 _MESSAGE = ("message",)
@@ -65,22 +62,3 @@ def peek(data: str) -> tuple[TextEvent, int] | None:
     event = TEXT_EVENTS.get(kind[1]) if kind else None
     index = _OUTPUT_INDEX.search(data) if event else None
     return (event, int(index[1])) if event and index else None
-
-
-def parse_event(data: str) -> JsonObject | None:
-    """None for `[DONE]`, and for what cannot be understood.
-
-    Lone surrogates are replaced, except in deltas: a pair can span two of them.
-    """
-    try:
-        event = json.loads(data)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(event, dict):
-        return None
-    fields = cast("JsonObject", event)
-    if "\\ud" in data or "\\uD" in data:
-        kind = fields.get("type")
-        if not (isinstance(kind, str) and kind.endswith(".delta")):
-            return replace_surrogates(fields)
-    return fields

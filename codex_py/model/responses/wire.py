@@ -72,6 +72,8 @@ class ResponsesWire:
         if prompt.service_tier is not None:
             tier = prompt.service_tier
             settings["service_tier"] = _SERVICE_TIERS.get(tier, tier)
+        if prompt.max_output_tokens is not None:
+            settings["max_output_tokens"] = prompt.max_output_tokens
         fragments = [encode_json(settings).removesuffix(b"}")]
         if prompt.tools:
             specs = b",".join(encode_json(tool_entry(spec)) for spec in self._tools(prompt))

@@ -1,0 +1,38 @@
+"""Ids of calls that a provider accepts, for calls that another one made."""
+
+import re
+from collections.abc import Mapping
+from hashlib import sha256
+
+_LEGAL: Mapping[str, str] = {
+    "verbatim": r"(?s).+",
+    "mistral": r"[A-Za-z0-9]{9}",
+    "anthropic": r"[A-Za-z0-9_-]{1,64}",
+}
+
+
+class CallIds:
+    """The ids of one dialogue, in its order. `verbatim` ids stay as they are, also where one comes again."""
+
+    def __init__(self, policy: str) -> None:
+        self._policy = policy
+        self._used: set[str] = set()
+
+    def fitting(self, call_id: str) -> str:
+        """The id to send for the next call: its own if the provider accepts it, else one made from it."""
+        is_legal = re.fullmatch(_LEGAL[self._policy], call_id) is not None
+        if is_legal and (self._policy == "verbatim" or call_id not in self._used):
+            made = call_id
+        else:
+            made = self._made(call_id)
+        self._used.add(made)
+        return made
+
+    def _made(self, call_id: str) -> str:
+        number = 0
+        while True:
+            digest = sha256(f"{call_id} {number}".encode()).hexdigest()
+            made = digest[:9] if self._policy == "mistral" else f"call_{digest[:24]}"
+            if made not in self._used:
+                return made
+            number += 1

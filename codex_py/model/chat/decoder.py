@@ -1,0 +1,285 @@
+"""Turns the chunks of a streamed chat completion into `ResponseEvent`s, as servers really send them.
+
+Specification: https://platform.openai.com/docs/api-reference/chat-streaming. Servers repeat names and ids, leave out the
+index of a call, send arguments whole or in pieces, and name the reason of the end as they like.
+"""
+
+import json
+from collections.abc import Collection, Sequence
+from typing import Any, cast
+
+from codex_py.errors import ModelError
+from codex_py.model.chat.messages import THINK_TAG
+from codex_py.model.failures import incomplete, stream_failure, unfinished
+from codex_py.model.json_fields import (
+    JsonObject,
+    integer_field,
+    object_field,
+    objects,
+    parse_event,
+    text_field,
+)
+from codex_py.model.provider_data import Maker
+from codex_py.model.response_builder import Piece, ResponseBuilder
+from codex_py.protocol.messages import encode_json
+from codex_py.protocol.stream import Prompt, ResponseEvent, Usage
+
+_REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_text")
+_FAILURES = {
+    "model_context_window_exceeded": "context_length_exceeded",
+    "model_length": "context_length_exceeded",
+    "insufficient_system_resource": "server_error",
+    "network_error": "server_error",
+    "error": "server_error",
+}
+"""Reasons of an end that are failures, and their codes."""
+_FILTERED = frozenset({"content_filter", "sensitive"})
+_FAILED = {"length", *_FAILURES, *_FILTERED}
+_OPENING, _CLOSING = "<think>", "</think>"
+
+
+class ChatDecoder:
+    """A `Decoder` for one response. Calls are given out at its end: before, none is known to be complete."""
+
+    def __init__(
+        self, prompt: Prompt, maker: Maker, watched: Collection[type[ResponseEvent]]
+    ) -> None:
+        self.finished = False
+        self._out = ResponseBuilder(prompt, maker, watched)
+        self._failure: ModelError | None = None
+        self._thought: Piece | None = None
+        self._message: Piece | None = None
+        self._calls = _Calls(self._out)
+        self._head: str | None = ""
+        """The beginning of the text while it may be a `<think>` tag; None once that is decided."""
+        self._reason: str | None = None
+        self._usage: JsonObject = {}
+
+    def feed(self, data: str) -> Sequence[ResponseEvent]:
+        if self.finished:
+            return self.end()
+        if data.strip() == "[DONE]":
+            self._finish("[DONE] came before the end of the answer")
+        elif (chunk := parse_event(data)) is not None:
+            self._take(chunk)
+        events = self._out.take()
+        if self._failure is not None and not events:
+            raise self._failure
+        return events
+
+    def end(self) -> Sequence[ResponseEvent]:
+        if not self.finished:
+            self._finish("stream closed before the end of the answer")
+        if self._failure is not None:
+            raise self._failure
+        return self._out.take()
+
+    def _take(self, chunk: JsonObject) -> None:
+        if chunk.get("error"):
+            self._fail(stream_failure(chunk))
+            return
+        self._out.created(text_field(chunk, "id"))
+        choices = objects(chunk.get("choices"))
+        choice = next((c for c in choices if not integer_field(c, "index")), JsonObject())
+        usage = object_field(chunk, "usage") or object_field(choice, "usage")
+        self._usage = usage or object_field(object_field(chunk, "x_groq"), "usage") or self._usage
+        if choice.get("error"):
+            self._fail(stream_failure(choice))
+            return
+        self._take_delta(object_field(choice, "delta") or object_field(choice, "message"))
+        reason = choice.get("finish_reason")
+        self._reason = reason if isinstance(reason, str) else self._reason
+        is_whole = chunk.get("object") == "chat.completion"
+        is_failed = self._reason in _FAILED
+        # After any other reason the usage may follow.
+        if is_whole or is_failed or (self._reason is not None and self._usage):
+            self._finish("")
+
+    def _take_delta(self, delta: JsonObject) -> None:
+        for name in _REASONING_FIELDS:
+            value = delta.get(name)
+            thought = value if isinstance(value, str) else _text(value)
+            if thought:
+                self._think(thought, name)
+                # Some relays send the same text under two names.
+                break
+        if details := objects(delta.get("reasoning_details")):
+            known: list[Any] = self._thinking("reasoning_details").data.setdefault("details", [])
+            known += details
+        content = delta.get("content")
+        if text := content if isinstance(content, str) else _content(content):
+            self._say(text)
+        if refusal := text_field(delta, "refusal"):
+            piece = self._speaking()
+            piece.is_refusal = True
+            self._out.write(piece, refusal)
+        for call in objects(delta.get("tool_calls")):
+            self._calls.take(call)
+        if legacy := object_field(delta, "function_call"):
+            self._calls.take({"index": 0, "function": legacy})
+
+    def _think(self, text: str, name: str) -> None:
+        self._out.write(self._thinking(name), text)
+
+    def _thinking(self, name: str) -> Piece:
+        if self._thought is None:
+            self._thought = self._out.begin("reasoning")
+            self._thought.data["field"] = name
+        return self._thought
+
+    def _speaking(self) -> Piece:
+        if self._message is None:
+            self._message = self._out.begin("message")
+        return self._message
+
+    def _say(self, text: str) -> None:
+        """Take text. What stands between `<think>` tags at its beginning is reasoning."""
+        if self._head is None:
+            self._out.write(self._speaking(), text)
+            return
+        self._head += text
+        head = self._head.lstrip()
+        if not head.startswith(_OPENING):
+            if not _OPENING.startswith(head):
+                self._flush_head()
+            return
+        thought, closing, rest = head.removeprefix(_OPENING).partition(_CLOSING)
+        if closing:
+            self._head = None
+            if thought.strip():
+                self._think(thought.strip(), THINK_TAG)
+            if rest := rest.lstrip():
+                self._out.write(self._speaking(), rest)
+
+    def _flush_head(self) -> None:
+        head, self._head = self._head, None
+        if head and head.lstrip().startswith(_OPENING):
+            self._think(head.lstrip().removeprefix(_OPENING), THINK_TAG)
+        elif head:
+            self._out.write(self._speaking(), head)
+
+    def _finish(self, cause: str) -> None:
+        """The response has ended. `cause`: what is wrong if nothing said that it should."""
+        reason = self._reason
+        self._flush_head()
+        usage = _usage(self._usage)
+        if reason is None and (cause.startswith("stream") or self._out.is_empty):
+            self._fail(unfinished(cause))
+        elif reason in _FILTERED:
+            self._fail(incomplete("content_filter"))
+        elif reason == "length":
+            # MiMo says so of a request that fills the window.
+            is_too_long = self._out.is_empty and not usage.output_tokens
+            too_long = {"code": "context_length_exceeded", "message": ""}
+            self._fail(stream_failure(too_long) if is_too_long else incomplete("max_output_tokens"))
+        elif reason in _FAILURES:
+            message = f"the server ended the answer with finish_reason {reason!r}"
+            self._fail(stream_failure({"code": _FAILURES[reason], "message": message}))
+        elif not self._calls.are_complete:
+            self._fail(unfinished("a call came without a name"))
+        else:
+            self.finished = True
+            self._out.complete(usage)
+
+    def _fail(self, failure: ModelError) -> None:
+        self.finished = True
+        self._failure = failure
+        self._flush_head()
+        self._out.cut()
+
+
+class _Calls:
+    """Puts the pieces of calls together: by index, by id, or by the order in which they come."""
+
+    def __init__(self, out: ResponseBuilder) -> None:
+        self._out = out
+        self._at: dict[int, Piece] = {}
+        self._calls: list[Piece] = []
+
+    def take(self, delta: JsonObject) -> None:
+        function = object_field(delta, "function")
+        index = integer_field(delta, "index")
+        call_id = text_field(delta, "id")
+        name = text_field(function, "name")
+        piece = self._find(index, call_id, function)
+        if piece is None:
+            piece = self._out.begin("function_call")
+            self._calls.append(piece)
+        if index is not None:
+            self._at[index] = piece
+        piece.call_id = piece.call_id or call_id
+        # Many servers repeat the name in every chunk.
+        piece.name = piece.name or name
+        if (extra := delta.get("extra_content")) is not None:
+            piece.data["extra_content"] = extra
+        self._add(piece, function.get("arguments"))
+
+    @property
+    def are_complete(self) -> bool:
+        return all(piece.name for piece in self._calls)
+
+    def _find(self, index: int | None, call_id: str, function: JsonObject) -> Piece | None:
+        """The call that a piece belongs to; None for a new one."""
+        known = self._at.get(index) if index is not None else (self._calls or [None])[-1]
+        if index is None and call_id:
+            named = [piece for piece in self._calls if piece.call_id == call_id]
+            known = named[-1] if named else (known if known and not known.call_id else None)
+        if known is None or (call_id and known.call_id and call_id != known.call_id):
+            return None
+        name = text_field(function, "name")
+        is_other = bool(name and known.name and name != known.name)
+        # Some servers give every call the same index, or none; others repeat the name in an empty chunk at the end.
+        has_more = index is None or bool(function.get("arguments"))
+        is_next = bool(name and not call_id and has_more and _is_complete(known))
+        return None if is_other or is_next else known
+
+    def _add(self, piece: Piece, arguments: object) -> None:
+        if isinstance(arguments, dict):
+            # Some servers decode them.
+            piece.replace(encode_json(cast("JsonObject", arguments)).decode())
+        elif isinstance(arguments, str) and not _repeats(piece, arguments):
+            self._out.write(piece, arguments)
+
+
+def _repeats(piece: Piece, arguments: str) -> bool:
+    """True if these are the whole arguments once more, as some servers send them in the last chunk."""
+    return len(arguments) == piece.size and _is_complete(piece) and arguments == piece.text
+
+
+def _is_complete(piece: Piece) -> bool:
+    """True if the arguments are a whole JSON object."""
+    if not piece.may_be_complete:
+        return False
+    try:
+        return isinstance(json.loads(piece.text), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _text(value: object) -> str:
+    """Reasoning that comes as an object."""
+    fields = cast("JsonObject", value) if isinstance(value, dict) else {}
+    return text_field(fields, "text") or text_field(fields, "content")
+
+
+def _content(value: object) -> str:
+    """Content that comes as a list of parts."""
+    return "".join(text_field(part, "text") for part in objects(value))
+
+
+def _usage(usage: JsonObject) -> Usage:
+    inputs = object_field(usage, "prompt_tokens_details")
+    outputs = object_field(usage, "completion_tokens_details")
+    prompt = integer_field(usage, "prompt_tokens") or 0
+    completion = integer_field(usage, "completion_tokens") or 0
+    # xAI counts reasoning beside the completion.
+    completion = max(completion, (integer_field(usage, "total_tokens") or 0) - prompt)
+    return Usage(
+        input_tokens=prompt,
+        cached_input_tokens=integer_field(inputs, "cached_tokens")
+        or integer_field(usage, "prompt_cache_hit_tokens")
+        or 0,
+        cache_write_input_tokens=integer_field(inputs, "cache_write_tokens") or 0,
+        output_tokens=completion,
+        reasoning_output_tokens=integer_field(outputs, "reasoning_tokens") or 0,
+    )

@@ -1,0 +1,172 @@
+"""Makes the items and events of a response from its reasoning, its text and its calls, for APIs that have no items."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from io import StringIO
+from typing import Any, Literal, TypeAlias
+
+from codex_py.model.freeform import freeform_names, unwrapped_item
+from codex_py.model.json_fields import JsonObject, well_formed
+from codex_py.model.provider_data import Maker
+from codex_py.protocol.ids import new_call_id
+from codex_py.protocol.items import parse_item
+from codex_py.protocol.stream import (
+    Completed,
+    Created,
+    OutputItemAdded,
+    OutputItemDone,
+    OutputTextDelta,
+    Prompt,
+    ReasoningDelta,
+    ResponseEvent,
+    ToolInputDelta,
+    Usage,
+)
+
+Kind: TypeAlias = Literal["reasoning", "message", "function_call", "opaque"]
+
+
+@dataclass(slots=True)
+class Piece:
+    """Reasoning, text or a call while it arrives."""
+
+    index: int
+    kind: Kind
+    name: str = ""
+    """Of the tool; empty until the server has given it."""
+    call_id: str = ""
+    is_refusal: bool = False
+    data: JsonObject = field(default_factory=dict[str, Any])
+    """What the provider wants back with the item."""
+    _text: StringIO = field(default_factory=StringIO)
+    """A list of deltas, which can be single characters, takes twenty times the memory of the text."""
+    _last: str = ""
+
+    @property
+    def text(self) -> str:
+        return well_formed(self._text.getvalue())
+
+    @property
+    def size(self) -> int:
+        """Characters of the text."""
+        return self._text.tell()
+
+    @property
+    def may_be_complete(self) -> bool:
+        """False if the text is certainly no JSON object, told without reading all of it."""
+        return self._last.endswith("}")
+
+    def write(self, delta: str) -> None:
+        self._text.write(delta)
+        self._last = delta.rstrip() or self._last
+
+    def replace(self, text: str) -> None:
+        self._text = StringIO()
+        self.write(text)
+
+
+class ResponseBuilder:
+    """
+    Args:
+        watched: the deltas that somebody listens to.
+    """
+
+    def __init__(
+        self, prompt: Prompt, maker: Maker, watched: Collection[type[ResponseEvent]]
+    ) -> None:
+        self._model = prompt.model
+        self._freeform = freeform_names(prompt)
+        self._maker = maker
+        self._watched = watched
+        self._response_id: str | None = None
+        self._is_created = False
+        self._events: list[ResponseEvent] = []
+        self._open: list[Piece] = []
+        self._count = 0
+
+    @property
+    def pieces(self) -> list[Piece]:
+        """Those that are open, in the order of their beginning."""
+        return self._open
+
+    @property
+    def is_empty(self) -> bool:
+        """True if the response has said nothing."""
+        return self._count == 0
+
+    def take(self) -> list[ResponseEvent]:
+        """The events since the last call."""
+        events, self._events = self._events, []
+        return events
+
+    def created(self, response_id: str) -> None:
+        if not self._is_created:
+            self._is_created = True
+            self._response_id = response_id or None
+            self._events.append(Created(self._response_id))
+
+    def begin(self, kind: Kind, *, name: str = "", call_id: str = "") -> Piece:
+        piece = Piece(self._count, kind, name, call_id)
+        self._count += 1
+        self._open.append(piece)
+        if kind != "opaque":
+            self._events.append(OutputItemAdded(piece.index, kind))
+        return piece
+
+    def write(self, piece: Piece, delta: str) -> None:
+        """Append a delta, and show it to whoever listens."""
+        piece.write(delta)
+        event: ResponseEvent
+        match piece.kind:
+            case "reasoning":
+                event = ReasoningDelta(piece.index, delta, 0)
+            case "message":
+                event = OutputTextDelta(piece.index, delta)
+            case _:
+                event = ToolInputDelta(piece.index, delta)
+        if delta and type(event) in self._watched:
+            self._events.append(event)
+
+    def close(self, piece: Piece, *, is_cut: bool = False) -> None:
+        """Give out the item of a piece, if it says anything. `is_cut`: the response ended within it."""
+        self._open.remove(piece)
+        item = self._item(piece)
+        if item is None:
+            return
+        if is_cut:
+            item["status"] = "incomplete"
+        item = self._maker.marked(unwrapped_item(item, self._freeform), self._model, **piece.data)
+        self._events.append(OutputItemDone(piece.index, parse_item(item)))
+
+    def complete(self, usage: Usage, *, end_turn: bool | None = None) -> None:
+        """Close what is open, and end the response."""
+        for piece in list(self._open):
+            self.close(piece)
+        self._events.append(Completed(self._response_id, usage, end_turn))
+
+    def cut(self) -> None:
+        """Keep the text of a response that ended too early. A call that was not complete must not run."""
+        for piece in list(self._open):
+            if piece.kind == "message":
+                self.close(piece, is_cut=True)
+
+    def _item(self, piece: Piece) -> JsonObject | None:
+        text = piece.text
+        match piece.kind:
+            case "message":
+                part: JsonObject = {"type": "output_text", "text": text, "annotations": []}
+                if piece.is_refusal:
+                    part = {"type": "refusal", "refusal": text}
+                return {"type": "message", "role": "assistant", "content": [part]} if text else None
+            case "reasoning":
+                summary = [{"type": "summary_text", "text": text}] if text else []
+                return {"type": "reasoning", "summary": summary} if text or piece.data else None
+            case "function_call":
+                return {
+                    "type": "function_call",
+                    "call_id": piece.call_id or new_call_id(),
+                    "name": piece.name,
+                    "arguments": text.strip() or "{}",
+                }
+            case "opaque":
+                return {"type": "web_search_call", "status": "completed"}

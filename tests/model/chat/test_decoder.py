@@ -1,0 +1,244 @@
+"""Streams of chat completions as servers send them."""
+
+import json
+from typing import Any
+
+import pytest
+
+from codex_py.errors import ModelError, StreamError
+from codex_py.model.chat.decoder import ChatDecoder
+from codex_py.model.provider_data import Maker
+from codex_py.protocol.items import CustomToolCall, FunctionCall, Message, Reasoning, ResponseItem
+from codex_py.protocol.stream import (
+    Completed,
+    OutputItemDone,
+    OutputTextDelta,
+    Prompt,
+    ReasoningDelta,
+    ResponseEvent,
+    Usage,
+)
+from codex_py.protocol.tools import FreeformSpec
+
+PATCH = FreeformSpec("apply_patch", "Patches.", "start: x")
+DONE = "[DONE]"
+STOP: dict[str, Any] = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+
+
+def decoder() -> ChatDecoder:
+    prompt = Prompt(model="m", input=[], cache_key="t", tools=[PATCH])
+    return ChatDecoder(prompt, Maker("p", "p"), (OutputTextDelta, ReasoningDelta))
+
+
+def chunk(finish: str | None = None, **delta: Any) -> dict[str, Any]:
+    return {"id": "c1", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+
+
+def part(arguments: Any = "", *, name: str = "", **fields: Any) -> dict[str, Any]:
+    function = {"arguments": arguments, **({"name": name} if name else {})}
+    return chunk(tool_calls=[{**fields, "function": function}])
+
+
+def decode(*chunks: Any) -> list[ResponseEvent]:
+    reader = decoder()
+    events: list[ResponseEvent] = []
+    for each in chunks:
+        events += reader.feed(each if isinstance(each, str) else json.dumps(each))
+    return [*events, *reader.end()]
+
+
+def items(events: list[ResponseEvent]) -> list[ResponseItem]:
+    return [event.item for event in events if isinstance(event, OutputItemDone)]
+
+
+def calls(events: list[ResponseEvent]) -> list[tuple[str, str, str]]:
+    found = [item for item in items(events) if isinstance(item, FunctionCall)]
+    return [(call.call_id, call.name, call.arguments) for call in found]
+
+
+def usage_of(events: list[ResponseEvent]) -> Usage:
+    (completed,) = [event for event in events if isinstance(event, Completed)]
+    return completed.usage
+
+
+def test_text_is_shown_as_it_comes_and_the_usage_may_come_last() -> None:
+    details = {"prompt_tokens_details": {"cached_tokens": 3}}
+    usage: dict[str, Any] = {
+        "usage": {"prompt_tokens": 7, "completion_tokens": 2, **details},
+        "choices": [],
+    }
+    events = decode(chunk(content="Hel"), chunk(content="lo"), STOP, usage, DONE)
+    assert [e.delta for e in events if isinstance(e, OutputTextDelta)] == ["Hel", "lo"]
+    (message,) = items(events)
+    assert isinstance(message, Message)
+    assert (message.text, message.id) == ("Hello", None)
+    assert usage_of(events) == Usage(input_tokens=7, cached_input_tokens=3, output_tokens=2)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"reasoning_content": "hm"},
+        {"reasoning": "hm"},
+        {"reasoning": {"text": "hm"}},
+        {"reasoning_content": "hm", "reasoning": "hm"},
+        {"content": "<think>hm</think>\n\n"},
+        {"content": [{"type": "text", "text": "<think>hm</think>"}]},
+    ],
+)
+def test_reasoning_has_many_names(fields: dict[str, Any]) -> None:
+    events = decode(chunk(**fields), chunk(content="yes"), STOP, DONE)
+    thought, message = items(events)
+    assert isinstance(thought, Reasoning)
+    assert isinstance(message, Message)
+    assert ([part.text for part in thought.summary], message.text) == (["hm"], "yes")
+    kept = thought.source["provider_data"]
+    assert (kept["provider"], kept["model"]) == ("p", "m")
+    assert kept["field"] == ("think" if "content" in fields else next(iter(fields)))
+
+
+def test_reasoning_details_are_kept_word_for_word() -> None:
+    detail = {"type": "reasoning.encrypted", "data": "x", "index": 0}
+    thought, _ = items(decode(chunk(reasoning_details=[detail]), chunk(content="."), STOP, DONE))
+    assert getattr(thought, "source")["provider_data"]["details"] == [detail]  # noqa: B009
+
+
+def test_a_think_tag_may_come_in_pieces_and_text_before_it_is_text() -> None:
+    pieces = [chunk(content=c) for c in ("<th", "ink>a", "</thi", "nk>b")]
+    assert [type(item) for item in items(decode(*pieces, STOP, DONE))] == [Reasoning, Message]
+    (message,) = items(decode(chunk(content="x <think>"), STOP, DONE))
+    assert getattr(message, "text", "") == "x <think>"
+
+
+A, B = '{"a":1}', '{"b":2}'
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        # by index, in pieces
+        [
+            part(name="f", index=0, id="1"),
+            part('{"a"', index=0),
+            part(name="g", index=1, id="2"),
+            part(":1}", index=0),
+            part(B, index=1),
+        ],
+        # every call at the same index, told apart by id
+        [part(A, name="f", index=0, id="1"), part(B, name="g", index=0, id="2")],
+        # no index
+        [part(A, name="f", id="1"), part(B, name="g", id="2")],
+        [part('{"a"', name="f", id="1"), part(":1}"), part(B, name="g", id="2")],
+        # the id in every chunk, and the name too
+        [
+            part('{"a"', name="f", index=0, id="1"),
+            part(":1}", name="f", index=0, id="1"),
+            part(B, name="g", index=1, id="2"),
+        ],
+        # decoded arguments; whole arguments once more at the end
+        [part({"a": 1}, name="f", index=0, id="1"), part({"b": 2}, name="g", index=1, id="2")],
+        [
+            part(A, name="f", index=0, id="1"),
+            part(B, name="g", index=1, id="2"),
+            part(A, index=0),
+            part(B, index=1),
+        ],
+    ],
+)
+def test_calls_are_put_together_however_they_come(chunks: list[Any]) -> None:
+    end = chunk("tool_calls")
+    assert calls(decode(*chunks, end, DONE)) == [("1", "f", A), ("2", "g", B)]
+
+
+def test_without_index_and_id_a_name_begins_a_call_once_the_last_one_is_whole() -> None:
+    found = calls(decode(part(A, name="f"), part(B, name="f"), chunk("stop"), DONE))
+    assert [(name, arguments) for _, name, arguments in found] == [("f", A), ("f", B)]
+    assert len({call_id for call_id, *_ in found}) == 2
+
+
+def test_a_name_that_is_repeated_at_the_end_is_no_call() -> None:
+    chunks = [part(A, name="f", index=0), part("", name="f", index=0)]
+    assert len(calls(decode(*chunks, chunk("tool_calls"), DONE))) == 1
+
+
+@pytest.mark.parametrize("finish", ["stop", "tool_calls", "", "anything", None])
+def test_calls_count_whatever_the_end_is_called(finish: str | None) -> None:
+    events = decode(part(name="f", index=0, id="1"), chunk(finish), DONE)
+    assert calls(events) == [("1", "f", "{}")]
+
+
+def test_a_call_of_a_freeform_tool_is_unwrapped() -> None:
+    arguments = json.dumps({"input": "*** Begin Patch"})
+    (call,) = items(decode(part(arguments, name="apply_patch", index=0, id="1"), STOP, DONE))
+    assert isinstance(call, CustomToolCall)
+    assert (call.input, call.call_id) == ("*** Begin Patch", "1")
+
+
+def test_what_the_provider_attaches_to_a_call_is_kept() -> None:
+    extra = {"google": {"thought_signature": "s"}}
+    (call,) = items(decode(part(A, name="f", index=0, id="1", extra_content=extra), STOP, DONE))
+    assert getattr(call, "source")["provider_data"]["extra_content"] == extra  # noqa: B009
+
+
+def test_a_message_that_is_not_streamed_is_read_too() -> None:
+    choice = {"index": 0, "message": {"content": "yes"}, "finish_reason": "stop"}
+    (message,) = items(decode({"object": "chat.completion", "choices": [choice]}))
+    assert getattr(message, "text", "") == "yes"
+
+
+def test_the_end_may_lack_its_mark_but_not_its_reason() -> None:
+    assert items(decode(chunk(content="yes"), STOP))
+    assert items(decode(chunk(content="yes"), DONE))
+    for chunks in ([chunk(content="yes")], [DONE], []):
+        with pytest.raises(StreamError, match="disconnected"):
+            decode(*chunks)
+
+
+@pytest.mark.parametrize(
+    ("last", "code"),
+    [
+        (chunk("length", content="cut"), "incomplete"),
+        (chunk("content_filter", content="cut"), "content_filter"),
+        (chunk("sensitive", content="cut"), "content_filter"),
+        (chunk("model_context_window_exceeded", content="cut"), "context_length_exceeded"),
+        ({"error": {"message": "no", "code": "invalid_api_key"}}, "invalid_api_key"),
+        ({"choices": [{"error": {"code": 502, "message": "no"}}]}, "server_error"),
+        (chunk("error", content="cut"), "server_error"),
+    ],
+)
+def test_every_other_end_is_a_failure_that_keeps_the_text_and_runs_no_call(
+    last: dict[str, Any], code: str
+) -> None:
+    reader = decoder()
+    events: list[ResponseEvent] = []
+    failures: list[ModelError] = []
+    for each in (chunk(content="the "), part('{"a"', name="f", index=0, id="1"), last, DONE):
+        try:
+            events += reader.feed(json.dumps(each))
+        except ModelError as error:
+            failures.append(error)
+    assert [failure.code for failure in failures] == [code]
+    (message,) = items(events)
+    assert (getattr(message, "status", None), calls(events)) == ("incomplete", [])
+
+
+def test_a_request_that_fills_the_window_gets_no_answer() -> None:
+    with pytest.raises(ModelError) as caught:
+        decode(chunk("length"))
+    assert caught.value.code == "context_length_exceeded"
+
+
+def test_usage_hides_in_other_places() -> None:
+    numbers = {"prompt_tokens": 5, "completion_tokens": 1, "total_tokens": 9}
+    for usage in ({"x_groq": {"usage": numbers}}, {"usage": numbers}):
+        events = decode(chunk(content="."), {**STOP, **usage})
+        # What the total has beyond both is reasoning.
+        assert usage_of(events) == Usage(input_tokens=5, output_tokens=4)
+    moonshot = {"choices": [{"delta": {}, "finish_reason": "stop", "usage": numbers}]}
+    assert usage_of(decode(chunk(content="."), moonshot)).input_tokens == 5
+
+
+def test_long_arguments_in_small_pieces_take_linear_time() -> None:
+    text = json.dumps({"a": "x" * 100_000})
+    pieces = [part(text[n : n + 5], index=0) for n in range(0, len(text), 5)]
+    assert calls(decode(part(name="f", index=0, id="1"), *pieces, STOP, DONE)) == [("1", "f", text)]
