@@ -62,11 +62,7 @@ def open_ordinary(path: str | Path, *, root: Path | None = None) -> int:
         ValueError: the name is not valid.
     """
     os.lstat(path)
-    real = os.path.realpath(path)
-    begins_in_root = root is not None and _is_below(os.path.normpath(path), str(root))
-    if root is not None and begins_in_root and not _is_below(real, os.path.realpath(root)):
-        raise NotOrdinary(f"it is a link that leads out of {root}")
-    folder, _, name = real.rpartition("/")
+    folder, _, name = real_path(path, root).rpartition("/")
     try:
         holder = open_folder(folder or "/")
     except FileNotFoundError as error:
@@ -77,6 +73,19 @@ def open_ordinary(path: str | Path, *, root: Path | None = None) -> int:
         raise NotOrdinary("it is a link that leads nowhere") from error
     finally:
         os.close(holder)
+
+
+def real_path(path: str | Path, root: Path | None) -> str:
+    """The path without links; the last parts need not exist. Both arguments are absolute.
+
+    Raises:
+        NotOrdinary: it is in `root`, and leads out of it.
+    """
+    real = os.path.realpath(path)
+    begins_in_root = root is not None and _is_below(os.path.normpath(path), str(root))
+    if root is not None and begins_in_root and not _is_below(real, os.path.realpath(root)):
+        raise NotOrdinary(f"it is a link that leads out of {root}")
+    return real
 
 
 def open_folder(path: str) -> int:

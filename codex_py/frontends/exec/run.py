@@ -24,8 +24,7 @@ from codex_py.errors import CodexError, ExitCode
 from codex_py.frontends.arguments import Arguments, SessionTarget
 from codex_py.frontends.configuration import load_exec_config
 from codex_py.frontends.exec.human import HumanText
-from codex_py.frontends.exec.jsonl import JsonLines, for_sdk
-from codex_py.frontends.exec.last_message import LastMessageFile
+from codex_py.frontends.exec.output import JsonLines, LastMessageFile, for_sdk
 from codex_py.frontends.interruption import Interruption
 from codex_py.frontends.streams import READER_LEFT, OutputStream
 from codex_py.frontends.terminal import Style, printable, wants_color
@@ -50,6 +49,7 @@ def run(
         stderr.write_text("warning: --full-auto is deprecated; use --sandbox workspace-write\n")
     config = load_exec_config(arguments, environment)
     schema, message = arguments.output_schema, arguments.output_last_message
+    root = config.project_root or config.cwd
     one = _Run(
         arguments=arguments,
         target=target,
@@ -57,7 +57,7 @@ def run(
         environment=environment,
         # jsonschema takes 60 ms to load.
         schema=load(_LOAD_SCHEMA)(Path(schema)) if schema is not None else None,
-        message_file=LastMessageFile(Path(message)) if message is not None else None,
+        message_file=LastMessageFile(Path(message), root) if message is not None else None,
         prompt=prompt,
         stdout=OutputStream(1),
         stderr=stderr,
