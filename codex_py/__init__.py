@@ -1,5 +1,7 @@
 """A streaming coding agent for the terminal and for CI, and the library it is made of."""
 
+import sys
+
 # Not from `typing`: with `python -m codex_py` the working directory, which may have a `typing.py` of its
 # own, is still the first place that is looked in. It would take 5 ms as well, in which Ctrl-C shows a traceback.
 TYPE_CHECKING = False
@@ -99,6 +101,5 @@ def __getattr__(name: str) -> "Any":
     home = next((module for module, names in _NAMES.items() if name in names.split()), None)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module  # noqa: PLC0415
-
-    return getattr(import_module(home), name)
+    __import__(home)
+    return getattr(sys.modules[home], name)

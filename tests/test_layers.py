@@ -1,6 +1,7 @@
 """What may import what. Imports for types count: a circle of names is a circle of thought."""
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -44,7 +45,7 @@ MODULES = modules()
 
 
 def imported_by(path: Path) -> Iterator[str]:
-    """The modules of ours that a file imports, wherever it does."""
+    """The modules of ours that a file imports or loads by name, wherever it does."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         names: list[str] = []
         if isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -55,6 +56,10 @@ def imported_by(path: Path) -> Iterator[str]:
             ]
         elif isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            # What `app.loading` is told to load.
+            target = re.fullmatch(r"(codex_py(?:\.\w+)+)(?::\w+)?", node.value)
+            names = [target[1]] if target is not None else []
         yield from (_local(name) for name in names if name.startswith("codex_py."))
 
 

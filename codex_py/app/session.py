@@ -15,7 +15,8 @@ from codex_py.app.options import SessionOptions, SessionSetup
 from codex_py.app.session_tools import SessionTools
 from codex_py.app.settings import configured_choices, turn_settings
 from codex_py.app.thread import (
-    open_thread,
+    new_thread,
+    session_to_resume,
     thread_context,
 )
 from codex_py.config.config import Config
@@ -86,7 +87,10 @@ async def _opened(
     provider = configured_provider(config, setup.environment)
     settings_for = partial(turn_settings, setup, provider.id)
     settings = settings_for(options.choices or configured_choices(config, options.add_dirs))
-    thread, file = open_thread(setup, settings)
+    if (path := session_to_resume(setup)) is None:
+        thread, file = new_thread(setup, settings)
+    else:
+        thread, file = load("codex_py.app.resumed:resumed_thread")(setup, settings, path)
     async with AsyncExitStack() as stack:
         stack.callback(file.close)
         try:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from codex_py.app.loading import load
 from codex_py.app.options import SessionSetup
@@ -15,11 +15,8 @@ from codex_py.core.turn import ItemHandlers
 from codex_py.errors import ExitCode
 from codex_py.protocol.approval import Approver
 from codex_py.protocol.extension import Extension, Thread, TurnStart
-from codex_py.protocol.items import OutputItem, ResponseItem
-from codex_py.protocol.tools import ToolCall, ToolOutput
-
-if TYPE_CHECKING:
-    from codex_py.app.loaded import LoadedTools
+from codex_py.protocol.items import ResponseItem
+from codex_py.protocol.tools import ToolCall
 
 _CALLS = {"function_call", "custom_tool_call", "local_shell_call"}
 """Types of the items that tools answer."""
@@ -42,7 +39,8 @@ class SessionTools:
         self._approver = approver
         self._rules = None if setup.options.ignore_rules else _rules(setup)
         self._waiting: asyncio.TimerHandle | None = None
-        self._loaded: LoadedTools | None = None
+        self._loaded: Any = None
+        """The `LoadedTools`: importing them takes 40 ms."""
 
     def __call__(self, thread: Thread) -> Extension:
         return Extension(
@@ -54,14 +52,14 @@ class SessionTools:
     def handlers(self, session: Session) -> ItemHandlers:
         """The handlers for a `Turn`. Called after its request was sent."""
 
-        def tools() -> "LoadedTools":
-            return self._load(session)
+        def tools() -> Any:
+            if self._loaded is None:
+                loaded = load("codex_py.app.loaded:LoadedTools")
+                self._loaded = loaded(self._setup, self._rules, self._approver, session)
+            return self._loaded
 
         def build_tool_call(item: ResponseItem) -> ToolCall | None:
             return tools().router.build_tool_call(item) if item.type in _CALLS else None
-
-        def answer(call: ToolCall, output: ToolOutput) -> OutputItem:
-            return tools().answer(call, output)
 
         if self._loaded is None and self._waiting is None:
             # The model usually thinks for longer than this; a turn that ends sooner never loads the tools.
@@ -70,21 +68,13 @@ class SessionTools:
         return ItemHandlers(
             build_tool_call=build_tool_call,
             dispatch=lambda call: tools().dispatch(call),
-            answer=answer,
+            answer=lambda call, output: tools().answer(call, output),
             item_events=lambda item: item_events(item, session.next_item_id),
         )
 
     def stop_commands(self) -> int:
         """Kill all running commands, also those in the background. Returns their number."""
         return 0 if self._loaded is None else self._loaded.processes.kill_running()
-
-    def _load(self, session: Session) -> "LoadedTools":
-        if self._loaded is None:
-            # 40 ms
-            from codex_py.app.loaded import LoadedTools  # noqa: PLC0415
-
-            self._loaded = LoadedTools(self._setup, self._rules, self._approver, session)
-        return self._loaded
 
     @asynccontextmanager
     async def _around_turn(self, thread: Thread, _: TurnStart) -> AsyncGenerator[None]:
@@ -137,7 +127,9 @@ def _rules(setup: SessionSetup) -> Any:
     }
     if not project and not any(next(folder.glob("*.rules"), None) for folder in folders):
         return None
-    rules = load("codex_py.app.features.rules:session_rules")(folders, project)
+    rules = load("codex_py.execpolicy.rules:load_rules")(folders)
+    for path, text in project.items():
+        rules = load("codex_py.execpolicy.rules:parse_rules")(text, str(path), rules)
     for warning in rules.warnings:
         setup.warn(warning)
     return rules

@@ -21,6 +21,7 @@ from codex_py.core.context import (
 from codex_py.core.thread_log import Recorder, ThreadState
 from codex_py.errors import ExitCode, SessionError
 from codex_py.instructions import instruction_text
+from codex_py.protocol.events import ThreadItem
 from codex_py.protocol.ids import new_thread_id
 from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.settings import TurnSettings
@@ -40,18 +41,6 @@ class ThreadFile(Recorder, Protocol):
 
 OpenThread: TypeAlias = tuple[ThreadState, ThreadFile]
 """A thread that is ready for turns, and its file."""
-
-
-def open_thread(setup: SessionSetup, settings: TurnSettings) -> OpenThread:
-    """Open a new thread, or the one to resume.
-
-    Raises:
-        SessionError: there is no such thread, or its file cannot be read or written.
-    """
-    path = _session_to_resume(setup)
-    if path is None:
-        return _new_thread(setup, settings)
-    return load("codex_py.app.resumed:resumed_thread")(setup, settings, path)
 
 
 def new_file(
@@ -87,6 +76,15 @@ def new_file(
     return RolloutWriter.create(config.home, meta, warn=setup.warn)
 
 
+def thread_items(items: Sequence[EncodedItem]) -> list[ThreadItem]:
+    """The thread items of a continued session, for a frontend to show. See `core.transcript.past_items`."""
+    if not items:
+        return []
+    # The tools take 80 ms, which a new session does not need before its first request.
+    find_tool = load("codex_py.tools.past:past_tool_finder")()
+    return load("codex_py.core.transcript:past_items")(items, find_tool)
+
+
 def thread_context(
     setup: SessionSetup, settings: TurnSettings
 ) -> tuple[list[EncodedItem], tuple[str, ...]]:
@@ -120,7 +118,7 @@ def base_instructions(config: Config) -> str:
     return instruction_text("base.md") if own is None else own
 
 
-def _session_to_resume(setup: SessionSetup) -> Path | None:
+def session_to_resume(setup: SessionSetup) -> Path | None:
     """The file of the session to resume; None to start a new one.
 
     Raises:
@@ -148,7 +146,11 @@ def _session_to_resume(setup: SessionSetup) -> Path | None:
     return path
 
 
-def _new_thread(setup: SessionSetup, settings: TurnSettings) -> OpenThread:
+def new_thread(setup: SessionSetup, settings: TurnSettings) -> OpenThread:
+    """Open a new thread, with the base prompt and the context.
+
+    If its file cannot be written, the thread has none, and the user is warned.
+    """
     base = base_instructions(setup.config)
     context, warnings = thread_context(setup, settings)
     thread_id = new_thread_id()

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from codex_py.app.past_items import thread_items
+from codex_py.app.thread import thread_items
 from codex_py.protocol.events import (
     AgentMessage,
     Change,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from codex_py.app.past_items import thread_items
+from codex_py.app.thread import thread_items
 from codex_py.protocol.events import ThreadItem
 from codex_py.rollout.reader import read_session
 from codex_py.testing import (

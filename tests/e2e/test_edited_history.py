@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from codex_py.app.past_items import thread_items
+from codex_py.app.thread import thread_items
 from codex_py.core.session import Session
 from codex_py.protocol.events import ErrorItem, Event, ItemCompleted
 from codex_py.protocol.prompts import SUMMARY_OPENING

@@ -15,13 +15,17 @@ def configured_features(setup: SessionSetup) -> list[Feature]:
 
 
 def _skills(setup: SessionSetup) -> Feature:
+    """Adds the skills that a prompt mentions as `$name`."""
+
     async def before_prompt(prompt: UserPrompt) -> Sequence[Note]:
-        # Few prompts mention a skill.
-        return (
-            load("codex_py.app.features.skills:mentioned")(setup, prompt.text)
-            if "$" in prompt.text
-            else ()
-        )
+        if "$" not in prompt.text:
+            # Most prompts mention none: nothing is loaded.
+            return ()
+        skills = load("codex_py.config.skills:find_skills")(setup.config, setup.environment)
+        for warning in skills.warnings:
+            setup.warn(warning)
+        as_text = load("codex_py.config.skills:skill_message")
+        return [Note(as_text(skill), "user") for skill in skills.mentioned(prompt.text)]
 
     return lambda _: Extension(before_prompt=before_prompt)
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from codex_py.app.loading import load
 from codex_py.protocol.events import Event, FilesPatched
 from codex_py.protocol.extension import Extension, Thread
 
@@ -22,9 +23,7 @@ class TurnDiff:
             nonlocal changes
             if isinstance(event, FilesPatched):
                 if changes is None:
-                    from codex_py.patch.diff.turn_diff import NetChanges  # noqa: PLC0415
-
-                    changes = NetChanges()
+                    changes = load("codex_py.patch.diff.turn_diff:NetChanges")()
                 changes.add(event.files)
 
         def turn_facts() -> Mapping[str, Any]:

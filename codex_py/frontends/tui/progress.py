@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from codex_py.app.past_items import thread_items
+from codex_py.app.thread import thread_items
 from codex_py.core.session import Session
 from codex_py.frontends.tui.compose.submission import Submission
 from codex_py.frontends.tui.surface import Surface
