@@ -74,7 +74,7 @@ class Reject(NamedTuple):
     """One reason for each of them."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Findings:
     """The results of planning a patch, apart from the changes."""
 

@@ -15,7 +15,7 @@ from codex_py.patch.files.modes import SUBMODULE
 from codex_py.protocol.patched_file import PatchedFile
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class FileChange:
     """One directory entry, before and after. Contents of a symbolic link are where it leads."""
 
@@ -172,7 +172,7 @@ class State(StrEnum):
     """Taken back, but for files that somebody has edited meanwhile."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Entry:
     """A patch, or the undoing of one."""
 

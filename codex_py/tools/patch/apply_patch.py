@@ -1,18 +1,42 @@
-"""`apply_patch` as the model calls it. The engine behind it is loaded by the first patch."""
+"""`apply_patch`: change files as a patch says, all of them or none.
 
+A patch is checked against the files, then approved, then announced, then written.
+"""
+
+import asyncio
+import errno
+import os
 import re
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from pydantic import AliasChoices, Field
 
+from codex_py.errors import PatchError, ToolError
+from codex_py.patch.diff.names import MAX_PATH_BYTES
+from codex_py.patch.diff.writer import git_diff
+from codex_py.patch.envelope.apply import plan_patch
+from codex_py.patch.files.commit import Committed
+from codex_py.patch.files.journal import Journal
+from codex_py.patch.plan import PatchPlan
+from codex_py.protocol.approval import ApprovalPolicy, ApprovalRequest, may_ask
 from codex_py.protocol.calls import PastCall, PastItems, named_changes, read_report, shortened
 from codex_py.protocol.dispatch import ToolContext
-from codex_py.protocol.events import FileChange, ThreadItem
+from codex_py.protocol.events import (
+    Change,
+    FileChange,
+    FilesPatched,
+    ItemCompleted,
+    ItemStarted,
+    ThreadItem,
+)
 from codex_py.protocol.tools import ToolOutput
-from codex_py.tools.base import PatchApplier, ToolParams
+from codex_py.tools.base import ToolParams
+from codex_py.tools.patch.scope import ReadScope, listed, refusal, writable_by
 
+_NO_FIT = "PatchFailed"
 _MOVED_TO = re.compile(r"^\*\*\* Move to: (.*\S)", re.MULTILINE)
 
 
@@ -23,9 +47,11 @@ class ApplyPatchParams(ToolParams):
 
 
 class ApplyPatch:
-    """
+    """One instance serves a session.
+
     Args:
-        home, unambiguous: see `PatchCalls`.
+        home: `$CODEX_HOME`, for the journal of files that patches replace; None keeps no journal.
+        unambiguous: refuse a patch whose old lines fit several places; otherwise the first one is used.
     """
 
     name = "apply_patch"
@@ -35,7 +61,6 @@ class ApplyPatch:
     def __init__(self, home: Path | None = None, *, unambiguous: bool = False) -> None:
         self._home = home
         self._unambiguous = unambiguous
-        self._calls: PatchApplier | None = None
 
     async def run(self, params: ApplyPatchParams, context: ToolContext) -> ToolOutput:
         return await self.apply(params.input, context.cwd, context)
@@ -57,10 +82,137 @@ class ApplyPatch:
         return replace(item, status=status, error={"code": code, "message": text} if text else None)
 
     async def apply(self, patch: str, cwd: Path, context: ToolContext) -> ToolOutput:
-        """See `PatchCalls.apply`."""
-        if self._calls is None:
-            # 15 ms, which a session without a patch need not spend.
-            from codex_py.tools.patch.patch_calls import PatchCalls  # noqa: PLC0415
+        """Apply the text of a patch whose relative paths start at `cwd` (absolute).
 
-            self._calls = PatchCalls(self._home, unambiguous=self._unambiguous)
-        return await self._calls.apply(patch, cwd, context)
+        A patch that does not fit gets an output in Codex's words, and a failed item. After a cancellation,
+        either the whole patch is on disk or nothing of it.
+
+        Raises:
+            ToolError: the patch was refused. Its item has the status `declined`.
+        """
+        started = time.monotonic()
+        journal = None if self._home is None else Journal(self._home, cwd)
+        scope = ReadScope(context, self._home)
+
+        def planned() -> tuple[list[str], PatchPlan, str]:
+            recovered = [] if journal is None else journal.recover()
+            unambiguous = self._unambiguous
+            plan = plan_patch(patch, cwd, readable=scope.readable, unambiguous=unambiguous)
+            return recovered, plan, git_diff(plan.changes, cwd)
+
+        try:
+            recovered, plan, diff = await asyncio.to_thread(planned)
+        except PatchError as error:
+            if error.kind == "refused":
+                refused = refusal(context)
+                _decline(_named_files(patch, cwd), "", refused, context)
+                raise refused from error
+            text = scope.failure(error)
+            item = _start_item(_named_files(patch, cwd), "", context)
+            context.emit(ItemCompleted(_failed(item, _NO_FIT, text)))
+            return ToolOutput(text, success=False, error_code=_NO_FIT)
+        changes = [Change(path=str(change.path), kind=change.kind) for change in plan.changes]
+        try:
+            await self._approve(plan, cwd, context)
+        except ToolError as error:
+            _decline(changes, diff, error, context)
+            raise
+
+        item = _start_item(changes, diff, context)
+        outcome = await _commit(plan, journal, item, context)
+        if isinstance(outcome, PatchError):
+            return ToolOutput(_report(1, started, f"{outcome}\n"), success=False)
+        notes = "".join([f"Note: {note}\n" for note in (*recovered, *plan.notes, *outcome.notes)])
+        return ToolOutput(_report(0, started, plan.summary() + notes))
+
+    async def _approve(self, plan: PatchPlan, cwd: Path, context: ToolContext) -> None:
+        """Return if the plan may be carried out. The question names files outside by their resolved paths.
+
+        Raises:
+            ToolError: the policy or the user refused.
+        """
+        policy = context.approval_policy
+        writable = writable_by(context, self._home)
+        outside = [] if writable is None else plan.refused(writable)
+        if not outside and policy is not ApprovalPolicy.UNTRUSTED:
+            return
+        if not may_ask(policy, "sandbox_approval"):
+            raise refusal(context)
+        changes = plan.changes_by_place(outside)
+        diff = git_diff(changes, cwd)
+        named = listed([str(path) for path in outside])
+        reason = f"writes outside of the sandbox: {named}" if outside else None
+        paths = tuple([path for c in changes for path in (c.path, c.move_to) if path])
+        request = ApprovalRequest("patch", diff, context.cwd, reason, paths=paths)
+        approvals = context.approvals
+        async with approvals.asking:
+            # The resolved paths: a command can change where a link leads.
+            if not plan.locations <= approvals.granted:
+                await approvals.ask(request, plan.locations, rejected="patch rejected by user")
+
+
+def _named_files(patch: str, cwd: Path) -> list[Change]:
+    """The files that a patch names, although it does not fit; absolute paths."""
+    named = named_changes(patch)
+    return [
+        replace(change, path=os.path.normpath(cwd / change.path))
+        for change in named
+        if len(change.path) <= MAX_PATH_BYTES
+    ]
+
+
+def _failed(item: FileChange, code: str, reason: str) -> FileChange:
+    return replace(item, status="failed", error={"code": code, "message": shortened(reason)})
+
+
+def _start_item(changes: Sequence[Change], diff: str, context: ToolContext) -> FileChange:
+    item = FileChange(
+        id=context.next_item_id(),
+        changes=sorted(changes, key=lambda change: change.path),
+        diff=diff,
+    )
+    context.emit(ItemStarted(item))
+    return item
+
+
+def _decline(changes: Sequence[Change], diff: str, error: ToolError, context: ToolContext) -> None:
+    item = _failed(_start_item(changes, diff, context), error.code, str(error))
+    context.emit(ItemCompleted(replace(item, status="declined")))
+
+
+async def _commit(
+    plan: PatchPlan, journal: Journal | None, item: FileChange, context: ToolContext
+) -> Committed | PatchError:
+    """Write the plan and complete its item. Returns the error if nothing could be written."""
+    commit = asyncio.ensure_future(asyncio.to_thread(plan.commit, journal))
+    cancelled: asyncio.CancelledError | None = None
+    while not commit.done():
+        try:
+            await asyncio.wait([commit])
+        except asyncio.CancelledError as error:
+            # A thread cannot be stopped; it ends by itself, with everything or nothing written.
+            cancelled = error
+    failure = commit.exception()
+    if failure is None:
+        context.emit(FilesPatched(plan.changes))
+        context.emit(ItemCompleted(replace(item, status="completed")))
+    else:
+        context.emit(ItemCompleted(_failed(item, _write_code(failure), str(failure))))
+    if cancelled is not None:
+        raise cancelled
+    if failure is not None and not isinstance(failure, PatchError):
+        raise failure
+    return failure or commit.result()
+
+
+def _write_code(failure: BaseException) -> str:
+    """The name of the operating system's error, if it is one: `ENOSPC`, …"""
+    cause = failure.__cause__
+    number = cause.errno if isinstance(cause, OSError) else None
+    return errno.errorcode.get(number or 0, _NO_FIT)
+
+
+def _report(exit_code: int, started: float, output: str) -> str:
+    """The output in the format of a command, as in Codex."""
+    seconds = f"{time.monotonic() - started:.1f}".removesuffix(".0")
+    return f"Exit code: {exit_code}\nWall time: {seconds} seconds\nOutput:\n{output}"

@@ -1,0 +1,95 @@
+"""The files that a patch may read and write, by the sandbox and the approval policy of its call."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from codex_py.errors import CallRefused, PatchError
+from codex_py.patch.plan import readable_under, writable_under
+from codex_py.protocol.approval import may_ask
+from codex_py.protocol.dispatch import ToolContext
+from codex_py.sandbox.layout import absent_names, layout, own_paths, resolve_roots, secrets
+
+_OUTSIDE = "patch rejected: writing outside of the project; rejected by user approval settings"
+_READ_ONLY = (
+    "patch rejected: writing is blocked by read-only sandbox; rejected by user approval settings"
+)
+
+
+def writable_by(context: ToolContext, home: Path | None) -> Callable[[str], bool] | None:
+    """A rule for real, absolute paths: the files that the sandbox allows to write; None if it allows all."""
+    policy = context.sandbox_policy
+    match policy.mode:
+        case "danger-full-access":
+            return None
+        case "read-only":
+            return lambda _path: False
+        case "workspace-write":
+            # As for commands: see `PlatformSandbox`.
+            roots = resolve_roots(policy, context.environment.get("TMPDIR", ""), home)
+            own = (*own_paths(), *([] if home is None else [home]))
+            held = layout(roots, own, offline=True).protected
+            return _excluding((*held, *absent_names(roots)), writable_under(roots.all))
+
+
+class ReadScope:
+    """The files that a patch may read before it is approved.
+
+    Our own process reads them, which is not sandboxed, and the error for a patch that does not fit quotes lines of
+    the file. So a file outside of the sandbox is read only if the user can be asked, and the error does not quote it.
+    Files that are hidden from commands are never read.
+    """
+
+    def __init__(self, context: ToolContext, home: Path | None) -> None:
+        self._writable = writable_by(context, home)
+        self._below = readable_under((context.cwd, *context.sandbox_policy.writable_roots))
+        self._approved = {str(key) for key in context.approvals.granted if isinstance(key, Path)}
+        self._hidden = tuple([f"{path}/" for path in (secrets(home) if home else ())])
+        self._may_ask = may_ask(context.approval_policy, "sandbox_approval")
+        self._outside: dict[str, None] = {}
+
+    def readable(self, path: str) -> bool:
+        if self._writable is None:
+            return True
+        if f"{path}/".startswith(self._hidden):
+            return False
+        if self._below(path) or path in self._approved or self._writable(path):
+            return True
+        self._outside[path] = None
+        return self._may_ask
+
+    def failure(self, error: PatchError) -> str:
+        """Tell the model why its patch cannot be applied."""
+        if self._outside:
+            message = (
+                f"the patch reads {listed(list(self._outside))}, outside of the sandbox, and does not fit; "
+                "look at the files with a command first"
+            )
+        elif error.kind == "empty":
+            return "patch rejected: empty patch"
+        elif error.kind != "parse":
+            message = error.reason
+        elif error.line is None:
+            message = f"invalid patch: {error.reason}"
+        else:
+            message = f"invalid hunk at line {error.line}, {error.reason}"
+        return f"apply_patch verification failed: {message}"
+
+
+def refusal(context: ToolContext) -> CallRefused:
+    if context.sandbox_policy.mode == "read-only":
+        text, cause, allow = _READ_ONLY, "the sandbox is read-only", "-s workspace-write"
+    else:
+        text, cause, allow = _OUTSIDE, "a patch leaves the workspace", "--add-dir FOLDER"
+    return CallRefused(text, code="SandboxDenied", cause=cause, allow=allow)
+
+
+def listed(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
+    return ", ".join(paths[:3]) + more
+
+
+def _excluding(protected: Sequence[Path], writable: Callable[[str], bool]) -> Callable[[str], bool]:
+    """Exclude these paths (without links), and all below them, from what `writable` allows."""
+    # Some file systems ignore case.
+    closed = tuple(f"{path}/".casefold() for path in protected)
+    return lambda path: writable(path) and not f"{path}/".casefold().startswith(closed)
