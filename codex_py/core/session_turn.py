@@ -14,6 +14,7 @@ from codex_py.protocol.events import (
     CallDenied,
     Event,
     ItemCompleted,
+    SteeringRefused,
     UserMessage,
 )
 from codex_py.protocol.extension import TurnStart, TurnStop
@@ -189,6 +190,7 @@ class SessionTurn:
             notes = await self._parts.extension.before_prompt(prompt)
         except PromptRefused as error:
             self._parts.thread.warn(str(error))
+            self.emit(SteeringRefused(prompt.text))
             return
         self._record_prompt(prompt, notes)
         item_id = self._parts.next_live_id()

@@ -28,7 +28,7 @@ from codex_py.protocol.stream import (
 )
 from codex_py.protocol.tools import ToolCall, ToolOutput
 
-_SERVICE_FAILED = "aborted: the model's service failed"
+_SERVICE_FAILED = "aborted: the provider failed"
 
 
 @frozen

@@ -290,6 +290,14 @@ class CallDenied:
 
 
 @frozen
+class SteeringRefused:
+    """An extension refused the oldest prompt that was steered into the turn and not sent yet. Live only."""
+
+    type: ClassVar = None
+    text: str
+
+
+@frozen
 class FilesPatched:
     """A patch has been written. Live only."""
 
@@ -334,6 +342,7 @@ Event: TypeAlias = (
     | CommandOutputDelta
     | McpToolCallProgress
     | CallDenied
+    | SteeringRefused
     | FilesPatched
     | UsageReported
 )

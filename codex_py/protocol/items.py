@@ -208,7 +208,7 @@ def parse_item(data: object) -> ResponseItem:
             _check_parts(values.get(name), name)
     except _Wrong as error:
         raise MalformedItem(
-            f"the model's service sent a malformed item: field {'.'.join(error.path)!r} of "
+            f"the provider sent a malformed item: field {'.'.join(error.path)!r} of "
             f"{kind or 'an item without a type'}: {error}"
         ) from error
     return found(**values, source=item)

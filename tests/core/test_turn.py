@@ -571,7 +571,7 @@ def test_a_final_failure_stops_the_calls_that_still_run() -> None:
         return conversation
 
     conversation = asyncio.run(run())
-    assert b"aborted: the model's service failed" in conversation.items[-1]
+    assert b"aborted: the provider failed" in conversation.items[-1]
 
 
 def test_text_is_passed_on_as_it_arrives() -> None:

@@ -135,7 +135,7 @@ def test_a_tool_that_the_service_refuses_costs_no_other(place: Workplace) -> Non
     assert offered[1:] == [[plain], [plain], []]
     told = [item["message"] for item in outcome.items if item["type"] == "error"]
     assert told == [
-        f"The service refuses the tool `mcp__fails__fails`, {remedy}: "
+        f"The provider refuses the tool `mcp__fails__fails`, {remedy}: "
         "Invalid schema for function 'mcp__fails__fails': no"
         for remedy in ("its schema is now part of its description", "it is left out")
     ]

@@ -116,7 +116,7 @@ class McpFeature:
                     raise
                 # The loop ends: a tool that is refused twice is left out.
                 remedy = catalogue.refuse(name)
-                self._warn(f"The service refuses the tool `{name}`, {remedy}: {error}")
+                self._warn(f"The provider refuses the tool `{name}`, {remedy}: {error}")
 
 
 class SessionServers(McpServers):

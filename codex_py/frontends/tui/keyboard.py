@@ -60,12 +60,12 @@ class KeyParser(Vt100Parser):
         self._clock = clock
         super().__init__(press)
 
-    def expect_line(self) -> None:
-        """Take the newline of a single line for Enter, if the next read is one."""
-        self._expects_line = True
+    def expect_cooked(self) -> None:
+        """Read what comes next as the terminal has it from before `raw_mode`."""
+        self._is_cooked = True
 
     def reset(self, request: bool = False) -> None:  # noqa: ARG002
-        self._expects_line = False
+        self._is_cooked = False
         self._unfinished = ""
         self._read_at = 0.0
         self._paste: list[str] | None = None
@@ -76,9 +76,11 @@ class KeyParser(Vt100Parser):
         if self._paste is None and now - self._read_at > _REST_S:
             self._unfinished = ""
         self._read_at = now
-        if self._expects_line:
-            # Several lines may be a paste, which is never sent by itself.
-            self._expects_line = False
+        if self._is_cooked:
+            self._is_cooked = False
+            # Linux keeps Ctrl-D as a zero byte.
+            data = data.replace("\0", "\x04")
+            # Enter is a newline. Several lines may be a paste, which is never sent by itself.
             is_line = data.find("\n") == len(data) - 1 > 0
             data = f"{data[:-1]}\r" if is_line else data
         if self._paste is not None and data in _CTRL_C:
@@ -178,14 +180,14 @@ def read_whole_sequences(keyboard: Input, focus: Callable[[bool], None]) -> None
 def raw_mode(keyboard: Input) -> Generator[None]:
     """Give the program every key as it is pressed.
 
-    Before that, the terminal makes a newline of Enter: a line that was typed so early is sent all the same.
+    Before that, the terminal translates Enter and Ctrl-D; those that were typed so early count all the same.
     """
     is_cooked = _is_cooked(keyboard)
     with keyboard.raw_mode():
         if is_cooked and _unread(keyboard):
             assert isinstance(keyboard, Vt100Input)
             assert isinstance(keyboard.vt100_parser, KeyParser)
-            keyboard.vt100_parser.expect_line()
+            keyboard.vt100_parser.expect_cooked()
         yield
 
 

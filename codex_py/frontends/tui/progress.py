@@ -55,6 +55,8 @@ class Progress:
             case events.TurnFailed(error):
                 self._has_failed = error.retryable
                 event = replace(event, error=replace(error, message=self._advised(error)))
+            case events.SteeringRefused():
+                self._surface.composer.restore([self._surface.outbox.steered.pop(0)])
             case events.UsageReported():
                 status.known |= _usage_items(event)
             case events.ItemStarted(events.CommandExecution() as item):

@@ -206,3 +206,16 @@ def test_stop_ends_a_command_of_the_users_too(start: Start) -> None:
         program.press("enter")
         program.wait_for("Stopped 1 command.")
         program.wait_for("Ran sleep 417")
+
+
+def test_stop_ends_commands_while_the_agent_works(start: Start) -> None:
+    with ScriptedServer([[ev_created(), Pause()]]) as server:
+        program = start(server, "Think.")
+        program.wait_for("Working")
+        program.type("!sleep 416")
+        program.press("enter")
+        program.wait_for("Running sleep 416")
+        program.type("/stop")
+        program.press("enter")
+        program.wait_for("Stopped 1 command.")
+        program.wait_for("Working")

@@ -1,11 +1,19 @@
 import json
 import subprocess
+import sys
 
 import pytest
 
-from codex_py.testing import ScriptedServer, ev_completed, ev_function_call, ev_message
+from codex_py.testing import (
+    Pause,
+    ScriptedServer,
+    ev_completed,
+    ev_created,
+    ev_function_call,
+    ev_message,
+)
 from tests.frontends.tui.terminals import IDLE, Start
-from tests.support.program import Workplace
+from tests.support.program import Workplace, environment
 from tests.support.pty_program import PtyProgram
 
 SIZES = pytest.mark.parametrize("columns", [60, 80, 140])
@@ -349,3 +357,42 @@ def test_wide_characters_and_narrow_terminals(start: Start, columns: int) -> Non
         program.settle()
         send(program)
         assert prompts(server) == [f"{text[:-2]}!{text[-1]}"]
+
+
+_REFUSING = """
+from codex_py.app.features import table
+from codex_py.errors import PromptRefused
+from codex_py.protocol.extension import Extension
+async def before_prompt(prompt):
+    if "password" in prompt.text:
+        raise PromptRefused("it has a password in it")
+    return ()
+def refusing(_): return lambda _: Extension(before_prompt=before_prompt)
+table._FEATURES = (*table._FEATURES, (lambda _: True, refusing))
+from codex_py.__main__ import main
+main()
+"""
+
+
+def test_a_refused_prompt_comes_back_while_the_turn_goes_on(place: Workplace) -> None:
+    first, second = Pause(), Pause()
+    streams = [[ev_created(), first, ev_completed()], [ev_created(), second, ev_completed()]]
+    with ScriptedServer(streams) as server:
+        place.configure(server)
+        variables = environment(place.home, {"TERM": "xterm-256color", "LANG": "C.UTF-8"})
+        argv = [sys.executable, "-c", _REFUSING, "Begin."]
+        with PtyProgram(argv, place.cwd, variables) as program:
+            program.wait_for("Do you trust what is in")
+            program.press("enter")
+            program.wait_for("Working")
+            program.type("The password is x.")
+            program.press("enter")
+            program.wait_for("  \u203a The password is x.")
+            first.until.set()
+            program.wait_for("it has a password in it")
+            program.wait_for("\n\u203a The password is x.")
+            program.wait_for("Working")
+            second.until.set()
+            program.wait_until(lambda: "Working" not in program.text)
+            program.wait_for(f"\n\u203a The password is x.\n{IDLE}")
+            assert len(server.requests) == 2

@@ -169,6 +169,12 @@ def test_a_paste_that_lost_its_end_is_ended_by_ctrl_c(ctrl_c: str) -> None:
     assert keyboard.send("x", "\x1b[201~") == ["x"]
 
 
+def test_ctrl_d_that_was_typed_before_raw_mode_is_ctrl_d() -> None:
+    keyboard = Keyboard()
+    keyboard.parser.expect_cooked()
+    assert keyboard.send("\0", "\0") == ["c-d", "c-@"]
+
+
 @pytest.mark.parametrize(
     ("typed", "pressed"),
     [
@@ -183,6 +189,6 @@ def test_only_a_single_line_that_was_typed_before_raw_mode_ends_in_enter(
     typed: str, pressed: list[str]
 ) -> None:
     keyboard = Keyboard()
-    keyboard.parser.expect_line()
+    keyboard.parser.expect_cooked()
     assert keyboard.send(typed) == pressed
     assert keyboard.send("x\n") == ["x", "c-j"]

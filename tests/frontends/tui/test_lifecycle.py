@@ -265,6 +265,13 @@ main()
             assert_is_restored(program)
 
 
+def test_ctrl_d_leaves_before_anything_is_drawn(start: Start) -> None:
+    with ScriptedServer([]) as server:
+        program = start(server)
+        program.press("c-d")
+        assert program.wait() == 0
+
+
 @pytest.mark.parametrize("columns", [50, 120])
 def test_a_new_size_leaves_nothing_of_the_old_frame(start: Start, columns: int) -> None:
     text = "A long line of an answer that goes on for quite a while and then some more. " * 4

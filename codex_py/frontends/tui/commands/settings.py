@@ -218,7 +218,7 @@ SETTINGS = [
     Command("cost", "show what was used", _cost),
     Command("skills", "list the skills that a prompt can name", _skills),
     Command("ps", "list the commands that run", _ps),
-    Command("stop", "kill the commands that run", _stop, while_working=False),
+    Command("stop", "kill the commands that run", _stop),
     Command("theme", "choose colours for your background", _theme, argument="[auto|dark|light]"),
     Command("vim", "turn vi keys on or off", _vim),
     Command("mcp", "show the MCP servers and their tools", _mcp, argument="[verbose]"),
