@@ -140,7 +140,11 @@ class Blocks:
         if _HEADING.match(line):
             self._end()
             return
-        is_table = len(self._lines) > 1 and "|" in self._lines[1] and _is_rule(self._lines[1])
+        is_table = (
+            len(self._lines) > 1
+            and "|" in self._lines[1]
+            and _TABLE_RULE.match(self._lines[1].rstrip())
+        )
         if self._size > (_MAX_TABLE if is_table else _MAX_PROSE):
             header = self._lines[:2] if is_table else []
             self._end(continues=True)
@@ -187,7 +191,3 @@ class Blocks:
         elif text.strip():
             self._finished.append(Prose(text, self._is_first))
         self._is_first = not continues
-
-
-def _is_rule(line: str) -> bool:
-    return _TABLE_RULE.match(line.rstrip()) is not None

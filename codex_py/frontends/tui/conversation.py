@@ -26,36 +26,6 @@ _REHEARSED: Final = "A `word`:\n\n```python\nx = 1\n```\n\n| a | b |\n|---|---|\
 _NONE: Final = "there is no conversation; /new begins one, /resume goes on with one"
 
 
-class McpStartupWait:
-    """Waits for MCP servers to start, as long as the user does. The status shows which."""
-
-    def __init__(self, surface: Surface) -> None:
-        self._surface = surface
-        self._starting: asyncio.Future[None] | None = None
-
-    async def wait(self, missing: Callable[[], Sequence[str]], settled: Awaitable[None]) -> None:
-        """Return when all servers have started or failed, or when the user gives up.
-
-        Args:
-            missing: names of the servers that have not.
-        """
-        self._starting = starting = asyncio.ensure_future(settled)
-        self._surface.status.waiting_for = missing
-        self._surface.screen.changed()
-        try:
-            await asyncio.wait([starting])
-        finally:
-            starting.cancel()
-            self._starting = self._surface.status.waiting_for = None
-            self._surface.screen.changed()
-        if not starting.cancelled():
-            starting.result()
-
-    def give_up(self) -> bool:
-        """Stop waiting; True if there was something to wait for."""
-        return self._starting is not None and self._starting.cancel()
-
-
 class Conversation:
     """One session at a time, and one turn of it.
 
@@ -81,11 +51,12 @@ class Conversation:
         self._settled = asyncio.Event()
         """Not set: a session is about to be open, and what is sent meanwhile is for that one."""
         self._turn: asyncio.Task[None] | None = None
+        self._servers: asyncio.Future[None] | None = None
+        """The start of the MCP servers that the turn waits for."""
         self.session: Session | None = None
         self.config = launch.config
         self.add_dirs = launch.add_dirs
         self.progress = Progress(surface, transcript, lambda: self.session)
-        self.mcp_wait = McpStartupWait(surface)
 
     @property
     def is_working(self) -> bool:
@@ -111,7 +82,7 @@ class Conversation:
             add_dirs=self.add_dirs,
             stream_retries=_STREAM_RETRIES,
             keep_commands=True,
-            mcp_startup_wait=self.mcp_wait.wait,
+            mcp_startup_wait=self._wait_for_servers,
         )
 
     async def open(self, options: SessionOptions) -> None:
@@ -212,12 +183,28 @@ class Conversation:
 
     def interrupt(self) -> bool:
         """End the running turn, or stop waiting for MCP servers; True if there was something."""
-        if self.mcp_wait.give_up():
+        if self._servers is not None and self._servers.cancel():
             return True
         if self._turn is None:
             return False
         self._surface.tasks.create_task(self._interrupt())
         return True
+
+    async def _wait_for_servers(
+        self, missing: Callable[[], Sequence[str]], settled: Awaitable[None]
+    ) -> None:
+        """Wait until all MCP servers have started or failed, or the user gives up. The status shows which are missing."""
+        self._servers = servers = asyncio.ensure_future(settled)
+        self._surface.status.waiting_for = missing
+        self._surface.screen.changed()
+        try:
+            await asyncio.wait([servers])
+        finally:
+            servers.cancel()
+            self._servers = self._surface.status.waiting_for = None
+            self._surface.screen.changed()
+        if not servers.cancelled():
+            servers.result()
 
     async def _look_around(self) -> None:
         """Read the files of the user and of the project, in threads."""

@@ -2,11 +2,12 @@
 
 import asyncio
 import gc
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from prompt_toolkit.input import Input, create_input
 
 from codex_py import __version__
+from codex_py.app.loading import load
 from codex_py.config.config import Config
 from codex_py.frontends.arguments import Arguments, terminal_target
 from codex_py.frontends.command_parser import working_folder
@@ -17,10 +18,12 @@ from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.keys import program_keys
 from codex_py.frontends.tui.layout import program_layout
 from codex_py.frontends.tui.output import TerminalWriter
-from codex_py.frontends.tui.surface import LateHalf, Launch, LoadedHalf, Surface
+from codex_py.frontends.tui.surface import LateHalf, Launch, Surface
 from codex_py.frontends.tui.theme import Theme, terminal_theme
 
 _DRAIN_S = 1.0
+_LOADED = "codex_py.frontends.tui.loaded:Loaded"
+"""300 ms: more than the first frame takes."""
 
 
 def run_terminal(arguments: Arguments, environment: Mapping[str, str]) -> int:
@@ -30,14 +33,14 @@ def run_terminal(arguments: Arguments, environment: Mapping[str, str]) -> int:
         CodexError: before anything is drawn.
     """
 
-    def load() -> Config:
+    def configured() -> Config:
         return load_terminal_config(arguments, environment)
 
     target = terminal_target(arguments)
-    config = load()
+    config = configured()
     config.require_enforced()
     add_dirs = tuple(working_folder(arguments.cd) / name for name in arguments.add_dir)
-    return asyncio.run(_run(Launch(config, load, target, add_dirs, environment)))
+    return asyncio.run(_run(Launch(config, configured, target, add_dirs, environment)))
 
 
 async def _run(launch: Launch) -> int:
@@ -67,7 +70,7 @@ class Terminal:
         self, launch: Launch, theme: Theme, writer: TerminalWriter, keyboard: Input
     ) -> None:
         self.farewell = ""
-        self._half = LateHalf(lambda: _load()(self._surface, launch))
+        self._half = LateHalf(lambda: load(_LOADED)(self._surface, launch))
         self._surface = surface = Surface(launch, theme, writer, keyboard, self._half)
         keys = program_keys(surface, self._half)
         surface.screen.show(program_layout(surface, self._live), keys, surface.status.title)
@@ -100,7 +103,7 @@ class Terminal:
 
     async def _begin(self) -> None:
         # While the user looks at the first frame.
-        await asyncio.to_thread(_load)
+        await asyncio.to_thread(load, _LOADED)
         gc.enable()
         await self._half().begin()
 
@@ -114,10 +117,3 @@ class Terminal:
         if self._surface.screen.theme.dumb:
             return f"codex-py {__version__} in {where}\n"
         return f"\x1b[1mcodex-py {__version__}\x1b[0m in {where}\n"
-
-
-def _load() -> Callable[[Surface, Launch], LoadedHalf]:
-    # 300 ms: more than the first frame takes.
-    from codex_py.frontends.tui.loaded import Loaded  # noqa: PLC0415
-
-    return Loaded

@@ -46,11 +46,7 @@ _ON_LIGHT = {
     "syntax type": "blue",
 }
 
-_COLORS = {
-    *("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"),
-    *("bright_black", "bright_red", "bright_green", "bright_yellow"),
-    *("bright_blue", "bright_magenta", "bright_cyan", "bright_white"),
-}
+_ATTRIBUTES = {"bold", "dim", "italic", "underline", "strike"}
 
 GLYPHS = {
     "bullet": ("•", "*"),
@@ -94,7 +90,7 @@ class Theme:
         if self.background == "light":
             style = _ON_LIGHT.get(name, style)
         if not self.color:
-            style = " ".join(word for word in style.split() if word not in _COLORS)
+            style = " ".join(word for word in style.split() if word in _ATTRIBUTES)
         return style
 
     def glyph(self, name: str) -> str:
@@ -112,37 +108,27 @@ def terminal_theme(
         cwd: of the session.
     """
     dumb = environment.get("TERM", "") in {"", "dumb"}
+    # The first of these that is set decides, as setlocale(3) says.
+    locale = (
+        environment.get("LC_ALL") or environment.get("LC_CTYPE") or environment.get("LANG")
+    ) or ""
+    background = wanted
+    if background not in ("dark", "light"):
+        # `foreground;background`, by the numbers of the palette: 7 and 15 are whites.
+        is_light = environment.get("COLORFGBG", "").rpartition(";")[2] in {"7", "15"}
+        background = "light" if is_light else "dark"
+    color_system: ColorSystem = "256" if "256" in environment.get("TERM", "") else "standard"
+    if environment.get("COLORTERM", "").lower() in {"truecolor", "24bit"}:
+        color_system = "truecolor"
     return Theme(
         color=not environment.get("NO_COLOR") and not dumb,
-        unicode=_has_unicode(environment),
-        background=_background(environment, wanted),
-        color_system=_color_system(environment),
+        unicode="utf" in locale.lower(),
+        background=background,
+        color_system=color_system,
         dumb=dumb,
         shell=environment.get("SHELL", ""),
         cwd=cwd,
     )
-
-
-def _has_unicode(environment: Mapping[str, str]) -> bool:
-    # The first of these that is set decides, as setlocale(3) says.
-    for name in ("LC_ALL", "LC_CTYPE", "LANG"):
-        if value := environment.get(name):
-            return "utf" in value.lower()
-    return False
-
-
-def _background(environment: Mapping[str, str], wanted: object) -> Literal["dark", "light"]:
-    if isinstance(wanted, str) and (wanted == "dark" or wanted == "light"):
-        return wanted
-    # `COLORFGBG` is `foreground;background`, by the numbers of the palette: 7 and 15 are whites.
-    last = environment.get("COLORFGBG", "").rpartition(";")[2]
-    return "light" if last in {"7", "15"} else "dark"
-
-
-def _color_system(environment: Mapping[str, str]) -> ColorSystem:
-    if environment.get("COLORTERM", "").lower() in {"truecolor", "24bit"}:
-        return "truecolor"
-    return "256" if "256" in environment.get("TERM", "") else "standard"
 
 
 def terminal_size(fd: int) -> tuple[int, int]:

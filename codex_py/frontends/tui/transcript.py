@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from rich.console import RenderableType
 from rich.rule import Rule
@@ -38,8 +38,6 @@ _REPLAYED_CHARACTERS = 200_000
 """Of an earlier conversation, this much is shown of its end."""
 
 _INTERRUPTED = "Conversation interrupted - say what to do instead"
-
-_Printed: TypeAlias = Literal["explored", "declined", "message", "other"]
 
 
 @dataclass(slots=True)
@@ -87,7 +85,7 @@ class Transcript:
         self._show_reasoning = show_reasoning
         self._clock = clock
         self._answer = _Answer()
-        self._last: _Printed = "other"
+        self._last: Literal["explored", "declined", "other"] = "other"
         self._reasoning = ""
         self._running: dict[str, _Running] = {}
         self._reconnecting: str | None = None

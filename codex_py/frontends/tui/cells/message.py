@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-from rich.segment import Segment
+from rich.console import RenderableType
+from rich.styled import Styled
 from rich.text import Text
 
 from codex_py.frontends.tui.blocks import Block, Prose
@@ -37,7 +37,7 @@ def block_cell(block: Block, *, is_start: bool) -> RenderableType:
 
 
 def reasoning_cell(text: str) -> RenderableType:
-    return marked(_Dressed(Markdown(cut(text.strip(), _MOST_THOUGHT)), "thought"))
+    return marked(Styled(Markdown(cut(text.strip(), _MOST_THOUGHT)), "thought"))
 
 
 def note_cell(text: str, style: str = "text") -> RenderableType:
@@ -63,15 +63,3 @@ def worked_cell(milliseconds: int) -> RenderableType | None:
     if milliseconds < _SHORT_TURN_MS:
         return None
     return Text(f"  Worked for {took(milliseconds)}", "quiet")
-
-
-class _Dressed:
-    """Something with a style below its own."""
-
-    def __init__(self, body: RenderableType, style: str) -> None:
-        self._body = body
-        self._style = style
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        style = console.get_style(self._style)
-        yield from Segment.apply_style(console.render(self._body, options), style)
