@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias, cast
 
-from codex_py.config.kinds import PLAIN, AnyOf, Kind, Setting, Table
 from codex_py.config.schema import KEYS, SCHEMA
+from codex_py.config.tables import PLAIN, AnyOf, Kind, Setting, Table
 from codex_py.errors import nearest
 from codex_py.protocol.frozen import frozen
 
@@ -121,19 +121,15 @@ def _check_table(
 
 
 def _check(value: Any, kind: Kind, key: KeyPath) -> Iterator[Problem]:
+    if isinstance(kind, AnyOf):
+        # A kind of the same shape names the mistake inside a table.
+        kind = next((one for one in kind if _same_shape(value, one)), kind)
     match kind:
         case dict() if isinstance(value, dict):
             yield from _check_table(cast("dict[str, Any]", value), kind, key)
         case list() if isinstance(value, list):
             for number, element in enumerate(cast("list[Any]", value)):
                 yield from _check(element, kind[0], (*key, str(number)))
-        case AnyOf():
-            # A kind of the same shape names the mistake inside a table.
-            fitting = (one for one in kind if _same_shape(value, one))
-            if (one := next(fitting, None)) is not None:
-                yield from _check(value, one, key)
-            else:
-                yield Problem(key, f"must be {expected(kind)}, not {shown(value)}")
         case str() if _is_plain(value, kind):
             pass
         case tuple() if value in kind:
@@ -144,16 +140,13 @@ def _check(value: Any, kind: Kind, key: KeyPath) -> Iterator[Problem]:
 
 def _same_shape(value: Any, kind: Kind) -> bool:
     match kind:
-        case dict():
-            return isinstance(value, dict)
-        case list():
-            return isinstance(value, list)
+        case str():
+            return _is_plain(value, kind)
         case AnyOf():
             return any(_same_shape(value, one) for one in kind)
-        case tuple():
-            return isinstance(value, str)
         case _:
-            return _is_plain(value, kind)
+            # A choice is a tuple of strings.
+            return isinstance(value, str if isinstance(kind, tuple) else type(kind))
 
 
 def _is_plain(value: Any, kind: str) -> bool:

@@ -12,10 +12,9 @@ from codex_py.config.files import read_required_text
 from codex_py.config.layers import SYSTEM_FOLDER, Layers, read_layers
 from codex_py.config.mcp import McpServerConfig, StoreKind, mcp_servers
 from codex_py.config.paths import inside_git
-from codex_py.config.permissions import chosen_sandbox_mode
 from codex_py.config.project_trust import ProjectTrust, Trust
 from codex_py.config.schema import DEFAULTS
-from codex_py.config.unenforced import unenforced
+from codex_py.config.unenforced import chosen_sandbox_mode, unenforced
 from codex_py.errors import ConfigError
 from codex_py.protocol.approval import (
     ApprovalPolicy,

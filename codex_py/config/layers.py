@@ -12,7 +12,6 @@ from typing import Any, Final, cast
 
 from codex_py.config.check import KeyPath, Problem, dotted, lookup, problems, suggestion
 from codex_py.config.files import parse_toml, read_text
-from codex_py.config.kinds import Kind
 from codex_py.config.lines import key_lines
 from codex_py.config.overrides import parse_overrides
 from codex_py.config.paths import codex_home, folders_between, project_root, user_home
@@ -27,6 +26,7 @@ from codex_py.config.project_trust import (
     trust_level,
 )
 from codex_py.config.schema import DEFAULTS, PROJECT_REFUSED, SCHEMA
+from codex_py.config.tables import Kind
 from codex_py.errors import ConfigError, NamedFileError
 from codex_py.protocol.frozen import frozen
 

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from typing import Any, Final, cast
 
 from codex_py.config.features import FEATURES, FEATURES_WITH_SETTINGS
-from codex_py.config.kinds import AnyOf, Kind, Setting, Table, unused
 from codex_py.config.tables import (
     HOOK_EVENTS,
     HOOKS,
@@ -19,6 +18,11 @@ from codex_py.config.tables import (
     PERMISSION_PROFILE,
     REASONING_EFFORT,
     TUI,
+    AnyOf,
+    Kind,
+    Setting,
+    Table,
+    unused,
 )
 from codex_py.protocol.limits import DEFAULT_LIMITS
 

@@ -1,5 +1,7 @@
 """Finds protective settings that this version does not enforce. Each stops the start until it is accepted.
 
+Chooses between `sandbox_mode` and `default_permissions` too, whose profiles are read for what they deny alone.
+
 A user who sets one relies on it. When a version enforces one, its row in `_PROTECTIONS` is removed.
 """
 
@@ -11,13 +13,20 @@ from typing import Any, Final, TypeAlias, cast
 from codex_py.config.check import KeyPath, lookup
 from codex_py.config.files import read_text
 from codex_py.config.layers import Layers
-from codex_py.config.permissions import profile_chain
 from codex_py.config.project_trust import Trusted
 from codex_py.config.schema import DEFAULTS
 from codex_py.errors import ConfigError
+from codex_py.protocol.approval import SandboxMode
 
 _ACCEPT_KEY: Final = "allow_unenforced"
 """The setting that accepts protections by name. A project cannot set it."""
+
+_BUILT_IN: Final[dict[str, SandboxMode]] = {
+    ":read-only": "read-only",
+    ":workspace": "workspace-write",
+    ":danger-full-access": "danger-full-access",
+}
+"""The built-in values of `default_permissions`, which generalise the sandbox modes."""
 
 
 _Places: TypeAlias = Callable[[Layers, Mapping[str, Any], str], Iterator[str]]
@@ -40,6 +49,59 @@ def unenforced(layers: Layers) -> tuple[str, ...]:
                 f"{place}: {lack}; to start all the same, pass `--allow-unenforced {name}`."
             )
     return tuple(found)
+
+
+def chosen_sandbox_mode(layers: Layers) -> tuple[SandboxMode | None, tuple[str, ...]]:
+    """The sandbox mode, None if nothing sets one, and warnings.
+
+    Raises:
+        ConfigError: profiles are defined but none is chosen, or the chosen one or one that it extends is not
+            defined, or it extends itself. Without the error, what the profile denies would be allowed.
+    """
+    values = layers.merged()
+    mode = values.get("sandbox_mode")
+    if (name := _chosen_profile(layers)) is None:
+        if mode is None and values.get("permissions"):
+            raise ConfigError(
+                "`permissions` is defined, and `default_permissions` does not choose one"
+            )
+        return mode, ()
+    if name in _BUILT_IN:
+        return _BUILT_IN[name], ()
+    _profile_chain(layers)
+    # Stricter than the profile, which may allow writing. What it denies for reading stops the start.
+    warning = f"Permission profile {name!r} is not supported; the sandbox is read-only instead."
+    return "read-only", (warning,)
+
+
+def _profile_chain(layers: Layers) -> dict[str, Mapping[str, Any]]:
+    """The table of the chosen profile and of each that it extends, by name.
+
+    Raises:
+        ConfigError: see `chosen_sandbox_mode`.
+    """
+    profiles = layers.merged().get("permissions", {})
+    chain: dict[str, Mapping[str, Any]] = {}
+    key: KeyPath = ("default_permissions",)
+    name = _chosen_profile(layers)
+    while name is not None and name not in _BUILT_IN:
+        if name in chain or name not in profiles:
+            fault = "extends itself" if name in chain else "is not defined"
+            raise ConfigError(f"{layers.where(key)}: the permission profile {name!r} {fault}")
+        chain[name] = profiles[name]
+        key = ("permissions", name, "extends")
+        name = chain[name].get("extends")
+    return chain
+
+
+def _chosen_profile(layers: Layers) -> str | None:
+    # The strongest layer that sets either of the two decides; in one layer the profile wins, as in Codex 0.169.
+    for layer in layers.layers:
+        if "default_permissions" in layer.values:
+            return layer.values["default_permissions"]
+        if "sandbox_mode" in layer.values:
+            return None
+    return None
 
 
 def _hooks(layers: Layers, values: Mapping[str, Any], _name: str) -> Iterator[str]:
@@ -72,7 +134,7 @@ def _has_hooks(path: Path, text: str) -> bool:
 
 
 def _denied_paths(layers: Layers, _values: Mapping[str, Any], _name: str) -> Iterator[str]:
-    for name, profile in profile_chain(layers).items():
+    for name, profile in _profile_chain(layers).items():
         key = ("permissions", name, "filesystem")
         yield from map(layers.where, _denials(profile.get("filesystem", {}), key))
 
@@ -86,7 +148,7 @@ def _denials(entries: Any, key: KeyPath) -> Iterator[KeyPath]:
 
 
 def _profile_domains(layers: Layers, _values: Mapping[str, Any], _name: str) -> Iterator[str]:
-    for name, profile in profile_chain(layers).items():
+    for name, profile in _profile_chain(layers).items():
         network = profile.get("network", {})
         if network.get("domains") and network.get("enabled") is not False:
             yield layers.where(("permissions", name, "network", "domains"))

@@ -18,7 +18,6 @@ FOLDER_FLAGS: Final = (
 )
 """For opening a folder that is not a link."""
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-_PIECE: Final = 1024 * 1024
 
 _KINDS: Final = {
     stat.S_IFDIR: "a folder",
@@ -136,11 +135,8 @@ def refuse_extraordinary(status: os.stat_result) -> None:
 
 def read_start(path: str | Path, max_bytes: int, *, root: Path | None = None) -> tuple[bytes, int]:
     """The first bytes of a regular file, and its size. Arguments and errors are those of `open_ordinary`."""
-    opened = open_ordinary(path, root=root)
-    try:
-        return _read(opened, max_bytes), os.fstat(opened).st_size
-    finally:
-        os.close(opened)
+    with open(open_ordinary(path, root=root), "rb") as file:
+        return file.read(max_bytes), os.fstat(file.fileno()).st_size
 
 
 def read_whole(path: str | Path, max_bytes: int, *, root: Path | None = None) -> bytes:
@@ -154,15 +150,6 @@ def read_whole(path: str | Path, max_bytes: int, *, root: Path | None = None) ->
         bound = f"{max_bytes >> 20} MB" if max_bytes >= 1 << 20 else f"{max_bytes >> 10} KiB"
         raise OSError(errno.EFBIG, f"it is larger than {bound}")
     return data
-
-
-def _read(opened: int, max_bytes: int) -> bytes:
-    pieces: list[bytes] = []
-    left = max_bytes
-    while left > 0 and (piece := os.read(opened, min(left, _PIECE))):
-        pieces.append(piece)
-        left -= len(piece)
-    return b"".join(pieces)
 
 
 def _is_below(path: str, folder: str) -> bool:

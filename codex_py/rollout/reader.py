@@ -51,11 +51,6 @@ class StoredSession:
     def thread_id(self) -> str:
         return self.meta.id
 
-    @property
-    def native(self) -> bool:
-        """Continue it in a new file, with a new thread id and this one as `forked_from_id`."""
-        return self.meta.native
-
 
 def read_session(path: Path) -> StoredSession:
     """Read a whole session.

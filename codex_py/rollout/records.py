@@ -56,7 +56,8 @@ class SessionMeta:
     """The thread of a native file that this one continues. Only we use it: Codex ignores it."""
     timestamp: str = field(default_factory=utc_timestamp)
     native: bool = False
-    """Read from a file with numbered lines."""
+    """Read from a file with numbered lines: continue it in a new file, with a new thread id and this one as
+    `forked_from_id`."""
     history_base: tuple[str, int] | None = None
     """In a native fork: the original thread, and the number of the first line there that is not shared."""
 

@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from codex_py.errors import SessionError
@@ -213,17 +212,6 @@ class RolloutWriter:
         if self._is_new:
             self.path.unlink(missing_ok=True)
         self._release()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _append(self, data: bytes) -> None:
         try:

@@ -3,6 +3,7 @@
 import random
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,6 @@ def test_a_killed_writer_leaves_every_line_that_it_had_finished(tmp_path: Path, 
     assert stored.items == [user(f"{n} " + "x" * (n * 37 % 5000)) for n in range(count)]
     assert stored.damaged_lines <= 1
 
-    with RolloutWriter.resume(path, warn=pytest.fail) as writer:
+    with closing(RolloutWriter.resume(path, warn=pytest.fail)) as writer:
         writer.response_item(user("and on"))
     assert read_session(path).items == [*stored.items, user("and on")]

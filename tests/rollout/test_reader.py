@@ -276,7 +276,7 @@ def _native(
 def test_a_native_session_is_read_without_what_is_private_to_its_service(tmp_path: Path) -> None:
     thread_id = new_thread_id()
     stored = read_session(_native(tmp_path, {1: "hi", 2: "é"}, thread_id=thread_id))
-    assert stored.native
+    assert stored.meta.native
     assert stored.items == [user("hi"), user("é")]
     assert stored.meta.base_instructions == "be good"
     assert stored.damaged_lines == 0

@@ -4,6 +4,7 @@ import os
 import resource
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ def _lines(path: Path) -> list[Any]:
 def test_a_session_is_written_in_the_classic_format(tmp_path: Path) -> None:
     session = meta(base_instructions="be good", git={"branch": "main"})
     total = Usage(input_tokens=100, cached_input_tokens=50, output_tokens=20)
-    with RolloutWriter.create(tmp_path, session, warn=_fail) as writer:
+    with closing(RolloutWriter.create(tmp_path, session, warn=_fail)) as writer:
         writer.response_item(user("hi"))
         writer.event_msg({"type": "user_message", "message": "hi", "images": []})
         writer.turn_context({"cwd": "/repo", "model": "gpt-5.5"})
@@ -113,7 +114,7 @@ def test_the_file_is_named_for_its_local_time_and_thread_and_private(tmp_path: P
     name = f"rollout-2026-11-21T02-52-59-{session.id}.jsonl"
     assert printed == f"/home/sessions/2026/11/21/{name}"
 
-    with RolloutWriter.create(tmp_path / "home", session, warn=_fail) as writer:
+    with closing(RolloutWriter.create(tmp_path / "home", session, warn=_fail)) as writer:
         folders = [f for f in writer.path.parents if f.is_relative_to(tmp_path / "home")]
     assert {oct(folder.stat().st_mode & 0o777) for folder in folders} == {"0o700"}
     assert oct(writer.path.stat().st_mode & 0o777) == "0o600"
@@ -121,16 +122,16 @@ def test_the_file_is_named_for_its_local_time_and_thread_and_private(tmp_path: P
 
 def test_an_item_is_written_byte_for_byte(tmp_path: Path) -> None:
     odd = b'{"type":"message", "role":"user","content":"\xc3\xa9 \\u00e9"}'
-    with RolloutWriter.create(tmp_path, meta(), warn=_fail) as writer:
+    with closing(RolloutWriter.create(tmp_path, meta(), warn=_fail)) as writer:
         writer.response_item(odd)  # pyright: ignore[reportArgumentType]: bytes that we did not encode
     assert odd in writer.path.read_bytes()
     assert read_session(writer.path).items == [odd]
 
 
 def test_a_resumed_session_goes_on_in_the_same_file(tmp_path: Path) -> None:
-    with RolloutWriter.create(tmp_path, meta(), warn=_fail) as writer:
+    with closing(RolloutWriter.create(tmp_path, meta(), warn=_fail)) as writer:
         writer.response_item(user("first"))
-    with RolloutWriter.resume(writer.path, warn=_fail) as resumed:
+    with closing(RolloutWriter.resume(writer.path, warn=_fail)) as resumed:
         resumed.response_item(assistant("second"))
     assert resumed.path == writer.path
     assert read_session(writer.path).items == [user("first"), assistant("second")]
@@ -139,13 +140,13 @@ def test_a_resumed_session_goes_on_in_the_same_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kept", [0, 1, 60, -1])
 def test_a_cut_last_line_costs_nothing_else_when_resumed(tmp_path: Path, kept: int) -> None:
     """`kept` bytes of the last line, which was whole but for its newline where it is -1."""
-    with RolloutWriter.create(tmp_path, meta(), warn=_fail) as writer:
+    with closing(RolloutWriter.create(tmp_path, meta(), warn=_fail)) as writer:
         writer.response_item(user("first"))
         before = writer.path.stat().st_size
         writer.response_item(user("second"))
     size = writer.path.stat().st_size
     os.truncate(writer.path, before + kept if kept >= 0 else size - 1)
-    with RolloutWriter.resume(writer.path, warn=_fail) as resumed:
+    with closing(RolloutWriter.resume(writer.path, warn=_fail)) as resumed:
         resumed.response_item(user("third"))
     stored = read_session(writer.path)
     whole = kept < 0
@@ -155,7 +156,7 @@ def test_a_cut_last_line_costs_nothing_else_when_resumed(tmp_path: Path, kept: i
 
 def test_two_processes_do_not_write_to_one_session(tmp_path: Path) -> None:
     session = meta()
-    with RolloutWriter.create(tmp_path, session, warn=_fail) as writer:
+    with closing(RolloutWriter.create(tmp_path, session, warn=_fail)) as writer:
         with pytest.raises(SessionError) as caught:
             RolloutWriter.resume(writer.path, warn=_fail)
         assert str(caught.value) == f"session {session.id} is in use by another process"
@@ -226,7 +227,7 @@ def test_a_disk_that_fills_up_is_reported_once_and_nothing_is_lost_when_it_has_r
 ) -> None:
     warnings: list[str] = []
     items = [call("a"), output("a", "x" * 500), call("b"), output("b")]
-    with RolloutWriter.create(tmp_path, meta(), warn=warnings.append) as writer:
+    with closing(RolloutWriter.create(tmp_path, meta(), warn=warnings.append)) as writer:
         writer.response_item(user("first"))
         # The first of the lines is cut short, those behind it fail whole.
         room = writer.path.stat().st_size + 10
