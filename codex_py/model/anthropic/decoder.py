@@ -1,0 +1,196 @@
+"""Turns the events of a streamed Anthropic message into `ResponseEvent`s.
+
+Specification: https://docs.anthropic.com/en/docs/build-with-claude/streaming.
+"""
+
+import json
+from collections.abc import Collection, Sequence
+from typing import Any, cast
+
+from codex_py.errors import ModelError
+from codex_py.model.failures import incomplete, stream_failure, unfinished
+from codex_py.model.json_fields import (
+    JsonObject,
+    integer_field,
+    object_field,
+    objects,
+    parse_event,
+    text_field,
+)
+from codex_py.model.provider_data import Maker
+from codex_py.model.response_builder import Kind, Piece, ResponseBuilder
+from codex_py.protocol.messages import encode_json
+from codex_py.protocol.stream import Prompt, ResponseEvent, Usage
+
+_KINDS: dict[str, Kind] = {
+    "text": "message",
+    "thinking": "reasoning",
+    "redacted_thinking": "reasoning",
+    "tool_use": "function_call",
+}
+"""All other blocks are the server's own: they go back as they came."""
+_DELTAS = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
+_USAGE = (
+    *("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"),
+)
+
+
+class AnthropicDecoder:
+    """A `Decoder` for one response. A call is given out when its block ends."""
+
+    def __init__(
+        self, prompt: Prompt, maker: Maker, watched: Collection[type[ResponseEvent]]
+    ) -> None:
+        self.finished = False
+        self._out = ResponseBuilder(prompt, maker, watched)
+        self._failure: ModelError | None = None
+        self._pieces: dict[int, Piece] = {}
+        self._blocks: dict[int, JsonObject] = {}
+        """The open blocks as they began."""
+        self._stop_reason = ""
+        self._stop_details: JsonObject = {}
+        self._usage: dict[str, int] = {}
+
+    def feed(self, data: str) -> Sequence[ResponseEvent]:
+        if self.finished:
+            return self.end()
+        event = parse_event(data)
+        if event is not None:
+            self._take(event)
+        events = self._out.take()
+        if self._failure is not None and not events:
+            raise self._failure
+        return events
+
+    def end(self) -> Sequence[ResponseEvent]:
+        if not self.finished:
+            if self._stop_reason:
+                self._finish()
+            else:
+                self._fail(unfinished("stream closed before message_stop"))
+        if self._failure is not None:
+            raise self._failure
+        return self._out.take()
+
+    def _take(self, event: JsonObject) -> None:
+        index = integer_field(event, "index") or 0
+        match event.get("type"):
+            case "message_start":
+                message = object_field(event, "message")
+                self._out.created(text_field(message, "id"))
+                self._count(message)
+            case "content_block_start":
+                self._begin(index, object_field(event, "content_block"))
+            case "content_block_delta":
+                self._add(index, object_field(event, "delta"))
+            case "content_block_stop":
+                self._close(index)
+            case "message_delta":
+                delta = object_field(event, "delta")
+                self._stop_reason = text_field(delta, "stop_reason") or self._stop_reason
+                self._stop_details = object_field(delta, "stop_details") or self._stop_details
+                self._count(event)
+            case "message_stop":
+                self._finish()
+            case "message":
+                self._take_whole(event)
+            case "error":
+                self._fail(stream_failure(event))
+            case _:
+                if event.get("error"):
+                    self._fail(stream_failure(event))
+
+    def _take_whole(self, message: JsonObject) -> None:
+        """A message in place of a stream."""
+        self._out.created(text_field(message, "id"))
+        self._count(message)
+        for index, block in enumerate(objects(message.get("content"))):
+            self._begin(index, block)
+            self._close(index)
+        self._stop_reason = text_field(message, "stop_reason")
+        self._finish()
+
+    def _begin(self, index: int, block: JsonObject) -> None:
+        kind = _KINDS.get(text_field(block, "type"), "opaque")
+        call_id, name = text_field(block, "id"), text_field(block, "name")
+        piece = self._out.begin(kind, name=name, call_id=call_id)
+        self._pieces[index], self._blocks[index] = piece, block
+        if text := text_field(block, "text") or text_field(block, "thinking"):
+            self._out.write(piece, text)
+        if signature := text_field(block, "signature"):
+            piece.data["signature"] = signature
+        if block.get("type") == "redacted_thinking":
+            piece.data["redacted"] = text_field(block, "data")
+
+    def _add(self, index: int, delta: JsonObject) -> None:
+        piece = self._pieces.get(index)
+        if piece is None:
+            return
+        if field := _DELTAS.get(text_field(delta, "type")):
+            self._out.write(piece, text_field(delta, field))
+        elif signature := text_field(delta, "signature"):
+            piece.data["signature"] = piece.data.get("signature", "") + signature
+
+    def _close(self, index: int) -> None:
+        piece = self._pieces.pop(index, None)
+        if piece is None:
+            return
+        block = self._blocks.pop(index)
+        given = block.get("input")
+        if piece.kind == "function_call" and not piece.text and given:
+            piece.replace(encode_json(given).decode())
+        if piece.kind == "opaque":
+            streamed = _parsed(piece.text)
+            piece.data["blocks"] = [{**block, "input": streamed} if streamed else block]
+        if piece.kind == "function_call" and piece.text and _parsed(piece.text) is None:
+            # The limit of the output may have cut it: the end of the message tells.
+            return
+        self._out.close(piece)
+
+    def _count(self, source: JsonObject) -> None:
+        usage = object_field(source, "usage")
+        for name in _USAGE:
+            number = integer_field(usage, name)
+            # They are totals; some servers send zeros first, or again.
+            if number:
+                self._usage[name] = number
+
+    def _finish(self) -> None:
+        match self._stop_reason:
+            case "max_tokens":
+                self._fail(incomplete("max_output_tokens"))
+            case "refusal":
+                explanation = text_field(self._stop_details, "explanation")
+                message = explanation or "the model refused to answer"
+                self._fail(ModelError(message, code="content_filter"))
+            case "model_context_window_exceeded":
+                code = {"code": "context_length_exceeded", "message": ""}
+                self._fail(stream_failure(code))
+            case reason:
+                self.finished = True
+                # A server tool takes longer than a response: the same history continues it.
+                self._out.complete(
+                    self._total(), end_turn=False if reason == "pause_turn" else None
+                )
+
+    def _fail(self, failure: ModelError) -> None:
+        self.finished = True
+        self._failure = failure
+        self._out.cut()
+
+    def _total(self) -> Usage:
+        fresh, output, cached, written = (self._usage.get(name, 0) for name in _USAGE)
+        return Usage(
+            input_tokens=fresh + cached + written,
+            cached_input_tokens=cached,
+            cache_write_input_tokens=written,
+            output_tokens=output,
+        )
+
+
+def _parsed(text: str) -> JsonObject | None:
+    try:
+        value: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return cast("JsonObject", value) if isinstance(value, dict) else None

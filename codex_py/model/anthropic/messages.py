@@ -1,0 +1,172 @@
+"""A history as the messages of the Anthropic API."""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any, TypeAlias, cast
+
+from codex_py.model.dialogue import (
+    Block,
+    Call,
+    Dialogue,
+    ModelTurn,
+    Opaque,
+    Result,
+    Text,
+    Thought,
+    Told,
+)
+from codex_py.model.json_fields import JsonObject
+from codex_py.model.provider_data import Maker
+from codex_py.protocol.frozen import frozen
+from codex_py.protocol.messages import encode_json
+from codex_py.protocol.stream import Prompt
+
+Message: TypeAlias = tuple[str, list[bytes]]
+"""Role and blocks."""
+_CACHE_MARK = b',"cache_control":{"type":"ephemeral"}}'
+_CONTINUE = encode_json({"type": "text", "text": "Continue."})
+_UNMARKED = (b'{"type":"thinking"', b'{"type":"redacted_thinking"')
+_BYTES_OF_DATA_URL = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
+
+
+@frozen
+class AnthropicHistory:
+    system: Sequence[bytes]
+    """Text blocks."""
+    messages: Sequence[Message]
+    called: Sequence[str]
+    """Names of the tools in it."""
+    may_think: bool
+    """False if the message with the last calls has no thinking block: then a request that asks for thinking is refused."""
+
+    def encoded(self, *, last_marks: int) -> list[bytes]:
+        """The messages as JSON. The last ones get a mark for the cache, each at its last block."""
+        encoded: list[bytes] = []
+        unmarked = len(self.messages) - last_marks
+        for index, (role, blocks) in enumerate(self.messages):
+            last = blocks[-1]
+            if index >= unmarked and not last.startswith(_UNMARKED):
+                blocks = [*blocks[:-1], marked(last)]
+            encoded.append(b'{"role":"%b","content":[%b]}' % (role.encode(), b",".join(blocks)))
+        return encoded
+
+
+class AnthropicMessages:
+    """The messages of one thread. A turn is translated once."""
+
+    def __init__(self, maker: Maker) -> None:
+        self._dialogue = Dialogue(maker, "anthropic")
+
+    def of(self, prompt: Prompt) -> AnthropicHistory:
+        turns = list(self._dialogue.of(prompt.input, prompt.model))
+        texts = [prompt.instructions] if prompt.instructions.strip() else []
+        while turns and isinstance(first := turns[0], Told) and first.role != "user":
+            texts.append(first.text)
+            del turns[0]
+        messages: list[Message] = []
+        called: dict[str, None] = {}
+        may_think = True
+        for turn in turns:
+            if isinstance(turn, Told):
+                _append(messages, "user", _told(turn))
+                continue
+            if turn.encoded is None:
+                turn.encoded = _said(turn)
+            blocks, results = turn.encoded
+            _append(messages, "assistant", blocks)
+            _append(messages, "user", results)
+            called.update((_legal_name(call.name), None) for call in turn.calls)
+            may_think = not results or blocks[0].startswith(_UNMARKED)
+        if messages and messages[0][0] != "user":
+            messages.insert(0, ("user", [_CONTINUE]))
+        if messages and messages[-1][0] == "assistant":
+            _trim(messages[-1][1])
+        system = [encode_json({"type": "text", "text": text}) for text in texts if text.strip()]
+        return AnthropicHistory(system, messages, list(called), may_think)
+
+
+def marked(block: bytes) -> bytes:
+    """A block of JSON with a mark: the prompt up to here is cached."""
+    return block.removesuffix(b"}") + _CACHE_MARK
+
+
+def _append(messages: list[Message], role: str, blocks: Sequence[bytes]) -> None:
+    """Add blocks. Roles alternate: those of one role in a row are one message."""
+    if blocks and messages and messages[-1][0] == role:
+        messages[-1] = (role, [*messages[-1][1], *blocks])
+    elif blocks:
+        messages.append((role, list(blocks)))
+
+
+def _told(told: Told) -> Sequence[bytes]:
+    if told.encoded is None:
+        told.encoded = [encode_json(part) for part in map(_part, told.parts) if part is not None]
+    return told.encoded
+
+
+def _said(turn: ModelTurn) -> tuple[list[bytes], list[bytes]]:
+    """The blocks of the assistant, and those of the user with the results."""
+    blocks = [encode_json(block) for each in turn.blocks for block in _blocks(each)]
+    return blocks, [encode_json(_result(result)) for result in turn.complete_results()]
+
+
+def _blocks(block: Block) -> Sequence[JsonObject]:
+    match block:
+        case Text(text):
+            # Blank text is refused.
+            return [{"type": "text", "text": text}] if text.strip() else []
+        case Thought(text, data):
+            # Without its signature, a thought is not accepted: it may be another model's.
+            if data and (redacted := data.get("redacted")):
+                return [{"type": "redacted_thinking", "data": redacted}]
+            if data and (signature := data.get("signature")):
+                return [{"type": "thinking", "thinking": text, "signature": signature}]
+            return []
+        case Opaque(data):
+            return cast("list[JsonObject]", data.get("blocks") or [])
+        case Call():
+            use: JsonObject = {"type": "tool_use", "id": block.call_id}
+            return [{**use, "name": _legal_name(block.name), "input": _input(block)}]
+
+
+def _input(call: Call) -> JsonObject:
+    if call.is_freeform:
+        return {"input": call.arguments}
+    try:
+        value: Any = json.loads(call.arguments or "{}")
+    except (ValueError, RecursionError):
+        value = None
+    return cast("JsonObject", value) if isinstance(value, dict) else {"_raw": call.arguments}
+
+
+def _result(result: Result) -> JsonObject:
+    parts = [part for part in map(_part, result.parts) if part is not None]
+    content = parts if result.images else result.text
+    fields: JsonObject = {"type": "tool_result", "tool_use_id": result.call.call_id}
+    fields["content"] = content or "(no output)"
+    return {**fields, "is_error": True} if result.failed else fields
+
+
+def _part(part: JsonObject) -> JsonObject | None:
+    """A part as a block; None for blank text, which is refused."""
+    if part["type"] == "input_text":
+        return {"type": "text", "text": part["text"]} if part["text"].strip() else None
+    url = part["image_url"]
+    found = _BYTES_OF_DATA_URL.fullmatch(url)
+    source = {"type": "url", "url": url}
+    if found is not None:
+        source = {"type": "base64", "media_type": found[1], "data": found[2]}
+    return {"type": "image", "source": source}
+
+
+def _trim(blocks: list[bytes]) -> None:
+    """A last message of the assistant must not end in white space."""
+    last: JsonObject = json.loads(blocks[-1])
+    if last.get("type") == "text":
+        blocks[-1] = encode_json({**last, "text": last["text"].rstrip()})
+
+
+def _legal_name(name: str) -> str:
+    """The name of a tool that was offered is legal; a model of another provider may have made one up."""
+    return re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:64] or "unknown"
