@@ -16,6 +16,7 @@ from referencing import Registry
 from referencing.exceptions import Unresolvable
 
 from codex_py.errors import ConfigError, NamedFileError
+from codex_py.protocol.calls import shortened
 
 _MAX_REASON_CHARACTERS = 300
 
@@ -86,12 +87,8 @@ def _validator_class(schema: Any) -> Any:
 
 def _reason(error: ValidationError | SchemaError) -> str:
     """`at $.path: what is wrong`; bounded, because the message may quote the whole answer."""
-    message: str = error.message
-    if len(message) > _MAX_REASON_CHARACTERS:
-        # The end says what was expected, the beginning shows what was found.
-        half = _MAX_REASON_CHARACTERS // 2
-        message = f"{message[:half]}…{message[-half:]}"
-    return f"at {error.json_path}: {message}"
+    # The end says what was expected, the beginning shows what was found.
+    return f"at {error.json_path}: {shortened(error.message, _MAX_REASON_CHARACTERS)}"
 
 
 def _no_constant(name: str) -> NoReturn:

@@ -18,9 +18,10 @@ from codex_py.patch.git import find_git
 from codex_py.patch.unified.content import ThreeWay
 from codex_py.protocol.calls import json_object
 from codex_py.protocol.messages import decode_json
-from codex_py.protocol.tools import called_tool
 from codex_py.rollout.index import latest_session
 from codex_py.rollout.reader import read_session
+
+_OPENING = "*** Begin Patch"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ def last_patch(home: Path, cwd: Path) -> SessionPatch:
     session = read_session(path)
     base = Path(session.meta.cwd or cwd)
     for encoded in reversed(session.items):
-        if b"apply" not in encoded:
+        if _OPENING.encode() not in encoded:
             # Decoding every item of a long session would take a while.
             continue
         if (found := _patch_of(cast("dict[str, Any]", decode_json(encoded)))) is not None:
@@ -62,31 +63,22 @@ def last_patch(home: Path, cwd: Path) -> SessionPatch:
 
 
 def _patch_of(item: Mapping[str, Any]) -> tuple[str, str] | None:
-    """The patch that a call applies, and the folder of that call; None for any other item."""
+    """The patch that a call of any tool applies, and the folder of that call; None for any other item."""
     match item:
-        case {"type": "custom_tool_call", "name": "apply_patch", "input": str(text)}:
-            return text, ""
-        case {"type": "function_call", "name": str(name), "arguments": str(arguments)}:
-            return _patch_of_function(name, arguments)
-        case {"type": "local_shell_call", "action": {"command": list(), **action}}:
-            return _patch_of_command(item["action"]["command"], action.get("working_directory"))
+        case {"type": "custom_tool_call", "input": str(text)}:
+            fields: dict[str, Any] = {"input": text}
+        case {"type": "function_call", "arguments": str(arguments)}:
+            fields = json_object(arguments)
+        case {"type": "local_shell_call", "action": {**action}}:
+            fields = {**action, "workdir": action.get("working_directory")}
         case _:
             return None
-
-
-def _patch_of_function(name: str, arguments: str) -> tuple[str, str] | None:
-    fields = json_object(arguments)
-    if called_tool(None, name) == "apply_patch":
-        text = fields.get("input", fields.get("patch"))
-        return (text, "") if isinstance(text, str) else None
-    # Any tool that takes a command.
-    command = fields.get("cmd", fields.get("command"))
+    text = fields.get("input", fields.get("patch"))
+    if isinstance(text, str):
+        return (text, "") if _OPENING in text else None
+    command, workdir = fields.get("cmd", fields.get("command")), fields.get("workdir")
     if isinstance(command, str):
         command = ["bash", "-lc", command]
-    return _patch_of_command(command, fields.get("workdir"))
-
-
-def _patch_of_command(command: Any, workdir: Any) -> tuple[str, str] | None:
     words = cast("list[Any]", command) if isinstance(command, list) else []
     found = find_patch([str(word) for word in words])
     if found is None:

@@ -3,6 +3,7 @@
 Format: https://agents.md; files are searched and joined as in Codex.
 """
 
+import codecs
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -76,7 +77,7 @@ def _general(home: Path, warnings: list[str]) -> str:
         if document.size > len(document.content):
             note = _cut_note(document, len(document.content))
             warnings.append(f"{note}.")
-            text = f"{_decoded(_whole_characters(document.content)).strip()}\n[{note}]"
+            text = f"{_decoded(document.content, is_cut=True).strip()}\n[{note}]"
         if text:
             return text
     return ""
@@ -104,7 +105,7 @@ def _joined(documents: Sequence[_Document], max_bytes: int, warnings: list[str])
             continue
         note = f"{_cut_note(document, len(kept))} (project_doc_max_bytes is {max_bytes})"
         warnings.append(f"{note}.")
-        text = _decoded(_whole_characters(kept))
+        text = _decoded(kept, is_cut=True)
         texts.append(f"{text}\n[{note}]\n" if text else f"[{note}]\n")
     return "\n\n".join(reversed(texts))
 
@@ -128,15 +129,7 @@ def _read(path: Path, max_bytes: int, root: Path | None, warnings: list[str]) ->
         return None
 
 
-def _decoded(content: bytes) -> str:
-    return content.decode("utf-8", "replace").removeprefix("\ufeff")
-
-
-def _whole_characters(content: bytes) -> bytes:
-    """The content without a character that the cut went through."""
-    for length in range(1, min(4, len(content)) + 1):
-        byte = content[-length]
-        if byte & 0xC0 != 0x80:
-            size = 1 if byte < 0xC0 else 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
-            return content if size <= length else content[:-length]
-    return content
+def _decoded(content: bytes, *, is_cut: bool = False) -> str:
+    """The text, without a character that the cut went through."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    return decoder.decode(content, final=not is_cut).removeprefix("\ufeff")

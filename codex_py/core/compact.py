@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, Literal, NoReturn
+from typing import Final, Literal, NoReturn
 
 from codex_py.core.parts import SessionParts
 from codex_py.core.turn import ItemHandlers, RetryBudget, Turn
@@ -109,7 +109,7 @@ class Compactor:
                 )
                 self._log.compact(summary, replacement, settings, parts.extension.context)
                 self._log.tell(kept)
-                parts.tokens.estimate(estimated_tokens(self._log.items))
+                parts.estimate(estimated_tokens(self._log.items))
                 status = "completed"
         finally:
             emit(ItemCompleted(ContextCompaction(id=item_id, status=status)))
@@ -141,7 +141,10 @@ class Compactor:
 
 def is_worth_compacting(items: Sequence[EncodedItem]) -> bool:
     """True if the history has more than context and prompts."""
-    return any(_role(json.loads(item)) == "" for item in items[context_length(items) :])
+    return any(
+        json.loads(item).get("role") in {None, "assistant"}
+        for item in items[context_length(items) :]
+    )
 
 
 def estimated_tokens(items: Sequence[EncodedItem]) -> int:
@@ -176,7 +179,7 @@ class _Summarising:
 
     def __init__(self, parts: SessionParts) -> None:
         self.text = ""
-        self.add_usage = parts.tokens.add
+        self.add_usage = parts.add_usage
         self._emit = parts.thread.emit
         self._prompt = parts.prompt()
         self._items = list(self._prompt.input)
@@ -231,12 +234,6 @@ def _without_oldest(items: Sequence[EncodedItem]) -> list[EncodedItem] | None:
         excess -= len(item)
         before = kind
     return None
-
-
-def _role(item: dict[str, Any]) -> str:
-    """The role of a message; empty for items of the model and for outputs."""
-    role = str(item.get("role", ""))
-    return "" if role == "assistant" else role
 
 
 def _cut(text: str, max_bytes: int) -> str:

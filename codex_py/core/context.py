@@ -192,10 +192,7 @@ def timezone_name(environment: Mapping[str, str]) -> str:
     if zone := environment.get("TZ", "").removeprefix(":"):
         _, found, name = zone.partition("/zoneinfo/")
         return name if found else zone
-    try:
-        _, found, name = os.path.realpath("/etc/localtime").partition("/zoneinfo/")
-    except OSError:
-        return "Etc/UTC"
+    _, found, name = os.path.realpath("/etc/localtime").partition("/zoneinfo/")
     return name if found else "Etc/UTC"
 
 

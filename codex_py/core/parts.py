@@ -1,6 +1,5 @@
 """The parts of a session that its turns and its compactions share."""
 
-from collections.abc import Callable
 from itertools import count
 from typing import Any
 
@@ -10,40 +9,15 @@ from codex_py.protocol.prompts import Note, UserPrompt
 from codex_py.protocol.stream import Prompt, Usage
 
 
-class TokenCount:
-    """The tokens that a thread has used. `report` is called after each change."""
-
-    def __init__(self, total: Usage, last: Usage, report: Callable[[], None]) -> None:
-        self.total = total
-        """Of the whole thread."""
-        self.last = last
-        """Of the last response; an estimate after a compaction."""
-        self._report = report
-
-    def add(self, usage: Usage) -> None:
-        """Count a response of this thread."""
-        self.last = usage
-        self.count(usage)
-
-    def count(self, usage: Usage) -> None:
-        """Add the tokens that others used for this thread."""
-        self.total += usage
-        self._report()
-
-    def estimate(self, tokens: int) -> None:
-        """Set the size of a history that was replaced."""
-        self.last = Usage(input_tokens=tokens)
-        self._report()
-
-
 class SessionParts:
-    def __init__(
-        self, thread: Thread, extension: Extension, log: ThreadLog, tokens: TokenCount
-    ) -> None:
+    def __init__(self, thread: Thread, extension: Extension, log: ThreadLog) -> None:
         self.thread = thread
         self.extension = extension
         self.log = log
-        self.tokens = tokens
+        self.usage = log.thread.usage
+        """The tokens of the whole thread."""
+        self.last_usage = log.thread.last_usage
+        """Those of the last response; an estimate after a compaction."""
         self.steered: list[UserPrompt] = []
         """Prompts that the user steered into the running turn; they go out with the next request, as `notes` do."""
         self.notes: list[Note] = []
@@ -60,3 +34,17 @@ class SessionParts:
     def prompt(self, output_schema: Any = None) -> Prompt:
         """The request that sends the whole history."""
         return self.log.request(self.thread.settings, output_schema)
+
+    def add_usage(self, usage: Usage) -> None:
+        """Count a response of this thread."""
+        self.count(usage, usage)
+
+    def count(self, usage: Usage, last: Usage | None = None) -> None:
+        """Add tokens that others used for this thread. `last`: those of the last response, if that has changed."""
+        self.usage += usage
+        self.last_usage = last or self.last_usage
+        self.thread.emit(self.thread.token_usage)
+
+    def estimate(self, tokens: int) -> None:
+        """Set the size of a history that was replaced."""
+        self.count(Usage(), Usage(input_tokens=tokens))

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from codex_py.core.compact import estimated_tokens
 from codex_py.core.history import past_prompts
-from codex_py.core.parts import SessionParts, TokenCount
+from codex_py.core.parts import SessionParts
 from codex_py.core.session_turn import TurnResult
 from codex_py.core.thread_log import ThreadLog
 from codex_py.core.turn import ItemHandlers, RetryBudget
@@ -65,12 +65,9 @@ class Session:
         self._features: Sequence[object] = features
         self._unsaid: list[str] | None = []
         """Warnings from before `ThreadStarted`; None after it."""
-        self._tokens = TokenCount(
-            thread.usage, thread.last_usage, lambda: self.emit(self.token_usage)
-        )
         self._item_ids = count()
         self.extension: Extension = combined([self._extension_of(each) for each in features])
-        self._parts = SessionParts(self, self.extension, log, self._tokens)
+        self._parts = SessionParts(self, self.extension, log)
         self._turns = Turns(
             self._parts,
             self.extension.wrap_model(model.stream),
@@ -144,7 +141,8 @@ class Session:
     @property
     def token_usage(self) -> UsageReported:
         """As last reported, or as read from the session file."""
-        return UsageReported(self._tokens.last, self._tokens.total, self.settings.context_window)
+        parts = self._parts
+        return UsageReported(parts.last_usage, parts.usage, self.settings.context_window)
 
     async def run_turn(
         self, text: str, *, images: Sequence[Path] = (), output_schema: Any = None
@@ -228,7 +226,7 @@ class Session:
 
     def count(self, usage: Usage) -> None:
         """Add the tokens that others used for this thread."""
-        self._tokens.count(usage)
+        self._parts.count(usage)
 
     def change(self, choices: Choices) -> None:
         """Run the next turns with other settings: `session.change(replace(session.settings.choices, …))`.
@@ -265,7 +263,7 @@ class Session:
         self._log.rollback(turns)
         self._turns.forget()
         left = estimated_tokens(self.items) / max(1, before)
-        self._tokens.estimate(round(self._tokens.last.total_tokens * left))
+        self._parts.estimate(round(self._parts.last_usage.total_tokens * left))
         return prompts[-turns].prompt
 
     def rename(self, name: str) -> None:

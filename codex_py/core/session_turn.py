@@ -132,7 +132,7 @@ class SessionTurn:
         self._parts.thread.emit(event)
 
     def add_usage(self, usage: Usage) -> None:
-        self._parts.tokens.add(usage)
+        self._parts.add_usage(usage)
 
     async def should_continue(self, *, follow_up: bool) -> bool:
         self._made_room = False
@@ -181,7 +181,7 @@ class SessionTurn:
 
     def result(self, error: CodexError | None, facts: Mapping[str, Any]) -> TurnResult:
         exit_code: int = facts.get("exit_code") or 0
-        usage = self._parts.tokens.total
+        usage = self._parts.usage
         return TurnResult(self._last_message, usage, error, self.denied.calls > 0, exit_code)
 
     async def _send(self, prompt: UserPrompt) -> None:
@@ -214,5 +214,5 @@ class SessionTurn:
         return bool(parts.steered)
 
     async def _make_room(self) -> None:
-        used_tokens = self._parts.tokens.last.total_tokens
+        used_tokens = self._parts.last_usage.total_tokens
         await self._compactor.make_room(self.retries, used_tokens=used_tokens)

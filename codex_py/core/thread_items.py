@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 
 from codex_py.protocol.events import (
     AgentMessage,
-    Event,
     ItemCompleted,
     ItemStarted,
     ReasoningSummary,
@@ -13,7 +12,9 @@ from codex_py.protocol.events import (
 from codex_py.protocol.items import Message, Reasoning, ResponseItem, WebSearchCall
 
 
-def item_events(item: ResponseItem, next_id: Callable[[], str]) -> Sequence[Event]:
+def item_events(
+    item: ResponseItem, next_id: Callable[[], str]
+) -> Sequence[ItemStarted | ItemCompleted]:
     """The events of one completed item; none for items that are not shown, such as calls and reasoning without a summary.
 
     The tools that run the calls show them.

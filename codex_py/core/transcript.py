@@ -2,9 +2,12 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
+from codex_py.core.thread_items import item_events
+from codex_py.errors import MalformedItem
 from codex_py.protocol.calls import (
     PastCall,
     PastItems,
@@ -15,15 +18,13 @@ from codex_py.protocol.calls import (
     read_report,
 )
 from codex_py.protocol.events import (
-    AgentMessage,
     ContextCompaction,
     FileChange,
-    ReasoningSummary,
     ThreadItem,
     TurnTime,
     UserMessage,
-    WebSearch,
 )
+from codex_py.protocol.items import parse_item
 from codex_py.protocol.messages import EncodedItem, decode_json
 from codex_py.protocol.prompts import is_summary, message_texts, prompt_of
 from codex_py.protocol.tools import called_tool, read_coded_text
@@ -78,18 +79,12 @@ class _Transcript:
         match item:
             case {"role": "user"}:
                 self._user(item, encoded)
-            case {"type": "message", "role": "assistant", "content": content}:
-                if text := "".join(message_texts(content)):
-                    self._show(AgentMessage(id=self._past.next_id(), text=text))
-            case {"type": "reasoning", "summary": summary}:
-                if text := "\n".join(message_texts(summary)):
-                    self._show(ReasoningSummary(id=self._past.next_id(), text=text))
+            case {"role": "assistant"} | {"type": "reasoning" | "web_search_call"}:
+                with suppress(MalformedItem):
+                    for event in item_events(parse_item(item), self._past.next_id):
+                        self._show(event.item)
             case {"type": "compaction" | "compaction_summary"}:
                 self._show(ContextCompaction(id=self._past.next_id(), status="completed"))
-            case {"type": "web_search_call"}:
-                action: dict[str, Any] = item.get("action") or {}
-                query = str(action.get("query") or action.get("url") or "")
-                self._show(WebSearch(id=self._past.next_id(), query=query, action=action or None))
             case {"type": "function_call", "name": str(name), "arguments": str(arguments)}:
                 self._call(index, item, name, json_object(arguments))
             case {"type": "custom_tool_call", "name": str(name), "input": str(text)}:

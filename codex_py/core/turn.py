@@ -294,7 +294,7 @@ class _Response:
         if any(call.call_id == running.call.call_id for running in self._running):
             text = f"duplicate call_id {call.call_id!r}: this call was not run; give each its own"
             refusal = ToolOutput(text, success=False, error_code="InvalidArgs")
-            work = _refuse(handlers.answer(call, refusal))
+            work = asyncio.sleep(0, [handlers.answer(call, refusal)])
         else:
             self._ran.append(call)
             work = handlers.dispatch(call)
@@ -316,7 +316,3 @@ class _Response:
         for running in sorted(self._running, key=lambda running: places[running.index]):
             for item in running.output(handlers, aborted):
                 self._conversation.record(item)
-
-
-async def _refuse(output: OutputItem) -> Sequence[OutputItem]:
-    return [output]

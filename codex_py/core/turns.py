@@ -190,7 +190,7 @@ class Turns:
         emit = self._parts.thread.emit
         if error is None:
             denied = turn.denied if turn.denied.calls else None
-            emit(_with_facts(TurnCompleted(self._parts.tokens.total, denied=denied), facts))
+            emit(_with_facts(TurnCompleted(self._parts.usage, denied=denied), facts))
             return
         info = ErrorInfo(str(error), error.code, error.retryable, error.status)
         emit(Error(info.message, info.code, info.retryable, info.http_status))

@@ -142,12 +142,8 @@ async def _no_notes(_: Any = None) -> Sequence[Note]:
     return ()
 
 
-async def _no_note(_: TurnStop) -> Note | None:
+async def _nothing(*_: object) -> Any:
     return None
-
-
-async def _no_recovery(_: ModelError, __: int) -> bool:
-    return False
 
 
 @frozen(kw_only=True)
@@ -159,7 +155,7 @@ class Extension:
     """Tools that come and go. Called once, after the first request was sent; the finder is asked for names that neither
     `tools` nor the built-in tools have."""
     wrap_model: Callable[[ModelStream], ModelStream] = _unchanged
-    recover: Callable[[ModelError, int], Awaitable[bool]] = _no_recovery
+    recover: Callable[[ModelError, int], Awaitable[bool]] = _nothing
     """Try to make the next request succeed. Gets the failure, and how many retries of its kind are left. True: send it
     now."""
     wrap_dispatch: Callable[[Dispatch], Dispatch] = _unchanged
@@ -174,7 +170,7 @@ class Extension:
     the prompt was steered, the user is warned and the turn continues."""
     before_request: Callable[[], Awaitable[Sequence[Note]]] = _no_notes
     """Notes before each request of a turn."""
-    before_stop: Callable[[TurnStop], Awaitable[Note | None]] = _no_note
+    before_stop: Callable[[TurnStop], Awaitable[Note | None]] = _nothing
     """A note continues the turn, a bounded number of times. Extensions are called in order, and the first note wins. Not
     called after a failure."""
     around_turn: Callable[[TurnStart], _Context] = _no_context

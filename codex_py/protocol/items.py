@@ -168,16 +168,8 @@ ResponseItem: TypeAlias = (
 )
 OutputItem: TypeAlias = FunctionCallOutput | CustomToolCallOutput
 
-_CLASSES: Mapping[str, type[ResponseItem]] = {
-    "message": Message,
-    "reasoning": Reasoning,
-    "function_call": FunctionCall,
-    "function_call_output": FunctionCallOutput,
-    "custom_tool_call": CustomToolCall,
-    "custom_tool_call_output": CustomToolCallOutput,
-    "local_shell_call": LocalShellCall,
-    "web_search_call": WebSearchCall,
-    "compaction": Compaction,
+_CLASSES: Mapping[object, type[ResponseItem]] = {
+    **{each.__dataclass_fields__["type"].default: each for each in get_args(ResponseItem)},
     "compaction_summary": Compaction,
 }
 

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import fields
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from codex_py.protocol.frozen import frozen
@@ -62,13 +63,8 @@ class Usage:
         return self.input_tokens + self.output_tokens
 
     def __add__(self, other: "Usage") -> "Usage":
-        return Usage(
-            self.input_tokens + other.input_tokens,
-            self.cached_input_tokens + other.cached_input_tokens,
-            self.cache_write_input_tokens + other.cache_write_input_tokens,
-            self.output_tokens + other.output_tokens,
-            self.reasoning_output_tokens + other.reasoning_output_tokens,
-        )
+        names = [each.name for each in fields(self)]
+        return Usage(*(getattr(self, name) + getattr(other, name) for name in names))
 
 
 @frozen
