@@ -47,7 +47,6 @@ def truncate_middle(text: str, limit: int, unit: Unit = "tokens") -> str:
 def truncate_output(
     text: str,
     limit: int,
-    unit: Unit = "tokens",
     *,
     total_bytes: int | None = None,
     total_lines: int | None = None,
@@ -56,7 +55,7 @@ def truncate_output(
 
     Give the totals if the text is already incomplete.
     """
-    cut = truncate_middle(text, limit, unit)
+    cut = truncate_middle(text, limit)
     if cut is text:
         return text
     tokens = token_count(len(text.encode(errors="replace")) if total_bytes is None else total_bytes)

@@ -4,7 +4,7 @@ import asyncio
 import codecs
 import errno
 import shlex
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias, cast
@@ -34,7 +34,7 @@ from codex_py.protocol.events import (
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.base import LenientParams, PatchApplier
 from codex_py.tools.shell.orchestrator import Orchestrator
-from codex_py.tools.shell.permission import CommandCall
+from codex_py.tools.shell.permission import CommandCall, Run
 from codex_py.tools.shell.quoting import quote_argv
 
 _SPAWN_FAILED = -1
@@ -132,36 +132,25 @@ class CommandRunner:
         argv: Sequence[str],
         params: CommandParams,
         context: ToolContext,
-        wait: Callable[[Process], Awaitable[None]],
+        wait_s: float,
         *,
         tty: bool = False,
     ) -> Process:
-        """Run a command if that is allowed. Each attempt is a thread item, completed when its process ends.
+        """Run a command if that is allowed. It may still be running after `wait_s`.
 
-        A refused command is an item too, with the status `declined`. A cancellation leaves nothing running.
-
-        Args:
-            wait: waits for a process, as long as the call may last.
+        Each attempt is a thread item, completed when its process ends. A refused command is an item too, with the
+        status `declined`. A cancellation leaves nothing running.
 
         Raises:
             ToolError: the command was refused, or cannot be started.
         """
         call = params.call(argv, context, tty=tty)
-
-        async def attempt(spawned: Sequence[str], environment: Mapping[str, str] | None) -> Process:
-            # A rule allowed it and nobody was asked: no terminal then, for the rule does not cover what is typed.
-            by_rule = environment is not None
-            started = replace(context, environment=dict(environment)) if by_rule else context
-            process = self._start(call, spawned, started, tty=tty and not by_rule)
-            try:
-                await wait(process)
-            except asyncio.CancelledError:
-                await process.stop()
-                raise
-            return process
-
         try:
-            return await self.orchestrator.run(call, context, attempt)
+            verdict = await self.orchestrator.approve(call, context)
+            process = await self._attempt(call, verdict, context, wait_s)
+            if verdict.sandboxed and await self.orchestrator.may_leave(call, process, context):
+                process = await self._attempt(call, Run(sandboxed=False), context, wait_s)
+            return process
         except ToolError as error:
             if (status := _NOT_STARTED.get(error.code)) is not None:
                 item = replace(
@@ -169,6 +158,22 @@ class CommandRunner:
                 )
                 context.emit(ItemCompleted(item))
             raise
+
+    async def _attempt(
+        self, call: CommandCall, verdict: Run, context: ToolContext, wait_s: float
+    ) -> Process:
+        argv = self.orchestrator.argv(call, context, sandboxed=verdict.sandboxed)
+        tty = call.tty
+        if verdict.environment is not None:
+            # A rule allowed it and nobody was asked: no terminal then, for the rule does not cover what is typed.
+            context, tty = replace(context, environment=dict(verdict.environment)), False
+        process = self._start(call, argv, context, tty=tty)
+        try:
+            await process.wait(wait_s)
+        except asyncio.CancelledError:
+            await process.stop()
+            raise
+        return process
 
     def _start(
         self, call: CommandCall, spawned: Sequence[str], context: ToolContext, *, tty: bool

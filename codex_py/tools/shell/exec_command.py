@@ -78,11 +78,7 @@ class ExecCommand(CommandTool):
             return replace(patched, text=text)
 
         yield_s = min(max(params.yield_time_ms, _MIN_YIELD_MS), _MAX_YIELD_MS) / 1000
-
-        async def wait(process: Process) -> None:
-            await process.wait(yield_s)
-
-        process = await self._runner.run(argv, params, context, wait, tty=params.tty)
+        process = await self._runner.run(argv, params, context, yield_s, tty=params.tty)
         has_ended = process.finished.is_set()
         session_id = None if has_ended else self._runner.sessions.keep(process)
         return _report(process, session_id, started, params.max_output_tokens, context)

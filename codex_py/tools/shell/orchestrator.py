@@ -1,11 +1,11 @@
-"""Runs a command in steps: decide, ask if needed, choose the sandbox, attempt. Under the policy `on-failure`, if the
-sandbox seems to have blocked the command, ask whether to attempt it again outside.
+"""The steps before a command runs: decide, ask if needed, choose the sandbox. Under the policy `on-failure`, if the
+sandbox seems to have blocked the command, ask whether to run it again outside.
 
 Source of the steps: Codex, `core/src/tools/orchestrator.rs`; of the signs of a blocked command, its `exec.rs`.
 """
 
 import signal
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -75,46 +75,11 @@ class Orchestrator:
         self._rules = rules or Rules()
         self._write_rule = write_rule
 
-    async def run(
-        self,
-        call: CommandCall,
-        context: ToolContext,
-        attempt: Callable[[Sequence[str], Mapping[str, str] | None], Awaitable[Process]],
-    ) -> Process:
-        """Run a command if that is allowed.
-
-        Args:
-            attempt: starts an argv, with these environment variables (None: those of the session), and waits as
-                long as the call may last. Called once or twice.
-
-        Returns:
-            The process of the last attempt, which may still be running.
-
-        Raises:
-            ToolError: the command was refused (`ApprovalDenied`), or no sandbox is available.
-        """
-        verdict = await self._approve(call, context)
-        sandboxed = verdict.sandboxed
-        policy = context.sandbox_policy
-        argv = without_variables(call.argv, self._hidden)
-        held = self._sandbox.command(argv, policy, call.cwd) if sandboxed else argv
-        process = await attempt(held, verdict.environment if isinstance(verdict, Run) else None)
-        may_leave = sandboxed and policy.mode != "danger-full-access"
-        if (
-            may_leave
-            and context.approval_policy is ApprovalPolicy.ON_FAILURE
-            and process.finished.is_set()
-            and _looks_blocked(process.exit_code, process.all_output().text())
-        ):
-            await self._approve_outside(call, process, context)
-            process = await attempt(argv, None)
-        return process
-
-    async def _approve(self, call: CommandCall, context: ToolContext) -> Run | Ask:
+    async def approve(self, call: CommandCall, context: ToolContext) -> Run:
         """Decide how the command runs, and ask the user if needed.
 
         Raises:
-            ToolError: the command was refused.
+            ToolError: the command was refused (`ApprovalDenied`).
         """
         verdict = self._decide(call, context)
         if isinstance(verdict, Ask):
@@ -132,20 +97,42 @@ class Orchestrator:
             cause = "a rule forbids it" if verdict.by_rule else "it needs an approval"
             allow = None if verdict.by_rule else _ALLOWING_RULE
             raise CallRefused(verdict.text, code="ApprovalDenied", cause=cause, allow=allow)
-        return verdict
+        return Run(verdict.sandboxed) if isinstance(verdict, Ask) else verdict
 
-    async def _approve_outside(
-        self, call: CommandCall, process: Process, context: ToolContext
-    ) -> None:
+    def argv(self, call: CommandCall, context: ToolContext, *, sandboxed: bool) -> Sequence[str]:
+        """The argv to start.
+
+        Raises:
+            ToolError: no sandbox is available.
+        """
+        argv = without_variables(call.argv, self._hidden)
+        if not sandboxed:
+            return argv
+        return self._sandbox.command(argv, context.sandbox_policy, call.cwd)
+
+    async def may_leave(self, call: CommandCall, process: Process, context: ToolContext) -> bool:
+        """Under `on-failure`, if the sandbox seems to have blocked the command: ask whether to run it again outside.
+
+        Raises:
+            ToolError: the user refused.
+        """
+        if (
+            context.approval_policy is not ApprovalPolicy.ON_FAILURE
+            or context.sandbox_policy.mode == "danger-full-access"
+            or not process.finished.is_set()
+            or not _looks_blocked(process.exit_code, process.all_output().text())
+        ):
+            return False
         outside = replace(call, escalated=True).approval
         place = self._place(call, context)
         if is_approved(outside, context.approvals.granted, place):
-            return
+            return True
         reason = "; ".join([*reasons_outside(call, place), _AGAIN])
         request = ApprovalRequest("command", quote_argv(call.argv), call.cwd, reason)
         try:
             async with context.approvals.asking:
                 await self._ask(request, outside, context, _NOT_AGAIN)
+            return True
         except ToolError as error:
             output = process.all_output()
             printed = truncate_output(output.text(), context.output_token_limit)

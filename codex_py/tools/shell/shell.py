@@ -8,7 +8,6 @@ from pydantic import AliasChoices, Field
 from pydantic.json_schema import SkipJsonSchema
 
 from codex_py.errors import ToolError
-from codex_py.process.process import Process
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.messages import encode_json
 from codex_py.protocol.tools import ToolOutput
@@ -92,15 +91,11 @@ class _TimedCommand(CommandTool):
         if patched is not None:
             return patched
 
-        in_time = True
-
-        async def wait(process: Process) -> None:
-            nonlocal in_time
-            in_time = await process.wait(min(params.timeout_ms, _MAX_TIMEOUT_MS) / 1000)
-            if not in_time:
-                await process.stop(exit_code=_TIMED_OUT)
-
-        process = await self._runner.run(argv, params, context, wait)
+        wait_s = min(params.timeout_ms, _MAX_TIMEOUT_MS) / 1000
+        process = await self._runner.run(argv, params, context, wait_s)
+        in_time = process.finished.is_set()
+        if not in_time:
+            await process.stop(exit_code=_TIMED_OUT)
         output = process.take_output()
         result = CommandResult(output.text(), output.lines, process.exit_code, process.duration_s)
         if not in_time:
