@@ -3,7 +3,6 @@
 Source: MCP specification 2025-11-25, Authorization.
 """
 
-import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -27,6 +26,7 @@ from codex_py import __version__
 from codex_py.errors import CodexError
 from codex_py.mcp.login import Login
 from codex_py.mcp.sdk import silence_sdk
+from codex_py.protocol.calls import json_object
 
 _REQUEST_TIMEOUT_S = 30.0
 _SHOWN_CHARS = 300
@@ -221,13 +221,8 @@ def _brief(error: OAuthFlowError) -> str:
     """The SDK's message. Of the body of an answer, which may contain anything, only the named error is kept."""
     text, colon, body = str(error).partition("): ")
     if colon:
-        text = f"{text})"
-        try:
-            said: Any = json.loads(body)
-            text = ": ".join(
-                [text, *(said[k] for k in ("error", "error_description") if k in said)]
-            )
-        except (ValueError, TypeError, RecursionError):
-            pass
+        said = json_object(body)
+        named = [str(said[k]) for k in ("error", "error_description") if k in said]
+        text = ": ".join([f"{text})", *named])
     text = " ".join(text.split()) or type(error).__name__
     return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…"

@@ -7,8 +7,7 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from typing import Any, cast
 
-from codex_py.mcp.connection import OnProgress, RequestFailed, ServerConnection, Session
-from codex_py.mcp.deadlines import Deadlines
+from codex_py.mcp.connection import Deadlines, OnProgress, RequestFailed, ServerConnection, Session
 from codex_py.mcp.sdk import load_client
 from codex_py.mcp.settings import (
     HttpTransport,

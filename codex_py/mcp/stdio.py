@@ -7,6 +7,7 @@ group that we kill. Source: MCP specification 2025-11-25, Transports, stdio.
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from typing import NoReturn
 
 import anyio
 from anyio.abc import ObjectReceiveStream, ObjectSendStream
@@ -37,34 +38,10 @@ async def connect(
 ) -> AsyncGenerator[Session]:
     """Open a session with a process, which its owner stops; see `codex_py.mcp.sdk.Connect`."""
     reader, writer = await process.streams(max_line_bytes=_MAX_MESSAGE_BYTES)
-    open_requests = OpenRequests()
-    dispatcher = JSONRPCDispatcher(
-        IncomingMessages(reader, open_requests, connection.stray_output, connection.lose),
-        OutgoingMessages(writer, open_requests),
-    )
+    incoming = IncomingMessages(reader, connection.stray_output, connection.lose)
+    dispatcher = JSONRPCDispatcher(incoming, OutgoingMessages(writer, incoming))
     async with open_session(server, dispatcher, connection) as session:
         yield session
-
-
-class OpenRequests:
-    """Counts the requests from the other side that have no answer yet."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def received(self, item: SessionMessage) -> None:
-        match item.message:
-            case JSONRPCRequest():
-                self.count += 1
-            case JSONRPCNotification(method="notifications/cancelled"):
-                # The cancelled request gets no answer.
-                self.count = max(0, self.count - 1)
-            case _:
-                pass
-
-    def sent(self, item: SessionMessage) -> None:
-        if isinstance(item.message, JSONRPCResponse | JSONRPCError):
-            self.count = max(0, self.count - 1)
 
 
 class IncomingMessages(ObjectReceiveStream[SessionMessage]):
@@ -78,37 +55,45 @@ class IncomingMessages(ObjectReceiveStream[SessionMessage]):
     def __init__(
         self,
         reader: asyncio.StreamReader,
-        open_requests: OpenRequests,
         on_noise: Callable[[str], None],
         on_end: Callable[[str | None], None],
     ) -> None:
         self._reader = reader
-        self._open_requests = open_requests
         self._on_noise = on_noise
         self._on_end = on_end
+        self._open_requests = 0
 
     async def receive(self) -> SessionMessage:
         while True:
             try:
                 line = await self._reader.readline()
-                if not line:
-                    self._on_end(None)
             except ValueError:
                 # The start of the next message cannot be found.
-                self._on_end(f"sent a message of more than {_MAX_MESSAGE_BYTES >> 20} MB")
-                line = b""
+                self._end(f"sent a message of more than {_MAX_MESSAGE_BYTES >> 20} MB")
             if not line:
-                raise anyio.EndOfStream
-            if not line.strip():
-                continue
-            item = self._message(line)
-            if item is None:
-                continue
-            self._open_requests.received(item)
-            if self._open_requests.count > _MAX_OPEN_REQUESTS:
-                self._on_end(f"asked more than {_MAX_OPEN_REQUESTS} things at once")
-                raise anyio.EndOfStream
-            return item
+                self._end(None)
+            if line.strip() and (item := self._message(line)) is not None:
+                self._count(item)
+                return item
+
+    def _end(self, reason: str | None) -> NoReturn:
+        self._on_end(reason)
+        raise anyio.EndOfStream
+
+    def _count(self, item: SessionMessage) -> None:
+        match item.message:
+            case JSONRPCRequest():
+                self._open_requests += 1
+            case JSONRPCNotification(method="notifications/cancelled"):
+                self.answered()
+            case _:
+                pass
+        if self._open_requests > _MAX_OPEN_REQUESTS:
+            self._end(f"asked more than {_MAX_OPEN_REQUESTS} things at once")
+
+    def answered(self) -> None:
+        """Note that a request of the other side was answered, or was cancelled and gets no answer."""
+        self._open_requests = max(0, self._open_requests - 1)
 
     def _message(self, line: bytes) -> SessionMessage | None:
         try:
@@ -128,9 +113,9 @@ class IncomingMessages(ObjectReceiveStream[SessionMessage]):
 class OutgoingMessages(ObjectSendStream[SessionMessage]):
     """The messages to the other side."""
 
-    def __init__(self, writer: asyncio.StreamWriter, open_requests: OpenRequests) -> None:
+    def __init__(self, writer: asyncio.StreamWriter, incoming: IncomingMessages) -> None:
         self._writer = writer
-        self._open_requests = open_requests
+        self._incoming = incoming
 
     async def send(self, item: SessionMessage) -> None:
         text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
@@ -140,7 +125,8 @@ class OutgoingMessages(ObjectSendStream[SessionMessage]):
         except (ConnectionError, RuntimeError) as error:
             # RuntimeError: it was closed, by us.
             raise anyio.BrokenResourceError from error
-        self._open_requests.sent(item)
+        if isinstance(item.message, JSONRPCResponse | JSONRPCError):
+            self._incoming.answered()
 
     async def aclose(self) -> None:
         """The process is stopped by its owner."""

@@ -1,7 +1,7 @@
 import asyncio
 from contextlib import ExitStack
 
-from codex_py.mcp.deadlines import Deadlines
+from codex_py.mcp.connection import Deadlines
 
 
 def test_a_limit_is_paused_until_the_last_question_is_answered() -> None:

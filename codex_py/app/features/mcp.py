@@ -23,7 +23,6 @@ from codex_py.mcp.server import McpServer
 from codex_py.mcp.servers import McpServers
 from codex_py.mcp.settings import (
     HttpTransport,
-    MakeAuth,
     ServerSettings,
     StdioTransport,
     Transport,
@@ -135,20 +134,16 @@ class SessionServers(McpServers):
         self.configs = {name: c for name, c in config.mcp_servers.items() if c.enabled}
         self._programs = user_programs(config, environment, add_dirs)
         self._processes = PipedProcesses()
-        settings = (
-            _settings(
-                name,
-                server,
-                self._cwd(config, server),
-                environment,
-                session_auth(config, name),
-                warn,
-            )
-            for name, server in self.configs.items()
-        )
-        super().__init__(
-            [McpServer(s, spawn=self._spawn, elicitor=elicitor, warn=warn) for s in settings]
-        )
+        servers: list[McpServer] = []
+        for name, server in self.configs.items():
+            if server.url is None:
+                transport = self._stdio_transport(config, server, environment)
+            else:
+                headers = server_headers(name, server, environment, warn)
+                transport = HttpTransport(server.url, headers, session_auth(config, name))
+            settings = _settings(name, server, transport)
+            servers.append(McpServer(settings, spawn=self._spawn, elicitor=elicitor, warn=warn))
+        super().__init__(servers)
         self.catalogue = McpCatalogue(self)
 
     async def aclose(self) -> None:
@@ -168,10 +163,22 @@ class SessionServers(McpServers):
             environment=self._programs.environment(transport.environment),
         )
 
-    def _cwd(self, config: Config, server: McpServerConfig) -> Path:
-        if server.cwd is None and server.command is not None:
-            return self._programs.cwd()
-        return Path(os.path.normpath(config.cwd / (server.cwd or "")))
+    def _stdio_transport(
+        self, config: Config, server: McpServerConfig, environment: Mapping[str, str]
+    ) -> StdioTransport:
+        assert server.command is not None
+        wanted = _INHERITED | set(server.env_vars)
+        inherited = {
+            name: value
+            for name, value in environment.items()
+            if name in wanted or name.startswith("LC_")
+        }
+        if server.cwd is None:
+            cwd = self._programs.cwd()
+        else:
+            cwd = Path(os.path.normpath(config.cwd / server.cwd))
+        argv = (server.command, *server.args)
+        return StdioTransport(argv, cwd, {**inherited, **server.env})
 
 
 def _refused_tool(error: ModelError, tools: Sequence[ToolSpec]) -> str | None:
@@ -189,25 +196,7 @@ def _refused_tool(error: ModelError, tools: Sequence[ToolSpec]) -> str | None:
     return next((name for name in named if name in offered), None)
 
 
-def _settings(
-    name: str,
-    config: McpServerConfig,
-    cwd: Path,
-    environment: Mapping[str, str],
-    make_auth: "MakeAuth | None",
-    warn: Callable[[str], None],
-) -> ServerSettings:
-    transport: Transport
-    if config.command is not None:
-        transport = StdioTransport(
-            argv=(config.command, *config.args),
-            cwd=cwd,
-            environment=_server_environment(config, environment),
-        )
-    else:
-        assert config.url is not None
-        headers = server_headers(name, config, environment, warn)
-        transport = HttpTransport(config.url, headers, make_auth)
+def _settings(name: str, config: McpServerConfig, transport: Transport) -> ServerSettings:
     return ServerSettings(
         name=name,
         transport=transport,
@@ -217,16 +206,6 @@ def _settings(
         enabled_tools=None if config.enabled_tools is None else frozenset(config.enabled_tools),
         disabled_tools=frozenset(config.disabled_tools),
     )
-
-
-def _server_environment(config: McpServerConfig, environment: Mapping[str, str]) -> dict[str, str]:
-    wanted = _INHERITED | set(config.env_vars)
-    inherited = {
-        name: value
-        for name, value in environment.items()
-        if name in wanted or name.startswith("LC_")
-    }
-    return {**inherited, **config.env}
 
 
 def server_headers(

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 
 from codex_py.errors import CodexError
 from codex_py.frontends.streams import OutputStream
-from codex_py.mcp.stdio import IncomingMessages, OpenRequests, OutgoingMessages
+from codex_py.mcp.stdio import IncomingMessages, OutgoingMessages
 
 _MAX_MESSAGE_BYTES = 32 * 1024 * 1024
 _FLUSH_TIMEOUT_S = 1.0
@@ -35,9 +35,8 @@ async def standard_streams() -> AsyncGenerator[
         reader, reading = await _reader(stdin)
         leaving = asyncio.create_task(_end(reading, writer))
         try:
-            open_requests = OpenRequests()
-            incoming = IncomingMessages(reader, open_requests, _skipped, _ended)
-            yield incoming, OutgoingMessages(writer, open_requests), writer
+            incoming = IncomingMessages(reader, _skipped, _ended)
+            yield incoming, OutgoingMessages(writer, incoming), writer
         finally:
             writer.close()
             # Let the last answer arrive, if anybody reads it.

@@ -10,7 +10,6 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
 from codex_py.mcp.servers import McpServers
@@ -120,19 +119,13 @@ def described(spec: FunctionSpec) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    words: Counter[str]
-    length: int
-
-
 class _Index:
     """The words of all tools."""
 
     def __init__(self, tools: dict[str, ServerTool]) -> None:
-        self._entries = {name: _entry(name, tool) for name, tool in tools.items()}
-        self._frequency = Counter(word for entry in self._entries.values() for word in entry.words)
-        total = sum(entry.length for entry in self._entries.values())
+        self._entries = {name: Counter(_tool_words(name, tool)) for name, tool in tools.items()}
+        self._frequency = Counter(word for words in self._entries.values() for word in words)
+        total = sum(words.total() for words in self._entries.values())
         self._mean_length = max(1.0, total / max(1, len(self._entries)))
 
     def ranked(self, query: str) -> list[str]:
@@ -142,24 +135,21 @@ class _Index:
         fitting = [name for name, score in scores.items() if score > 0]
         return sorted(fitting, key=lambda name: (-scores[name], name))
 
-    def _score(self, words: set[str], entry: _Entry) -> float:
+    def _score(self, words: set[str], entry: Counter[str]) -> float:
         """How well an entry fits, by BM25 (Robertson and Zaragoza, 2009)."""
-        score = 0.0
-        for word in sorted(words & entry.words.keys()):
+        score, share = 0.0, entry.total() / self._mean_length
+        for word in sorted(words & entry.keys()):
             having = self._frequency[word]
             rarity = math.log(1 + (len(self._entries) - having + 0.5) / (having + 0.5))
-            count = entry.words[word]
-            length = 1 - _LENGTH_PENALTY + _LENGTH_PENALTY * entry.length / self._mean_length
+            count = entry[word]
+            length = 1 - _LENGTH_PENALTY + _LENGTH_PENALTY * share
             score += rarity * count * (_SATURATION + 1) / (count + _SATURATION * length)
         return score
 
 
-def _entry(name: str, tool: ServerTool) -> _Entry:
-    words = [
-        *_words(tool.description[:MAX_DESCRIPTION_CHARS]),
-        *_words(name.removeprefix("mcp")) * _NAME_WEIGHT,
-    ]
-    return _Entry(Counter(words), len(words))
+def _tool_words(name: str, tool: ServerTool) -> list[str]:
+    described = tool.description[:MAX_DESCRIPTION_CHARS]
+    return [*_words(described), *_words(name.removeprefix("mcp")) * _NAME_WEIGHT]
 
 
 def _words(text: str) -> list[str]:
