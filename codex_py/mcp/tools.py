@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 from codex_py.mcp.connection import RequestFailed, Session
 
 MAX_TOOLS: Final = 20_000
-MAX_PAGES: Final = 1_000
+MAX_PAGES: Final = 200
 """Of one list: a server may give a new cursor for ever."""
 
 

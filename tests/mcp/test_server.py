@@ -263,7 +263,7 @@ def test_a_list_of_tools_that_never_ends_is_cut(tmp_path: Path) -> None:
             assert await it.call("endless", "echo") == text("{}")
             assert len(it.sent("tools/list")) == MAX_PAGES
             assert it.warnings == [
-                "MCP server `endless` lists its tools on more than 1000 pages; the others are left out"
+                "MCP server `endless` lists its tools on more than 200 pages; the others are left out"
             ]
 
     asyncio.run(run())
