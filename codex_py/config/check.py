@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias, cast
 
-from codex_py.config.schema import KEYS, SCHEMA
-from codex_py.config.tables import PLAIN, AnyOf, Kind, Setting, Table
+from codex_py.config.schema import KEYS
+from codex_py.config.tables import PLAIN, AnyOf, Kind, Table, setting
 from codex_py.errors import nearest
 from codex_py.protocol.frozen import frozen
 
@@ -39,7 +39,7 @@ def lookup(values: Mapping[str, Any], key: KeyPath) -> Any:
 
 def problems(values: Mapping[str, Any]) -> list[Problem]:
     """The mistakes in a table, in its own order."""
-    return list(_check_table(values, SCHEMA, ()))
+    return list(_check_table(values, KEYS, ()))
 
 
 def without_effect(values: Mapping[str, Any]) -> tuple[str, ...]:
@@ -54,23 +54,21 @@ def without_effect(values: Mapping[str, Any]) -> tuple[str, ...]:
     return (f"{these} no effect in this version: {', '.join(sorted(names))}.",)
 
 
-def _unused(values: Mapping[str, Any], table: Table, key: KeyPath) -> Iterator[KeyPath]:
+def _unused(values: Mapping[str, Any], kinds: Table, key: KeyPath) -> Iterator[KeyPath]:
     for name, value in values.items():
-        entry = table.get(name, table.get("*"))
-        kind, harmless = (
-            (entry.kind, entry.harmless) if isinstance(entry, Setting) else (entry, None)
-        )
-        if harmless is not None and value not in harmless:
+        if (known := setting(kinds, name)) is None:
+            continue
+        if known.harmless is not None and value not in known.harmless:
             yield (*key, name)
-        elif isinstance(kind, dict) and isinstance(value, dict):
-            yield from _unused(cast("dict[str, Any]", value), kind, (*key, name))
+        elif isinstance(known.kind, dict) and isinstance(value, dict):
+            yield from _unused(cast("dict[str, Any]", value), known.kind, (*key, name))
 
 
 def suggestion(key: KeyPath) -> str | None:
     """The known key, dotted, that is most similar to an unknown one."""
     if (successor := _RENAMED.get(".".join(key))) is not None:
         return successor
-    if key[-1] in SCHEMA:
+    if key[-1] in KEYS:
         # A key of the top level that was written below the header of a table.
         return key[-1]
     near = nearest(key[-1], _names(kind_of(key[:-1])))
@@ -78,21 +76,23 @@ def suggestion(key: KeyPath) -> str | None:
 
 
 def kind_of(key: KeyPath) -> "Kind | None":
-    """The kind of the value at a key, `SCHEMA` itself for the empty one; None for an unknown key."""
-    kind: Kind | None = SCHEMA
+    """The kind of the value at a key, `KEYS` itself for the empty one; None for an unknown key."""
+    kind: Kind | None = KEYS
     for part in key:
-        kind = _member(kind, part)
+        kind = member(kind, part)
         if kind is None:
             return None
     return kind
 
 
-def _member(kind: Kind, part: str) -> "Kind | None":
+def member(kind: Kind, part: str) -> "Kind | None":
+    """The kind of one key in values of a kind; None for an unknown key."""
     match kind:
         case dict():
-            return kind.get(part, kind.get("*"))
+            known = setting(kind, part)
+            return None if known is None else known.kind
         case AnyOf():
-            return next((found for one in kind if (found := _member(one, part)) is not None), None)
+            return next((found for one in kind if (found := member(one, part)) is not None), None)
         case "table" | "array" | "any":
             return "any"
         case _:
@@ -109,15 +109,12 @@ def _names(kind: "Kind | None") -> list[str]:
             return []
 
 
-def _check_table(
-    table: Mapping[str, Any], kind: dict[str, Kind], key: KeyPath
-) -> Iterator[Problem]:
+def _check_table(table: Mapping[str, Any], kinds: Table, key: KeyPath) -> Iterator[Problem]:
     for name, value in table.items():
-        member = kind.get(name, kind.get("*"))
-        if member is None:
+        if (known := setting(kinds, name)) is None:
             yield Problem((*key, name), "is unknown", unknown=True)
         else:
-            yield from _check(value, member, (*key, name))
+            yield from _check(value, known.kind, (*key, name))
 
 
 def _check(value: Any, kind: Kind, key: KeyPath) -> Iterator[Problem]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
 
-from codex_py.config.check import KeyPath, Problem, dotted, lookup, problems, suggestion
+from codex_py.config.check import KeyPath, Problem, dotted, lookup, member, problems, suggestion
 from codex_py.config.files import parse_toml, read_text
 from codex_py.config.lines import key_lines
 from codex_py.config.overrides import parse_overrides
@@ -25,7 +25,7 @@ from codex_py.config.project_trust import (
     project_trust,
     trust_level,
 )
-from codex_py.config.schema import DEFAULTS, PROJECT_REFUSED, SCHEMA
+from codex_py.config.schema import DEFAULTS, KEYS, PROJECT_REFUSED
 from codex_py.config.tables import Kind
 from codex_py.errors import ConfigError, NamedFileError
 from codex_py.protocol.frozen import frozen
@@ -163,7 +163,7 @@ class _Reader:
                 raise ConfigError(_described(layer, problem))
         if found:
             self._warn_unknown(layer, found)
-        absolute = cast("dict[str, Any]", _absolute(values, SCHEMA, base, self._user_home))
+        absolute = cast("dict[str, Any]", _absolute(values, KEYS, base, self._user_home))
         return Layer(name, absolute, path, text)
 
     def _warn_unknown(self, layer: Layer, found: Sequence[Problem]) -> None:
@@ -278,7 +278,7 @@ def _absolute(value: Any, kind: "Kind | None", base: Path, user_home: Path) -> A
         case dict() if isinstance(value, Mapping):
             table = cast("Mapping[str, Any]", value)
             return {
-                name: _absolute(part, kind.get(name, kind.get("*")), base, user_home)
+                name: _absolute(part, member(kind, name), base, user_home)
                 for name, part in table.items()
             }
         case list():

@@ -6,7 +6,7 @@ same name if the program reads it.
 """
 
 from collections.abc import Iterator
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from codex_py.config.features import FEATURES, FEATURES_WITH_SETTINGS
 from codex_py.config.tables import (
@@ -19,7 +19,6 @@ from codex_py.config.tables import (
     REASONING_EFFORT,
     TUI,
     AnyOf,
-    Kind,
     Setting,
     Table,
     unused,
@@ -239,33 +238,18 @@ KEYS: Final[Table] = {
 }
 
 
-def _kinds(table: Table) -> dict[str, Kind]:
-    """The table with the kind of each setting in the setting's place."""
-    kinds: dict[str, Kind] = {}
+def _defaults(table: Table, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
     for name, entry in table.items():
-        kind = entry.kind if isinstance(entry, Setting) else entry
-        kinds[name] = _kinds(kind) if isinstance(kind, dict) else cast("Kind", kind)
-    return kinds
+        known = entry if isinstance(entry, Setting) else Setting(entry)
+        if known.default is not None:
+            yield ".".join((*path, name)), known.default
+        if isinstance(known.kind, dict):
+            yield from _defaults(known.kind, (*path, name))
 
 
-def _settings(table: Table, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Setting]]:
-    """The settings among the entries of a table and of the tables in it, by dotted key."""
-    for name, entry in table.items():
-        key = (*path, name)
-        if isinstance(entry, Setting):
-            yield ".".join(key), entry
-        kind = entry.kind if isinstance(entry, Setting) else entry
-        if isinstance(kind, dict):
-            yield from _settings(kind, key)
-
-
-_SETTINGS: Final = dict(_settings(KEYS))
-
-SCHEMA: Final = _kinds(KEYS)
-"""The kind of every key."""
-DEFAULTS: Final[dict[str, Any]] = {
-    key: setting.default for key, setting in _SETTINGS.items() if setting.default is not None
-}
+DEFAULTS: Final = dict(_defaults(KEYS))
 """By dotted key. A key that is not here is unset by default."""
-PROJECT_REFUSED: Final = frozenset(key for key, setting in _SETTINGS.items() if not setting.project)
+PROJECT_REFUSED: Final = frozenset(
+    name for name, entry in KEYS.items() if isinstance(entry, Setting) and not entry.project
+)
 """Keys that a repository does not decide: where requests and keys go, what is started, whom to trust."""

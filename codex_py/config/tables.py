@@ -1,6 +1,5 @@
 """The types of the table of known keys, and the larger tables in it: providers, MCP servers, hooks, the terminal."""
 
-from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
 
@@ -10,7 +9,7 @@ class AnyOf(tuple["Kind", ...]):
     __slots__ = ()
 
 
-Kind: TypeAlias = "str | tuple[str, ...] | list[Kind] | dict[str, Kind] | AnyOf"
+Kind: TypeAlias = "str | tuple[str, ...] | list[Kind] | Table | AnyOf"
 """The kind of a value.
 
 A string names a plain type, see `PLAIN`; a tuple of strings is a choice; a list of one kind is an array;
@@ -36,7 +35,7 @@ PLAIN: Final[dict[str, tuple[str, tuple[type, ...]]]] = {
 class Setting(NamedTuple):
     """A key about which there is more to say than the kind of its value."""
 
-    kind: "Kind | Table"
+    kind: Kind
     default: Any = None
     project: bool = True
     """A project may set it."""
@@ -44,10 +43,16 @@ class Setting(NamedTuple):
     """For a key without effect in this version: the values that ask for nothing else. None for other keys."""
 
 
-Table: TypeAlias = "Mapping[str, Kind | Setting | Table]"
+Table: TypeAlias = "dict[str, Kind | Setting]"
 
 
-def unused(kind: "Kind | Table", *harmless: Any, **more: Any) -> Setting:
+def setting(table: Table, name: str) -> Setting | None:
+    """What a table of kinds says about a key; None for an unknown one."""
+    entry = table.get(name, table.get("*"))
+    return entry if entry is None or isinstance(entry, Setting) else Setting(entry)
+
+
+def unused(kind: Kind, *harmless: Any, **more: Any) -> Setting:
     """A key without effect in this version; the user is warned unless the value is `harmless`."""
     return Setting(kind, harmless=harmless, **more)
 
@@ -117,7 +122,7 @@ MCP_SERVER: Final[Table] = {
 }
 
 _FILE_ACCESS: Final[Kind] = ("read", "write", "deny", "none")
-PERMISSION_PROFILE: Final[dict[str, Kind]] = {
+PERMISSION_PROFILE: Final[Table] = {
     "description": "string",
     "extends": "string",
     "workspace_roots": "table",
@@ -156,7 +161,7 @@ HOOK_EVENTS: Final = (
     "Interrupt",
 )
 
-MEMORIES: Final[dict[str, Kind]] = {
+MEMORIES: Final[Table] = {
     "consolidation_model": "string",
     "dedicated_tools": "boolean",
     "disable_on_external_context": "boolean",
