@@ -71,14 +71,7 @@ def _laid_out(cwd: Path, general: str, project: str) -> str | None:
 def _general(home: Path, warnings: list[str]) -> str:
     for name in _NAMES:
         document = _read(home / name, _MAX_GLOBAL_BYTES, None, warnings)
-        if document is None:
-            continue
-        text = _decoded(document.content).strip()
-        if document.size > len(document.content):
-            note = _cut_note(document, len(document.content))
-            warnings.append(f"{note}.")
-            text = f"{_decoded(document.content, is_cut=True).strip()}\n[{note}]"
-        if text:
+        if document and (text := _text(document, document.content, warnings).strip()):
             return text
     return ""
 
@@ -100,20 +93,22 @@ def _joined(documents: Sequence[_Document], max_bytes: int, warnings: list[str])
     for document in reversed(documents):
         kept = document.content[:remaining]
         remaining -= len(kept)
-        if len(kept) == document.size:
-            texts.append(_decoded(kept))
-            continue
-        note = f"{_cut_note(document, len(kept))} (project_doc_max_bytes is {max_bytes})"
-        warnings.append(f"{note}.")
-        text = _decoded(kept, is_cut=True)
-        texts.append(f"{text}\n[{note}]\n" if text else f"[{note}]\n")
+        limit = f" (project_doc_max_bytes is {max_bytes})"
+        texts.append(_text(document, kept, warnings, limit))
     return "\n\n".join(reversed(texts))
 
 
-def _cut_note(document: _Document, kept: int) -> str:
-    if kept == 0:
-        return f"{document.path} was left out for its size of {document.size} bytes"
-    return f"Only the first {kept} of {document.size} bytes of {document.path} were loaded"
+def _text(document: _Document, kept: bytes, warnings: list[str], limit: str = "") -> str:
+    """The kept text, and a note if that is not all of it. `limit`: the setting behind that, for the note."""
+    if len(kept) == document.size:
+        return _decoded(kept)
+    note = f"Only the first {len(kept)} of {document.size} bytes of {document.path} were loaded"
+    if not kept:
+        note = f"{document.path} was left out for its size of {document.size} bytes"
+    note += limit
+    warnings.append(f"{note}.")
+    text = _decoded(kept, is_cut=True)
+    return f"{text}\n[{note}]\n" if text else f"[{note}]\n"
 
 
 def _read(path: Path, max_bytes: int, root: Path | None, warnings: list[str]) -> _Document | None:

@@ -181,7 +181,7 @@ class _Summarising:
         self.text = ""
         self.add_usage = parts.add_usage
         self._emit = parts.thread.emit
-        self._prompt = parts.prompt()
+        self._prompt = parts.log.request(parts.thread.settings)
         self._items = list(self._prompt.input)
         request = parts.thread.settings.compact_prompt or instruction_text("compact/prompt.md")
         self._request = message("user", [input_text(request)])

@@ -1,12 +1,11 @@
 """The parts of a session that its turns and its compactions share."""
 
 from itertools import count
-from typing import Any
 
 from codex_py.core.thread_log import ThreadLog
 from codex_py.protocol.extension import Extension, Thread
 from codex_py.protocol.prompts import Note, UserPrompt
-from codex_py.protocol.stream import Prompt, Usage
+from codex_py.protocol.stream import Usage
 
 
 class SessionParts:
@@ -30,10 +29,6 @@ class SessionParts:
     def send_notes(self) -> None:
         notes, self.notes = self.notes, []
         self.log.tell(notes)
-
-    def prompt(self, output_schema: Any = None) -> Prompt:
-        """The request that sends the whole history."""
-        return self.log.request(self.thread.settings, output_schema)
 
     def add_usage(self, usage: Usage) -> None:
         """Count a response of this thread."""

@@ -123,7 +123,7 @@ class SessionTurn:
             await self._send(parts.steered[0])
             del parts.steered[0]
         parts.log.tell(await parts.extension.before_request())
-        return parts.prompt(self._output_schema)
+        return parts.log.request(parts.thread.settings, self._output_schema)
 
     def record(self, item: ResponseItem | Note) -> None:
         self._parts.log.item(item)

@@ -100,9 +100,18 @@ class ThreadLog:
 
     def request(self, settings: TurnSettings, output_schema: Any = None) -> Prompt:
         """The request that sends the whole history."""
-        items = self.items[len(self._base) :]
-        text = self.thread.instructions if self._base else ""
-        return settings.prompt(text, items, self.thread.id, output_schema=output_schema)
+        return Prompt(
+            model=settings.model,
+            input=self.items[len(self._base) :],
+            cache_key=self.thread.id,
+            instructions=self.thread.instructions if self._base else "",
+            tools=settings.tools,
+            parallel_tool_calls=settings.parallel_tool_calls,
+            reasoning=settings.reasoning,
+            verbosity=settings.verbosity,
+            output_schema=output_schema,
+            service_tier=settings.service_tier,
+        )
 
     def begin_turn(self, settings: TurnSettings, introduction: Introduction) -> None:
         """Append the context that changed since the last turn, and in the first turn the notes of extensions."""

@@ -24,6 +24,7 @@ from codex_py.protocol.stream import (
     Prompt,
     ReasoningDelta,
     ResponseEvent,
+    Retry,
     Usage,
 )
 from codex_py.protocol.tools import ToolCall, ToolOutput
@@ -73,17 +74,6 @@ class Conversation(Protocol):
     async def recover(self, failure: ModelError, retries_left: int) -> bool:
         """Try to make the next request succeed, for instance by compacting. True if it is worth sending."""
         ...
-
-
-class Retry(Protocol):
-    """One more attempt, after a delay."""
-
-    @property
-    def attempt(self) -> int: ...
-    @property
-    def maximum(self) -> int: ...
-    @property
-    def delay_s(self) -> float: ...
 
 
 class RetryBudget(Protocol):

@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable
 
 from codex_py.errors import ModelError, StreamError
-from codex_py.protocol.frozen import frozen
+from codex_py.protocol.stream import Retry
 
 _MAX_RETRIES = 100
 _MAX_TURN_RETRIES = 200
@@ -15,14 +15,6 @@ MAX_SERVER_DELAY_S = 120.0
 """If the server asks for a longer wait, the turn fails at once: the user should rather be told."""
 _MAX_REQUEST_WAIT_S = 600.0
 """Limit on the waits before the attempts of one request, in all."""
-
-
-@frozen
-class Retry:
-    attempt: int
-    """From 1, of those in its layer; so is `maximum`."""
-    maximum: int
-    delay_s: float
 
 
 class Retries:

@@ -1,7 +1,7 @@
 """Approval and sandbox policies, and how the user is asked to approve a call."""
 
 import asyncio
-from collections.abc import Callable, Hashable, Iterable, Set
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import asdict, field
 from enum import StrEnum
 from pathlib import Path
@@ -146,13 +146,9 @@ class Approvals:
     def __init__(self, approver: Approver, abort: Callable[[], None] = lambda: None) -> None:
         self._approver = approver
         self._abort = abort
-        self._granted: set[Any] = set()
-        self.asking = asyncio.Lock()
-
-    @property
-    def granted(self) -> Set[Any]:
+        self.granted: set[Any] = set()
         """Keys of the commands, files and tools that are approved for the session."""
-        return self._granted
+        self.asking = asyncio.Lock()
 
     async def ask(
         self, request: ApprovalRequest, grants: Iterable[Hashable], *, rejected: str
@@ -173,5 +169,5 @@ class Approvals:
             feedback = f": {review.feedback}" if review.feedback else ""
             raise ToolError(f"{rejected}{feedback}", code="ApprovalDenied")
         if review.decision is ReviewDecision.APPROVED_FOR_SESSION:
-            self._granted.update(grants)
+            self.granted.update(grants)
         return review.decision

@@ -6,8 +6,6 @@ from typing import Any
 
 from codex_py.protocol.approval import AskForApproval, SandboxPolicy, approval_data
 from codex_py.protocol.frozen import frozen
-from codex_py.protocol.messages import EncodedItem
-from codex_py.protocol.stream import Prompt
 from codex_py.protocol.tools import ToolSpec
 
 
@@ -60,28 +58,6 @@ class TurnSettings:
             reasoning_summary=self.reasoning_summary,
             approval_policy=self.approval_policy,
             sandbox_policy=self.sandbox_policy,
-        )
-
-    def prompt(
-        self,
-        instructions: str,
-        items: Sequence[EncodedItem],
-        cache_key: str,
-        *,
-        output_schema: Any = None,
-    ) -> Prompt:
-        """The request that sends these items; see `Prompt`."""
-        return Prompt(
-            model=self.model,
-            input=items,
-            cache_key=cache_key,
-            instructions=instructions,
-            tools=self.tools,
-            parallel_tool_calls=self.parallel_tool_calls,
-            reasoning=self.reasoning,
-            verbosity=self.verbosity,
-            output_schema=output_schema,
-            service_tier=self.service_tier,
         )
 
 

@@ -167,6 +167,16 @@ Yield `Completed` before you raise, so that the usage of the response is counted
 """
 
 
+@frozen
+class Retry:
+    """One more attempt at a request."""
+
+    attempt: int
+    """From 1, of those in its layer; so is `maximum`."""
+    maximum: int
+    delay_s: float
+
+
 class Wire(Protocol):
     """One API format of models: makes request bodies and decodes responses, without I/O."""
 

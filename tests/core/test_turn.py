@@ -19,7 +19,14 @@ from codex_py.protocol.events import (
 from codex_py.protocol.items import FunctionCallOutput, Reasoning, ResponseItem
 from codex_py.protocol.messages import EncodedItem, input_text, message
 from codex_py.protocol.prompts import Note
-from codex_py.protocol.stream import OutputItemAdded, OutputTextDelta, Prompt, ResponseEvent, Usage
+from codex_py.protocol.stream import (
+    OutputItemAdded,
+    OutputTextDelta,
+    Prompt,
+    ResponseEvent,
+    Retry,
+    Usage,
+)
 from codex_py.protocol.tools import ToolCall, ToolOutput
 from codex_py.tools.router import ToolRouter, output_item
 from tests.support.model import ScriptedModel, Step, calls, completed, done, reconnecting, says
@@ -52,19 +59,13 @@ class FakeConversation:
         return False
 
 
-class FakeRetry:
-    attempt = 1
-    maximum = 2
-    delay_s = 0.0
-
-
 class FakeBudget:
     def __init__(self, retries: int) -> None:
         self._left = retries
 
-    def next(self, error: ModelError) -> FakeRetry | None:
+    def next(self, error: ModelError) -> Retry | None:
         self._left -= 1
-        return FakeRetry() if error.retryable and self._left >= 0 else None
+        return Retry(1, 2, 0.0) if error.retryable and self._left >= 0 else None
 
     def renew(self) -> None:
         pass
@@ -215,12 +216,9 @@ def test_each_retry_is_announced_with_its_cause_before_the_wait() -> None:
 
 def test_a_wait_before_a_retry_can_be_interrupted() -> None:
     async def run() -> list[Event]:
-        class Hour(FakeRetry):
-            delay_s = 3600.0
-
         class OneHour(FakeBudget):
-            def next(self, error: ModelError) -> Hour:
-                return Hour()
+            def next(self, error: ModelError) -> Retry:
+                return Retry(1, 2, 3600.0)
 
         announced = asyncio.Event()
 

@@ -1,7 +1,8 @@
 import pytest
 
 from codex_py.errors import ModelError, StreamError
-from codex_py.model.retry import Retries, Retry
+from codex_py.model.retry import Retries
+from codex_py.protocol.stream import Retry
 
 
 def retries(request_max: int = 4, stream_max: int = 5) -> Retries:
