@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from codex_py.app.loading import load
+from codex_py.app.model import configured_provider
 from codex_py.app.options import SessionSetup
 from codex_py.protocol.extension import Extension, Feature
 from codex_py.protocol.prompts import Note, UserPrompt
@@ -35,6 +36,10 @@ _FEATURES: Sequence[tuple[Callable[[SessionSetup], Any], Callable[[SessionSetup]
     (
         lambda _: True,
         lambda setup: load("codex_py.app.features.turn_diff:TurnDiff")(setup.config.cwd),
+    ),
+    (
+        lambda setup: configured_provider(setup.config, setup.environment).profile.tools == "text",
+        lambda _: load("codex_py.app.features.text_tools:text_tools"),
     ),
     (
         lambda setup: setup.config.notify,

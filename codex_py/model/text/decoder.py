@@ -1,0 +1,104 @@
+"""Finds the calls in the text of a response, and shows the rest as it streams."""
+
+from collections.abc import Sequence
+
+from codex_py.model.json_fields import JsonObject
+from codex_py.model.provider_data import Maker
+from codex_py.model.text.format import TextCall, read_message
+from codex_py.protocol.ids import new_call_id
+from codex_py.protocol.items import Message, ResponseItem, parse_item
+from codex_py.protocol.stream import (
+    Decoder,
+    OutputItemAdded,
+    OutputItemDone,
+    OutputTextDelta,
+    Prompt,
+    ResponseEvent,
+)
+
+_PLACES = 1_000
+"""Indexes for the calls in one message."""
+_MARKS = ("<tool", "<function", "<invoke", "<|", "<｜", "[TOOL_CALLS]")
+"""How a line with markup begins. Nothing after it is shown as it streams; what turns out to be text comes with the item."""
+
+
+class TextToolsDecoder:
+    """A `Decoder` around the one of the wire that carries the text."""
+
+    def __init__(self, inner: Decoder, prompt: Prompt, maker: Maker) -> None:
+        self._inner = inner
+        self._specs = {spec.name: spec for spec in prompt.tools}
+        self._maker = maker
+        self._line = ""
+        """The end of the text that is not shown yet: the beginning of a line that may be markup."""
+        self._is_hidden = False
+        self._is_in_line = False
+        """The beginning of the line was shown."""
+
+    @property
+    def finished(self) -> bool:
+        return self._inner.finished
+
+    def feed(self, data: str) -> Sequence[ResponseEvent]:
+        return self._read(self._inner.feed(data))
+
+    def end(self) -> Sequence[ResponseEvent]:
+        return self._read(self._inner.end())
+
+    def _read(self, events: Sequence[ResponseEvent]) -> Sequence[ResponseEvent]:
+        out: list[ResponseEvent] = []
+        for event in events:
+            match event:
+                case OutputTextDelta(index, delta):
+                    if shown := self._shown(delta):
+                        out.append(OutputTextDelta(index * _PLACES, shown))
+                case OutputItemAdded(index, kind):
+                    # Whether there is a message besides its calls is known at its end.
+                    if kind != "message":
+                        out.append(OutputItemAdded(index * _PLACES, kind))
+                case OutputItemDone(index, Message(role="assistant") as item):
+                    out += self._message(index * _PLACES, item)
+                case OutputItemDone(index, item):
+                    out.append(OutputItemDone(index * _PLACES, item))
+                case _:
+                    out.append(event)
+        return out
+
+    def _shown(self, delta: str) -> str:
+        """The part of the text so far that is certainly no markup."""
+        shown = ""
+        for piece in delta.splitlines(keepends=True):
+            if self._is_hidden:
+                break
+            self._line += piece
+            if not self._is_in_line and self._line.startswith(_MARKS):
+                self._is_hidden = True
+            elif self._is_in_line or not any(mark.startswith(self._line) for mark in _MARKS):
+                shown += self._line
+                self._is_in_line = not self._line.endswith("\n")
+                self._line = ""
+        return shown
+
+    def _message(self, index: int, item: Message) -> list[ResponseEvent]:
+        self._line, self._is_hidden, self._is_in_line = "", False, False
+        is_complete = item.status != "incomplete" and not item.refusal
+        read = read_message(item.text, self._specs) if is_complete and self._specs else None
+        if read is None or not read.calls:
+            return [OutputItemAdded(index, "message"), OutputItemDone(index, item)]
+        items = [self._item(call) for call in read.calls[: _PLACES - 1]]
+        if read.text:
+            part: JsonObject = {"type": "output_text", "text": read.text, "annotations": []}
+            said: JsonObject = {"type": "message", "role": "assistant", "content": [part]}
+            items.insert(0, parse_item(self._maker.marked(said)))
+        return [
+            event
+            for place, found in enumerate(items, index)
+            for event in (OutputItemAdded(place, found.type), OutputItemDone(place, found))
+        ]
+
+    def _item(self, call: TextCall) -> ResponseItem:
+        kind, field = (
+            ("custom_tool_call", "input") if call.is_freeform else ("function_call", "arguments")
+        )
+        fields = {"type": kind, "call_id": new_call_id(), "name": call.name, field: call.body}
+        return parse_item(self._maker.marked(fields))

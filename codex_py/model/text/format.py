@@ -1,0 +1,187 @@
+"""Calls of tools within the text of a message, for models that cannot call them otherwise.
+
+A block begins with `<tool name="NAME">` and ends with `</tool>`, each at the start of a line. Its body is the raw input of
+a freeform tool, or a JSON object with the arguments of a function. Blocks within code fences are text.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from html import unescape
+from typing import Any, TypeAlias
+
+from codex_py.instructions import instruction_text
+from codex_py.model.freeform import unwrapped
+from codex_py.model.text.leaks import leaked_calls
+from codex_py.protocol.frozen import frozen
+from codex_py.protocol.tools import FreeformSpec, FunctionSpec, HostedSpec, ToolSpec, called_tool
+
+_OPENING = re.compile(r"^<tool\b([^>\n]*)>[ \t]*\n?", re.MULTILINE | re.IGNORECASE)
+_CLOSING = re.compile(r"\n?^</tool>", re.MULTILINE | re.IGNORECASE)
+_CLOSING_IN_LINE = re.compile(r"</tool>", re.IGNORECASE)
+_NAME = re.compile(r"""\bname\s*=\s*["']?([^"'\s>]+)""")
+_FENCE = re.compile(r"^[ \t]*(```+|~~~+).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
+_RESULT = re.compile(r"^[ \t]*<tool_result\b", re.MULTILINE)
+_CDATA = re.compile(r"\s*<!\[CDATA\[(.*)\]\]>\s*", re.DOTALL)
+_CHILD = re.compile(r"<(\w+)>(.*?)</\1>", re.DOTALL)
+
+FORMAT_REMINDER = (
+    'Write a call as a block, with both tags on lines of their own:\n\n<tool name="exec_command">\n'
+    '{"cmd": "ls -l"}\n</tool>'
+)
+
+
+@frozen
+class TextCall:
+    name: str
+    body: str
+    """The input of a freeform tool, or JSON arguments."""
+    is_freeform: bool
+
+
+@frozen
+class ReadMessage:
+    text: str
+    """What is left without the calls."""
+    calls: Sequence[TextCall] = ()
+    problem: str | None = None
+    """What is wrong with a block that could not be read, for the model."""
+
+
+Specs: TypeAlias = Mapping[str, ToolSpec]
+
+
+def tools_text(tools: Sequence[ToolSpec]) -> str:
+    """The part of the instructions that describes the format and the tools."""
+    parts = [instruction_text("tools/text_format.md")]
+    for spec in tools:
+        match spec:
+            case FreeformSpec(name, description, grammar):
+                parts.append(f"## {name} (raw)\n\n{description}\n\nThe grammar:\n\n{grammar}")
+            case FunctionSpec(name, description, parameters) if is_raw(spec):
+                (text,) = parameters["properties"].values()
+                about = text.get("description", "")
+                parts.append(f"## {name} (raw)\n\n{description}\n\nThe input: {about}".rstrip(": "))
+            case FunctionSpec(name, description, parameters):
+                schema = json.dumps(parameters, ensure_ascii=False)
+                parts.append(f"## {name}\n\n{description}\n\nParameters (JSON Schema): {schema}")
+            case HostedSpec():
+                pass
+    return "\n\n".join(parts)
+
+
+def is_raw(spec: ToolSpec | None) -> bool:
+    """True if the body of a call is the tool's input as it is: its only parameter is a text."""
+    if not isinstance(spec, FunctionSpec):
+        return isinstance(spec, FreeformSpec)
+    properties: Mapping[str, Any] = spec.parameters.get("properties", {})
+    return len(properties) == 1 and all(p.get("type") == "string" for p in properties.values())
+
+
+def call_text(name: str, arguments: str, *, is_freeform: bool, spec: ToolSpec | None) -> str:
+    """A call as the model is to write it."""
+    body = unwrapped(arguments) if is_raw(spec) and not is_freeform else arguments
+    return f'<tool name="{name}">\n{body}\n</tool>'
+
+
+def result_text(name: str, call_id: str, output: str) -> str:
+    return f'<tool_result name="{name}" id="{call_id}">\n{output}\n</tool_result>'
+
+
+def read_message(text: str, specs: Specs) -> ReadMessage:
+    """Find the calls in the text of a message."""
+    fences = [match.span() for match in _FENCE.finditer(text)]
+    calls: list[TextCall] = []
+    rest: list[str] = []
+    problem: str | None = None
+    start = 0
+    while (opening := _next(_OPENING, text, start, fences)) is not None:
+        if (result := _next(_RESULT, text, start, fences)) and result.start() < opening.start():
+            break
+        other = _OPENING.search(text, opening.end())
+        limit = other.start() if other is not None else len(text)
+        closing = _CLOSING.search(text, opening.end(), limit)
+        closing = closing or _CLOSING_IN_LINE.search(text, opening.end(), limit)
+        name = _NAME.search(opening[1])
+        # Some servers stop at the closing tag, and leave it out.
+        end, after = closing.span() if closing is not None else (limit, limit)
+        if name is None or (closing is None and other is not None):
+            what = 'has no name="…"' if name is None else "does not end with </tool>"
+            problem = problem or f"a <tool> block {what}"
+            rest.append(text[start:after])
+        else:
+            rest.append(text[start : opening.start()])
+            calls.append(_call(name[1], text[opening.end() : end], specs))
+        start = after
+        fences = [match.span() for match in _FENCE.finditer(text, start)]
+    tail = text[start:]
+    if result := _next(_RESULT, tail, 0, [match.span() for match in _FENCE.finditer(tail)]):
+        # The model made results up: what follows rests on them.
+        tail = tail[: result.start()]
+    rest.append(tail)
+    remaining = "".join(rest)
+    if not calls:
+        leaked, remaining = leaked_calls(remaining)
+        calls = [_call(name, body, specs) for name, body in leaked]
+    return ReadMessage(remaining.strip() if calls else remaining, calls, problem)
+
+
+def _next(
+    pattern: re.Pattern[str], text: str, start: int, fences: Sequence[tuple[int, int]]
+) -> re.Match[str] | None:
+    """The next match that is in no code fence."""
+    for match in pattern.finditer(text, start):
+        if not any(begin <= match.start() < end for begin, end in fences):
+            return match
+    return None
+
+
+def _call(name: str, body: str, specs: Specs) -> TextCall:
+    name = called_tool(None, name)
+    by_lower = {known.lower(): known for known in specs}
+    name = by_lower.get(name.lower(), name)
+    spec = specs.get(name)
+    if (cdata := _CDATA.fullmatch(body)) is not None:
+        body = cdata[1]
+    elif "<" not in body and "&" in body:
+        body = unescape(body)
+    if isinstance(spec, FreeformSpec):
+        return TextCall(name, unwrapped(body) if _is_json(body) else body, is_freeform=True)
+    if _is_json(body):
+        return TextCall(name, body.strip(), is_freeform=False)
+    if is_raw(spec):
+        assert isinstance(spec, FunctionSpec)
+        (parameter,) = spec.parameters["properties"]
+        return TextCall(name, json.dumps({parameter: body}, ensure_ascii=False), is_freeform=False)
+    return TextCall(name, _from_children(body, spec) or body.strip(), is_freeform=False)
+
+
+def _is_json(body: str) -> bool:
+    try:
+        return isinstance(json.loads(body), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _from_children(body: str, spec: ToolSpec | None) -> str | None:
+    """Arguments written as `<name>value</name>`, as JSON; None for another body."""
+    children = _CHILD.findall(body)
+    if not children or _CHILD.sub("", body).strip():
+        return None
+    properties: Mapping[str, Any] = (
+        spec.parameters.get("properties", {}) if isinstance(spec, FunctionSpec) else {}
+    )
+    values = {
+        name: _value(text.strip("\n"), properties.get(name, {}).get("type"))
+        for name, text in children
+    }
+    return json.dumps(values, ensure_ascii=False)
+
+
+def _value(text: str, kind: object) -> Any:
+    if kind in {None, "string"}:
+        return text
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text

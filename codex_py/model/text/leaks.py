@@ -1,0 +1,156 @@
+"""Calls in the markup of other model families, which servers without the right parser leave in the text.
+
+Sources: the chat templates of Hermes and Qwen (`<tool_call>`, `<function=…>`), gpt-oss (Harmony), DeepSeek (`tool▁calls`
+and DSML), Kimi (`tool_calls_section`) and Mistral (`[TOOL_CALLS]`).
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias, cast
+
+Found: TypeAlias = tuple[str, str]
+"""The name of a tool, and JSON arguments."""
+
+
+def leaked_calls(text: str) -> tuple[list[Found], str]:
+    """The calls in a text, and the text before them. No calls if the text does not begin a line with known markup."""
+    for pattern, read in _FAMILIES:
+        start = re.search(pattern, text, re.MULTILINE)
+        if start is not None and not _in_fence(text, start.start()):
+            calls = list(read(text[start.start() :]))
+            if calls:
+                return calls, text[: start.start()]
+    return [], text
+
+
+def _in_fence(text: str, place: int) -> bool:
+    return len(re.findall(r"^[ \t]*```", text[:place], re.MULTILINE)) % 2 == 1
+
+
+def _tagged(text: str) -> Iterator[Found]:
+    """`<tool_call>{"name": …, "arguments": …}</tool_call>`; GLM has the name and `<arg_key>`, `<arg_value>` in it."""
+    for body in re.findall(r"<tool_call>(.*?)(?:</tool_call>|\Z)", text, re.DOTALL):
+        if "<function=" in body:
+            yield from _functions(body)
+        elif "<arg_key>" in body:
+            name = body.partition("<")[0].strip()
+            pairs = re.findall(
+                r"<arg_key>(.*?)</arg_key>\s*<arg_value>(.*?)</arg_value>", body, re.DOTALL
+            )
+            yield name, _as_json(pairs)
+        else:
+            yield from _named_object(body)
+
+
+def _functions(text: str) -> Iterator[Found]:
+    """`<function=NAME><parameter=KEY>VALUE</parameter></function>`, or JSON between the tags."""
+    for name, body in re.findall(r"<function=([^>\s]+)>(.*?)(?:</function>|\Z)", text, re.DOTALL):
+        pairs = re.findall(r"<parameter=([^>\s]+)>(.*?)</parameter>", body, re.DOTALL)
+        yield name, _as_json(pairs) if pairs else (body.strip() or "{}")
+
+
+def _harmony(text: str) -> Iterator[Found]:
+    """`<|channel|>commentary to=functions.NAME <|constrain|>json<|message|>{…}<|call|>`."""
+    for name, body in re.findall(
+        r"to=(?:functions\.)?([\w.-]+).*?<\|message\|>(.*?)(?:<\|call\|>|<\|end\|>|\Z)",
+        text,
+        re.DOTALL,
+    ):
+        yield name, body.strip()
+
+
+def _deepseek(text: str) -> Iterator[Found]:
+    """`<｜tool▁call▁begin｜>function<｜tool▁sep｜>NAME` and a JSON fence; newer models leave the kind and the fence out."""
+    for body in re.findall(
+        r"<｜tool▁call▁begin｜>(.*?)(?:<｜tool▁call▁end｜>|\Z)", text, re.DOTALL
+    ):
+        before, _, after = body.partition("<｜tool▁sep｜>")
+        fenced = re.search(r"```(?:json)?\n(.*?)\n?```", after, re.DOTALL)
+        if fenced is not None:
+            yield after[: fenced.start()].strip(), fenced[1].strip()
+        elif before.strip() == "function":
+            name, _, arguments = after.strip().partition("\n")
+            yield name, arguments.strip() or "{}"
+        else:
+            yield before.strip(), after.strip() or "{}"
+
+
+def _dsml(text: str) -> Iterator[Found]:
+    """`<｜DSML｜invoke name="NAME"><｜DSML｜parameter name="KEY" string="true">VALUE</｜DSML｜parameter>…`."""
+    for name, body in re.findall(
+        r'<(?:｜DSML｜)?invoke name="([^"]+)">(.*?)(?:</(?:｜DSML｜)?invoke>|\Z)', text, re.DOTALL
+    ):
+        found = re.findall(
+            r'<(?:｜DSML｜)?parameter name="([^"]+)"([^>]*)>(.*?)</(?:｜DSML｜)?parameter>',
+            body,
+            re.DOTALL,
+        )
+        pairs = [(key, value) for key, how, value in found if 'string="false"' not in how]
+        others = {key: _json_or_text(value) for key, how, value in found if 'string="false"' in how}
+        yield name, json.dumps({**dict(pairs), **others}, ensure_ascii=False)
+
+
+def _kimi(text: str) -> Iterator[Found]:
+    """`<|tool_call_begin|>functions.NAME:0<|tool_call_argument_begin|>{…}<|tool_call_end|>`."""
+    for name, body in re.findall(
+        r"<\|tool_call_begin\|>\s*(?:functions\.)?([\w.-]+?)(?::\d+)?\s*<\|tool_call_argument_begin\|>"
+        r"(.*?)(?:<\|tool_call_end\|>|\Z)",
+        text,
+        re.DOTALL,
+    ):
+        yield name, body.strip()
+
+
+def _mistral(text: str) -> Iterator[Found]:
+    """`[TOOL_CALLS][{"name": …, "arguments": …}]`, or `[TOOL_CALLS]NAME[ARGS]{…}`."""
+    body = text.partition("[TOOL_CALLS]")[2].strip()
+    if not body.startswith("["):
+        for name, arguments in re.findall(
+            r"([\w.-]+)\s*(?:\[CALL_ID\]\S*?)?\[ARGS\]\s*(.*?)(?=\[TOOL_CALLS\]|\Z)",
+            body,
+            re.DOTALL,
+        ):
+            yield name, arguments.strip()
+        return
+    yield from _named_object(body)
+
+
+def _named_object(text: str) -> Iterator[Found]:
+    """`{"name": …, "arguments": …}`, or a list of such objects; what follows is not read."""
+    try:
+        value, _ = json.JSONDecoder().raw_decode(text.strip())
+    except (ValueError, RecursionError):
+        return
+    values: list[Any] = cast("list[Any]", value) if isinstance(value, list) else [value]
+    for each in values:
+        call = cast("dict[str, Any]", each) if isinstance(each, dict) else {}
+        name, arguments = call.get("name"), call.get("arguments", call.get("parameters", {}))
+        if isinstance(name, str):
+            text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+            yield name, text
+
+
+def _as_json(pairs: Sequence[tuple[str, str]]) -> str:
+    values = {key.strip(): _json_or_text(value) for key, value in pairs}
+    return json.dumps(values, ensure_ascii=False)
+
+
+def _json_or_text(value: str) -> Any:
+    """A value without quotation marks is text, unless it is a number, a list or the like."""
+    text = value.strip("\n")
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+_FAMILIES: Sequence[tuple[str, Callable[[str], Iterator[Found]]]] = (
+    (r"^\s*<tool_call>", _tagged),
+    (r"^\s*<function=", _functions),
+    (r"<\|channel\|>commentary[^<]*to=|^\s*<\|start\|>assistant[^<]*to=", _harmony),
+    (r"<｜tool▁calls?▁begin｜>", _deepseek),
+    (r"^\s*<(?:｜DSML｜)?(?:function_calls|tool_calls|invoke)\b", _dsml),
+    (r"<\|tool_calls_section_begin\|>|<\|tool_call_begin\|>", _kimi),
+    (r"^\s*\[TOOL_CALLS\]", _mistral),
+)

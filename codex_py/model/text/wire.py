@@ -1,0 +1,103 @@
+"""Any wire, with tools in the text of its messages: for models that cannot call tools."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from codex_py.model.json_fields import JsonObject, object_field, objects, text_field
+from codex_py.model.provider_data import Maker, grown
+from codex_py.model.text.decoder import TextToolsDecoder
+from codex_py.model.text.format import call_text, result_text, tools_text
+from codex_py.protocol.messages import EncodedItem, encode_json, input_text, message
+from codex_py.protocol.stream import ANY_TOOL, Decoder, Prompt, Wire
+from codex_py.protocol.tools import called_tool
+
+_LATEST_CHOICE = {
+    "none": "You may not call a tool now.",
+    "required": "You must call a tool now.",
+}
+
+
+class TextToolsWire:
+    """A `Wire` around another one, which then carries no tools and no calls."""
+
+    def __init__(self, wire: Wire, *, maker: Maker | None = None) -> None:
+        self._wire = wire
+        self._maker = maker or Maker()
+        self.path = wire.path
+        self._seen: list[EncodedItem] = []
+        self._items: list[EncodedItem] = []
+        self._names: dict[str, str] = {}
+        """The tool of each call, by the id of the call."""
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self._wire.headers
+
+    def body(self, prompt: Prompt) -> bytes:
+        return self._wire.body(self._with_text_tools(prompt))
+
+    def decoder(self, prompt: Prompt) -> Decoder:
+        inner = self._wire.decoder(replace(prompt, tools=(), tool_choice=ANY_TOOL))
+        return TextToolsDecoder(inner, prompt, self._maker)
+
+    def _with_text_tools(self, prompt: Prompt) -> Prompt:
+        instructions = [prompt.instructions, tools_text(prompt.tools) if prompt.tools else ""]
+        choice = prompt.tool_choice
+        if prompt.tools and choice.mode in _LATEST_CHOICE:
+            instructions.append(_LATEST_CHOICE[choice.mode])
+        if prompt.tools and choice.names:
+            instructions.append(f"Call no other tool than: {', '.join(choice.names)}.")
+        return replace(
+            prompt,
+            instructions="\n\n".join(text for text in instructions if text),
+            input=self._translated(prompt),
+            tools=(),
+            tool_choice=ANY_TOOL,
+            parallel_tool_calls=True,
+        )
+
+    def _translated(self, prompt: Prompt) -> Sequence[EncodedItem]:
+        new = grown(self._seen, prompt.input)
+        if new is None:
+            self._items, self._names = [], {}
+            new = prompt.input
+        self._seen = list(prompt.input)
+        specs = {spec.name: spec for spec in prompt.tools}
+        for item in new:
+            if b"_call" not in item:
+                self._items.append(item)
+                continue
+            data: JsonObject = json.loads(item)
+            kind = data.get("type")
+            if kind in {"function_call", "custom_tool_call"}:
+                name = called_tool(data.get("namespace"), str(data.get("name")))
+                self._names[str(data.get("call_id"))] = name
+                is_freeform = kind == "custom_tool_call"
+                body = str(data.get("input" if is_freeform else "arguments"))
+                text = call_text(name, body, is_freeform=is_freeform, spec=specs.get(name))
+                self._items.append(_said(text))
+            elif kind == "local_shell_call":
+                call_id = str(data.get("call_id") or data.get("id"))
+                self._names[call_id] = "shell"
+                body = json.dumps({"command": object_field(data, "action").get("command")})
+                self._items.append(_said(call_text("shell", body, is_freeform=False, spec=None)))
+            elif kind in {"function_call_output", "custom_tool_call_output"}:
+                self._items.append(self._result(data))
+            else:
+                self._items.append(item)
+        return list(self._items)
+
+    def _result(self, data: JsonObject) -> EncodedItem:
+        call_id, output = str(data.get("call_id")), data.get("output")
+        name = self._names.get(call_id, "tool")
+        parts = objects(output)
+        texts = [text for part in parts if (text := text_field(part, "text"))]
+        text = output if isinstance(output, str) else "\n".join(texts)
+        images = [part for part in parts if part.get("type") == "input_image"]
+        return message("user", [input_text(result_text(name, call_id, text)), *images])
+
+
+def _said(text: str) -> EncodedItem:
+    part = {"type": "output_text", "text": text}
+    return EncodedItem(encode_json({"type": "message", "role": "assistant", "content": [part]}))

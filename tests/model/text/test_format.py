@@ -1,0 +1,152 @@
+"""Calls in the text of messages."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codex_py.model.text.format import call_text, read_message, tools_text
+from codex_py.protocol.tools import FreeformSpec, FunctionSpec, ToolSpec
+
+RUN = FunctionSpec(
+    "exec_command",
+    "Runs.",
+    {"type": "object", "properties": {"cmd": {"type": "string"}, "ms": {"type": "integer"}}},
+)
+PATCH = FreeformSpec("apply_patch", "Patches.", "start: x")
+NOTE = FunctionSpec(
+    "note", "Notes.", {"type": "object", "properties": {"text": {"type": "string"}}}
+)
+SPECS: dict[str, ToolSpec] = {spec.name: spec for spec in (RUN, PATCH, NOTE)}
+
+
+def calls(text: str) -> list[tuple[str, str]]:
+    return [(call.name, call.body) for call in read_message(text, SPECS).calls]
+
+
+def block(body: str, name: str = "exec_command") -> str:
+    return f'<tool name="{name}">\n{body}\n</tool>'
+
+
+def test_the_format_and_every_tool_are_described() -> None:
+    text = tools_text([RUN, PATCH, NOTE])
+    assert "## exec_command\n" in text
+    assert "## apply_patch (raw)" in text
+    assert "start: x" in text
+    assert "## note (raw)" in text
+    assert '"cmd"' in text
+
+
+def test_all_blocks_are_calls_and_the_rest_is_text() -> None:
+    text = f"First this.\n\n{block('{}')}\n\n{block('*** x', 'apply_patch')}\n"
+    read = read_message(text, SPECS)
+    assert read.text == "First this."
+    assert [(c.name, c.body, c.is_freeform) for c in read.calls] == [
+        ("exec_command", "{}", False),
+        ("apply_patch", "*** x", True),
+    ]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"cmd": "ls"}',
+        '\n{"cmd": "ls"}\n',
+        '<![CDATA[{"cmd": "ls"}]]>',
+        "{&quot;cmd&quot;: &quot;ls&quot;}",
+        "<cmd>ls</cmd>",
+        "<cmd>\nls\n</cmd>\n",
+    ],
+)
+def test_arguments_are_understood_in_several_spellings(body: str) -> None:
+    ((_, arguments),) = calls(block(body))
+    assert json.loads(arguments) == {"cmd": "ls"}
+
+
+def test_children_have_the_types_of_the_parameters() -> None:
+    ((_, arguments),) = calls(block("<cmd>1</cmd><ms>2</ms>"))
+    assert json.loads(arguments) == {"cmd": "1", "ms": 2}
+
+
+def test_a_tool_with_one_text_takes_it_raw() -> None:
+    assert calls(block('say "hi"', "note")) == [("note", json.dumps({"text": 'say "hi"'}))]
+
+
+def test_names_are_found_in_any_case_and_by_their_aliases() -> None:
+    assert calls(block("{}", "Exec_Command"))[0][0] == "exec_command"
+    assert calls(block("x", "applypatch"))[0][0] == "apply_patch"
+
+
+@pytest.mark.parametrize("fence", ["```", "~~~", "````xml"])
+def test_a_block_in_a_code_fence_is_text(fence: str) -> None:
+    mark = fence.removesuffix("xml")
+    assert calls(f"Like this:\n{fence}\n{block('{}')}\n{mark}\nDone.") == []
+    assert len(calls(f"{fence}\ncode\n{mark}\n{block('{}')}")) == 1
+
+
+def test_a_patch_may_contain_the_tags() -> None:
+    patch = '*** Begin Patch\n <tool name="x">\n+</tool>\n ```\n*** End Patch'
+    assert calls(f"{block(patch, 'apply_patch')}\n{block('{}')}") == [
+        ("apply_patch", patch),
+        ("exec_command", "{}"),
+    ]
+
+
+def test_the_last_closing_tag_may_be_missing_and_others_may_not() -> None:
+    assert calls('<tool name="exec_command">\n{}') == [("exec_command", "{}")]
+    read = read_message(f'<tool name="note">\n{block("{}")}', SPECS)
+    assert [call.name for call in read.calls] == ["exec_command"]
+    assert read.problem == "a <tool> block does not end with </tool>"
+
+
+def test_a_block_without_a_name_is_a_problem() -> None:
+    assert read_message("<tool>\n{}\n</tool>", SPECS).problem == 'a <tool> block has no name="…"'
+
+
+def test_results_that_the_model_made_up_are_left_out() -> None:
+    made_up = f'{block("{}")}\n<tool_result name="x" id="1">\nfine\n</tool_result>\n{block("{}")}'
+    read = read_message(made_up, SPECS)
+    assert (len(read.calls), read.text) == (1, "")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<tool_call>\n{"name": "exec_command", "arguments": {"cmd": "ls"}}\n</tool_call>',
+        "<tool_call>exec_command\n<arg_key>cmd</arg_key>\n<arg_value>ls</arg_value>\n</tool_call>",
+        "<function=exec_command>\n<parameter=cmd>\nls\n</parameter>\n</function>",
+        "<tool_call>\n<function=exec_command>\n<parameter=cmd>\nls\n</parameter>\n</function></tool_call>",
+        '<function=exec_command>{"cmd": "ls"}</function>',
+        '<|channel|>commentary to=functions.exec_command <|constrain|>json<|message|>{"cmd": "ls"}<|call|>',
+        "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>exec_command\n```json\n"
+        '{"cmd": "ls"}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
+        '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>exec_command<｜tool▁sep｜>{"cmd": "ls"}'
+        "<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+        '<｜DSML｜function_calls>\n<｜DSML｜invoke name="exec_command">\n<｜DSML｜parameter name="cmd" '
+        'string="true">ls</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜function_calls>',
+        "<|tool_calls_section_begin|><|tool_call_begin|>functions.exec_command:0"
+        '<|tool_call_argument_begin|>{"cmd": "ls"}<|tool_call_end|><|tool_calls_section_end|>',
+        '[TOOL_CALLS][{"name": "exec_command", "arguments": {"cmd": "ls"}}]',
+        '[TOOL_CALLS]exec_command[ARGS]{"cmd": "ls"}',
+    ],
+)
+def test_markup_of_other_families_is_run_too(text: str) -> None:
+    read = read_message(f"I look.\n{text}", SPECS)
+    ((name, arguments),) = [(call.name, call.body) for call in read.calls]
+    assert (name, json.loads(arguments)) == ("exec_command", {"cmd": "ls"})
+    assert read.text == "I look."
+    assert calls(f"```\n{text}\n```") == []
+
+
+@given(st.text(), st.text(alphabet='{}<>/tol \n`&;="x'))
+def test_any_text_can_be_read(text: str, markup: str) -> None:
+    read_message(text, SPECS)
+    read_message(block(markup) + text, SPECS)
+
+
+@given(st.text().filter(lambda text: "</tool>" not in text.lower()))
+def test_what_is_written_is_read_back(text: str) -> None:
+    written = call_text("exec_command", json.dumps({"cmd": text}), is_freeform=False, spec=RUN)
+    ((name, arguments),) = calls(written)
+    assert (name, json.loads(arguments)) == ("exec_command", {"cmd": text})
