@@ -1,4 +1,4 @@
-"""A scripted model for tests and demonstrations: events of the Responses API, and a server that plays them.
+"""A scripted model for tests and demonstrations: events of the Responses API, and a server that plays them in any API.
 
     with ScriptedServer([[*ev_function_call("call_1", "exec_command", {"cmd": "ls"}), ev_completed()],
                          [*ev_message("done"), ev_completed()]]) as server:
@@ -6,7 +6,8 @@
         environment = {**os.environ, "CODEX_HOME": str(home), "MOCK_KEY": "any"}
         ...  # run the program, or `load_config` and `open_session`, with this environment
 
-It needs nothing but the standard library, and listens on 127.0.0.1 alone. `python -m codex_py.testing
+The server answers at `…/responses`, `…/chat/completions` and `…/messages`; `config_toml(wire_api="chat")` has
+codex-py ask there. It needs nothing but the standard library, and listens on 127.0.0.1 alone. `python -m codex_py.testing
 SCRIPT.json` serves a script from a file, to try a program by hand.
 """
 
@@ -25,9 +26,11 @@ from codex_py.testing.events import (
     ev_web_search_call,
     sse,
 )
-from codex_py.testing.invariants import pairing_problem, prefix_problem
 from codex_py.testing.reply import Pause, Reply
-from codex_py.testing.server import RecordedRequest, ScriptedServer
+from codex_py.testing.request import RecordedRequest
+from codex_py.testing.rules.prefix import prefix_problem
+from codex_py.testing.rules.responses import pairing_problem
+from codex_py.testing.server import ScriptedServer
 
 __all__ = [
     "Pause",

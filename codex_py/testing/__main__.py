@@ -8,10 +8,12 @@ import argparse
 import sys
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
+from codex_py.testing.request import RecordedRequest
 from codex_py.testing.script import load_script
-from codex_py.testing.server import RecordedRequest, ScriptedServer
+from codex_py.testing.server import ScriptedServer
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -23,14 +25,28 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("script", type=Path, metavar="SCRIPT.json")
     parser.add_argument("--port", type=_port, default=0, help="default: a free one")
+    parser.add_argument(
+        "--wire-api",
+        choices=("responses", "chat", "anthropic", "text"),
+        default="responses",
+        help="the API in the configuration that is printed (default: responses); all are served, and "
+        "with `text` the model writes its calls into its answers",
+    )
     arguments = parser.parse_args(argv)
     try:
         replies = load_script(arguments.script)
-        server = ScriptedServer(replies, port=arguments.port, each_thread=True, watch=_report)
+        server = ScriptedServer(
+            replies,
+            port=arguments.port,
+            text_tools=arguments.wire_api == "text",
+            each_thread=True,
+            watch=_report,
+        )
     except (OSError, ValueError) as error:
         sys.stderr.write(f"Error: {_words(error)}\n")
         return 1
-    sys.stdout.write(f"# Into config.toml; and: export MOCK_KEY=any\n{server.config_toml()}\n")
+    configuration = server.config_toml(wire_api=arguments.wire_api)
+    sys.stdout.write(f"# Into config.toml; and: export MOCK_KEY=any\n{configuration}\n")
     sys.stdout.flush()
     server.start()
     try:
@@ -58,9 +74,13 @@ def _report(request: RecordedRequest, problem: str | None) -> None:
     line = f"{request.method} {request.path}, {len(request.raw)} bytes"
     if problem is not None:
         line += f": {problem}"
-    elif request.path.endswith("/responses") and request.input:
-        last = request.input[-1]
-        line += f", {len(request.input)} items, the last: {last.get('role') or last.get('type')}"
+    else:
+        # What is served anywhere else may be no JSON.
+        with suppress(ValueError):
+            kind = "items" if "input" in request.fields else "messages"
+            if entries := request.fields.get("input") or request.fields.get("messages"):
+                last = entries[-1].get("role") or entries[-1].get("type")
+                line += f", {len(entries)} {kind}, the last: {last}"
     sys.stderr.write(f"{line}\n")
     sys.stderr.flush()
 

@@ -6,7 +6,7 @@ the Responses API reference, streaming events.
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard, cast
 
 Event: TypeAlias = dict[str, Any]
 
@@ -153,12 +153,22 @@ def ev_incomplete(reason: str = "max_output_tokens") -> Event:
 
 
 def sse(events: Iterable[Mapping[str, Any]]) -> bytes:
-    """The events as a stream of server-sent events."""
+    """The events as a stream of server-sent events. One without a type, as those of Chat, has no name."""
     return b"".join(
-        b"event: %b\ndata: %b\n\n"
-        % (str(event["type"]).encode(), json.dumps(event, ensure_ascii=False).encode())
+        (b"event: %b\n" % str(event["type"]).encode() if "type" in event else b"")
+        + b"data: %b\n\n" % json.dumps(event, ensure_ascii=False).encode()
         for event in events
     )
+
+
+def is_responses_event(part: object) -> TypeGuard[Mapping[str, Any]]:
+    """True for an event of the Responses API, as the builders make them; other APIs have their own."""
+    if not isinstance(part, Mapping):
+        return False
+    event = cast("Mapping[str, Any]", part)
+    kind = str(event.get("type"))
+    # Anthropic's event of this name has the error in a field.
+    return kind.startswith("response.") or (kind == "error" and "error" not in event)
 
 
 def _added(item: Mapping[str, Any], index: int) -> Event:

@@ -53,7 +53,7 @@ class RenderedReply:
     """A reply as bytes, so that sending it costs nothing but the sending."""
 
     def __init__(self, reply: Reply) -> None:
-        self._reply = reply
+        self.reply = reply
         self._pieces = list(_pieces(reply))
 
     @property
@@ -72,14 +72,14 @@ class RenderedReply:
                 piece.until.wait(_PAUSE_S)
             else:
                 self._write(connection, piece)
-        return not self._reply.cut
+        return not self.reply.cut
 
     def _write(self, connection: socket.socket, data: bytes) -> None:
-        size = self._reply.write_bytes or len(data)
+        size = self.reply.write_bytes or len(data)
         for start in range(0, len(data), size):
             connection.sendall(data[start : start + size])
-            if self._reply.delay_s:
-                time.sleep(self._reply.delay_s)
+            if self.reply.delay_s:
+                time.sleep(self.reply.delay_s)
 
 
 def _pieces(reply: Reply) -> Iterator[bytes | Pause]:

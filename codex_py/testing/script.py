@@ -8,10 +8,11 @@
 
 A script is a list of replies. A reply that is a list holds what the model says: a string is an answer, an
 object an output item of any type, or an event (its type begins with `response.`, or is `error`). A
-`response.completed` follows, unless one of the events has ended the response already.
+`response.completed` follows, unless one of the events has ended the response already. The server translates
+them into the API that a request speaks.
 
 A reply that is an object holds the fields of `Reply`: `events`, which are played exactly as they are
-listed, or `body`, any JSON, of which a string is sent without quotes; and `status`, `headers`, `cut`,
+listed and may be those of another API, or `body`, any JSON, of which a string is sent without quotes; and `status`, `headers`, `cut`,
 `chunk_each`, `write_bytes`, `delay_s`. `codex_py/testing/reply.py` says what each does: a stream that
 drips, for one, is `{"events": […], "chunk_each": true, "delay_s": 0.1}`.
 """
@@ -26,6 +27,10 @@ from codex_py.testing.events import Event, ev_completed, ev_created, ev_item_don
 from codex_py.testing.reply import Reply
 
 _TERMINAL = {"response.completed", "response.failed", "response.incomplete", "error"}
+_ANTHROPIC = {
+    *("message_start", "content_block_start", "content_block_delta", "content_block_stop"),
+    *("message_delta", "message_stop", "ping"),
+}
 _FIELDS = {field.name for field in fields(Reply)}
 
 
@@ -53,7 +58,7 @@ def load_script(path: Path) -> list[Reply]:
 def _reply(entry: Any) -> Reply:
     if isinstance(entry, list):
         events = _events(cast("list[Any]", entry))
-        if not any(event["type"] in _TERMINAL for event in events):
+        if not any(event.get("type") in _TERMINAL for event in events):
             events.append(ev_completed())
         return Reply(events=[ev_created(), *events])
     if not isinstance(entry, dict):
@@ -76,12 +81,14 @@ def _events(parts: list[Any]) -> list[Event]:
 
 
 def _event(part: Any, index: int) -> Event:
-    """An event as it is, or an item as `response.output_item.done`."""
+    """An event of any API as it is, or an item as `response.output_item.done`."""
     known: Event = cast("Event", part) if isinstance(part, dict) else {}
     kind = known.get("type")
+    if "choices" in known:
+        return known
     if not isinstance(kind, str):
         raise ValueError(f"neither a text nor an object with a type: {part!r}")
-    if kind.startswith("response.") or kind == "error":
+    if kind.startswith("response.") or kind == "error" or kind in _ANTHROPIC:
         return known
     arguments = known.get("arguments")
     if not isinstance(arguments, str | None):

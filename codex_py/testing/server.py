@@ -1,63 +1,29 @@
-"""A loopback server that answers requests of the Responses API from a script, and watches them.
+"""A loopback server that answers requests to a model from a script, and watches them.
 
-Every request is checked for what must hold of all requests of an agent: each call in the input has
-exactly one output, behind it, and each output its call; and the input begins with the input of the
-request before it of the same thread. What breaks this is answered with status 400, and raised when
-the server is closed.
+The path decides which API it speaks: `…/responses`, `…/chat/completions` (Chat Completions) or `…/messages` (Anthropic).
+The same script is played in each: events of the Responses API are translated, others go out as they are.
+
+Every request is checked: it must be one that the real service would not refuse, with one result for each call; and it
+must begin with the request before it of the same thread. What breaks this is answered with status 400, and raised
+when the server is closed. The modules in `codex_py/testing/rules` have the rules of each API.
 """
 
 import contextlib
 import json
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from io import BufferedReader
+from dataclasses import replace
 from typing import Any, Self, TypeAlias, cast
 
-from codex_py.testing.invariants import OUTPUTS, pairing_problem, prefix_problem
+from codex_py.testing.apis import AnthropicApi, Api, ChatApi, ResponsesApi
+from codex_py.testing.rendering.text import with_calls_as_text
 from codex_py.testing.reply import Part, Pause, RenderedReply, Reply
+from codex_py.testing.request import RecordedRequest, read_request
+from codex_py.testing.rules.prefix import prefix_problem
 
 _IDLE_S = 60.0
 """A silent connection is closed after this time: a test should fail rather than hang."""
-
-
-@dataclass(frozen=True)
-class RecordedRequest:
-    method: str
-    path: str
-    """With its query."""
-    headers: Mapping[str, str]
-    """Names in lower case."""
-    raw: bytes
-    received_s: float
-    """When its head was complete, on the clock of `time.monotonic`."""
-
-    @cached_property
-    def body(self) -> dict[str, Any]:
-        """
-        Raises:
-            ValueError: the body is not JSON.
-        """
-        return json.loads(self.raw)
-
-    @property
-    def input(self) -> list[dict[str, Any]]:
-        return self.body["input"]
-
-    def output(self, call_id: str) -> Any:
-        """The output of a call; the first one, if its id was used again.
-
-        Raises:
-            LookupError: there is no such output.
-        """
-        for item in self.input:
-            if item.get("type") in OUTPUTS and item["call_id"] == call_id:
-                return item["output"]
-        raise LookupError(f"no output for {call_id!r}")
-
 
 Script: TypeAlias = Sequence[Part] | bytes | Reply | Callable[[RecordedRequest], "Script"]
 """One reply. Bytes are a whole stream; a function may look at the request, and wait."""
@@ -81,15 +47,20 @@ class ScriptedServer:
         port: int = 0,
         check_calls: bool = True,
         check_prefix: bool = True,
+        system_first: bool = False,
+        text_tools: bool = False,
         each_thread: bool = False,
         watch: Callable[[RecordedRequest, str | None], None] | None = None,
     ) -> None:
         """
         Args:
             port: 0 is a free one.
+            check_calls: refuse what the real service refuses.
             check_prefix: turn it off where the history is replaced on purpose (compaction).
+            system_first: refuse Chat's system messages behind the first, as strict templates do.
+            text_tools: write calls into the text of messages, as a model that cannot call tools.
             each_thread: play the whole script for every thread, told apart by their
-                `prompt_cache_key`, instead of once.
+                `prompt_cache_key` or header `thread-id`, instead of once.
             watch: gets every POST as it comes, and what is wrong with it.
 
         Raises:
@@ -98,11 +69,12 @@ class ScriptedServer:
         self._script: list[RenderedReply | Callable[[RecordedRequest], Script]] = []
         self._check_calls = check_calls
         self._check_prefix = check_prefix
+        self._text_tools = text_tools
         self._each_thread = each_thread
         self._watch = watch
         self._lock = threading.Lock()
         self._played: dict[str, int] = {}
-        self._last_input: dict[str, list[Any]] = {}
+        self._last: dict[tuple[str, ...], list[Any]] = {}
         self._connections: set[socket.socket] = set()
         self._pauses: list[Pause] = []
         self._listener = socket.create_server(("127.0.0.1", port), backlog=128)
@@ -110,33 +82,49 @@ class ScriptedServer:
         self.requests: list[RecordedRequest] = []
         self.violations: list[str] = []
         self.port: int = self._listener.getsockname()[1]
+        self._responses = ResponsesApi()
+        self._apis: Sequence[Api] = (
+            self._responses,
+            ChatApi(system_first=system_first),
+            AnthropicApi(secret=str(self.port)),
+        )
         self.add(*script)
 
     @property
     def base_url(self) -> str:
         return f"http://127.0.0.1:{self.port}/v1"
 
-    def config_toml(self, **provider: Any) -> str:
+    def config_toml(
+        self, *, wire_api: str | None = None, model: str = "gpt-5.5", **provider: Any
+    ) -> str:
         """A configuration that sends codex-py, or Codex, here.
 
-        Further arguments are keys of the provider, such as `request_max_retries=0`. The key is read
-        from the variable `MOCK_KEY`.
+        Args:
+            wire_api: the API; None: `text` for a server with `text_tools`, else `responses`.
+            provider: keys of the provider, such as `request_max_retries=0`. The key is read from the
+                variable `MOCK_KEY`.
         """
         keys = {
             "name": "mock",
             "base_url": self.base_url,
             "env_key": "MOCK_KEY",
-            "wire_api": "responses",
+            "wire_api": wire_api or ("text" if self._text_tools else "responses"),
             **provider,
         }
         lines = [f"{key} = {_toml(value)}" for key, value in keys.items()]
         return "\n".join(
-            ['model = "gpt-5.5"', 'model_provider = "mock"', "[model_providers.mock]", *lines, ""]
+            [
+                f"model = {_toml(model)}",
+                'model_provider = "mock"',
+                "[model_providers.mock]",
+                *lines,
+                "",
+            ]
         )
 
     def add(self, *replies: Script) -> None:
         """Lengthen the script, also while the server runs."""
-        ready = [reply if callable(reply) else _rendered(reply) for reply in replies]
+        ready = [reply if callable(reply) else self._rendered(reply) for reply in replies]
         with self._lock:
             self._script += ready
 
@@ -189,7 +177,7 @@ class ScriptedServer:
     def _serve(self, connection: socket.socket) -> None:
         try:
             with connection, connection.makefile("rb") as reader:
-                while (request := _read_request(reader)) is not None:
+                while (request := read_request(reader)) is not None:
                     if not self._reply(request).send(connection):
                         break
                 _shut(connection)
@@ -200,87 +188,70 @@ class ScriptedServer:
                 self._connections.discard(connection)
 
     def _reply(self, request: RecordedRequest) -> RenderedReply:
+        path = request.path.partition("?")[0]
+        api = next((api for api in self._apis if path.endswith(api.path)), None)
+        errors = api or self._responses
         if request.method != "POST":
             upgrade = "upgrade" in request.headers
-            return _error(426, "no WebSockets here") if upgrade else _error(404, "nothing here")
+            status, message = (426, "no WebSockets here") if upgrade else (404, "nothing here")
+            return _error(errors, status, message)
         with self._lock:
             self.requests.append(request)
-            problem = self._problem(request)
+            problem = self._problem(request, api)
             if self._watch is not None:
                 self._watch(request, problem)
             if problem is not None:
                 self.violations.append(f"request {len(self.requests)}: {problem}")
-                return _error(400, problem)
-            thread = _thread(request) if self._each_thread else ""
+                return _error(errors, 400, problem)
+            thread = request.thread if self._each_thread else ""
             place = self._played.get(thread, 0)
             if place == len(self._script):
-                return _error(500, "the script is at its end")
+                return _error(errors, 500, "the script is at its end")
             self._played[thread] = place + 1
             script = self._script[place]
         while not isinstance(script, RenderedReply):
             answer = script(request)
-            script = answer if callable(answer) else _rendered(answer)
+            script = answer if callable(answer) else self._rendered(answer)
         with self._lock:
             self._pauses += script.pauses
-        return script
+        if api is None or api is self._responses:
+            return script
+        try:
+            return RenderedReply(api.reply(script.reply, request.body))
+        except ValueError as error:
+            with self._lock:
+                self.violations.append(f"reply to request {len(self.requests)}: {error}")
+            return _error(errors, 500, str(error))
 
-    def _problem(self, request: RecordedRequest) -> str | None:
-        is_checked = self._check_calls or self._check_prefix
-        if not is_checked or not request.path.partition("?")[0].endswith("/responses"):
+    def _problem(self, request: RecordedRequest, api: Api | None) -> str | None:
+        if api is None or not (self._check_calls or self._check_prefix):
             return None
         try:
-            history = _history(request)
+            body = request.fields
+            if self._check_calls:
+                api.check(request)
+            if not self._check_prefix:
+                return None
+            prefix = api.prefix(body)
         except ValueError as error:
             return str(error)
-        if self._check_calls and (problem := pairing_problem(history)) is not None:
-            return problem
-        thread = _thread(request)
-        before = self._last_input.get(thread, [])
-        self._last_input[thread] = history
-        return prefix_problem(before, history) if self._check_prefix else None
+        # Providers cache for each model, and so each may get a history of its own.
+        place = (request.path, str(body.get("model")), request.thread)
+        before = self._last.get(place, [])
+        self._last[place] = prefix
+        return prefix_problem(before, prefix)
+
+    def _rendered(self, script: Sequence[Part] | bytes | Reply) -> RenderedReply:
+        if isinstance(script, bytes):
+            script = [script]
+        reply = script if isinstance(script, Reply) else Reply(events=script)
+        if self._text_tools:
+            reply = replace(reply, events=with_calls_as_text(reply.events))
+        return RenderedReply(reply)
 
 
-def _history(request: RecordedRequest) -> list[dict[str, Any]]:
-    """
-    Raises:
-        ValueError: the body has no list of items; the text says why.
-    """
-    try:
-        items = request.body.get("input")
-    except ValueError as error:
-        raise ValueError(f"the body is not JSON: {error}") from error
-    if not isinstance(items, list) or any(not isinstance(i, dict) for i in cast("Any", items)):
-        raise ValueError("the input is no list of objects")
-    return cast("list[dict[str, Any]]", items)
-
-
-def _thread(request: RecordedRequest) -> str:
-    return str(request.body.get("prompt_cache_key"))
-
-
-def _rendered(script: Sequence[Part] | bytes | Reply) -> RenderedReply:
-    if isinstance(script, bytes):
-        script = [script]
-    return RenderedReply(script if isinstance(script, Reply) else Reply(events=script))
-
-
-def _read_request(reader: BufferedReader) -> RecordedRequest | None:
-    """None at the end of the connection."""
-    start = reader.readline().decode("latin-1").split()
-    if len(start) != 3:
-        return None
-    headers: dict[str, str] = {}
-    while (line := reader.readline().decode("latin-1").strip()) != "":
-        name, _, value = line.partition(":")
-        headers[name.strip().lower()] = value.strip()
-    received_s = time.monotonic()
-    raw = reader.read(int(headers.get("content-length", "0")))
-    return RecordedRequest(start[0], start[1], headers, raw, received_s)
-
-
-def _error(status: int, message: str) -> RenderedReply:
-    error = {"error": {"message": message, "type": "scripted_server", "code": None}}
-    return RenderedReply(Reply(status=status, body=json.dumps(error).encode()))
+def _error(api: Api, status: int, message: str) -> RenderedReply:
+    return RenderedReply(Reply(status=status, body=api.error(status, message)))
 
 
 def _toml(value: object) -> str:

@@ -233,10 +233,10 @@ def test_a_history_may_be_replaced_where_that_is_allowed():
 
 
 def test_other_paths_are_answered_and_not_checked():
-    with ScriptedServer([b"chat"]) as server:
+    with ScriptedServer([b"other"]) as server:
         connection = connect(server)
-        connection.request("POST", "/v1/chat/completions", "not JSON")
-        assert connection.getresponse().read() == b"chat"
+        connection.request("POST", "/v1/embeddings", "not JSON")
+        assert connection.getresponse().read() == b"other"
         connection.close()
 
 

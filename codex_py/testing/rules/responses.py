@@ -1,6 +1,6 @@
-"""Checks that every request of an agent must pass."""
+"""What the Responses API refuses."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call"})
@@ -24,15 +24,3 @@ def pairing_problem(items: Iterable[Mapping[str, Any]]) -> str | None:
                 return f"an output without its call: {call_id!r}"
             open_calls.remove(call_id)
     return f"calls without output: {open_calls!r}" if open_calls else None
-
-
-def prefix_problem(before: Sequence[object], items: Sequence[object]) -> str | None:
-    """The first difference, if an input does not begin with the one before it, or None."""
-    for place, (old, new) in enumerate(zip(before, items, strict=False)):
-        if old != new:
-            return (
-                f"the input does not begin with the last one: item {place} was {old!r}, is {new!r}"
-            )
-    if len(items) < len(before):
-        return f"the input is shorter than the last one: {len(items)} items, {len(before)} before"
-    return None

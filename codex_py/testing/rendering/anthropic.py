@@ -1,0 +1,192 @@
+"""A response as a stream of Anthropic's Messages API, and an error as its.
+
+Specification: https://docs.anthropic.com/en/docs/build-with-claude/streaming.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, cast
+
+from codex_py.testing.events import Event, sse
+from codex_py.testing.rendering.steps import (
+    CallBegins,
+    ItemEnds,
+    Piece,
+    ResponseEnds,
+    ResponseFails,
+    Step,
+    Steps,
+)
+
+_STOP = {"max_output_tokens": "max_tokens", "content_filter": "refusal"}
+_BLOCKS: Mapping[str, Event] = {
+    "text": {"type": "text", "text": ""},
+    "reasoning": {"type": "thinking", "thinking": "", "signature": ""},
+}
+_DELTAS = {
+    "text": ("text_delta", "text"),
+    "reasoning": ("thinking_delta", "thinking"),
+    "arguments": ("input_json_delta", "partial_json"),
+}
+_ERROR_TYPES = {
+    "rate_limit_exceeded": "rate_limit_error",
+    "insufficient_quota": "billing_error",
+    "invalid_api_key": "authentication_error",
+    "context_length_exceeded": "invalid_request_error",
+    "invalid_prompt": "invalid_request_error",
+    "server_is_overloaded": "overloaded_error",
+    "slow_down": "overloaded_error",
+}
+_STATUS_TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    402: "billing_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    504: "timeout_error",
+    529: "overloaded_error",
+}
+
+
+class AnthropicStream:
+    """Renders the events of one response, in their order."""
+
+    def __init__(self, request: Mapping[str, Any], events: Iterable[Event], *, secret: str) -> None:
+        """
+        Args:
+            request: the body that is answered.
+            events: the response; its usage is told at its beginning.
+            secret: makes signatures differ from those of other servers.
+        """
+        self._model = request.get("model")
+        self._secret = secret
+        usages = [event.get("response", {}).get("usage") for event in events]
+        self._usage = _usage(next((usage for usage in usages if usage), None))
+        self._steps = Steps()
+        self._has_begun = False
+        self._has_calls = False
+        self._blocks = 0
+        self._open: int | None = None
+        """The index of the item whose block is open."""
+        self._thinking = ""
+
+    def render(self, event: Event) -> bytes:
+        """
+        Raises:
+            ValueError: the API has nothing like it.
+        """
+        messages: list[Event] = []
+        if event["type"] == "response.created":
+            messages += self._begin(event["response"]["id"])
+        for step in self._steps.of(event):
+            messages += self._messages(step)
+        return sse(messages)
+
+    def _messages(self, step: Step) -> Iterator[Event]:
+        if isinstance(step, ResponseFails):
+            is_context = step.code == "context_length_exceeded"
+            text = f"prompt is too long: {step.message}" if is_context else step.message
+            yield error_object(_ERROR_TYPES.get(step.code, "api_error"), text)
+            return
+        yield from self._begin()
+        match step:
+            case Piece(kind, index, text):
+                if kind != "arguments":
+                    yield from self._start(index, _BLOCKS[kind])
+                delta, field = _DELTAS[kind]
+                yield self._delta(index, {"type": delta, field: text})
+                if kind == "reasoning":
+                    self._thinking += text
+            case CallBegins(index, call_id, name):
+                self._has_calls = True
+                block: Event = {"type": "tool_use", "id": call_id, "name": name, "input": {}}
+                yield from self._start(index, block)
+            case ItemEnds(index, item):
+                yield from self._stop(index, item)
+            case ResponseEnds(reason):
+                default = "tool_use" if self._has_calls else "end_turn"
+                stop = {"stop_reason": _STOP.get(reason or "", default), "stop_sequence": None}
+                yield {"type": "message_delta", "delta": stop, "usage": self._usage}
+                yield {"type": "message_stop"}
+
+    def _begin(self, response_id: str = "resp_1") -> Iterator[Event]:
+        if self._has_begun:
+            return
+        self._has_begun = True
+        message: Event = {
+            "id": response_id,
+            "type": "message",
+            "role": "assistant",
+            "model": self._model,
+            "content": [],
+            "stop_reason": None,
+            "stop_sequence": None,
+            "usage": {**self._usage, "output_tokens": min(1, self._usage["output_tokens"])},
+        }
+        yield {"type": "message_start", "message": message}
+        yield {"type": "ping"}
+
+    def _start(self, index: int, block: Mapping[str, Any]) -> Iterator[Event]:
+        if self._open is None:
+            self._open = index
+            yield {
+                "type": "content_block_start",
+                "index": self._blocks,
+                "content_block": dict(block),
+            }
+
+    def _delta(self, index: int, delta: Mapping[str, Any]) -> Event:
+        if self._open != index:
+            raise ValueError("the blocks of a message come one after the other")
+        return {"type": "content_block_delta", "index": self._blocks, "delta": dict(delta)}
+
+    def _stop(self, index: int, item: Mapping[str, Any]) -> Iterator[Event]:
+        if item["type"] == "reasoning":
+            # Models that do not show what they think give the signature alone.
+            yield from self._start(index, _BLOCKS["reasoning"])
+            source = f"{self._secret}\0{item.get('encrypted_content')}\0{self._thinking}"
+            signature = f"sig_{hashlib.sha256(source.encode()).hexdigest()[:24]}"
+            yield self._delta(index, {"type": "signature_delta", "signature": signature})
+            self._thinking = ""
+        if self._open == index:
+            yield {"type": "content_block_stop", "index": self._blocks}
+            self._open = None
+            self._blocks += 1
+
+
+def error_object(kind: str, message: str) -> Event:
+    return {"type": "error", "error": {"type": kind, "message": message}}
+
+
+def error_body(status: int, message: str) -> bytes:
+    default = "api_error" if status >= 500 else "invalid_request_error"
+    return json.dumps(error_object(_STATUS_TYPES.get(status, default), message)).encode()
+
+
+def translated_error(status: int, body: bytes) -> bytes:
+    """A body with an error as OpenAI has it, in the form of Anthropic; any other as it is."""
+    try:
+        value = json.loads(body)
+    except ValueError:
+        return body
+    fields = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    error = fields.get("error")
+    if not isinstance(error, dict) or fields.get("type") == "error":
+        return body
+    return error_body(status, str(cast("dict[str, Any]", error).get("message")))
+
+
+def _usage(usage: Mapping[str, Any] | None) -> Event:
+    """The tokens as Anthropic counts them: those that were cached are not among `input_tokens`."""
+    usage = usage or {"input_tokens": 0, "output_tokens": 0}
+    details: Mapping[str, int] = usage.get("input_tokens_details") or {}
+    cached = details.get("cached_tokens", 0)
+    return {
+        "input_tokens": usage["input_tokens"] - cached,
+        "cache_creation_input_tokens": 0,
+        "cache_read_input_tokens": cached,
+        "output_tokens": usage["output_tokens"],
+    }

@@ -1,0 +1,38 @@
+"""Calls written into the text of an answer, as a model writes them that cannot call tools."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from codex_py.testing.events import ev_message, is_responses_event
+from codex_py.testing.rendering.steps import called_name, content
+from codex_py.testing.reply import Part
+
+_PIECES = 3
+"""How many deltas a call comes in, so that what reads it sees half of one."""
+
+
+def with_calls_as_text(parts: Sequence[Part]) -> list[Part]:
+    """The parts of a reply with a message in the place of each call; what is no event stays."""
+    written: list[Part] = []
+    has_text = False
+    for part in parts:
+        if not is_responses_event(part):
+            written.append(part)
+            continue
+        kind: str = part["type"]
+        item: Mapping[str, Any] = part.get("item", {})
+        is_call = "call_id" in item or "_call_" in kind
+        if not is_call:
+            has_text = has_text or kind.startswith("response.output_text")
+            written.append(part)
+        elif kind == "response.output_item.done":
+            text = call_text(called_name(item), item["call_id"], content(item))
+            index: int = part.get("output_index", 0)
+            written += ev_message("\n" * has_text + text, index=index, pieces=_PIECES)
+            has_text = True
+    return written
+
+
+def call_text(name: str, call_id: str, body: str) -> str:
+    """A call as the model writes it. `body`: the raw input of a freeform tool, the JSON arguments of a function."""
+    return f'<tool name="{name}" id="{call_id}">\n{body}\n</tool>'

@@ -1,0 +1,95 @@
+"""The requests that a scripted server has got."""
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from io import BufferedReader
+from typing import Any, cast
+
+_IS_ANSWER = {"function_call_output", "custom_tool_call_output", "tool", "tool_result"}
+
+
+@dataclass(frozen=True)
+class RecordedRequest:
+    method: str
+    path: str
+    """With its query."""
+    headers: Mapping[str, str]
+    """Names in lower case."""
+    raw: bytes
+    received_s: float
+    """When its head was complete, on the clock of `time.monotonic`."""
+
+    @cached_property
+    def body(self) -> dict[str, Any]:
+        """
+        Raises:
+            ValueError: the body is not JSON.
+        """
+        return json.loads(self.raw)
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The body.
+
+        Raises:
+            ValueError: it is no JSON object; the text says so.
+        """
+        try:
+            body: Any = self.body
+        except ValueError as error:
+            raise ValueError(f"the body is not JSON: {error}") from error
+        if not isinstance(body, dict):
+            raise ValueError("the body is no JSON object")
+        return cast("dict[str, Any]", body)
+
+    @property
+    def input(self) -> list[dict[str, Any]]:
+        """The items of the Responses API."""
+        return self.body["input"]
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        """Those of Chat Completions and of Anthropic."""
+        return self.body["messages"]
+
+    @property
+    def thread(self) -> str:
+        """The thread that asks; empty where neither the body nor a header names one."""
+        try:
+            key = self.body.get("prompt_cache_key")
+        except (ValueError, AttributeError):
+            key = None
+        return str(key or self.headers.get("thread-id", ""))
+
+    def output(self, call_id: str) -> Any:
+        """The output of a call, as its API has it; the first one, if its id was used again.
+
+        Raises:
+            LookupError: there is no such output.
+        """
+        entries: list[dict[str, Any]] = self.body.get("input") or self.body["messages"]
+        for entry in entries:
+            content: Any = entry.get("content")
+            parts = cast("list[dict[str, Any]]", content) if isinstance(content, list) else []
+            for part in (entry, *parts):
+                ids = (part.get(key) for key in ("call_id", "tool_call_id", "tool_use_id"))
+                if (part.get("type") or part.get("role")) in _IS_ANSWER and call_id in ids:
+                    return part["output"] if "output" in part else part["content"]
+        raise LookupError(f"no output for {call_id!r}")
+
+
+def read_request(reader: BufferedReader) -> RecordedRequest | None:
+    """The next request of a connection; None at its end."""
+    start = reader.readline().decode("latin-1").split()
+    if len(start) != 3:
+        return None
+    headers: dict[str, str] = {}
+    while (line := reader.readline().decode("latin-1").strip()) != "":
+        name, _, value = line.partition(":")
+        headers[name.strip().lower()] = value.strip()
+    received_s = time.monotonic()
+    raw = reader.read(int(headers.get("content-length", "0")))
+    return RecordedRequest(start[0], start[1], headers, raw, received_s)

@@ -1,0 +1,38 @@
+"""What of a request the next one of its thread must begin with, because the provider caches it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from codex_py.testing.rules.anthropic import blocks
+from codex_py.testing.rules.shape import JsonObject
+
+
+def prefix_problem(before: Sequence[object], items: Sequence[object]) -> str | None:
+    """The first difference, if an input does not begin with the one before it, or None."""
+    for place, (old, new) in enumerate(zip(before, items, strict=False)):
+        if old != new:
+            return (
+                f"the input does not begin with the last one: item {place} was {old!r}, is {new!r}"
+            )
+    if len(items) < len(before):
+        return f"the input is shorter than the last one: {len(items)} items, {len(before)} before"
+    return None
+
+
+def anthropic_prefix(body: JsonObject) -> list[Any]:
+    """The blocks with the role of their message. A message may grow: it is the same text for the model."""
+    told = [("system", block) for block in blocks(body.get("system", []))]
+    said = [
+        (message["role"], block)
+        for message in body["messages"]
+        for block in blocks(message["content"])
+    ]
+    return [(role, _without_mark(block)) for role, block in told + said]
+
+
+def _without_mark(block: JsonObject) -> JsonObject:
+    """Cache marks move on with every request."""
+    rest = {key: value for key, value in block.items() if key != "cache_control"}
+    if isinstance(rest.get("content"), list):
+        rest["content"] = [_without_mark(inner) for inner in rest["content"]]
+    return rest
