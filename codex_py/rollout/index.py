@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 from codex_py.errors import SessionError
 from codex_py.protocol.ids import is_thread_id, utc_timestamp
@@ -20,9 +20,6 @@ from codex_py.rollout.records import (
 
 _NAMES = "session_index.jsonl"
 """The names of threads, in the home. Codex uses the file too."""
-
-Modified: TypeAlias = tuple[int, str]
-"""When a file was last written to, in ns, and its path: a place in the list of sessions."""
 
 
 def find_session(home: Path, id_or_name: str) -> Path | None:
@@ -67,33 +64,32 @@ def newest_continuation(home: Path, path: Path) -> Path:
 def latest_session(home: Path, *, cwd: Path | None, model_provider: str | None) -> Path | None:
     """The file of the first of the `recent_sessions`; None if there is none."""
     first = next(recent_sessions(home, cwd=cwd, model_provider=model_provider), None)
-    return None if first is None else first[1]
+    return None if first is None else first[0]
 
 
 def recent_sessions(
-    home: Path, *, cwd: Path | None, model_provider: str | None, after: Modified | None = None
-) -> Iterator[tuple[Modified, Path, SessionMeta]]:
-    """The sessions of people, not of subagents, that are not archived; the one written to last comes first.
+    home: Path, *, cwd: Path | None, model_provider: str | None
+) -> Iterator[tuple[Path, SessionMeta, int]]:
+    """The sessions of people, not of subagents, that are not archived, each with the time of its last line in ns.
+
+    The one written to last comes first.
 
     Args:
         cwd: absolute; None for sessions of any directory.
         model_provider: None for sessions with any provider.
-        after: skip the sessions up to this one.
     """
-    newest: dict[str, Modified] = {}
+    newest: dict[str, tuple[int, str]] = {}
     for entry in newest_first(home / SESSIONS):
         # A thread that Codex took back to an earlier prompt has several files: the newest counts.
         newest.setdefault(thread_id_of(entry.name) or "", (_modified(entry), entry.path))
     here = None if cwd is None else os.path.realpath(cwd)
-    for modified in sorted(newest.values(), reverse=True):
-        if after is not None and modified >= after:
-            continue
-        path = Path(modified[1])
+    for modified, name in sorted(newest.values(), reverse=True):
+        path = Path(name)
         if (meta := _meta(path)) is None or isinstance(meta.source, dict):
             continue
         same_place = here is None or here in {meta.cwd, os.path.realpath(meta.cwd)}
         if same_place and model_provider in {None, meta.model_provider}:
-            yield modified, path, meta
+            yield path, meta, modified
 
 
 def newest_first(folder: Path | str) -> Iterator["os.DirEntry[str]"]:

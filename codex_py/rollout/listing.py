@@ -1,11 +1,10 @@
-"""Lists the sessions of a home, a page at a time, newest first, and previews one of them.
+"""Lists the newest sessions of a home, and previews one of them.
 
-A file is read as far as its first prompt, and only when its turn comes: of thousands of sessions, a page
-costs a directory walk and some tens of reads.
+A file is read as far as its first prompt, and only when its turn comes: of thousands of sessions, a list
+costs a directory walk and a read for each one in it.
 """
 
 import os
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -13,7 +12,7 @@ from typing import Any, Final, Literal
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.messages import decode_json
 from codex_py.protocol.prompts import message_texts, prompt_of
-from codex_py.rollout.index import Modified, recent_sessions, thread_names
+from codex_py.rollout.index import recent_sessions, thread_names
 
 _HEAD_BYTES: Final = 1 << 20
 """How far into a file the first prompt is looked for."""
@@ -22,7 +21,7 @@ _MAX_TAIL_BYTES: Final = 1 << 24
 _SHOWN_CHARACTERS: Final = 500
 
 
-@frozen(kw_only=True)
+@frozen
 class SessionSummary:
     id: str
     path: Path
@@ -30,18 +29,8 @@ class SessionSummary:
     """As the user named it."""
     preview: str
     """How the first prompt begins, on one line; empty where none was found."""
-    cwd: str
-    branch: str | None
-    model_provider: str | None
     updated: datetime
     """When it was written to last; UTC."""
-
-
-@frozen
-class SessionPage:
-    sessions: list[SessionSummary]
-    next: Modified | None
-    """The last session of this page, for `after`; None at the end."""
 
 
 @frozen
@@ -52,49 +41,33 @@ class PreviewMessage:
 
 
 def list_sessions(
-    home: Path,
-    *,
-    cwd: Path | None = None,
-    model_provider: str | None = None,
-    search: str = "",
-    limit: int = 25,
-    after: Modified | None = None,
-) -> SessionPage:
-    """One page of the `recent_sessions`.
+    home: Path, *, cwd: Path | None = None, search: str = "", limit: int = 25
+) -> list[SessionSummary]:
+    """Up to `limit` of the `recent_sessions`.
 
     Args:
         home: `$CODEX_HOME`.
         cwd: absolute; None for sessions of any directory.
-        model_provider: None for sessions with any provider.
         search: words that must all occur, in upper or lower case, in the name, the first prompt, the
             directory, the branch or the id.
-        after: `next` of the page before.
     """
     names = thread_names(home)
     words = search.casefold().split()
-    page: list[SessionSummary] = []
-    sessions = recent_sessions(home, cwd=cwd, model_provider=model_provider, after=after)
-    for modified, path, meta in sessions:
-        if len(page) == limit:
-            return SessionPage(page, after)
+    found: list[SessionSummary] = []
+    for path, meta, modified in recent_sessions(home, cwd=cwd, model_provider=None):
+        if len(found) == limit:
+            break
         try:
-            preview = _first_prompt(path)
+            preview = " ".join(_first_prompt(path).split())[:_SHOWN_CHARACTERS]
         except OSError:
             continue
-        summary = SessionSummary(
-            id=meta.id,
-            path=path,
-            name=names.get(meta.id),
-            preview=" ".join(preview.split())[:_SHOWN_CHARACTERS],
-            cwd=meta.cwd,
-            branch=meta.git.get("branch"),
-            model_provider=meta.model_provider,
-            updated=datetime.fromtimestamp(modified[0] / 1e9, UTC),
-        )
-        if _has(summary, words):
-            page.append(summary)
-            after = modified
-    return SessionPage(page, None)
+        name = names.get(meta.id)
+        fields = (name, preview, meta.cwd, meta.git.get("branch"), meta.id)
+        text = "\n".join(filter(None, fields)).casefold()
+        if all(word in text for word in words):
+            updated = datetime.fromtimestamp(modified / 1e9, UTC)
+            found.append(SessionSummary(meta.id, path, name, preview, updated))
+    return found
 
 
 def preview_messages(path: Path, *, limit: int = 6) -> list[PreviewMessage]:
@@ -120,14 +93,6 @@ def _first_prompt(path: Path) -> str:
             if left <= 0:
                 break
     return ""
-
-
-def _has(summary: SessionSummary, words: Sequence[str]) -> bool:
-    if not words:
-        return True
-    fields = (summary.name, summary.preview, summary.cwd, summary.branch, summary.id)
-    text = "\n".join(field for field in fields if field).casefold()
-    return all(word in text for word in words)
 
 
 def _tail(path: Path, size: int) -> tuple[list[PreviewMessage], bool]:

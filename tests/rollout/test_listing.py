@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from codex_py.protocol.ids import new_thread_id
-from codex_py.rollout.index import rename_thread
+from codex_py.rollout.index import latest_session, rename_thread
 from codex_py.rollout.listing import PreviewMessage, list_sessions, preview_messages
 from tests.rollout.builders import assistant, developer, meta, record, session_file, user
 
@@ -21,7 +21,7 @@ def _session(home: Path, prompt: str, *more: bytes, used_at: int = 0, **fields: 
 
 
 def _previews(home: Path, **filters: object) -> list[str]:
-    return [s.preview for s in list_sessions(home, **filters).sessions]  # pyright: ignore[reportArgumentType]
+    return [s.preview for s in list_sessions(home, **filters)]  # pyright: ignore[reportArgumentType]
 
 
 def test_a_session_is_shown_with_what_tells_it_from_others(tmp_path: Path) -> None:
@@ -30,37 +30,29 @@ def test_a_session_is_shown_with_what_tells_it_from_others(tmp_path: Path) -> No
         tmp_path, "Mend\n the  tests", id=id_, git={"branch": "main"}, used_at=1_800_000_000
     )
     rename_thread(tmp_path, id_, "tests")
-    (session,) = list_sessions(tmp_path).sessions
+    (session,) = list_sessions(tmp_path)
     assert (session.id, session.path, session.name) == (id_, path, "tests")
-    assert (session.preview, session.cwd) == ("Mend the tests", "/repo")
-    assert (session.branch, session.model_provider) == ("main", "mock")
+    assert session.preview == "Mend the tests"
+    assert _previews(tmp_path, search="mend main tests /repo") == ["Mend the tests"]
     assert session.updated == datetime.fromtimestamp(1_800_000_000, UTC)
 
 
-def test_pages_follow_each_other_from_the_newest_to_the_oldest(tmp_path: Path) -> None:
+def test_the_newest_sessions_come_first(tmp_path: Path) -> None:
     for n in range(7):
         # Two of each age.
         _session(tmp_path, f"p{n}", used_at=n // 2)
-    pages: list[list[str]] = []
-    cursor = None
-    while True:
-        page = list_sessions(tmp_path, limit=3, after=cursor)
-        pages.append([session.preview for session in page.sessions])
-        cursor = page.next
-        if cursor is None:
-            break
-    assert [len(page) for page in pages] == [3, 3, 1]
-    shown = [preview for page in pages for preview in page]
+    shown = _previews(tmp_path)
     assert sorted(shown) == [f"p{n}" for n in range(7)]
     assert [int(preview[1:]) // 2 for preview in shown] == [3, 2, 2, 1, 1, 0, 0]
+    assert _previews(tmp_path, limit=3) == shown[:3]
 
 
 def test_sessions_are_chosen_by_place_provider_and_words(tmp_path: Path) -> None:
     _session(tmp_path, "Fix the PARSER", used_at=3)
     _session(tmp_path, "fix the docs", cwd="/elsewhere", used_at=2)
-    _session(tmp_path, "parse", provider="other", used_at=1)
+    parse = _session(tmp_path, "parse", provider="other", used_at=1)
     assert _previews(tmp_path, cwd=Path("/repo")) == ["Fix the PARSER", "parse"]
-    assert _previews(tmp_path, model_provider="mock") == ["Fix the PARSER", "fix the docs"]
+    assert latest_session(tmp_path, cwd=None, model_provider="other") == parse
     assert _previews(tmp_path, search="parser Fix") == ["Fix the PARSER"]
     assert _previews(tmp_path, search="elsewhere") == ["fix the docs"]
     assert _previews(tmp_path, search="no such word") == []
@@ -71,9 +63,9 @@ def test_what_no_one_would_resume_is_not_listed(tmp_path: Path) -> None:
     session_file(tmp_path, ["not a session"], new_thread_id())
     empty = meta()
     session_file(tmp_path, [record("session_meta", empty.payload())], empty.id)
-    (session,) = list_sessions(tmp_path).sessions
+    (session,) = list_sessions(tmp_path)
     assert (session.id, session.preview) == (empty.id, "")
-    assert list_sessions(tmp_path / "none").sessions == []
+    assert list_sessions(tmp_path / "none") == []
 
 
 def test_a_thread_of_several_files_is_listed_once(tmp_path: Path) -> None:
@@ -81,7 +73,7 @@ def test_a_thread_of_several_files_is_listed_once(tmp_path: Path) -> None:
     _session(tmp_path, "old", id=id_)
     first = record("session_meta", meta(id=id_).payload())
     newer = session_file(tmp_path, [first], f"{id_}_{new_thread_id()}", stamp="2026-11-21T09-00-00")
-    assert [session.path for session in list_sessions(tmp_path).sessions] == [newer]
+    assert [session.path for session in list_sessions(tmp_path)] == [newer]
 
 
 def test_the_last_things_said_are_read_from_the_end(tmp_path: Path) -> None:

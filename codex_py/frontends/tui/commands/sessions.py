@@ -49,11 +49,11 @@ async def pick_session(conversation: Conversation, surface: Surface) -> str | No
     current = conversation.session
 
     async def search(typed: str) -> Sequence[Row[SessionSummary]]:
-        page = await asyncio.to_thread(list_sessions, home, cwd=cwd, search=typed, limit=_LISTED)
+        listed = await asyncio.to_thread(list_sessions, home, cwd=cwd, search=typed, limit=_LISTED)
         room = screen.width - 24
         return [
             Row(fit(printable(found.name or found.preview or found.id), room), found, _age(found))
-            for found in page.sessions
+            for found in listed
             if current is None or found.id != current.thread_id
         ]
 
