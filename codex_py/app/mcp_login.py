@@ -3,8 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
-from typing import Literal, Protocol, TypeAlias
-from urllib.parse import parse_qs, urlsplit
+from typing import Literal, TypeAlias
 
 import httpx
 
@@ -13,7 +12,7 @@ from codex_py.config.config import Config
 from codex_py.config.mcp import McpServerConfig
 from codex_py.config.mcp_logins import StoredLogins
 from codex_py.errors import CodexError
-from codex_py.mcp.callback import PATH, callback_server
+from codex_py.mcp.callback import PATH, LoginAnswers, LoginScreen
 from codex_py.mcp.settings import MakeAuth
 
 AuthStatus: TypeAlias = Literal["unsupported", "not_logged_in", "bearer_token", "o_auth", "unknown"]
@@ -52,23 +51,6 @@ def log_out(config: Config, name: str) -> bool:
     return False if store is None else store.remove()
 
 
-class LoginScreen(Protocol):
-    """Shows a login to the user."""
-
-    def visit(self, address: str) -> None:
-        """Ask the user to open an address."""
-        ...
-
-    async def pasted(self) -> str:
-        """The next line that the user enters, in case their browser cannot reach this machine. Never
-        returns if there is no input."""
-        ...
-
-    def refuse(self, reason: str) -> None:
-        """Tell the user why the last address was not accepted."""
-        ...
-
-
 async def log_in(
     config: Config,
     name: str,
@@ -96,11 +78,11 @@ async def log_in(
         )
     # Some 500 ms, which no other command needs to spend.
     flow = load("codex_py.mcp.oauth:LoginFlow")
-    answers = _Answers(screen)
+    answers = LoginAnswers(screen)
     try:
         async with (
             asyncio.timeout(timeout_s),
-            callback_server(config.mcp_oauth_callback_port or 0, answers.take) as port,
+            answers.listening(config.mcp_oauth_callback_port or 0) as port,
         ):
             login = await flow(
                 server=name,
@@ -121,46 +103,6 @@ async def log_in(
         ) from error
     with store.locked():
         store.write(login.model_dump_json())
-
-
-class _Answers:
-    """Waits for the parameters of the answer, from the browser or pasted by the user."""
-
-    def __init__(self, screen: LoginScreen) -> None:
-        self._screen = screen
-        self._state = ""
-        self._answer: asyncio.Future[dict[str, str]] = asyncio.get_running_loop().create_future()
-
-    def take(self, address: str) -> bool:
-        """True if the address is the answer to this login."""
-        answer = _parameters(address)
-        if "code" not in answer and "error" not in answer:
-            self._screen.refuse("that is not an address that ends a login")
-            return False
-        if not self._state or answer.get("state") != self._state:
-            self._screen.refuse("that is the answer to another login")
-            return False
-        if not self._answer.done():
-            self._answer.set_result(answer)
-        return True
-
-    async def wait(self, address: str) -> dict[str, str]:
-        self._state = _parameters(address)["state"]
-        self._screen.visit(address)
-        typing = asyncio.create_task(self._typed())
-        try:
-            return await self._answer
-        finally:
-            typing.cancel()
-
-    async def _typed(self) -> None:
-        while not self.take(await self._screen.pasted()):
-            pass
-
-
-def _parameters(address: str) -> dict[str, str]:
-    """The decoded query parameters of an address; the first one of each name."""
-    return {name: values[0] for name, values in parse_qs(urlsplit(address).query).items()}
 
 
 async def auth_statuses(

@@ -1,13 +1,19 @@
-"""Receives the browser's redirect after a login, on an address of this machine. RFC 8252, 7.3."""
+"""Waits for the answer to a login: the browser's redirect to an address of this machine (RFC 8252, 7.3), or that
+address pasted by the user. LIGHT."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, closing
+from typing import Protocol
+from urllib.parse import parse_qs, urlsplit
 
 _MAX_REQUEST_BYTES = 64 * 1024
 _REQUEST_TIMEOUT_S = 10.0
 PATH = "/callback"
 
+_FIELDS = (
+    "Content-Type: text/plain; charset=utf-8\r\nCache-Control: no-store\r\nConnection: close\r\n"
+)
 _PAGES = {
     "200 OK": "Authentication complete. You may close this window.",
     "400 Bad Request": "This answer belongs to another login. Go back to the terminal.",
@@ -15,23 +21,47 @@ _PAGES = {
 }
 
 
-@asynccontextmanager
-async def callback_server(port: int, take: Callable[[str], bool]) -> AsyncGenerator[int]:
-    """Listen on 127.0.0.1; yields the port.
+class LoginScreen(Protocol):
+    """Shows a login to the user."""
 
-    Args:
-        port: 0 for any free port.
-        take: gets the path and query of each redirect; True if it belongs to this login.
+    def visit(self, address: str) -> None:
+        """Ask the user to open an address."""
+        ...
 
-    Raises:
-        OSError: the port is in use or not permitted.
-    """
+    async def pasted(self) -> str:
+        """The next line that the user enters, in case their browser cannot reach this machine. Never
+        returns if there is no input."""
+        ...
 
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def refuse(self, reason: str) -> None:
+        """Tell the user why the last address was not accepted."""
+        ...
+
+
+class LoginAnswers:
+    """Waits for the parameters of the answer to one login, from the browser or pasted by the user."""
+
+    def __init__(self, screen: LoginScreen) -> None:
+        self._screen = screen
+        self._state = ""
+        self._answer: asyncio.Future[dict[str, str]] = asyncio.get_running_loop().create_future()
+
+    @asynccontextmanager
+    async def listening(self, port: int) -> AsyncGenerator[int]:
+        """Wait for the browser on this port of 127.0.0.1, 0 for any free one; yields the port.
+
+        Raises:
+            OSError: the port is in use or not permitted.
+        """
+        limit = _MAX_REQUEST_BYTES
+        with closing(await asyncio.start_server(self._serve, "127.0.0.1", port, limit=limit)) as it:
+            yield it.sockets[0].getsockname()[1]
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             async with asyncio.timeout(_REQUEST_TIMEOUT_S):
                 head = await reader.readuntil(b"\r\n\r\n")
-                writer.write(_response(head, take))
+                writer.write(self._response(head))
                 await writer.drain()
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             # The browser can try again.
@@ -39,23 +69,44 @@ async def callback_server(port: int, take: Callable[[str], bool]) -> AsyncGenera
         finally:
             writer.close()
 
-    server = await asyncio.start_server(answer, "127.0.0.1", port, limit=_MAX_REQUEST_BYTES)
-    try:
-        yield server.sockets[0].getsockname()[1]
-    finally:
-        server.close()
+    def _response(self, head: bytes) -> bytes:
+        method, _, rest = head.decode("ascii", "replace").partition(" ")
+        target = rest.partition(" ")[0]
+        if method != "GET" or target.partition("?")[0] != PATH:
+            status = "404 Not Found"
+        else:
+            status = "200 OK" if self._take(target) else "400 Bad Request"
+        page = _PAGES[status].encode()
+        return f"HTTP/1.1 {status}\r\n{_FIELDS}Content-Length: {len(page)}\r\n\r\n".encode() + page
+
+    def _take(self, address: str) -> bool:
+        """True if the address is the answer to this login."""
+        answer = _parameters(address)
+        if "code" not in answer and "error" not in answer:
+            self._screen.refuse("that is not an address that ends a login")
+            return False
+        if not self._state or answer.get("state") != self._state:
+            self._screen.refuse("that is the answer to another login")
+            return False
+        if not self._answer.done():
+            self._answer.set_result(answer)
+        return True
+
+    async def wait(self, address: str) -> dict[str, str]:
+        """Send the user to an address; returns the parameters of the one to which they are redirected."""
+        self._state = _parameters(address)["state"]
+        self._screen.visit(address)
+        typing = asyncio.create_task(self._typed())
+        try:
+            return await self._answer
+        finally:
+            typing.cancel()
+
+    async def _typed(self) -> None:
+        while not self._take(await self._screen.pasted()):
+            pass
 
 
-def _response(head: bytes, take: Callable[[str], bool]) -> bytes:
-    method, _, rest = head.decode("ascii", "replace").partition(" ")
-    target = rest.partition(" ")[0]
-    if method != "GET" or target.partition("?")[0] != PATH:
-        status = "404 Not Found"
-    elif take(target):
-        status = "200 OK"
-    else:
-        status = "400 Bad Request"
-    page = _PAGES[status].encode()
-    fields = ("Content-Type: text/plain; charset=utf-8", f"Content-Length: {len(page)}")
-    lines = (f"HTTP/1.1 {status}", *fields, "Cache-Control: no-store", "Connection: close", "", "")
-    return "\r\n".join(lines).encode() + page
+def _parameters(address: str) -> dict[str, str]:
+    """The decoded query parameters of an address; the first one of each name."""
+    return {name: values[0] for name, values in parse_qs(urlsplit(address).query).items()}

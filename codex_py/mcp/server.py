@@ -65,7 +65,7 @@ class McpServer:
         self._settled = asyncio.Event()
         self._is_closing = False
         self._may_restart = True
-        self._warned_of_stray_output = False
+        self._warned: set[str] = set()
 
     def start(self) -> None:
         """Start the task that starts the process, loads the SDK and connects."""
@@ -156,7 +156,7 @@ class McpServer:
             while restarts:
                 self._settled.clear()
                 connection = ServerConnection(
-                    elicit=self._elicit, stray_output=self._warn_of_stray_output, lost=self._lost
+                    elicit=self._elicit, stray_output=self._stray_output, lost=self._lost
                 )
                 try:
                     end = await self._serve(connection)
@@ -270,19 +270,21 @@ class McpServer:
             self.tools = kept
             self.revision += 1
         if trouble is not None:
-            self._warn(f"MCP server `{self.name}` {trouble}")
+            self._warn_once("tools", trouble)
 
     async def _elicit(self, elicitation: Elicitation) -> ElicitationAnswer:
         with self._deadlines.paused():
             return await self._elicitor.elicit(elicitation)
 
-    def _warn_of_stray_output(self, line: str) -> None:
-        if not self._warned_of_stray_output:
-            self._warned_of_stray_output = True
-            self._warn(
-                f"MCP server `{self.name}` prints to stdout what is no message, which is skipped:"
-                f" {line!r}"
-            )
+    def _stray_output(self, line: str) -> None:
+        self._warn_once(
+            "output", f"prints to stdout what is no message, which is skipped: {line!r}"
+        )
+
+    def _warn_once(self, kind: str, text: str) -> None:
+        if kind not in self._warned:
+            self._warned.add(kind)
+            self._warn(f"MCP server `{self.name}` {text}")
 
 
 def _end_message(name: str, end: str, *, restarts: bool) -> str:

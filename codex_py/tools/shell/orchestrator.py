@@ -25,11 +25,11 @@ from codex_py.tools.shell.permission import (
     Refuse,
     Run,
     Verdict,
+    allowing,
     decide,
     is_approved,
     reasons_outside,
 )
-from codex_py.tools.shell.prefix_rule import allowing
 from codex_py.tools.shell.quoting import quote_argv
 from codex_py.tools.truncate import truncate_output
 

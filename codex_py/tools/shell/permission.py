@@ -3,18 +3,20 @@
 If a rule forbids the command, it is refused; if a rule allows it, it runs outside the sandbox. Otherwise there may
 be causes to ask: a rule says so, the command is dangerous, it wants to leave the sandbox, or it is not read-only and
 the policy is `untrusted`. Without a cause it runs in the sandbox. With one the user is asked, or the command is
-refused if the policy does not allow that kind of question. Source of the texts for the model: Codex 0.169.
+refused if the policy does not allow that kind of question. The model may propose a rule: the first words of commands,
+which the user is asked to allow permanently. Source of the texts for the model: Codex 0.169.
 """
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
-from codex_py.execpolicy.decision import Decision, RuleMatch, Rules
+from codex_py.execpolicy.decision import Decision, PrefixRule, RuleMatch, Rules
 from codex_py.execpolicy.place import BY_NAME, Place
 from codex_py.execpolicy.safety import FORCED_RM, dangerous, is_known_safe
 from codex_py.execpolicy.script import all_commands, plain_commands
+from codex_py.execpolicy.wrappers import SHELLS, program_name, wrapped_commands
 from codex_py.protocol.approval import (
     ApprovalPolicy,
     ApprovalRequest,
@@ -23,7 +25,6 @@ from codex_py.protocol.approval import (
     SandboxMode,
     may_ask,
 )
-from codex_py.tools.shell.prefix_rule import offered_prefix
 from codex_py.tools.shell.quoting import quote_argv
 
 _NEVER_ESCALATES = (
@@ -35,6 +36,29 @@ _MAX_NAMED = 3
 _RULE_ASKS = "approval required by policy, but AskForApproval is set to Never"
 _DANGEROUS = "rm -f style commands are not permitted. Use a safer approach"
 _UNREAD = "it is too long or too deeply nested to be checked for `rm -f`. Use a shorter script"
+
+_GENERAL_PROGRAMS: Final = frozenset(
+    (
+        *SHELLS,
+        *("csh", "fish", "tcsh", "pwsh", "powershell"),
+        *("awk", "gawk", "bun", "deno", "lua", "node", "nodejs", "osascript", "perl", "php"),
+        *("py", "pypy", "python", "ruby", "tclsh"),
+        # They have so many subcommands that nobody means to allow all.
+        *("apt", "apt-get", "aws", "brew", "bunx", "cargo", "docker", "gcloud", "gh", "git", "go"),
+        *("kubectl", "make", "npm", "npx", "pip", "pipx", "pnpm", "podman", "rm", "ssh"),
+        *("systemctl", "terraform", "uv", "uvx", "yarn"),
+    )
+)
+"""Programs that can do anything, depending on their arguments: a rule needs more than the name and options."""
+
+_WRAPPERS: Final = frozenset(
+    (
+        *("builtin", "busybox", "chroot", "command", "doas", "env", "eval", "exec", "find"),
+        *("ionice", "nice", "nohup", "parallel", "script", "setsid", "source", "stdbuf", "su"),
+        *("sudo", "time", "timeout", "unshare", "watch", "xargs"),
+    )
+)
+"""Programs that run another one. A rule is judged by the inner one, if it can be identified."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,3 +232,40 @@ def _forbidden(match: RuleMatch) -> str:
 
 def _rejected(call: CommandCall, reason: str) -> str:
     return f"`{quote_argv(call.argv)}` rejected: {reason}"
+
+
+def offered_prefix(
+    argv: Sequence[str], words: tuple[str, ...], rules: Rules, place: Place = BY_NAME
+) -> tuple[str, ...] | None:
+    """The words if the user may be offered a rule of them, else None.
+
+    The rule has to be narrow and, with the existing rules, allow every command of this call; and the model must not be
+    able to change a program or script among the words.
+    """
+    if not words or not all(word.isprintable() for word in words) or _is_broad(words):
+        return None
+    match = allowing(rules, words).decide(argv, place)
+    files = (place.cwd / word for word in words)
+    if any(file.is_file() and place.can_change(file) for file in files):
+        return None
+    if match is None or match.decision is not Decision.ALLOW:
+        return None
+    return words if any(rule.prefix == words for rule in match.matched) else None
+
+
+def allowing(rules: Rules, prefix: Sequence[str]) -> Rules:
+    """Add a rule that allows commands which begin with these words (at least one)."""
+    rule = PrefixRule(tuple((word,) for word in prefix))
+    return replace(rules, prefix_rules=(*rules.prefix_rules, rule))
+
+
+def _is_broad(words: tuple[str, ...]) -> bool:
+    """True if a rule of these words would allow nearly everything: `python -c`, `sudo -u x bash`."""
+    name = program_name(words)
+    if name in _WRAPPERS:
+        wrapped = wrapped_commands(words) if name != "find" else []
+        return not wrapped or any(_is_broad(inner) for inner in wrapped)
+    if {name, name.rstrip("0123456789.")} & _GENERAL_PROGRAMS:
+        first = words[2:3] if words[1:2] == ("-m",) else words[1:2]
+        return not first or first[0].startswith("-")
+    return not name

@@ -4,7 +4,7 @@ import pytest
 
 from codex_py.execpolicy.decision import Decision, PrefixRule, Rules
 from codex_py.execpolicy.place import Place
-from codex_py.tools.shell.prefix_rule import allowing, offered_prefix
+from codex_py.tools.shell.permission import allowing, offered_prefix
 
 GIT_FETCH = Rules((PrefixRule((("git",), ("fetch",))),))
 
