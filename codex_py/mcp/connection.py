@@ -141,38 +141,34 @@ class Deadlines:
     """The time limits of the requests to one server. They are paused while the user answers a question of it."""
 
     def __init__(self) -> None:
-        self._running: set[asyncio.Timeout] = set()
-        self._left_s: dict[asyncio.Timeout, float] = {}
-        """What is left of those that are paused."""
+        self._left_s: dict[asyncio.Timeout, float | None] = {}
+        """Of each limit, the time that is left if it is paused."""
         self._pauses = 0
 
     @asynccontextmanager
     async def limit(self, seconds: float) -> AsyncGenerator[None]:
-        """
-        Raises:
-            TimeoutError: the time is up.
-        """
+        """Raise `TimeoutError` when the time is up."""
         async with asyncio.timeout(seconds) as timeout:
-            self._running.add(timeout)
+            self._left_s[timeout] = None
             try:
                 yield
             finally:
-                self._running.discard(timeout)
+                del self._left_s[timeout]
 
     @contextmanager
     def paused(self) -> Generator[None]:
         """Pause the limits that are running now, until the last of the pauses ends."""
         loop = asyncio.get_running_loop()
         self._pauses += 1
-        for timeout in self._running - self._left_s.keys():
-            if (when := timeout.when()) is not None and not timeout.expired():
+        for timeout, left_s in self._left_s.items():
+            if left_s is None and (when := timeout.when()) is not None and not timeout.expired():
                 self._left_s[timeout] = when - loop.time()
                 timeout.reschedule(None)
         try:
             yield
         finally:
             self._pauses -= 1
-            if self._pauses == 0:
-                left_s, self._left_s = self._left_s, {}
-                for timeout in self._running & left_s.keys():
-                    timeout.reschedule(loop.time() + left_s[timeout])
+            for timeout, left_s in self._left_s.items():
+                if left_s is not None and self._pauses == 0:
+                    self._left_s[timeout] = None
+                    timeout.reschedule(loop.time() + left_s)

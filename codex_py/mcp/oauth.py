@@ -115,11 +115,7 @@ class LoginFlow:
             return response.status_code
 
     async def _check_challenge(self, response: httpx2.Response) -> None:
-        """Refuse metadata on another host: the server could make us send requests to a program on this machine.
-
-        Raises:
-            OAuthFlowError: the metadata are on another server.
-        """
+        """Refuse metadata on another host: the server could make us send requests to a program on this machine."""
         if response.status_code not in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
             return
         named = extract_resource_metadata_from_www_auth(response)

@@ -27,7 +27,7 @@ class McpServers:
     """The servers, which start, run and end at the same time."""
 
     def __init__(self, servers: Sequence[McpServer]) -> None:
-        self._servers = {server.name: server for server in servers}
+        self._servers = {s.name: s for s in sorted(servers, key=lambda server: server.name)}
         self._revisions: list[int] = []
         self._tools: dict[str, tuple[McpServer, ServerTool]] = {}
         self._aliases: dict[str, str] = {}
@@ -41,7 +41,7 @@ class McpServers:
 
     def all(self) -> list[McpServer]:
         """By name."""
-        return [self._servers[name] for name in sorted(self._servers)]
+        return list(self._servers.values())
 
     async def settled(self) -> None:
         """Wait until each is ready, with its latest list of tools, or has failed."""

@@ -133,28 +133,21 @@ class ToolRouter:
         return output_item(call, output, limit_tokens=context.output_token_limit)
 
     def _resolve(self, call: ToolCall) -> tuple[Tool[Any], BaseModel]:
-        """Find the tool of a call, and parse the arguments.
-
-        Raises:
-            ToolError: the tool is unknown, or the arguments are invalid.
-        """
-        kind = "custom tool call" if isinstance(call.payload, CustomPayload) else "call"
-        tool = self._tool(call.tool_name, kind)
-        try:
-            return tool, _parsed(tool, call.payload)
-        except ValidationError as error:
-            raise _invalid_arguments(error) from error
-
-    def _tool(self, name: str, kind: str) -> Tool[Any]:
+        """The tool of a call and its parsed arguments; a `ToolError` if it is unknown or they are invalid."""
+        name = call.tool_name
         tool = self._tools.get(name) or self._find_tool(name)
         if tool is None:
+            kind = "custom tool call" if isinstance(call.payload, CustomPayload) else "call"
             server, _, of_server = name.removeprefix(MCP_PREFIX).partition("__")
             why = f" (no connected MCP server {server!r} has a tool {of_server!r})"
             is_mcp = name.startswith(MCP_PREFIX) and of_server
             raise ToolError(
                 f"unsupported {kind}: {name}{why if is_mcp else ''}", code="UnknownTool"
             )
-        return tool
+        try:
+            return tool, _parsed(tool, call.payload)
+        except ValidationError as error:
+            raise _invalid_arguments(error) from error
 
 
 class CallQueue:

@@ -25,7 +25,6 @@ from codex_py.mcp.settings import (
     HttpTransport,
     ServerSettings,
     StdioTransport,
-    Transport,
 )
 from codex_py.process.piped import PipedProcess, PipedProcesses
 from codex_py.protocol.elicitation import Elicitor
@@ -141,7 +140,16 @@ class SessionServers(McpServers):
             else:
                 headers = server_headers(name, server, environment, warn)
                 transport = HttpTransport(server.url, headers, session_auth(config, name))
-            settings = _settings(name, server, transport)
+            tools = server.enabled_tools
+            settings = ServerSettings(
+                name=name,
+                transport=transport,
+                required=server.required,
+                startup_timeout_s=server.startup_timeout_s,
+                tool_timeout_s=server.tool_timeout_s,
+                enabled_tools=None if tools is None else frozenset(tools),
+                disabled_tools=frozenset(server.disabled_tools),
+            )
             servers.append(McpServer(settings, spawn=self._spawn, elicitor=elicitor, warn=warn))
         super().__init__(servers)
         self.catalogue = McpCatalogue(self)
@@ -194,18 +202,6 @@ def _refused_tool(error: ModelError, tools: Sequence[ToolSpec]) -> str | None:
     ]
     offered = {spec.name for spec in tools if spec.name.startswith("mcp__")}
     return next((name for name in named if name in offered), None)
-
-
-def _settings(name: str, config: McpServerConfig, transport: Transport) -> ServerSettings:
-    return ServerSettings(
-        name=name,
-        transport=transport,
-        required=config.required,
-        startup_timeout_s=config.startup_timeout_s,
-        tool_timeout_s=config.tool_timeout_s,
-        enabled_tools=None if config.enabled_tools is None else frozenset(config.enabled_tools),
-        disabled_tools=frozenset(config.disabled_tools),
-    )
 
 
 def server_headers(

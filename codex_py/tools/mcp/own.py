@@ -45,26 +45,31 @@ class ReadParams(ToolParams):
     uri: str = Field(description="Address of the resource.")
 
 
-class ListMcpResources(ShownAsServerCall):
-    name = "list_mcp_resources"
-    params = ListParams
+class _ServersTool(ShownAsServerCall):
     parallel = True
-    _method = "resources/list"
-    _field = "resources"
 
     def __init__(self, servers: McpServers) -> None:
         self._servers = servers
 
+    def _server(self, name: str) -> McpServer:
+        server = self._servers.get(name)
+        if server is None:
+            raise ToolError(f"unknown MCP server '{name}'", code="UnknownServer")
+        return server
+
+
+class ListMcpResources(_ServersTool):
+    name = "list_mcp_resources"
+    params = ListParams
+    _method = "resources/list"
+    _field = "resources"
+
     async def run(self, params: ListParams, context: ToolContext) -> ToolOutput:
-        """
-        Raises:
-            ToolError: the server is unknown, or fails. Without `server`, the ones that fail are listed as
-                `errors` instead.
-        """
+        """Without `server`, the servers that fail are listed as `errors`."""
         arguments = params.model_dump(exclude_none=True)
         with mcp_item(params.server or OWN_SERVER, self.name, arguments, context) as item:
             if params.server is not None:
-                listing = await self._page(_server(self._servers, params.server), params.cursor)
+                listing = await self._page(self._server(params.server), params.cursor)
             elif params.cursor is not None:
                 raise ToolError(
                     "cursor can only be used when a server is specified", code="InvalidArgs"
@@ -123,21 +128,13 @@ class ListMcpResourceTemplates(ListMcpResources):
     _field = "resourceTemplates"
 
 
-class ReadMcpResource(ShownAsServerCall):
+class ReadMcpResource(_ServersTool):
     name = "read_mcp_resource"
     params = ReadParams
-    parallel = True
-
-    def __init__(self, servers: McpServers) -> None:
-        self._servers = servers
 
     async def run(self, params: ReadParams, context: ToolContext) -> ToolOutput:
-        """
-        Raises:
-            ToolError: the server is unknown, or fails.
-        """
         with mcp_item(params.server, self.name, params.model_dump(), context) as item:
-            server = _server(self._servers, params.server)
+            server = self._server(params.server)
             result = await _request(server, "resources/read", {"uri": params.uri})
             contents = result.get("contents", [])
             read = {"server": params.server, "uri": params.uri, "contents": contents}
@@ -177,13 +174,6 @@ def own_mcp_tools(
 ) -> Sequence[ListMcpResources | ReadMcpResource | ToolSearch]:
     resources = ListMcpResources(servers), ListMcpResourceTemplates(servers)
     return *resources, ReadMcpResource(servers), ToolSearch(catalogue)
-
-
-def _server(servers: McpServers, name: str) -> McpServer:
-    server = servers.get(name)
-    if server is None:
-        raise ToolError(f"unknown MCP server '{name}'", code="UnknownServer")
-    return server
 
 
 async def _request(server: McpServer, method: str, params: Mapping[str, Any]) -> dict[str, Any]:

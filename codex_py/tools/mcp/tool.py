@@ -67,10 +67,6 @@ class McpTool:
             )
 
     async def _approve(self, arguments: Mapping[str, Any], context: ToolContext) -> None:
-        """
-        Raises:
-            ToolError: the call may not run.
-        """
         server, tool, config = self._server.name, self._tool.name, self._config
         policy, mode = context.approval_policy, config.approval_mode(tool)
         if needs_approval(self._tool, mode, policy, context.sandbox_policy):

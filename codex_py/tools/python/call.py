@@ -46,11 +46,7 @@ class PythonTool:
         self._image_detail = image_detail
 
     async def run(self, params: FunctionArguments, context: ToolContext) -> ToolOutput:
-        """
-        Raises:
-            ToolError: the call was refused, or the function failed.
-            CodexError: the function raised it; it ends the turn.
-        """
+        """A `CodexError` that the function raises ends the turn; any other error of it is a `ToolError`."""
         given = params.given()
         shown = to_jsonable_python(given, fallback=str)
         with mcp_item(_SERVER, self.name, shown, context) as item:

@@ -178,11 +178,6 @@ class CommandRunner:
     def _start(
         self, call: CommandCall, spawned: Sequence[str], context: ToolContext, *, tty: bool
     ) -> Process:
-        """Start the process of a call.
-
-        Raises:
-            ToolError: it cannot be started.
-        """
         cwd = call.cwd
         item = _start_item(call, context)
         live = _LiveOutput(item.id, context.emit)
@@ -247,11 +242,7 @@ class CommandTool:
     def _in_shell(
         self, script: str, login: bool | None = None, shell: str | None = None
     ) -> list[str]:
-        """The argv that runs a script in a shell. `login`: what the model asked for; None leaves it to the configuration.
-
-        Raises:
-            ToolError: a login shell was asked for, and is not allowed.
-        """
+        """The argv that runs a script in a shell. `login`: what the model asked for; None leaves it to the configuration."""
         if login and not self._allow_login:
             raise ToolError(
                 "login shell is disabled by config; omit `login` or set it to false.",

@@ -146,7 +146,8 @@ class Orchestrator:
     ) -> None:
         answer = await context.approvals.ask(request, [approval], rejected=rejected)
         if answer is ReviewDecision.APPROVED_WITH_RULE and request.prefix is not None:
-            self._add_rule(request.prefix)
+            self._rules = allowing(self._rules, request.prefix)
+            self._write_rule(request.prefix)
 
     def _decide(self, call: CommandCall, context: ToolContext) -> Verdict:
         return decide(
@@ -168,10 +169,6 @@ class Orchestrator:
             temporary=(Path("/tmp"), Path(environment.get("TMPDIR") or "/tmp")),
             shell=self._shell,
         )
-
-    def _add_rule(self, prefix: Sequence[str]) -> None:
-        self._rules = allowing(self._rules, prefix)
-        self._write_rule(prefix)
 
 
 def _looks_blocked(exit_code: int | None, output: str) -> bool:
