@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from codex_py.config.config import Config
-from codex_py.protocol.elicitation import Elicitor
 from codex_py.protocol.frozen import frozen
+from codex_py.protocol.mcp import Elicitor
 from codex_py.protocol.settings import Choices
 
 McpStartupWait: TypeAlias = Callable[

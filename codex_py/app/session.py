@@ -25,9 +25,9 @@ from codex_py.core.thread_log import ThreadLog
 from codex_py.model.providers import Provider
 from codex_py.model.retry import Retries
 from codex_py.protocol.approval import Approver
-from codex_py.protocol.elicitation import DecliningElicitor, Elicitor
 from codex_py.protocol.events import EventSink
 from codex_py.protocol.extension import Extension, Feature, OfferedTool, Thread
+from codex_py.protocol.mcp import DecliningElicitor, Elicitor
 from codex_py.protocol.tools import MCP_PREFIX, called_tool
 from codex_py.rollout.writer import RolloutEvents
 from codex_py.tools.offered import own_names

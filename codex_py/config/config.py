@@ -20,11 +20,11 @@ from codex_py.protocol.approval import (
     ApprovalPolicy,
     AskForApproval,
     GranularPolicy,
+    SandboxLimits,
     SandboxMode,
     SandboxPolicy,
 )
 from codex_py.protocol.frozen import frozen
-from codex_py.protocol.limits import SandboxLimits
 
 _T = TypeVar("_T", SandboxLimits, ShellEnvironmentPolicy, "SandboxWorkspaceWrite")
 

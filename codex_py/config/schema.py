@@ -23,7 +23,7 @@ from codex_py.config.tables import (
     Table,
     unused,
 )
-from codex_py.protocol.limits import DEFAULT_LIMITS
+from codex_py.protocol.approval import DEFAULT_LIMITS
 
 _SWITCH_OR_TABLE: Final = AnyOf(("boolean", "table"))
 

@@ -11,9 +11,15 @@ from codex_py.errors import CodexError
 from codex_py.filesystem.ordinary import read_whole
 from codex_py.protocol.extension import Occasion
 from codex_py.protocol.frozen import frozen
-from codex_py.protocol.images import MAX_IMAGE_BYTES, image_url, input_image
 from codex_py.protocol.items import ResponseItem
-from codex_py.protocol.messages import EncodedItem, input_text, message
+from codex_py.protocol.messages import (
+    MAX_IMAGE_BYTES,
+    EncodedItem,
+    image_url,
+    input_image,
+    input_text,
+    message,
+)
 from codex_py.protocol.prompts import Note, UserPrompt
 from codex_py.protocol.settings import TurnSettings, turn_context
 from codex_py.protocol.stream import Prompt, Usage

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Literal, TypeAlias
 
-from codex_py.protocol.elicitation import Elicitation, ElicitationAnswer
+from codex_py.protocol.mcp import Elicitation, ElicitationAnswer
 
 OnProgress: TypeAlias = Callable[[float, float | None, str | None], None]
 """Gets the progress, the total if known, and the server's message."""

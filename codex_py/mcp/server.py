@@ -17,8 +17,14 @@ from codex_py.mcp.settings import (
     StdioTransport,
 )
 from codex_py.mcp.tools import ServerTool, listed_tools
-from codex_py.protocol.elicitation import Elicitation, ElicitationAnswer, Elicitor
-from codex_py.protocol.mcp import McpFailure, McpServerStatus, McpToolSummary
+from codex_py.protocol.mcp import (
+    Elicitation,
+    ElicitationAnswer,
+    Elicitor,
+    McpFailure,
+    McpServerStatus,
+    McpToolSummary,
+)
 
 _QUOTED_CHARS = 1_000
 """Of stderr or of a message, in an error."""

@@ -21,7 +21,7 @@ from pydantic import ValidationError
 from codex_py import __version__
 from codex_py.mcp.connection import OnProgress, RequestFailed, ServerConnection, Session
 from codex_py.mcp.messages import finite
-from codex_py.protocol.elicitation import Elicitation
+from codex_py.protocol.mcp import Elicitation
 
 _MAX_ERROR_CHARS = 10_000
 _PYDANTIC_REPORT = re.compile(r": \d+ validation errors? for union\[JSONRPC.*", re.DOTALL)

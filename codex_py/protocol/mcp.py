@@ -1,8 +1,9 @@
-"""The state of the MCP servers of a session, for the user."""
+"""The MCP servers of a session, as the user sees them: their state, and their questions. LIGHT."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias, runtime_checkable
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+
+from codex_py.protocol.frozen import frozen
 
 McpFailure: TypeAlias = Literal[
     "not_started", "exited", "timed_out", "refused", "unreachable", "protocol"
@@ -11,14 +12,14 @@ McpFailure: TypeAlias = Literal[
 with an HTTP error; nothing listens at its address; it broke the protocol."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class McpToolSummary:
     name: str
     """As the server names it."""
     description: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class McpServerStatus:
     """One server at one moment."""
 
@@ -45,3 +46,37 @@ class McpServers(Protocol):
     def statuses(self) -> Sequence[McpServerStatus]:
         """Sorted by name, without disabled servers."""
         ...
+
+
+@frozen
+class Elicitation:
+    """One question. Either `schema` or `url` is set."""
+
+    server: str
+    message: str
+    schema: Mapping[str, Any] | None = None
+    """JSON Schema of a form: an object whose properties are plain values."""
+    url: str | None = None
+    """An address for the user to visit."""
+
+
+@frozen
+class ElicitationAnswer:
+    action: Literal["accept", "decline", "cancel"]
+    """`cancel`: the user dismissed the question."""
+    content: Mapping[str, str | int | float | bool | list[str] | None] | None = None
+    """The values of the form; only with `accept`."""
+
+
+class Elicitor(Protocol):
+    async def elicit(self, elicitation: Elicitation) -> ElicitationAnswer:
+        """Ask the user. There is no deadline: the time limit of the call is suspended meanwhile.
+        Cancelled when the server withdraws the question."""
+        ...
+
+
+class DecliningElicitor:
+    """Declines every question, for runs without a user."""
+
+    async def elicit(self, elicitation: Elicitation) -> ElicitationAnswer:  # noqa: ARG002
+        return ElicitationAnswer("decline")

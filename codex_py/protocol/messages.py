@@ -1,5 +1,6 @@
 """Encoded messages that the program writes itself. `protocol.items` parses them like any other item."""
 
+import base64
 import json
 from collections.abc import Sequence
 from typing import Any, NewType
@@ -9,6 +10,9 @@ EncodedItem = NewType("EncodedItem", bytes)
 
 History, request bodies and session files share these bytes: an item is encoded once.
 """
+
+MAX_IMAGE_BYTES = 20 * 1024 * 1024
+"""Of the file. Providers refuse larger ones, and requests must stay bounded."""
 
 
 def encode_json(value: object) -> bytes:
@@ -42,6 +46,19 @@ def input_text(text: str) -> dict[str, Any]:
     return {"type": "input_text", "text": text}
 
 
+def image_url(data: bytes) -> str | None:
+    """A data URL of a PNG, JPEG, GIF or WebP file, recognised by its first bytes; None for anything else."""
+    media_type = _media_type(data)
+    if media_type is None:
+        return None
+    return f"data:{media_type};base64,{base64.b64encode(data).decode('ascii')}"
+
+
+def input_image(url: str, detail: str) -> dict[str, Any]:
+    """`detail`: the resolution for the model: `original`, `high`, `low` or `auto`."""
+    return {"type": "input_image", "image_url": url, "detail": detail}
+
+
 def replace_surrogates(value: Any) -> Any:
     """The same JSON value with every lone surrogate, which UTF-8 cannot carry, as U+FFFD."""
     match value:
@@ -54,3 +71,15 @@ def replace_surrogates(value: Any) -> Any:
             return {replace_surrogates(k): replace_surrogates(v) for k, v in value.items()}  # pyright: ignore[reportUnknownVariableType]
         case _:
             return value
+
+
+def _media_type(data: bytes) -> str | None:
+    if data.startswith(b"\x89PNG\r\n\x1a\n"):
+        return "image/png"
+    if data.startswith(b"\xff\xd8\xff"):
+        return "image/jpeg"
+    if data.startswith((b"GIF87a", b"GIF89a")):
+        return "image/gif"
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return "image/webp"
+    return None

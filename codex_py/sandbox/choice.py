@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from codex_py.errors import ToolError
-from codex_py.protocol.approval import SandboxPolicy
-from codex_py.protocol.limits import DEFAULT_LIMITS, SandboxLimits
+from codex_py.protocol.approval import DEFAULT_LIMITS, SandboxLimits, SandboxPolicy
 from codex_py.sandbox.backends.backend import Backend
 from codex_py.sandbox.backends.bubblewrap import BubblewrapBackend
 from codex_py.sandbox.backends.launcher import LauncherBackend

@@ -6,8 +6,7 @@ from codex_py.config.config import Config, SandboxWorkspaceWrite
 from codex_py.config.environment import ShellEnvironmentPolicy
 from codex_py.config.project_trust import Unknown
 from codex_py.errors import ConfigError
-from codex_py.protocol.approval import ApprovalPolicy, GranularPolicy, SandboxPolicy
-from codex_py.protocol.limits import SandboxLimits
+from codex_py.protocol.approval import ApprovalPolicy, GranularPolicy, SandboxLimits, SandboxPolicy
 from tests.config.conftest import Place
 
 

@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 from codex_py.mcp.settings import ServerSettings, StdioTransport
-from codex_py.protocol.elicitation import ElicitationAnswer
+from codex_py.protocol.mcp import ElicitationAnswer
 from codex_py.tools.mcp.catalogue import McpCatalogue
 from tests.support.mcp import ScriptedElicitor, peer_program, started
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.protocol.approval import SandboxPolicy
-from codex_py.protocol.limits import SandboxLimits
+from codex_py.protocol.approval import SandboxLimits, SandboxPolicy
 from codex_py.sandbox.backends.backend import Backend
 from codex_py.sandbox.choice import platform_backends
 from tests.sandbox.local_backends import BACKENDS, run_in

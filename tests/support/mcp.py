@@ -17,7 +17,7 @@ from codex_py.mcp.server import McpServer
 from codex_py.mcp.servers import McpServers
 from codex_py.mcp.settings import ServerSettings, StdioTransport
 from codex_py.process.piped import PipedProcess, PipedProcesses
-from codex_py.protocol.elicitation import (
+from codex_py.protocol.mcp import (
     DecliningElicitor,
     Elicitation,
     ElicitationAnswer,

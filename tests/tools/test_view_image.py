@@ -6,7 +6,7 @@ import pytest
 
 from codex_py.errors import ToolError
 from codex_py.protocol.events import Event, ItemCompleted, ItemStarted
-from codex_py.protocol.images import MAX_IMAGE_BYTES
+from codex_py.protocol.messages import MAX_IMAGE_BYTES
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.view_image import ViewImage
 from tests.support.tool_context import tool_context

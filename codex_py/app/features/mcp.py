@@ -27,9 +27,8 @@ from codex_py.mcp.settings import (
     StdioTransport,
 )
 from codex_py.process.piped import PipedProcess, PipedProcesses
-from codex_py.protocol.elicitation import Elicitor
 from codex_py.protocol.extension import Extension, Thread
-from codex_py.protocol.mcp import McpServerStatus
+from codex_py.protocol.mcp import Elicitor, McpServerStatus
 from codex_py.protocol.stream import ModelStream, Prompt, ResponseEvent
 from codex_py.protocol.tools import ToolSpec
 from codex_py.tools.mcp.catalogue import McpCatalogue

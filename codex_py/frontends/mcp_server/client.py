@@ -9,8 +9,8 @@ from mcp.shared.exceptions import MCPError
 
 from codex_py.frontends.mcp_server.notices import codex_events, progress_text, warning_text
 from codex_py.protocol.approval import ApprovalRequest, Review, ReviewDecision
-from codex_py.protocol.elicitation import Elicitation, ElicitationAnswer
 from codex_py.protocol.events import Event
+from codex_py.protocol.mcp import Elicitation, ElicitationAnswer
 
 ANSWER_TIMEOUT_S = 600.0
 _MAX_UNREAD_BYTES = 4 * 1024 * 1024

@@ -19,8 +19,8 @@ from codex_py.errors import CodexError, SessionError
 from codex_py.frontends.mcp_server.client import Call
 from codex_py.frontends.mcp_server.tools import tool_result
 from codex_py.protocol.approval import ApprovalRequest, Review, ReviewDecision, approval_data
-from codex_py.protocol.elicitation import Elicitation, ElicitationAnswer
 from codex_py.protocol.events import Event, ThreadStarted
+from codex_py.protocol.mcp import Elicitation, ElicitationAnswer
 from codex_py.rollout.index import find_session
 from codex_py.rollout.records import read_meta
 

@@ -16,7 +16,7 @@ from codex_py.frontends.tui.progress import Progress
 from codex_py.frontends.tui.surface import Launch, Surface
 from codex_py.frontends.tui.transcript import Transcript
 from codex_py.protocol.approval import Approver
-from codex_py.protocol.elicitation import Elicitor
+from codex_py.protocol.mcp import Elicitor
 from codex_py.protocol.settings import Choices
 from codex_py.rollout.git_info import git_info
 

@@ -9,7 +9,7 @@ from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.panel import Choice, Entry, Option, Panel, yes_or_no
 from codex_py.frontends.tui.panels import Panels
-from codex_py.protocol.elicitation import Elicitation, ElicitationAnswer
+from codex_py.protocol.mcp import Elicitation, ElicitationAnswer
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from codex_py.programs import find_program
-from codex_py.protocol.limits import SandboxLimits
+from codex_py.protocol.approval import SandboxLimits
 from codex_py.sandbox.backends.ulimit import limited
 from codex_py.sandbox.child.seccomp import filter_program
 from codex_py.sandbox.layout import Layout, Roots

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from codex_py.protocol.limits import SandboxLimits
+from codex_py.protocol.approval import SandboxLimits
 from codex_py.sandbox.child import landlock
 from codex_py.sandbox.child.seccomp import filter_program
 from codex_py.sandbox.layout import PACKAGE, Layout, Roots, absent_names

@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from codex_py.protocol.limits import SandboxLimits
+from codex_py.protocol.approval import SandboxLimits
 from codex_py.protocol.protected import PROTECTED_NAMES
 from codex_py.sandbox.backends.ulimit import limited
 from codex_py.sandbox.layout import Layout, Roots, absent_names

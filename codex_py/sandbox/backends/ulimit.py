@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from codex_py.protocol.limits import SandboxLimits
+from codex_py.protocol.approval import SandboxLimits
 
 
 def limited(argv: Sequence[str], limits: SandboxLimits, *, processes: bool) -> list[str]:

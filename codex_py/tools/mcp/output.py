@@ -8,8 +8,14 @@ import binascii
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
-from codex_py.protocol.images import MAX_IMAGE_BYTES, image_url, input_image
-from codex_py.protocol.messages import encode_json, input_text, replace_surrogates
+from codex_py.protocol.messages import (
+    MAX_IMAGE_BYTES,
+    encode_json,
+    image_url,
+    input_image,
+    input_text,
+    replace_surrogates,
+)
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.truncate import token_count, truncate_middle, truncate_output
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from codex_py.protocol.limits import DEFAULT_LIMITS
+from codex_py.protocol.approval import DEFAULT_LIMITS
 from codex_py.sandbox.backends.seatbelt import SeatbeltBackend, seatbelt_profile
 from codex_py.sandbox.layout import Layout, Roots
 

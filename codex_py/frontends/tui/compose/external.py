@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from codex_py.errors import CodexError
 from codex_py.filesystem.ordinary import read_whole
 from codex_py.programs import find_program, safe_search_path
-from codex_py.protocol.images import MAX_IMAGE_BYTES
+from codex_py.protocol.messages import MAX_IMAGE_BYTES
 
 _ENDINGS: Final = (".png", ".jpg", ".jpeg", ".gif", ".webp")
 _MAX_PASTE: Final = 16 * 1024
