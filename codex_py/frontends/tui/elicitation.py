@@ -26,6 +26,10 @@ _DECLINED: Final = object()
 _DONE: Final = object()
 
 
+class _Declined(Exception):
+    """The user wants to answer no further question."""
+
+
 class TerminalElicitor:
     """An `Elicitor` that asks for each field in the composer's place. Esc declines."""
 
@@ -39,31 +43,39 @@ class TerminalElicitor:
         ]
         if elicitation.url is not None:
             head.append(("", f"\n\nVisit: {printable(elicitation.url)}"))
-        content: dict[str, _Value] = {}
-        for name, field in _fields(elicitation.schema):
-            label = printable(str(field.get("title") or name))
-            needed = name in _strings((elicitation.schema or {}).get("required"))
-            note = "" if needed else " (optional)"
-            about = printable(str(field.get("description") or ""))
-            question: Fragments = [
-                *head,
-                ("bold", f"\n\n{label}{note}"),
-                ("class:quiet", f"\n{about}" if about else ""),
-            ]
-            value = await self._field(question, field, needed=needed)
-            if value is _DECLINED:
-                return ElicitationAnswer("decline")
-            if value is not None:
-                content[name] = cast("_Value", value)
-        if not await self._confirmed(head, content, is_form=elicitation.url is None):
+        try:
+            content = await self._form(head, elicitation.schema or {})
+            filled = "".join(f"\n  {printable(k)}: {printable(str(v))}" for k, v in content.items())
+            question: Fragments = [*head, ("", f"\n{filled}" if filled else "")]
+            yes = "Yes, send it" if elicitation.url is None else "Yes, I have been there"
+            if not await self._ask(lambda: yes_or_no(question, yes, "No, decline")):
+                raise _Declined
+        except _Declined:
             return ElicitationAnswer("decline")
         return ElicitationAnswer("accept", content if elicitation.url is None else None)
 
-    async def _field(
-        self, question: Fragments, field: Mapping[str, Any], *, needed: bool
-    ) -> object:
-        """The value; None if the field is left empty, `_DECLINED` if the user declines."""
-        options = _options(field)
+    async def _form(self, head: Fragments, schema: Mapping[str, Any]) -> dict[str, Any]:
+        content: dict[str, Any] = {}
+        for name, field in _mapping(schema.get("properties")).items():
+            if not isinstance(field, dict):
+                continue
+            known = _mapping(field)
+            label = printable(str(known.get("title") or name))
+            needed = name in _sequence(schema.get("required"))
+            about = printable(str(known.get("description") or ""))
+            question: Fragments = [
+                *head,
+                ("bold", f"\n\n{label}{'' if needed else ' (optional)'}"),
+                ("class:quiet", f"\n{about}" if about else ""),
+            ]
+            value = await self._field(question, known, needed=needed)
+            if value is not None:
+                content[name] = value
+        return content
+
+    async def _field(self, question: Fragments, field: Mapping[str, Any], *, needed: bool) -> Any:
+        """The value; None if the field is left empty."""
+        options = choices(field)
         if options is None:
             default = str(field.get("default", ""))
 
@@ -71,79 +83,73 @@ class TerminalElicitor:
                 return problem(text, field, needed=needed)
 
             text = await self._ask(lambda: Entry(question, check=check, text=default))
-            return _DECLINED if text is None else parsed(text, field) if text else None
+            if text is None:
+                raise _Declined
+            return parsed(text, field) if text else None
         if field.get("type") == "array":
             return await self._several(question, options)
         if not needed:
             options = [*options, Option[object]("Leave it open", None)]
         default = next((n for n, o in enumerate(options) if o.value == field.get("default")), 0)
-        return await self._ask(
-            lambda: Choice[object](question, options, cancelled=_DECLINED, default=default)
-        )
+        return await self._choose(question, options, default)
 
-    async def _several(self, question: Fragments, options: Sequence[Option[object]]) -> object:
+    async def _several(self, question: Fragments, options: Sequence[Option[object]]) -> Any:
         chosen: list[object] = []
         while True:
             rows = [
                 Option(f"[{'x' if o.value in chosen else ' '}] {o.label}", o.value) for o in options
             ]
-            rows.append(Option("Done", _DONE))
-            picked = await self._ask(
-                lambda rows=rows: Choice(question, rows, cancelled=_DECLINED, default=len(rows) - 1)
-            )
+            picked = await self._choose(question, [*rows, Option("Done", _DONE)], len(rows))
             if picked is _DONE:
                 return [o.value for o in options if o.value in chosen]
-            if picked is _DECLINED:
-                return _DECLINED
             if picked in chosen:
                 chosen.remove(picked)
             else:
                 chosen.append(picked)
 
-    async def _confirmed(
-        self, head: Fragments, content: Mapping[str, _Value], *, is_form: bool
-    ) -> bool:
-        filled = "".join(f"\n  {printable(k)}: {printable(str(v))}" for k, v in content.items())
-        yes = "Yes, send it" if is_form else "Yes, I have been there"
-        question: Fragments = [*head, ("", f"\n{filled}" if filled else "")]
-        return await self._ask(lambda: yes_or_no(question, yes, "No, decline"))
+    async def _choose(
+        self, question: Fragments, options: Sequence[Option[object]], default: int
+    ) -> object:
+        return await self._ask(
+            lambda: Choice[object](question, options, cancelled=_DECLINED, default=default)
+        )
 
     async def _ask(self, panel: Callable[[], Panel[T]]) -> T:
-        return await self._panels.ask(panel, about="An MCP server asks")
+        """
+        Raises:
+            _Declined: the user gives no answer.
+        """
+        answer = await self._panels.ask(panel, about="An MCP server asks")
+        if answer is _DECLINED:
+            raise _Declined
+        return answer
 
 
-def _fields(schema: Mapping[str, Any] | None) -> list[tuple[str, Mapping[str, Any]]]:
-    properties = (schema or {}).get("properties")
-    if not isinstance(properties, dict):
-        return []
-    known = cast("dict[str, Any]", properties)
-    return [(k, cast("Mapping[str, Any]", v)) for k, v in known.items() if isinstance(v, dict)]
+def _mapping(value: Any) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
-def _strings(value: Any) -> list[str]:
-    return [str(part) for part in cast("list[Any]", value)] if isinstance(value, list) else []
+def _sequence(value: Any) -> list[Any]:
+    return cast("list[Any]", value) if isinstance(value, list) else []
 
 
-def _options(field: Mapping[str, Any]) -> list[Option[object]] | None:
-    """The choices; None for a field that takes a text."""
+def choices(field: Mapping[str, Any]) -> list[Option[object]] | None:
+    """What a field may be; None for one that takes a text."""
     if field.get("type") == "boolean":
         return [Option("Yes", True, "y"), Option("No", False, "n")]
-    items = field.get("items") if field.get("type") == "array" else field
-    if not isinstance(items, dict):
-        return None
-    choices = cast("dict[str, Any]", items)
-    titled = choices.get("oneOf") or choices.get("anyOf")
-    if isinstance(titled, list):
-        known = [
-            cast("dict[str, Any]", c) for c in cast("list[Any]", titled) if isinstance(c, dict)
-        ]
-        return [Option(printable(str(c.get("title") or c["const"])), c["const"]) for c in known]
-    names = _strings(choices.get("enumNames"))
-    values = _strings(choices.get("enum"))
-    if not values:
-        return None
-    labels = names if len(names) == len(values) else values
-    return [Option(printable(label), value) for label, value in zip(labels, values, strict=True)]
+    if field.get("type") == "array":
+        field = _mapping(field.get("items"))
+    listed = map(_mapping, _sequence(field.get("oneOf") or field.get("anyOf")))
+    titled = [
+        (str(each.get("title") or each["const"]), each["const"])
+        for each in listed
+        if "const" in each
+    ]
+    values = list(map(str, _sequence(field.get("enum"))))
+    names = list(map(str, _sequence(field.get("enumNames"))))
+    named = zip(names if len(names) == len(values) else values, values, strict=True)
+    found = [Option[object](printable(label), value) for label, value in titled or named]
+    return found or None
 
 
 def problem(text: str, field: Mapping[str, Any], *, needed: bool) -> str:

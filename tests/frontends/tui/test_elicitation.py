@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from codex_py.frontends.tui.elicitation import parsed, problem
+from codex_py.frontends.tui.elicitation import choices, parsed, problem
+from codex_py.frontends.tui.panel import Option
 from codex_py.testing import ScriptedServer, ev_completed, ev_function_call, ev_message
 from tests.frontends.tui.terminals import Start
 from tests.support.mcp import odd_command
@@ -87,3 +88,9 @@ def test_what_is_written_gets_the_type_of_its_field() -> None:
         3.0,
         "3",
     ]
+
+
+def test_a_field_that_may_be_nothing_takes_a_text() -> None:
+    assert choices({"anyOf": [{"type": "string"}, {"type": "null"}]}) is None
+    assert choices({"anyOf": [{"const": 1, "title": "One"}, 2]}) == [Option("One", 1)]
+    assert choices({"type": "array", "items": {"enum": ["a"]}}) == [Option("a", "a")]
