@@ -27,8 +27,6 @@ _ASCII = str.maketrans(
     )
 )
 
-_LEVELS = tuple(Level)
-
 _NORMAL_FORMS: tuple[Callable[[str], str], ...] = (
     str,
     lambda line: line.rstrip(BLANK),
@@ -78,7 +76,7 @@ class LineIndex:
 
     def find(self, block: Sequence[str], start: int = 0) -> Match | None:
         """The first place from line `start` on, at the strictest level that has one."""
-        for level in _LEVELS:
+        for level in Level:
             if (at := self._first_at(level, block, start)) >= 0:
                 return Match(at, len(block), level)
         return None
@@ -118,10 +116,6 @@ class LineIndex:
         while len(places) < limit and (at := self._first_at(level, block, at + 1)) >= 0:
             places.append(at)
         return places
-
-    def others(self, block: Sequence[str], match: Match, limit: int) -> list[int]:
-        """Up to `limit` later places that fit as well as `match` does."""
-        return self.places_at(match.level, block, match.start + 1, limit)
 
     def _first_at(self, level: Level, block: Sequence[str], start: int) -> int:
         """The first place of a level from line `start` on; -1 if there is none."""

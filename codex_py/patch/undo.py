@@ -8,6 +8,7 @@ An undo is a patch like any other: it is kept in the journal, and undoing it doe
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from codex_py.errors import CodexError, PatchError
@@ -35,16 +36,16 @@ class EditedSince(PatchError):
         self.diff = diff
 
 
+@dataclass(frozen=True, slots=True)
 class UndoPlan:
     """An undo that has been checked against the files as they are."""
 
-    def __init__(self, journal: Journal, entry: Entry, files: Sequence[FileChange]) -> None:
-        self.entry = entry
-        """The patch that is undone."""
-        self.changes = patched_files(files)
-        """The changes that the undo makes."""
-        self._journal = journal
-        self._files = files
+    entry: Entry
+    """The patch that is undone."""
+    changes: list[PatchedFile]
+    """The changes that the undo makes."""
+    _files: list[FileChange]
+    _journal: Journal
 
     def commit(self) -> Committed:
         """Write everything, or nothing. To be called once.
@@ -54,7 +55,7 @@ class UndoPlan:
         """
         undone = self.entry
         entry = Entry(
-            list(self._files),
+            self._files,
             undoes=undone.number,
             obsolete=undone.made[::-1],
             made=undone.obsolete[::-1],
@@ -104,7 +105,7 @@ def plan_undo(journal: Journal, number: int | None = None, *, force: bool = Fals
             f"patch {entry.number} was not undone: edited since: {names}",
             git_diff(edited, Path(entry.cwd)),
         )
-    return UndoPlan(journal, entry, files)
+    return UndoPlan(entry, patched_files(files), files, journal)
 
 
 def undone_by(entries: Sequence[Entry]) -> dict[int, int]:

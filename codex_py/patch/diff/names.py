@@ -12,16 +12,9 @@ MAX_PATH_BYTES = 4096
 """`PATH_MAX` of Linux; macOS has 1024."""
 
 _ESCAPE = re.compile(rb"\\([0-3][0-7]{2}|.)", re.DOTALL)
-_CHARACTERS = {
-    b"a": b"\a",
-    b"b": b"\b",
-    b"t": b"\t",
-    b"n": b"\n",
-    b"v": b"\v",
-    b"f": b"\f",
-    b"r": b"\r",
-}
-_LETTERS = {value: key for key, value in _CHARACTERS.items()} | {b'"': b'"', b"\\": b"\\"}
+_LETTERS = dict(zip(b'\a\b\t\n\v\f\r"\\', b'abtnvfr"\\', strict=True))
+"""Characters, and the letter that stands for each of them behind a backslash."""
+_CHARACTERS = {letter: character for character, letter in _LETTERS.items()}
 _QUOTED = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _SPECIAL = re.compile(rb'[\x00-\x1f"\\\x7f]')
 _SPECIAL_OR_NOT_ASCII = re.compile(rb'[\x00-\x1f"\\\x7f-\xff]')
@@ -100,9 +93,9 @@ def stripped(name: str, count: int) -> str | None:
 
 def _character(found: re.Match[bytes]) -> bytes:
     code = found[1]
-    return bytes([int(code, 8)]) if len(code) == 3 else _CHARACTERS.get(code, code)
+    return bytes([int(code, 8) if len(code) == 3 else _CHARACTERS.get(code[0], code[0])])
 
 
 def _escaped(found: re.Match[bytes]) -> bytes:
-    letter = _LETTERS.get(found[0])
-    return b"\\" + (letter if letter is not None else b"%03o" % found[0][0])
+    letter = _LETTERS.get(found[0][0])
+    return b"\\%03o" % found[0][0] if letter is None else b"\\%c" % letter

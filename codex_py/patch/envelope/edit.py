@@ -130,7 +130,7 @@ class _Editor:
         others: list[int] = []
         if old and not hunk.headers and not hunk.end_of_file:
             # Nothing but the lines themselves says which place is meant.
-            others = self._index.others(old, match, _MAX_PLACES)
+            others = self._index.places_at(match.level, old, match.start + 1, _MAX_PLACES)
         self._report(hunk, number, match.start, match.level, others)
 
     def _anchor(self, hunk: Hunk) -> _Anchor | None:

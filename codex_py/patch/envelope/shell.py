@@ -51,10 +51,9 @@ def find_patch(argv: Sequence[str]) -> ShellPatch | None:
     match argv:
         case [name, patch] if name in _NAMES:
             return ShellPatch(patch, None)
-        case [shell, "-c" | "-lc", script] if shell.rpartition("/")[2] in _SHELLS:
-            return _in_script(script)
         case _:
-            return None
+            script = _script(argv)
+            return None if script is None else _in_script(script)
 
 
 def is_bare_patch(argv: Sequence[str]) -> bool:
@@ -62,13 +61,16 @@ def is_bare_patch(argv: Sequence[str]) -> bool:
 
     A shell would run each of its lines, or take it for the input of no command and say nothing.
     """
+    text = argv[0] if len(argv) == 1 else _script(argv)
+    return text is not None and is_enveloped(text)
+
+
+def _script(argv: Sequence[str]) -> str | None:
     match argv:
-        case [text]:
-            return is_enveloped(text)
         case [shell, "-c" | "-lc", script] if shell.rpartition("/")[2] in _SHELLS:
-            return is_enveloped(script)
+            return script
         case _:
-            return False
+            return None
 
 
 def _in_script(script: str) -> ShellPatch | None:

@@ -97,16 +97,14 @@ class Directories:
         Args:
             mode: permission bits; None goes by the umask.
         """
-        parent, name = split(path)
-        folder = self.handle(parent)
+        name, folder = self._in_folder(path)
         # Never more open than it will be; readable, to be opened for its mode.
         os.mkdir(name, 0o777 if mode is None else mode & 0o700 | stat.S_IRUSR, dir_fd=folder)
         if mode is not None:
             self.set_mode(path, mode)
 
     def set_mode(self, path: str, mode: int) -> None:
-        parent, name = split(path)
-        folder = self.handle(parent)
+        name, folder = self._in_folder(path)
         found = os.stat(name, dir_fd=folder, follow_symlinks=False)
         if stat.S_IMODE(found.st_mode) == mode:
             return
@@ -118,15 +116,15 @@ class Directories:
 
     def remove(self, path: str) -> None:
         """Remove an empty directory."""
-        parent, name = split(path)
-        os.rmdir(name, dir_fd=self.handle(parent))
+        name, folder = self._in_folder(path)
+        os.rmdir(name, dir_fd=folder)
         self._close_below(path)
 
     def found(self, location: str) -> os.stat_result | None:
         """The status of a directory entry, of a link itself; None if there is none."""
-        path, name = split(location)
         try:
-            return os.stat(name, dir_fd=self.handle(path), follow_symlinks=False)
+            name, folder = self._in_folder(location)
+            return os.stat(name, dir_fd=folder, follow_symlinks=False)
         except (FileNotFoundError, NotADirectoryError):
             return None
 
@@ -137,22 +135,84 @@ class Directories:
 
     def contents(self, location: str, expected: Status) -> bytes:
         """The bytes of a regular file, which must be the expected one; the target of a symbolic link."""
-        folder, name = split(location)
-        handle = self.handle(folder)
+        name, folder = self._in_folder(location)
         if expected.is_link:
-            return os.fsencode(os.readlink(name, dir_fd=handle))
-        return read_file(name, expected, dir_fd=handle)
+            return os.fsencode(os.readlink(name, dir_fd=folder))
+        return read_file(name, expected, dir_fd=folder)
+
+    def write_new(
+        self,
+        location: str,
+        data: bytes,
+        mode: int | None,
+        owner: tuple[int, int] | None,
+        *,
+        is_link: bool,
+    ) -> None:
+        """Make a file, or a symbolic link to where `data` leads.
+
+        If it exists, or cannot be written, what was made of it is left behind.
+
+        Args:
+            mode: permission bits; None goes by the umask.
+            owner: user and group; None leaves it with whoever we are.
+        """
+        name, folder = self._in_folder(location)
+        if is_link:
+            os.symlink(data, name, dir_fd=folder)
+            return
+        # Never more readable than it will be, not even while it is written.
+        fd = os.open(name, _NEW, 0o666 if mode is None else mode & 0o777, dir_fd=folder)
+        try:
+            _write_all(fd, data)
+            if mode is not None or owner is not None:
+                made = os.fstat(fd)
+                if owner is not None and (made.st_uid, made.st_gid) != owner:
+                    os.fchown(fd, *owner)
+                    # Which may have taken bits away.
+                    made = os.fstat(fd)
+                if mode is not None and stat.S_IMODE(made.st_mode) != mode:
+                    os.fchmod(fd, mode)
+        finally:
+            os.close(fd)
+
+    def rewrite(self, location: str, data: bytes, mode: int, expected: Status) -> None:
+        """Overwrite a file in place, which keeps its links, its owner and its entry in the directory.
+
+        If it cannot be written, it may be half-written.
+
+        Args:
+            mode: permission bits.
+            expected: it must be this very file.
+        """
+        name, folder = self._in_folder(location)
+        fd = os.open(name, os.O_WRONLY | _EXISTING, dir_fd=folder)
+        try:
+            found = os.fstat(fd)
+            is_expected = (found.st_dev, found.st_ino) == (expected.device, expected.inode)
+            if not stat.S_ISREG(found.st_mode) or not is_expected:
+                raise OSError(errno.ESTALE, "It was replaced meanwhile")
+            _write_all(fd, data)
+            os.ftruncate(fd, len(data))
+            if stat.S_IMODE(found.st_mode) != mode:
+                os.fchmod(fd, mode)
+        finally:
+            os.close(fd)
 
     def rename(self, source: str, destination: str) -> None:
-        (old_folder, old), (new_folder, new) = split(source), split(destination)
-        old_handle, new_handle = self.handle(old_folder), self.handle(new_folder)
-        os.rename(old, new, src_dir_fd=old_handle, dst_dir_fd=new_handle)
+        (old, old_folder), (new, new_folder) = map(self._in_folder, (source, destination))
+        os.rename(old, new, src_dir_fd=old_folder, dst_dir_fd=new_folder)
 
     def unlink(self, location: str) -> None:
         """Remove an entry, if it is there."""
-        folder, name = split(location)
         with suppress(FileNotFoundError):
-            os.unlink(name, dir_fd=self.handle(folder))
+            name, folder = self._in_folder(location)
+            os.unlink(name, dir_fd=folder)
+
+    def _in_folder(self, location: str) -> tuple[str, int]:
+        """The name of an entry, and the handle of its directory."""
+        folder, name = split(location)
+        return name, self.handle(folder)
 
     def _descend(self, path: str) -> int:
         while len(self._handles) > _MAX_OPEN:
@@ -214,68 +274,7 @@ def read_file(name: str, expected: Status, *, dir_fd: int | None = None) -> byte
         os.close(fd)
 
 
-def write_new(
-    name: str,
-    data: bytes,
-    mode: int | None,
-    owner: tuple[int, int] | None,
-    *,
-    is_link: bool,
-    dir_fd: int,
-) -> None:
-    """Make a file, or a symbolic link to where `data` leads.
-
-    Args:
-        mode: permission bits; None goes by the umask.
-        owner: user and group; None leaves it with whoever we are.
-
-    Raises:
-        OSError: it exists, or could not be written; what was made of it is left behind.
-    """
-    if is_link:
-        os.symlink(data, name, dir_fd=dir_fd)
-        return
-    # Never more readable than it will be, not even while it is written.
-    fd = os.open(name, _NEW, 0o666 if mode is None else mode & 0o777, dir_fd=dir_fd)
-    try:
-        write_all(fd, data)
-        if mode is not None or owner is not None:
-            made = os.fstat(fd)
-            if owner is not None and (made.st_uid, made.st_gid) != owner:
-                os.fchown(fd, *owner)
-                # Which may have taken bits away.
-                made = os.fstat(fd)
-            if mode is not None and stat.S_IMODE(made.st_mode) != mode:
-                os.fchmod(fd, mode)
-    finally:
-        os.close(fd)
-
-
-def rewrite(name: str, data: bytes, mode: int, expected: Status, *, dir_fd: int) -> None:
-    """Overwrite a file in place, which keeps its links, its owner and its entry in the directory.
-
-    Args:
-        mode: permission bits.
-        expected: it must be this very file.
-
-    Raises:
-        OSError: it is not, or could not be written; the file may be half-written.
-    """
-    fd = os.open(name, os.O_WRONLY | _EXISTING, dir_fd=dir_fd)
-    try:
-        found = os.fstat(fd)
-        is_expected = (found.st_dev, found.st_ino) == (expected.device, expected.inode)
-        if not stat.S_ISREG(found.st_mode) or not is_expected:
-            raise OSError(errno.ESTALE, "It was replaced meanwhile")
-        write_all(fd, data)
-        os.ftruncate(fd, len(data))
-        if stat.S_IMODE(found.st_mode) != mode:
-            os.fchmod(fd, mode)
-    finally:
-        os.close(fd)
-
-
-def write_all(fd: int, data: bytes) -> None:
+def _write_all(fd: int, data: bytes) -> None:
     written = os.write(fd, data)
     while written < len(data):
         written += os.write(fd, memoryview(data)[written:])

@@ -9,7 +9,7 @@ from itertools import zip_longest
 
 from codex_py.patch.files.change import Entry, FileChange
 from codex_py.patch.files.entry_file import digest
-from codex_py.patch.files.handles import NOT_REPLACEABLE, Directories, Status, rewrite, write_new
+from codex_py.patch.files.handles import NOT_REPLACEABLE, Directories, Status
 
 
 def roll_back(entry: Entry, directories: Directories) -> list[str]:
@@ -118,13 +118,11 @@ def _is_torn(contents: bytes, change: FileChange) -> bool:
 
 def _restore(change: FileChange, before: Status, found: Status, directories: Directories) -> None:
     old = change.old or b""
-    folder = directories.handle(change.folder)
+    mode = before.permissions
     if not change.in_place:
         try:
-            owner, is_link = (before.user, before.group), before.is_link
-            write_new(
-                change.temporary, old, before.permissions, owner, is_link=is_link, dir_fd=folder
-            )
+            owner = (before.user, before.group)
+            directories.write_new(change.beside, old, mode, owner, is_link=before.is_link)
             directories.rename(change.beside, change.location)
         except OSError as error:
             directories.unlink(change.beside)
@@ -132,4 +130,4 @@ def _restore(change: FileChange, before: Status, found: Status, directories: Dir
                 raise
         else:
             return
-    rewrite(change.name, old, before.permissions, found, dir_fd=folder)
+    directories.rewrite(change.location, old, mode, found)

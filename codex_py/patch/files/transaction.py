@@ -18,9 +18,7 @@ from codex_py.patch.files.handles import (
     Directories,
     Status,
     join,
-    rewrite,
     split,
-    write_new,
 )
 from codex_py.patch.files.journal import Journal, Store
 
@@ -146,9 +144,8 @@ class Transaction:
         if before is not None and before.is_file:
             mode = before.permissions if mode is None else mode
             owner = (before.user, before.group)
-        folder = self._directories.handle(change.folder)
         try:
-            write_new(change.temporary, data, mode, owner, is_link=change.is_link, dir_fd=folder)
+            self._directories.write_new(change.beside, data, mode, owner, is_link=change.is_link)
         except OSError as error:
             self._fall_back(change, error)
 
@@ -162,9 +159,8 @@ class Transaction:
             self._fall_back(change, error)
         if change.in_place and (before := change.before) is not None:
             mode = before.permissions if change.mode is None else change.mode
-            folder = self._directories.handle(change.folder)
             with failing_to("write file", change.path):
-                rewrite(change.name, change.new or b"", mode, before, dir_fd=folder)
+                self._directories.rewrite(change.location, change.new or b"", mode, before)
 
     def _fall_back(self, change: FileChange, error: OSError) -> None:
         """Go over to writing in place, if a file cannot be replaced."""
