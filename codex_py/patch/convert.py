@@ -154,8 +154,7 @@ def _outcome(changes: list[PatchedFile]) -> dict[Path, bytes | None]:
     """The contents at each path after the changes."""
     outcome: dict[Path, bytes | None] = {}
     for change in changes:
-        outcome[change.path] = None
-        outcome[change.destination] = change.new
+        outcome |= {change.path: None, change.destination: change.new}
     return outcome
 
 

@@ -63,7 +63,7 @@ def test_the_nearest_place_is_found_on_either_side():
 
 def test_other_places_are_counted_up_to_a_limit():
     index = LineIndex(["a"] * 10, ["a"])
-    assert index.others(["a"], Match(1, 1, Level.EXACT), 3) == [2, 3, 4]
+    assert index.places_at(Level.EXACT, ["a"], 2, 3) == [2, 3, 4]
 
 
 def test_a_block_that_fails_on_its_last_line_is_given_up_in_linear_time():

@@ -85,13 +85,13 @@ class NetChanges:
             if path in destinations:
                 continue
             destination = moved.get(path)
-            last = file if destination is None else changed[destination]
+            last = changed[destination or path]
             files.append(
                 PatchedFile.of(
                     Path(path),
                     _shown(file.old),
                     _shown(last.new),
-                    move_to=None if destination is None else Path(destination),
+                    move_to=Path(destination) if destination else None,
                     old_mode=file.old_mode,
                     new_mode=last.new_mode,
                 )

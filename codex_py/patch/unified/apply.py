@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from io import BytesIO
-from itertools import chain
+from itertools import chain, product
 from typing import NamedTuple
 
 from codex_py.patch.match import Level, LineIndex
@@ -18,6 +18,8 @@ from codex_py.patch.report import MAX_EXPLAINED, HunkReport, explain_block
 from codex_py.patch.unified.hunks import DiffHunk
 
 _MAX_FUZZ = 2
+_TRIED = sorted(product(range(_MAX_FUZZ + 1), Level), key=lambda tried: tried[1] > Level.EXACT)
+"""Lines of context to ignore, and other differences: first all that is exact, then less fuzz before more."""
 _MAX_PLACES = 5
 """Other places of an ambiguous hunk that are reported."""
 
@@ -86,83 +88,68 @@ def _applied_as_written(data: bytes, hunks: Sequence[DiffHunk], path: str) -> Ap
     return applied
 
 
+@dataclass
 class _Applier:
-    def __init__(
-        self, lines: list[bytes], hunks: Sequence[DiffHunk], path: str, strict: bool
-    ) -> None:
-        self._lines = lines
-        self._hunks = hunks
-        self._path = path
-        self._strict = strict
-        self._cursor = 0
-        self._carried = 0
-        """Lines from its own line number to the place of the last hunk."""
+    lines: list[bytes]
+    hunks: Sequence[DiffHunk]
+    path: str
+    strict: bool
+    cursor: int = 0
+    carried: int = 0
+    """Lines from its own line number to the place of the last hunk."""
 
     def run(self) -> Applied:
         applied = Applied()
-        lines, written = self._lines, list[bytes]()
-        for number, hunk in enumerate(self._hunks, 1):
+        lines, written = self.lines, list[bytes]()
+        for number, hunk in enumerate(self.hunks, 1):
             place = self._place(hunk)
-            reason = self._objection(hunk, place) if place and self._strict else None
+            reason = self._objection(hunk, place) if place and self.strict else None
             if place is None or reason is not None:
                 if reason is None:
                     reason = f"(line {hunk.line} of the patch) does not fit at line {hunk.at + 1}."
                     if len(applied.failures) < MAX_EXPLAINED:
                         reason += f" {self._explained(hunk)}"
-                applied.failures.append((hunk, f"{self._path}: hunk {number} {reason}"))
-                applied.reports.append(HunkReport(self._path, number, hunk.line, None))
+                applied.failures.append((hunk, f"{self.path}: hunk {number} {reason}"))
+                applied.reports.append(HunkReport(self.path, number, hunk.line, None))
                 continue
             length = len(hunk.old) - place.skipped - place.cut
-            written += lines[self._cursor : place.start]
+            written += lines[self.cursor : place.start]
             if place.fuzz or place.level:
                 written += self._replacement(hunk, place)
             else:
                 written += hunk.new
-            self._cursor = place.start + length
-            self._carried = place.start - place.skipped - hunk.at
-            applied.reports.append(self._report(number, hunk, place))
-        written += lines[self._cursor :]
+            self.cursor = place.start + length
+            self.carried = place.start - place.skipped - hunk.at
+            first = 1 - place.skipped
+            also_at = tuple([start + first for start in place.others])
+            where = (place.start + first, self.carried, place.fuzz, place.level, also_at)
+            applied.reports.append(HunkReport(self.path, number, hunk.line, *where))
+        written += lines[self.cursor :]
         # Where the file is another than the diff says, a line without an end may come before others.
-        applied.data = b"".join(_terminated(written))
+        ended = [line if line.endswith(b"\n") else line + b"\n" for line in written[:-1]]
+        applied.data = b"".join([*ended, *written[-1:]])
         return applied
-
-    def _report(self, number: int, hunk: DiffHunk, place: _Place) -> HunkReport:
-        return HunkReport(
-            self._path,
-            number,
-            hunk.line,
-            place.start - place.skipped + 1,
-            self._carried,
-            place.fuzz,
-            place.level,
-            tuple([start - place.skipped + 1 for start in place.others]),
-        )
 
     @cached_property
     def _index(self) -> LineIndex:
-        wanted = chain.from_iterable([chain(hunk.old, hunk.new) for hunk in self._hunks])
-        return LineIndex(_text(self._lines), map(_decoded, wanted))
+        wanted = (_text(lines) for hunk in self.hunks for lines in (hunk.old, hunk.new))
+        return LineIndex(_text(self.lines), chain.from_iterable(wanted))
 
     def _place(self, hunk: DiffHunk) -> _Place | None:
-        old, lines = hunk.old, self._lines
-        target = hunk.at + self._carried
+        old, lines = hunk.old, self.lines
+        target = hunk.at + self.carried
         if not old:
-            return _Place(min(max(target, self._cursor), len(lines)))
+            return _Place(min(max(target, self.cursor), len(lines)))
         end = target + len(old)
         if (
-            target >= self._cursor
+            target >= self.cursor
             and lines[target:end] == old
             and (end == len(lines) or not _ends_file(hunk))
             and target == hunk.at
         ):
             return _Place(target)
-        for level in (Level.EXACT, None):
-            for fuzz in range(_MAX_FUZZ + 1):
-                levels = list(Level)[1:] if level is None else [level]
-                for tried in levels:
-                    if place := self._fuzzy(hunk, target, fuzz, tried):
-                        return place
-        return None
+        tried = (self._fuzzy(hunk, target, fuzz, level) for fuzz, level in _TRIED)
+        return next((place for place in tried if place), None)
 
     def _fuzzy(self, hunk: DiffHunk, target: int, fuzz: int, level: Level) -> _Place | None:
         context = max(hunk.leading, hunk.trailing)
@@ -174,14 +161,14 @@ class _Applier:
             return None
         sought = _text(block)
         start = None
-        last = len(self._lines) - len(block)
-        if not cut and _ends_file(hunk) and last >= self._cursor:
+        last = len(self.lines) - len(block)
+        if not cut and _ends_file(hunk) and last >= self.cursor:
             start = self._index.nearest_at(level, sought, last, last)
         if start is None:
-            start = self._index.nearest_at(level, sought, self._cursor, target + skipped)
+            start = self._index.nearest_at(level, sought, self.cursor, target + skipped)
         if start is None:
             return None
-        places = self._index.places_at(level, sought, self._cursor, _MAX_PLACES + 1)
+        places = self._index.places_at(level, sought, self.cursor, _MAX_PLACES + 1)
         others = tuple([at for at in places if at != start][:_MAX_PLACES])
         is_said = start - skipped == hunk.at and not fuzz and not level
         if is_said or (not cut and start == last and _ends_file(hunk)):
@@ -193,7 +180,7 @@ class _Applier:
         """The new lines; context keeps the bytes of the file."""
         body = hunk.body[place.skipped : len(hunk.body) - place.cut]
         at = place.start
-        there = self._lines[at : at + len(hunk.old) - place.skipped - place.cut]
+        there = self.lines[at : at + len(hunk.old) - place.skipped - place.cut]
         file_has_crlf = all(line.endswith(b"\r\n") for line in there if line.endswith(b"\n"))
         hunk_has_crlf = all(line.endswith(b"\r\n") for line in hunk.old if line.endswith(b"\n"))
         new: list[bytes] = []
@@ -206,7 +193,7 @@ class _Applier:
                     new.append(line[1:])
                 continue
             if line[0] != 45:
-                new.append(self._lines[at])
+                new.append(self.lines[at])
             at += 1
         return new
 
@@ -220,19 +207,19 @@ class _Applier:
             return f"does not fit at line {hunk.at + 1}, but at several others: {line}, {numbers}."
         if not hunk.old and place.start != hunk.at:
             return f"should go to line {hunk.at + 1}, which the file does not have."
-        if not hunk.leading and not hunk.trailing and place.start != hunk.at + self._carried:
+        if not hunk.leading and not hunk.trailing and place.start != hunk.at + self.carried:
             return f"does not fit at line {hunk.at + 1}, and has no context that says it goes to {line}."
-        if _ends_file(hunk) and place.start + len(hunk.old) < len(self._lines):
+        if _ends_file(hunk) and place.start + len(hunk.old) < len(self.lines):
             return f"is for the end of a file; where it fits, at line {line}, others follow."
         if hunk.at == 0 and hunk.leading < hunk.trailing and place.start:
             return f"is for the beginning of a file; it fits at line {line}."
         return None
 
     def _explained(self, hunk: DiffHunk) -> str:
-        lines = [text.rstrip("\n") for text in _text(self._lines)]
+        lines = [text.rstrip("\n") for text in _text(self.lines)]
         old, new = _text(hunk.old), _text(hunk.new)
         adds = len(new) > hunk.leading + hunk.trailing
-        return explain_block(self._index, lines, old, new, self._cursor, adds=adds)
+        return explain_block(self._index, lines, old, new, self.cursor, adds=adds)
 
 
 def _ends_file(hunk: DiffHunk) -> bool:
@@ -241,18 +228,6 @@ def _ends_file(hunk: DiffHunk) -> bool:
         return True
     old, new = hunk.old, hunk.new
     return bool((old and old[-1][-1:] != b"\n") or (new and new[-1][-1:] != b"\n"))
-
-
-def _terminated(lines: list[bytes]) -> list[bytes]:
-    last = len(lines) - 1
-    return [
-        line if at == last or line.endswith(b"\n") else line + b"\n"
-        for at, line in enumerate(lines)
-    ]
-
-
-def _decoded(line: bytes) -> str:
-    return line.decode(errors="surrogateescape")
 
 
 def _text(lines: Sequence[bytes]) -> list[str]:
