@@ -4,6 +4,7 @@ import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from io import BytesIO
 from itertools import takewhile
+from operator import eq
 from pathlib import Path
 
 from codex_py.errors import PatchError
@@ -41,11 +42,11 @@ def git_diff(
     parts = [part for change in changes for part in _parts(change)]
     for number, part in enumerate(parts):
         names = _shown_name(part.path, root), _shown_name(part.destination, root)
-        header = _header(part, *names).decode(errors="replace")
+        header = _header(part, names).decode(errors="replace")
         body = "Not shown: the diff is too long\n"
         if room > 0:
             told = None if instead is None else instead.get(part.path)
-            text = _shown_body(part, *names) if told is None else told
+            text = _shown_body(part, names) if told is None else told
             if len(header) + len(text) <= room:
                 body = text
         if len(header) + len(body) > room:
@@ -79,8 +80,8 @@ def _exact(change: PatchedFile, root: Path, context: int) -> bytes:
             raise PatchError(f"{path} is outside of {root}", kind="refused")
     names = str(change.path.relative_to(root)), str(change.destination.relative_to(root))
     old, new = list(BytesIO(change.old or b"")), list(BytesIO(change.new or b""))
-    body = b"" if old == new else _body(change, *names, old, new, context)
-    return _header(change, *names) + body
+    body = b"" if old == new else _body(change, names, _hunks(old, new, context))
+    return _header(change, names) + body
 
 
 def _parts(change: PatchedFile) -> list[PatchedFile]:
@@ -99,8 +100,8 @@ def _shown_name(path: Path, root: Path | None) -> str:
     return str(path).lstrip("/")
 
 
-def _header(change: PatchedFile, old_name: str, new_name: str) -> bytes:
-    header = b"diff --git %s %s\n" % (quoted(f"a/{old_name}"), quoted(f"b/{new_name}"))
+def _header(change: PatchedFile, names: tuple[str, str]) -> bytes:
+    header = b"diff --git %s %s\n" % (quoted(f"a/{names[0]}"), quoted(f"b/{names[1]}"))
     old_mode, new_mode = written_mode(change.old_mode), written_mode(change.new_mode)
     if change.new is None:
         header += f"deleted file mode {old_mode}\n".encode()
@@ -109,11 +110,11 @@ def _header(change: PatchedFile, old_name: str, new_name: str) -> bytes:
     elif old_mode != new_mode:
         header += f"old mode {old_mode}\nnew mode {new_mode}\n".encode()
     if change.move_to is not None:
-        header += b"rename from %s\nrename to %s\n" % (quoted(old_name), quoted(new_name))
+        header += b"rename from %s\nrename to %s\n" % (quoted(names[0]), quoted(names[1]))
     return header
 
 
-def _shown_body(change: PatchedFile, old_name: str, new_name: str) -> str:
+def _shown_body(change: PatchedFile, names: tuple[str, str]) -> str:
     old_data, new_data = change.old or b"", change.new or b""
     if old_data == new_data:
         return ""
@@ -126,20 +127,13 @@ def _shown_body(change: PatchedFile, old_name: str, new_name: str) -> str:
     removed, added = len(old) - head - tail, len(new) - head - tail
     if max(removed, added) > _MAX_SHOWN_LINES:
         return f"Not shown: {removed} lines from line {head + 1} become {added}\n"
-    return _body(change, old_name, new_name, old, new, _CONTEXT).decode(errors="replace")
+    return _body(change, names, _hunks(old, new, _CONTEXT)).decode(errors="replace")
 
 
-def _body(
-    change: PatchedFile,
-    old_name: str,
-    new_name: str,
-    old: Sequence[bytes],
-    new: Sequence[bytes],
-    context: int,
-) -> bytes:
-    old_side = b"/dev/null" if change.old is None else _side(f"a/{old_name}")
-    new_side = b"/dev/null" if change.new is None else _side(f"b/{new_name}")
-    return b"".join([b"--- ", old_side, b"\n+++ ", new_side, b"\n", *_hunks(old, new, context)])
+def _body(change: PatchedFile, names: tuple[str, str], hunks: Iterable[bytes]) -> bytes:
+    old_side = b"/dev/null" if change.old is None else _side(f"a/{names[0]}")
+    new_side = b"/dev/null" if change.new is None else _side(f"b/{names[1]}")
+    return b"".join([b"--- ", old_side, b"\n+++ ", new_side, b"\n", *hunks])
 
 
 def _side(name: str) -> bytes:
@@ -154,7 +148,7 @@ def _common_ends(old: Sequence[bytes], new: Sequence[bytes]) -> tuple[int, int]:
 
 
 def _common_start(old: Sequence[bytes], new: Sequence[bytes]) -> int:
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
+    return sum(takewhile(bool, map(eq, old, new)))
 
 
 def _hunks(old: Sequence[bytes], new: Sequence[bytes], context: int) -> Iterator[bytes]:
@@ -231,12 +225,9 @@ def in_git_words(change: PatchedFile) -> Iterator[PatchedFile]:
     if change.old is not None or change.new is None:
         yield PatchedFile.of(change.path, change.old, None, old_mode=change.old_mode)
     if change.replaced is not None and is_file and kind_of(change.replaced_mode) in {"file", None}:
+        old_mode, new_mode = change.replaced_mode or change.new_mode, change.new_mode
         yield PatchedFile.of(
-            path,
-            change.replaced,
-            change.new,
-            old_mode=change.replaced_mode or change.new_mode,
-            new_mode=change.new_mode,
+            path, change.replaced, change.new, old_mode=old_mode, new_mode=new_mode
         )
         return
     if change.replaced is not None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from codex_py.errors import PatchError
 from codex_py.patch.envelope.reader import Hunk
 from codex_py.patch.lines import BOM, split_lines
-from codex_py.patch.match import Level, LineIndex, Match
+from codex_py.patch.match import LineIndex, Match
 from codex_py.patch.report import MAX_EXPLAINED, HunkReport, explain_block, explain_header, joined
 
 _RANGE = re.compile(r"-(\d{1,9})(?:,\d+)? \+\d+(?:,\d+)? @@ ?(.*)")
@@ -26,14 +26,6 @@ class _Change(NamedTuple):
     start: int
     length: int
     lines: Sequence[str]
-
-
-class _Anchor(NamedTuple):
-    """The start of the search for a hunk."""
-
-    start: int
-    hint: int | None = None
-    """Line index near which the hunk should be, by the line number of a unified diff."""
 
 
 def edit_text(text: str, hunks: Sequence[Hunk], path: str) -> tuple[str, list[HunkReport]]:
@@ -105,24 +97,27 @@ class _Editor:
         anchor = self._anchor(hunk)
         if anchor is None:
             return
-        if not hunk.old_lines:
-            place = self._insertion(hunk, anchor)
-            self.changes.append(_Change(place, 0, hunk.new_lines))
-            self._report(hunk, number, place, Level.EXACT)
-            self._cursor = anchor.start
-            return
+        start, hint = anchor
         old, new = hunk.old_lines, hunk.new_lines
-        match = self._find(old, hunk, anchor)
+        if not old:
+            place = start if hint is None else min(max(hint, start), len(self._lines))
+            if hunk.end_of_file or not hunk.headers:
+                place = len(self._lines)
+            self.changes.append(_Change(place, 0, new))
+            self.reports.append(HunkReport(self._path, number, hunk.line, place + 1))
+            self._cursor = start
+            return
+        match = self._find(old, hunk, start, hint)
         if match is None and not old[-1]:
             # A blank line too many at the end is forgiven.
             old = old[:-1]
             new = new[:-1] if new and not new[-1] else new
-            match = self._find(old, hunk, anchor)
+            match = self._find(old, hunk, start, hint)
         if match is None:
             lines = "\n".join(hunk.old_lines)
             failure = f"Failed to find expected lines in {self._path}:\n{lines}"
             if len(self.failures) < MAX_EXPLAINED:
-                failure += f"\n{self._explained(hunk, anchor.start)}"
+                failure += f"\n{self._explained(hunk, start)}"
             self.failures.append(failure)
             return
         self._cursor = match.start + match.length
@@ -131,10 +126,18 @@ class _Editor:
         if old and not hunk.headers and not hunk.end_of_file:
             # Nothing but the lines themselves says which place is meant.
             others = self._index.places_at(match.level, old, match.start + 1, _MAX_PLACES)
-        self._report(hunk, number, match.start, match.level, others)
+        also_at, level = tuple([at + 1 for at in others]), match.level
+        place = match.start + 1
+        report = HunkReport(self._path, number, hunk.line, place, level=level, also_at=also_at)
+        self.reports.append(report)
 
-    def _anchor(self, hunk: Hunk) -> _Anchor | None:
-        """Follow the headers; None, and a failure, if one of them is not found."""
+    def _anchor(self, hunk: Hunk) -> tuple[int, int | None] | None:
+        """Follow the headers; None, and a failure, if one of them is not found.
+
+        Returns:
+            The start of the search for the hunk, and the line index near which it should be, if the line
+            number of a unified diff says so.
+        """
         start, hint = self._cursor, None
         for header in hunk.headers:
             match = self._index.find([header], start)
@@ -147,29 +150,21 @@ class _Editor:
             if match is None:
                 failure = f"Failed to find context '{header}' in {self._path}"
                 if len(self.failures) < MAX_EXPLAINED:
-                    reason = explain_header(self._index, self._lines, header, start)
-                    failure += f"\n{reason}"
+                    failure += f"\n{explain_header(self._index, self._lines, header, start)}"
                 self.failures.append(failure)
                 return None
             start = match.start + 1
-        return _Anchor(start, hint)
+        return start, hint
 
-    def _insertion(self, hunk: Hunk, anchor: _Anchor) -> int:
-        if hunk.end_of_file or not hunk.headers:
-            return len(self._lines)
-        if anchor.hint is None:
-            return anchor.start
-        return min(max(anchor.hint, anchor.start), len(self._lines))
-
-    def _find(self, block: Sequence[str], hunk: Hunk, anchor: _Anchor) -> Match | None:
+    def _find(self, block: Sequence[str], hunk: Hunk, start: int, hint: int | None) -> Match | None:
         # An empty block is found at once, even where it should be the last.
         if hunk.end_of_file and block:
-            return self._index.find_last(block, anchor.start)
-        if anchor.hint is None:
-            return self._index.find(block, anchor.start)
+            return self._index.find_last(block, start)
+        if hint is None:
+            return self._index.find(block, start)
         # The text after a range names what the hunk is in, and may stand anywhere above it.
-        return self._index.find_nearest(block, anchor.start, anchor.hint) or (
-            self._index.find_nearest(block, self._cursor, anchor.hint)
+        return self._index.find_nearest(block, start, hint) or (
+            self._index.find_nearest(block, self._cursor, hint)
         )
 
     def _explained(self, hunk: Hunk, start: int) -> str:
@@ -181,13 +176,6 @@ class _Editor:
             )
         adds = len(new) > len(hunk.context)
         return explain_block(self._index, self._lines, old, new, start, adds=adds)
-
-    def _report(
-        self, hunk: Hunk, number: int, start: int, level: Level, others: Sequence[int] = ()
-    ) -> None:
-        also_at = tuple([at + 1 for at in others])
-        report = HunkReport(self._path, number, hunk.line, start + 1, level=level, also_at=also_at)
-        self.reports.append(report)
 
 
 def _changes(
