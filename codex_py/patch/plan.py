@@ -94,11 +94,8 @@ class PatchPlan:
     def summary(self) -> str:
         """The changed paths as Codex prints them: as written; added, modified, then deleted ones."""
         order = sorted(self._named, key=lambda named: "AMD".index(named[0]))
-        lines = [
-            "Success. Updated the following files:",
-            *[f"{kind} {path}" for kind, path in order],
-        ]
-        return "\n".join(lines) + "\n"
+        lines = [f"{kind} {path}\n" for kind, path in order]
+        return "".join(["Success. Updated the following files:\n", *lines])
 
 
 def writable_under(roots: Iterable[Path]) -> Callable[[str], bool]:

@@ -54,13 +54,8 @@ class UndoPlan:
             PatchError: of kind `file`: writing failed, or a file has changed since it was checked.
         """
         undone = self.entry
-        entry = Entry(
-            self._files,
-            undoes=undone.number,
-            obsolete=undone.made[::-1],
-            made=undone.obsolete[::-1],
-            modes=dict(undone.modes),
-        )
+        obsolete, made = undone.made[::-1], undone.obsolete[::-1]
+        entry = Entry(self._files, undone.number, obsolete, made, dict(undone.modes))
         return commit(entry, self._journal)
 
 
@@ -135,13 +130,8 @@ def newest_undo(journal: Journal) -> int:
     for entry in reversed(known):
         if entry.undoes is not None and entry.undoes not in undos:
             undos.add(entry.number)
-    for entry in known:
-        if (
-            entry.number in undos
-            and entry.number not in undone
-            and entry.state == State.COMMITTED
-            and Path(entry.cwd).is_relative_to(journal.cwd)
-        ):
+    for entry in _done_here(journal, known):
+        if entry.number in undos and entry.number not in undone:
             return entry.number
     raise CodexError("there is nothing to redo", code="nothing_to_redo")
 
@@ -181,18 +171,17 @@ def find_patch(journal: Journal, number: int | None = None) -> Entry:
 def _newest(journal: Journal) -> int:
     known, _ = entries(journal)
     undone = undone_by(known)
-    made = [
-        entry.number
-        for entry in known
-        if entry.undoes is None
-        and entry.state == State.COMMITTED
-        and Path(entry.cwd).is_relative_to(journal.cwd)
-    ]
+    made = [entry.number for entry in _done_here(journal, known) if entry.undoes is None]
     for number in made:
         if number not in undone:
             return number
     reason = "every patch is undone that was made" if made else "no patch was made"
     raise CodexError(f"nothing to undo: {reason} in {journal.cwd}", code="no_patch")
+
+
+def _done_here(journal: Journal, known: Sequence[Entry]) -> list[Entry]:
+    done = [entry for entry in known if entry.state == State.COMMITTED]
+    return [entry for entry in done if Path(entry.cwd).is_relative_to(journal.cwd)]
 
 
 def _as_it_is(change: FileChange, made: set[str], directories: Directories) -> FileChange:

@@ -124,29 +124,23 @@ class _Planner:
 
 
 def _edited(old: bytes, path: str, section: UpdateFile) -> tuple[bytes, list[HunkReport]]:
+    unreadable = ""
     try:
-        text, reports = edit_text(old.decode(), section.hunks, path)
+        text = old.decode()
     except UnicodeDecodeError as error:
-        return _edited_as_ascii(old, path, section, error)
-    return text.encode(), reports
-
-
-def _edited_as_ascii(
-    old: bytes, path: str, section: UpdateFile, cause: UnicodeDecodeError
-) -> tuple[bytes, list[HunkReport]]:
-    """In any encoding that extends ASCII, lines of ASCII can give way to lines of ASCII."""
-    unreadable = f"Failed to read file to update {path}: {_decoding_cause(cause)}"
-    touched = [line for hunk in section.hunks for line in (*hunk.old_lines, *hunk.new_lines)]
-    if not all(line.isascii() for line in touched):
-        raise PatchError(unreadable, kind="file") from cause
+        what = f"invalid utf-8 sequence of {error.end - error.start} bytes"
+        if error.reason == "unexpected end of data":
+            what = "incomplete utf-8 byte sequence"
+        unreadable = f"Failed to read file to update {path}: {what} from index {error.start}"
+        touched = [line for hunk in section.hunks for line in (*hunk.old_lines, *hunk.new_lines)]
+        if not all(line.isascii() for line in touched):
+            raise PatchError(unreadable, kind="file") from error
+        # In any encoding that extends ASCII, lines of ASCII can give way to lines of ASCII.
+        text = old.decode(errors="surrogateescape")
     try:
-        text, reports = edit_text(old.decode(errors="surrogateescape"), section.hunks, path)
+        text, reports = edit_text(text, section.hunks, path)
     except PatchError as error:
-        raise PatchError(f"{unreadable}\n{error.reason}", kind="file") from error
+        if unreadable:
+            raise PatchError(f"{unreadable}\n{error.reason}", kind="file") from error
+        raise
     return text.encode(errors="surrogateescape"), reports
-
-
-def _decoding_cause(error: UnicodeDecodeError) -> str:
-    if error.reason == "unexpected end of data":
-        return f"incomplete utf-8 byte sequence from index {error.start}"
-    return f"invalid utf-8 sequence of {error.end - error.start} bytes from index {error.start}"

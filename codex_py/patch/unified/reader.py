@@ -33,10 +33,9 @@ class _Header:
     """The file, as far as these lines describe it; `file` completes it."""
     names: tuple[bytes, bytes] | None = None
     """Of the `diff --git` line."""
-    old_name: bytes | None = None
-    new_name: bytes | None = None
-    old_stamp: bytes = b""
-    new_stamp: bytes = b""
+    old: tuple[bytes, bytes] | None = None
+    """Name and time stamp of the `---` line, as is `new` of the `+++` line."""
+    new: tuple[bytes, bytes] | None = None
     bare_old: bytes | None = None
     """Of a rename or a copy, without a prefix."""
     bare_new: bytes | None = None
@@ -77,31 +76,29 @@ class _Header:
         if self.bare_old is not None and self.bare_new is not None:
             self.diff.has_prefix = False
             return self.bare_old, self.bare_new
-        old = self.old_name if self.old_name != _DEV_NULL else None
-        new = self.new_name if self.new_name != _DEV_NULL else None
+        old, new = (
+            side[0] if side and side[0] != _DEV_NULL else None for side in (self.old, self.new)
+        )
         if old is None and new is None:
             if self.names is None:
-                raise PatchError(
-                    "the name of the file cannot be told from its header",
-                    kind="parse",
-                    line=self.diff.line,
-                )
+                raise self.diff.refusal("the name of the file cannot be told from its header")
             old, new = self.names
         return old or new or b"", new or old or b""
 
     def _find_operation(self) -> None:
         """Tell new and deleted files where no line of git's says so."""
         diff, hunks = self.diff, self.diff.hunks
-        if diff.operation != "update" or not hunks:
+        if diff.operation != "update" or not hunks or not self.old or not self.new:
             return
+        (old_name, old_stamp), (new_name, new_stamp) = self.old, self.new
         is_alone = len(hunks) == 1 and not diff.is_git
-        if self.old_name == _DEV_NULL or (
-            is_alone and not hunks[0].old and _NO_FILE.match(self.old_stamp)
-        ):
+        is_new, is_gone = (
+            is_alone and not lines and _NO_FILE.match(stamp)
+            for lines, stamp in ((hunks[0].old, old_stamp), (hunks[0].new, new_stamp))
+        )
+        if old_name == _DEV_NULL or is_new:
             diff.operation = "add"
-        elif self.new_name == _DEV_NULL or (
-            is_alone and not hunks[0].new and _NO_FILE.match(self.new_stamp)
-        ):
+        elif new_name == _DEV_NULL or is_gone:
             diff.operation = "delete"
 
 
@@ -164,28 +161,22 @@ class _Reader:
         elif header is not None and not header.diff.hunks:
             if _BINARY.match(line):
                 header.diff.is_binary = True
-            elif header.diff.is_git and header.old_name is None:
+            elif header.diff.is_git and header.old is None:
                 header.extended(line)
         return at + 1
 
     def _file_names(self, at: int, old_line: bytes, new_line: bytes) -> None:
         header = self._header
-        if (
-            header is None
-            or not header.diff.is_git
-            or header.old_name is not None
-            or header.diff.hunks
-        ):
+        if header is None or not header.diff.is_git or header.old or header.diff.hunks:
             self._finish()
             header = self._header = _Header(FileDiff(at + 1))
         header.diff.has_crlf = old_line.endswith(b"\r\n") and new_line.endswith(b"\r\n")
-        header.old_name, header.old_stamp = header_name(old_line[4:])
-        header.new_name, header.new_stamp = header_name(new_line[4:])
+        header.old, header.new = header_name(old_line[4:]), header_name(new_line[4:])
 
     def _finish(self) -> None:
         header = self._header
         if header is not None:
-            if header.old_name is not None and not header.diff.hunks and not self._cut_short:
+            if header.old is not None and not header.diff.hunks and not self._cut_short:
                 _refuse("the diff ends before the first hunk of this file", header.diff.line)
             self._files.append(header.file())
         self._header = None
