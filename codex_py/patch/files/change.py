@@ -87,11 +87,8 @@ class FileChange:
 
     def has_type(self, file_type: int) -> bool:
         """True if the entry is on disk, unchanged, and of a type (`stat.S_IFDIR`, …)."""
-        return (
-            not self.touched
-            and self.before is not None
-            and stat.S_IFMT(self.before.mode) == file_type
-        )
+        before = self.before
+        return not self.touched and before is not None and stat.S_IFMT(before.mode) == file_type
 
     @property
     def old_mode(self) -> int | None:
@@ -128,21 +125,11 @@ def patched_files(changes: Sequence[FileChange]) -> list[PatchedFile]:
         if change.present and origin is not None and not origin.present:
             files.append(_moved(origin, change))
         elif change.present or (change.before is not None and id(change) not in moved):
-            files.append(_patched(change))
+            is_new = change.before is None or change.added
+            kind = "delete" if not change.present else "add" if is_new else "update"
+            path, modes = Path(change.path), (change.old_mode, change.new_mode)
+            files.append(PatchedFile(path, kind, None, change.old, change.new, None, *modes))
     return files
-
-
-def _patched(change: FileChange) -> PatchedFile:
-    is_new = change.before is None or change.added
-    return PatchedFile(
-        Path(change.path),
-        "delete" if not change.present else "add" if is_new else "update",
-        None,
-        change.old,
-        change.new,
-        old_mode=change.old_mode,
-        new_mode=change.new_mode,
-    )
 
 
 def _moved(source: FileChange, change: FileChange) -> PatchedFile:
@@ -153,9 +140,9 @@ def _moved(source: FileChange, change: FileChange) -> PatchedFile:
         source.old if source.lent is None else source.lent,
         change.new,
         change.old,
-        old_mode=source.old_mode,
-        new_mode=change.new_mode,
-        replaced_mode=change.old_mode,
+        source.old_mode,
+        change.new_mode,
+        change.old_mode,
     )
 
 

@@ -172,7 +172,7 @@ class Journal:
         files = self._files()
         kept = [path for path in files if path.suffix in _KEPT]
         stores = {_number(path) for path in files if path.suffix == _STORE}
-        for number in stores.difference([_number(p) for p in files if p.suffix != _STORE]):
+        for number in stores - {_number(path) for path in files if path.suffix != _STORE}:
             # Whoever removed the entry was cut off.
             self._remove_store(number)
         for rank, path in enumerate(sorted(kept, key=_number, reverse=True)):

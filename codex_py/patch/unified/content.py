@@ -189,9 +189,8 @@ def _is_executable(diff: FileDiff) -> bool:
 
 
 def _was_empty(diff: FileDiff) -> bool:
-    return bool(diff.old_blob) and any(
-        blob.startswith(diff.old_blob or "") for blob in _EMPTY_BLOBS
-    )
+    name = diff.old_blob
+    return bool(name) and any(blob.startswith(name) for blob in _EMPTY_BLOBS)
 
 
 def _is_inexact(applied: Applied) -> bool:

@@ -169,7 +169,7 @@ class DiffTree(PlannedTree):
         # The innermost first, so that a directory is looked at when all below it is known.
         while waiting:
             _, folder = heapq.heappop(waiting)
-            if folder in self._emptied or not self._may_go(folder):
+            if folder in self._emptied or not folder.startswith(join(self._top, "")):
                 continue
             try:
                 names = os.listdir(folder)  # noqa: PTH208
@@ -191,9 +191,6 @@ class DiffTree(PlannedTree):
             elif file.before is not None:
                 folders.add(split(location)[0])
         return folders
-
-    def _may_go(self, folder: str) -> bool:
-        return folder.startswith(join(self._top, ""))
 
     def _is_behind_link(self, folder: str, path: str) -> bool:
         known = self._behind_links.get(folder)
