@@ -9,11 +9,9 @@ from codex_py.execpolicy.words import Command
 
 SHELLS: Final = frozenset(("ash", "bash", "dash", "ksh", "sh", "zsh"))
 """Shells that read plain scripts in the same way."""
-_OTHER_SHELLS: Final = frozenset(
-    (
-        *("csh", "elvish", "fish", "mksh", "nu", "oksh", "osh", "pdksh", "posh", "pwsh", "rbash"),
-        *("rksh", "rzsh", "tcsh", "yash"),
-    )
+_OTHER_SHELLS: Final = (
+    *("csh", "elvish", "fish", "mksh", "nu", "oksh", "osh", "pdksh", "posh", "pwsh", "rbash"),
+    *("rksh", "rzsh", "tcsh", "yash"),
 )
 
 
@@ -21,56 +19,41 @@ _OTHER_SHELLS: Final = frozenset(
 class _Wrapper:
     values: str = ""
     """Short options that take a value, which may be the next word."""
-    long_values: frozenset[str] = frozenset()
-    """Long options whose value may be the next word."""
+    long_values: str = ""
+    """Long options whose value may be the next word, without their dashes."""
     operands: int = 0
     """Words of its own before the command."""
     assignments: bool = False
     """True if `NAME=value` may stand before the command."""
 
 
+_PLAIN: Final = ("builtin", "busybox", "command", "coproc", "nohup", "pkexec", "setsid", "toybox")
 _WRAPPERS: Final = {
-    **dict.fromkeys(("builtin", "busybox", "command", "coproc", "nohup", "setsid"), _Wrapper()),
-    **dict.fromkeys(("chrt", "setarch", "taskset"), _Wrapper(operands=1)),
-    **dict.fromkeys(("pkexec", "toybox", "unshare"), _Wrapper()),
-    "chroot": _Wrapper(operands=1),
+    **dict.fromkeys((*_PLAIN, "unshare"), _Wrapper()),
+    **dict.fromkeys(("chroot", "chrt", "setarch", "taskset"), _Wrapper(operands=1)),
     "doas": _Wrapper("uC"),
-    "flock": _Wrapper("wE", frozenset(("--wait", "--timeout", "--conflict-exit-code")), operands=1),
-    "runuser": _Wrapper("ugG", frozenset(("--user", "--group", "--supp-group"))),
-    "strace": _Wrapper("abeEIoOpPsSuUX"),
-    "env": _Wrapper("uC", frozenset(("--unset", "--chdir")), assignments=True),
+    "env": _Wrapper("uC", "unset chdir", assignments=True),
     "exec": _Wrapper("a"),
-    "ionice": _Wrapper("cnpPu", frozenset(("--class", "--classdata"))),
-    "nice": _Wrapper("n", frozenset(("--adjustment",))),
-    "stdbuf": _Wrapper("ioe", frozenset(("--input", "--output", "--error"))),
+    "flock": _Wrapper("wE", "wait timeout conflict-exit-code", operands=1),
+    "ionice": _Wrapper("cnpPu", "class classdata"),
+    "nice": _Wrapper("n", "adjustment"),
+    "runuser": _Wrapper("ugG", "user group supp-group"),
+    "stdbuf": _Wrapper("ioe", "input output error"),
+    "strace": _Wrapper("abeEIoOpPsSuUX"),
     "sudo": _Wrapper(
         "ughpCDRTUrt",
-        frozenset(
-            (
-                *("--user", "--group", "--host", "--prompt", "--close-from", "--chdir", "--chroot"),
-                *("--command-timeout", "--other-user", "--role", "--type"),
-            )
-        ),
+        "user group host prompt close-from chdir chroot command-timeout other-user role type",
         assignments=True,
     ),
-    "time": _Wrapper("fo", frozenset(("--format", "--output"))),
-    "timeout": _Wrapper("ks", frozenset(("--kill-after", "--signal")), operands=1),
-    "watch": _Wrapper("n", frozenset(("--interval",))),
+    "time": _Wrapper("fo", "format output"),
+    "timeout": _Wrapper("ks", "kill-after signal", operands=1),
+    "watch": _Wrapper("n", "interval"),
     "xargs": _Wrapper(
-        "adEILnPs",
-        frozenset(
-            (
-                *("--arg-file", "--delimiter", "--max-args", "--max-procs", "--max-chars"),
-                *("--process-slot-var",),
-            )
-        ),
+        "adEILnPs", "arg-file delimiter max-args max-procs max-chars process-slot-var"
     ),
 }
 
-_GIT: Final = _Wrapper(
-    "cC",
-    frozenset(("--config-env", "--git-dir", "--namespace", "--super-prefix", "--work-tree")),
-)
+_GIT: Final = _Wrapper("cC", "config-env git-dir namespace super-prefix work-tree")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=", re.ASCII)
 _FIND_ACTIONS = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
 
@@ -164,7 +147,7 @@ def _after_options(command: Command, wrapper: _Wrapper) -> int:
         if option == "--":
             break
         if option.startswith("--"):
-            index += option in wrapper.long_values
+            index += option[2:] in wrapper.long_values.split()
         else:
             # The value of the first option that takes one is the rest of the word, or else the next word.
             with_value = next((n for n, x in enumerate(option) if x in wrapper.values), None)

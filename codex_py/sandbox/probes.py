@@ -43,18 +43,6 @@ class _Scene:
         )
         stack.callback(self.process.kill)
 
-    @property
-    def words(self) -> list[str]:
-        """The arguments of the script."""
-        return [str(self.folder), str(self.process.pid), str(self.tcp.getsockname()[1])]
-
-    @property
-    def policy(self) -> SandboxPolicy:
-        roots = (self.folder / "work", self.folder / "bare")
-        return SandboxPolicy(
-            "workspace-write", roots, exclude_slash_tmp=True, exclude_tmpdir_env_var=True
-        )
-
     def has(self, name: str) -> bool:
         return (self.folder / name).exists()
 
@@ -144,12 +132,17 @@ def run_probes(backend: Backend) -> dict[str, bool | None]:
 
 def _run_script(backend: Backend, scene: _Scene) -> list[str]:
     """The names of the probes that were tried."""
-    argv = [os.path.realpath(sys.executable), "-I", "-S", "-c", _SCRIPT, *scene.words]
+    argv = [os.path.realpath(sys.executable), "-I", "-S", "-c", _SCRIPT]
+    argv += [str(scene.folder), str(scene.process.pid), str(scene.tcp.getsockname()[1])]
     work = scene.folder / "work"
+    roots = (work, scene.folder / "bare")
+    policy = SandboxPolicy(
+        "workspace-write", roots, exclude_slash_tmp=True, exclude_tmpdir_env_var=True
+    )
     sandbox = PlatformSandbox(os.environ, home=scene.folder / "home", backends=[backend])
     try:
         done = subprocess.run(
-            sandbox.command(argv, scene.policy, work),
+            sandbox.command(argv, policy, work),
             cwd=work,
             stdin=subprocess.DEVNULL,
             capture_output=True,

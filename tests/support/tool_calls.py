@@ -21,7 +21,7 @@ from codex_py.protocol.approval import (
 from codex_py.protocol.dispatch import Tool, ToolContext
 from codex_py.protocol.events import CommandExecution, Event, ItemCompleted, ItemStarted
 from codex_py.protocol.tools import ToolOutput
-from codex_py.sandbox.base import NO_SANDBOX, Sandbox
+from codex_py.sandbox.choice import NO_SANDBOX, Sandbox
 from codex_py.tools.base import PatchApplier
 from codex_py.tools.shell.command import CommandRunner
 from codex_py.tools.shell.orchestrator import Orchestrator

@@ -7,13 +7,13 @@ that would have caught that.
 
 import os
 import sys
-import weakref
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 from codex_py.programs import find_program
 from codex_py.protocol.approval import SandboxLimits
-from codex_py.sandbox.backends.ulimit import limited
+from codex_py.sandbox.backends.backend import limited
 from codex_py.sandbox.child.seccomp import filter_program
 from codex_py.sandbox.layout import Layout, Roots
 
@@ -31,7 +31,6 @@ class BubblewrapBackend:
         self._limits = limits
         # Ordinary users need one. Without it, root can work in folders of other users.
         self._user_namespace = os.geteuid() != 0
-        self._filters: dict[bool, int] = {}
 
     def command(
         self, argv: Sequence[str], view: Layout, roots: Roots, cwd: Path, alive: str = ""
@@ -39,22 +38,12 @@ class BubblewrapBackend:
         """See `Backend.command`. No `bwrap` counts that lies where the model can write."""
         outside_of = [*roots.all, *([] if cwd == _ROOT else [cwd])]
         bwrap = find_program("bwrap", self._search_path, outside_of)
-        program = filter_program(os.uname().machine, offline=view.offline)
-        if bwrap is None or program is None:
+        filter_file = _filter_file(offline=view.offline)
+        if bwrap is None or filter_file is None:
             return None
-        if view.offline not in self._filters:
-            self._filters[view.offline] = descriptor = _in_memory(program)
-            weakref.finalize(self, os.close, descriptor)
-        filter_file = f"/proc/{os.getpid()}/fd/{self._filters[view.offline]}"
         command = ["/bin/sh", "-c", _WITH_FILES, filter_file, alive or os.devnull]
-        command += [
-            os.path.realpath(bwrap),
-            "--die-with-parent",
-            "--info-fd",
-            "8",
-            "--seccomp",
-            "9",
-        ]
+        command += [os.path.realpath(bwrap), "--die-with-parent"]
+        command += ["--info-fd", "8", "--seccomp", "9"]
         if self._user_namespace:
             command.append("--unshare-user")
         else:
@@ -85,10 +74,12 @@ def _mounts(view: Layout) -> list[str]:
     return words
 
 
-def _in_memory(data: bytes) -> int:
-    """A descriptor of an anonymous file with this content."""
-    if sys.platform != "linux":
-        raise NotImplementedError
+@cache
+def _filter_file(*, offline: bool) -> str | None:
+    """The path of an anonymous file with the filter, for children of this process; None if there is no filter."""
+    program = filter_program(os.uname().machine, offline=offline)
+    if program is None or sys.platform != "linux":
+        return None
     descriptor = os.memfd_create("filter")
-    os.write(descriptor, data)
-    return descriptor
+    os.write(descriptor, program)
+    return f"/proc/{os.getpid()}/fd/{descriptor}"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from codex_py.protocol.approval import SandboxLimits
 from codex_py.protocol.protected import PROTECTED_NAMES
-from codex_py.sandbox.backends.ulimit import limited
+from codex_py.sandbox.backends.backend import limited
 from codex_py.sandbox.layout import Layout, Roots, absent_names
 
 _SANDBOX_EXEC = "/usr/bin/sandbox-exec"

@@ -19,7 +19,7 @@ from codex_py.protocol.approval import (
 )
 from codex_py.protocol.events import CommandExecution
 from codex_py.protocol.tools import ToolOutput
-from codex_py.sandbox.base import NO_SANDBOX, Sandbox
+from codex_py.sandbox.choice import NO_SANDBOX, Sandbox
 from codex_py.tools.shell.command import CommandRunner
 from codex_py.tools.shell.exec_command import ExecCommand
 from codex_py.tools.shell.orchestrator import Orchestrator
