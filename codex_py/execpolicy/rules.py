@@ -65,10 +65,8 @@ def read_rules(files: Sequence[Path]) -> Rules:
     for file in files:
         try:
             text = file.read_text(encoding="utf-8")
-        except OSError as error:
+        except (OSError, UnicodeDecodeError) as error:
             raise _unreadable(file, error) from error
-        except UnicodeDecodeError as error:
-            raise ConfigError(f"Error loading rules: {file}: not UTF-8") from error
         rules = parse_rules(text, str(file), rules)
     return rules
 
@@ -124,5 +122,6 @@ def allow_prefix(rules_folder: Path, prefix: Sequence[str]) -> None:
             raise
 
 
-def _unreadable(path: Path, error: OSError) -> ConfigError:
-    return ConfigError(f"Error loading rules: {path}: {error.strerror}")
+def _unreadable(path: Path, error: OSError | UnicodeDecodeError) -> ConfigError:
+    reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+    return ConfigError(f"Error loading rules: {path}: {reason}")

@@ -114,24 +114,20 @@ class Guardian:
     def _start(self) -> None:
         if self._child is not None:
             return
-        read_end, self._pipe = os.pipe()
-        try:
-            self._child = subprocess.Popen(
-                ["/bin/sh", "-c", _SCRIPT, "guardian", self._mark],
-                stdin=read_end,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                # In a session of its own and without our environment: if this agent is itself the command of
-                # another agent, the other guardian must not kill this one before its work is done.
-                start_new_session=True,
-                env={"PATH": os.defpath},
-                cwd="/",
-            )
-        except OSError:
-            os.close(self._pipe)
-            raise
-        finally:
-            os.close(read_end)
+        self._child = subprocess.Popen(
+            ["/bin/sh", "-c", _SCRIPT, "guardian", self._mark],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+            # In a session of its own and without our environment: if this agent is itself the command of
+            # another agent, the other guardian must not kill this one before its work is done.
+            start_new_session=True,
+            env={"PATH": os.defpath},
+            cwd="/",
+        )
+        assert self._child.stdin is not None
+        self._pipe = self._child.stdin.fileno()
         os.set_blocking(self._pipe, False)
 
     def _tell(self, state: str, group: int) -> None:
@@ -156,11 +152,11 @@ class Guardian:
     def _stop(self) -> None:
         if self._child is None:
             return
-        # Kill it before the pipe closes, or it would take this for our death.
-        self._child.kill()
-        self._child.wait()
-        os.close(self._pipe)
-        self._child, self._pipe = None, -1
+        with self._child:
+            # Before the pipe closes, or it would take this for our death.
+            self._child.kill()
+            self._child.wait()
+        self._child = None
 
 
 @contextmanager

@@ -69,8 +69,7 @@ class HeadTailBuffer:
 
     def text(self) -> str:
         """The kept output, with U+FFFD for what is not UTF-8, and a line with the number of omitted bytes."""
-        omitted = self.omitted_bytes
-        if not omitted:
+        if not self.omitted_bytes:
             return (self._head + self._tail).decode(errors="replace")
         head = self._head[: len(self._head) - _incomplete_suffix(self._head)]
         tail = self._tail[-self._half :]

@@ -4,7 +4,6 @@ import asyncio
 import fcntl
 import os
 import signal
-import struct
 import sys
 import termios
 import time
@@ -25,7 +24,6 @@ _LAST_READS = 16
 _KILL_WAIT_S = 1.0
 _MAX_UNSENT_BYTES = 1 << 20
 _SIGNAL_EXIT_BASE = 128
-_WINDOW = 40, 120
 
 OutputListener = Callable[[bytes], None]
 
@@ -58,7 +56,7 @@ class Process:
         self._on_output = on_output
         self._on_finished = on_finished
         self._unread = HeadTailBuffer()
-        self._taken: HeadTailBuffer | None = None
+        self._taken = HeadTailBuffer()
         self._unsent = bytearray()
         self._exit_code_if_killed: int | None = None
         self._has_exited = False
@@ -89,15 +87,11 @@ class Process:
         taken, self._unread = self._unread, HeadTailBuffer()
         if not self.finished.is_set():
             self._unread.append(taken.pop_incomplete())
-        if self._taken is None:
-            self._taken = HeadTailBuffer()
         self._taken.absorb(taken)
         return taken
 
     def all_output(self) -> HeadTailBuffer:
         """The output so far, taken or not."""
-        if self._taken is None:
-            return self._unread
         everything = HeadTailBuffer()
         everything.absorb(self._taken)
         everything.absorb(self._unread)
@@ -190,11 +184,8 @@ class Process:
             self._grace.cancel()
         if self._output is not None:
             self._read_last()
-        if self._has_exited:
-            code = self.child.process.wait()
-            self.exit_code = code if code >= 0 else _SIGNAL_EXIT_BASE - code
-        else:
-            self.exit_code = _SIGNAL_EXIT_BASE + signal.SIGKILL
+        code = self.child.process.wait() if self._has_exited else -signal.SIGKILL
+        self.exit_code = code if code >= 0 else _SIGNAL_EXIT_BASE - code
         if self._exit_code_if_killed is not None:
             self.exit_code = self._exit_code_if_killed
         self.duration_s = time.monotonic() - self.started_at
@@ -254,7 +245,7 @@ def open_terminal() -> tuple[int, int]:
         OSError: the system has none left.
     """
     output, terminal = os.openpty()
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", *_WINDOW, 0, 0))
+    termios.tcsetwinsize(terminal, (40, 120))
     os.set_blocking(output, False)
     return output, terminal
 

@@ -71,7 +71,7 @@ def system_call(name: str, *arguments: int | bytes | bytearray | None) -> int:
     if name not in _NUMBERS:
         raise OSError(errno.ENOSYS, posix.strerror(errno.ENOSYS))
     # A bare int would be passed as one of 32 bits.
-    words = [
+    passed = [
         _Long(word)
         if isinstance(word, int)
         else _shared(word)
@@ -79,7 +79,7 @@ def system_call(name: str, *arguments: int | bytes | bytearray | None) -> int:
         else word
         for word in arguments
     ]
-    result = _system_call(_Long(_NUMBERS[name]), *words)
+    result = _system_call(_Long(_NUMBERS[name]), *passed)
     if result < 0:
         error = _ctypes.get_errno()
         raise OSError(error, posix.strerror(error))
@@ -100,8 +100,8 @@ def unshare(flags: int) -> None:
 
 
 def mount(source: str, target: str, kind: str | None, flags: int, data: str = "") -> None:
-    words = encoded(source), encoded(target), None if kind is None else kind.encode()
-    system_call("mount", *words, flags, data.encode())
+    kind_bytes = None if kind is None else kind.encode()
+    system_call("mount", encoded(source), encoded(target), kind_bytes, flags, data.encode())
 
 
 def open_path(path: str, flags: int = 0) -> int:
@@ -110,7 +110,7 @@ def open_path(path: str, flags: int = 0) -> int:
     If a link were followed, whoever can replace a folder by a link would choose what the command gets.
     """
     flags |= _O_PATH | posix.O_CLOEXEC
-    how = b"".join(word.to_bytes(8, "little") for word in (flags, 0, _RESOLVE_NO_SYMLINKS))
+    how = words(8, flags, 0, _RESOLVE_NO_SYMLINKS)
     return system_call("openat2", AT_FDCWD, encoded(path), how, len(how))
 
 
@@ -127,9 +127,8 @@ def limit(resource: int, most: int) -> None:
     """Lower both limits of this process and its children to `most`, unless they are lower already."""
     held = bytearray(16)
     system_call("prlimit64", 0, resource, None, held)
-    limits = (int.from_bytes(held[at : at + 8], "little") for at in (0, 8))
-    lowered = b"".join(min(each, most).to_bytes(8, "little") for each in limits)
-    system_call("prlimit64", 0, resource, lowered, None)
+    soft, hard = (int.from_bytes(held[at : at + 8], "little") for at in (0, 8))
+    system_call("prlimit64", 0, resource, words(8, min(soft, most), min(hard, most)), None)
 
 
 def drop_capabilities(*, for_good: bool = True) -> None:
@@ -149,8 +148,7 @@ def drop_capabilities(*, for_good: bool = True) -> None:
                 break
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
     kept = 1 << CAP_DAC_OVERRIDE if posix.geteuid() == 0 and _may_keep() else 0
-    header = _words(_CAPABILITY_VERSION_3, 0)
-    system_call("capset", header, _words(kept, kept, 0, 0, 0, 0))
+    system_call("capset", words(4, _CAPABILITY_VERSION_3, 0), words(4, kept, kept, 0, 0, 0, 0))
 
 
 def set_filter(instructions: bytes) -> None:
@@ -186,15 +184,14 @@ def control(descriptor: int, request: int, argument: bytes | bytearray) -> int:
 
 def _may_keep() -> bool:
     held = bytearray(24)
-    system_call("capget", _words(_CAPABILITY_VERSION_3, 0), held)
+    system_call("capget", words(4, _CAPABILITY_VERSION_3, 0), held)
     permitted = int.from_bytes(held[4:8], "little")
     return bool(permitted & 1 << CAP_DAC_OVERRIDE)
 
 
 def _program(instructions: bytearray) -> bytes:
     """`struct sock_fprog`: the number of instructions, and their address."""
-    words = len(instructions) // 8, _ctypes.addressof(_shared(instructions))
-    return b"".join(word.to_bytes(8, "little") for word in words)
+    return words(8, len(instructions) // 8, _ctypes.addressof(_shared(instructions)))
 
 
 def _shared(data: bytearray) -> object:
@@ -203,5 +200,6 @@ def _shared(data: bytearray) -> object:
     return kind.from_buffer(data)
 
 
-def _words(*values: int) -> bytes:
-    return b"".join(value.to_bytes(4, "little") for value in values)
+def words(size: int, *values: int) -> bytes:
+    """The memory of a structure of integers that have `size` bytes each."""
+    return b"".join(value.to_bytes(size, "little") for value in values)

@@ -102,12 +102,12 @@ def restrict_beyond_view(writable: list[str]) -> None:
 
 
 def _ruleset(abi: int, handled: int, *, offline: bool) -> int:
-    words = [handled]
+    rights = [handled]
     if abi >= _NETWORK_SINCE:
-        words.append(_BIND_TCP | _CONNECT_TCP if offline else 0)
+        rights.append(_BIND_TCP | _CONNECT_TCP if offline else 0)
     if abi >= _SCOPES_SINCE:
-        words.append(_SCOPE_ABSTRACT_SOCKETS | _SCOPE_SIGNALS)
-    attributes = b"".join(word.to_bytes(8, "little") for word in words)
+        rights.append(_SCOPE_ABSTRACT_SOCKETS | _SCOPE_SIGNALS)
+    attributes = kernel.words(8, *rights)
     return kernel.system_call("landlock_create_ruleset", attributes, len(attributes), 0)
 
 

@@ -179,7 +179,7 @@ def _place(tree: int, path: str, how: int = 0) -> None:
 
 
 def _set_attributes(where: str | int, attributes: int, *, recursive: bool = True) -> None:
-    settings = b"".join(word.to_bytes(8, "little") for word in (attributes, 0, 0, 0))
+    settings = kernel.words(8, attributes, 0, 0, 0)
     flags = _AT_RECURSIVE if recursive else 0
     if isinstance(where, int):
         at, path, flags = where, b"", flags | _AT_EMPTY_PATH

@@ -50,13 +50,10 @@ class PendingCall:
         Raises:
             OSError: there is nothing, or we may not read it.
         """
-        descriptor = os.open(f"{self._proc}/mem", os.O_RDONLY | os.O_CLOEXEC)
         try:
-            data = os.pread(descriptor, size, address)
+            data = self._read("mem", size, address)
         except OverflowError:
             data = b""
-        finally:
-            os.close(descriptor)
         if not data:
             raise OSError(errno.EFAULT, "no memory")
         return data
@@ -71,15 +68,18 @@ class PendingCall:
         return f"{base}/{path}" if path else base
 
     def umask(self) -> int:
-        descriptor = os.open(f"{self._proc}/status", os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            text = os.read(descriptor, _STATUS_HEAD_BYTES)
-        finally:
-            os.close(descriptor)
+        text = self._read("status", _STATUS_HEAD_BYTES)
         value = text.partition(b"Umask:")[2].split(None, 1)
         if not value:
             raise OSError(errno.ESRCH, "gone")
         return int(value[0], 8)
+
+    def _read(self, name: str, size: int, start: int = 0) -> bytes:
+        descriptor = os.open(f"{self._proc}/{name}", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return os.pread(descriptor, size, start)
+        finally:
+            os.close(descriptor)
 
 
 class NotificationListener:
@@ -124,5 +124,6 @@ class NotificationListener:
         Raises:
             OSError: the caller may have no more descriptors.
         """
-        words = b"".join(word.to_bytes(4, "little") for word in (_AND_ANSWER, file, 0, flags))
-        kernel.control(self.descriptor, _GIVE, call.id + words)
+        kernel.control(
+            self.descriptor, _GIVE, call.id + kernel.words(4, _AND_ANSWER, file, 0, flags)
+        )

@@ -171,7 +171,7 @@ class Supervisor:
             if not unit:
                 numbers = [numbers[0], 0, numbers[1], 0]
             numbers[1::2] = [part * unit & _LONG for part in numbers[1::2]]
-            data = b"".join(number.to_bytes(8, "little") for number in numbers)
+            data = kernel.words(8, *numbers)
         kernel.system_call("utimensat", kernel.AT_FDCWD, os.fsencode(file), data, 0)
 
 
