@@ -53,8 +53,6 @@ AT_FDCWD = -100
 _O_PATH = 0o10000000
 _RESOLVE_NO_SYMLINKS = 0x04
 
-_F_GETFL = 3
-
 _LAST_CAPABILITY = 63
 _CAPABILITY_VERSION_3 = 0x20080522
 CAP_DAC_OVERRIDE = 1
@@ -95,10 +93,6 @@ def prctl(option: int, value: int, *more: int) -> None:
     system_call("prctl", option, *(value, *more, 0, 0, 0)[:4])
 
 
-def unshare(flags: int) -> None:
-    system_call("unshare", flags)
-
-
 def mount(source: str, target: str, kind: str | None, flags: int, data: str = "") -> None:
     kind_bytes = None if kind is None else kind.encode()
     system_call("mount", encoded(source), encoded(target), kind_bytes, flags, data.encode())
@@ -112,15 +106,6 @@ def open_path(path: str, flags: int = 0) -> int:
     flags |= _O_PATH | posix.O_CLOEXEC
     how = words(8, flags, 0, _RESOLVE_NO_SYMLINKS)
     return system_call("openat2", AT_FDCWD, encoded(path), how, len(how))
-
-
-def is_open_for_writing(descriptor: int) -> bool:
-    """
-    Raises:
-        OSError: it is closed.
-    """
-    # Importing `fcntl` would take 0.3 ms.
-    return system_call("fcntl", descriptor, _F_GETFL) & posix.O_ACCMODE != posix.O_RDONLY
 
 
 def limit(resource: int, most: int) -> None:
@@ -171,15 +156,6 @@ def set_notifying_filter(instructions: bytes) -> int:
         return system_call("seccomp", _SET_MODE_FILTER, flags, _program(data))
     except OSError:
         return system_call("seccomp", _SET_MODE_FILTER, _NEW_LISTENER, _program(data))
-
-
-def control(descriptor: int, request: int, argument: bytes | bytearray) -> int:
-    """`ioctl`.
-
-    Raises:
-        OSError: the kernel says no.
-    """
-    return system_call("ioctl", descriptor, request, argument)
 
 
 def _may_keep() -> bool:

@@ -13,6 +13,7 @@ from codex_py.sandbox.child import kernel
 
 _VERSION_FLAG = 1
 _PATH_BENEATH = 1
+_F_GETFL = 3
 
 _WRITE_FILE, _READ_FILE, _TRUNCATE, _IOCTL_DEV = 1 << 1, 1 << 2, 1 << 14, 1 << 15
 _REFER = 1 << 13
@@ -134,8 +135,9 @@ def _is_in(path: str, folders: list[str]) -> bool:
 def _grant_open(ruleset: int, descriptor: int) -> None:
     """If a file is open for writing, let it be opened again by a name such as /dev/stdout."""
     try:
-        for_writing = kernel.is_open_for_writing(descriptor)
-        if for_writing and not stat.S_ISDIR(posix.fstat(descriptor).st_mode):
+        # Importing `fcntl` would take 0.3 ms.
+        mode = kernel.system_call("fcntl", descriptor, _F_GETFL) & posix.O_ACCMODE
+        if mode != posix.O_RDONLY and not stat.S_ISDIR(posix.fstat(descriptor).st_mode):
             _add_rule(ruleset, descriptor, _WRITE_FILE)
     except OSError:
         # Closed; or a pipe without a name, which Landlock leaves alone.

@@ -41,7 +41,7 @@ def _run_in_namespaces(confinement: Confinement) -> None:
     read_end, report = posix.pipe()
     alive = posix.open(confinement.alive, posix.O_WRONLY) if confinement.alive else None
     launcher = posix.getpid()
-    namespaces.begin_processes()
+    namespaces.unshare(namespaces.NEWPID)
     first = posix.fork()
     if first:
         posix.close(report)

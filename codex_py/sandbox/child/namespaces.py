@@ -11,7 +11,7 @@ from codex_py.sandbox.child import kernel
 from codex_py.sandbox.child.confinement import Confinement
 from codex_py.sandbox.child.landlock import DEVICES
 
-_NEWNS, _NEWIPC, _NEWUSER, _NEWPID, _NEWNET = 1 << 17, 1 << 27, 1 << 28, 1 << 29, 1 << 30
+_NEWNS, _NEWIPC, _NEWUSER, NEWPID, _NEWNET = 1 << 17, 1 << 27, 1 << 28, 1 << 29, 1 << 30
 _MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REC, _MS_PRIVATE = 1, 2, 4, 8, 1 << 14, 1 << 18
 
 _AT_EMPTY_PATH, _AT_RECURSIVE = 0x1000, 0x8000
@@ -27,31 +27,23 @@ _RESERVED_PROCESS_IDS = 300
 _PROCESS_IDS_SINCE = (6, 14)
 
 
-def begin_processes() -> None:
-    """Make the next child the first of a process namespace. This process stays where it is.
+def unshare(flags: int) -> None:
+    """Leave namespaces of the machine. With `NEWPID`, only the next child does, as the first process of its own.
+
+    Root does so without a user namespace, so that it can still work in folders of other users. Everyone else, and
+    root without its capabilities, does so in a user namespace with the same user id.
 
     Raises:
         OSError: the kernel refuses.
     """
-    _unshare(_NEWPID)
-
-
-def _unshare(flags: int) -> None:
-    """Root does so without a user namespace, so that it can still work in folders of other users. Everyone else, and
-    root without its capabilities, does so in a user namespace with the same user id."""
     try:
-        kernel.unshare(flags)
-        return
+        kernel.system_call("unshare", flags)
     except PermissionError:
-        pass
-    user, group = posix.geteuid(), posix.getegid()
-    kernel.unshare(flags | _NEWUSER)
-    for name, text in (
-        ("setgroups", "deny"),
-        ("uid_map", f"{user} {user} 1"),
-        ("gid_map", f"{group} {group} 1"),
-    ):
-        _write(f"/proc/self/{name}", text)
+        user, group = posix.geteuid(), posix.getegid()
+        kernel.system_call("unshare", flags | _NEWUSER)
+        _write("/proc/self/setgroups", "deny")
+        _write("/proc/self/uid_map", f"{user} {user} 1")
+        _write("/proc/self/gid_map", f"{group} {group} 1")
 
 
 def outer_ids() -> tuple[int, int]:
@@ -85,7 +77,7 @@ def restrict_view(confinement: Confinement) -> None:
         OSError: a step failed; the view must not be used.
     """
     cwd = posix.getcwd()
-    _unshare(_NEWNS | _NEWIPC | (_NEWNET if confinement.offline else 0))
+    unshare(_NEWNS | _NEWIPC | (_NEWNET if confinement.offline else 0))
     # What is mounted outside from now on would appear without our attributes.
     kernel.mount("", "/", None, _MS_REC | _MS_PRIVATE)
     # Cloned before everything is read-only, so that they keep their attributes, also what is read-only in them.

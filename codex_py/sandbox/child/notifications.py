@@ -98,7 +98,7 @@ class NotificationListener:
         """Wait for a call; None if its thread was killed meanwhile."""
         data = bytearray(_CALL_BYTES)
         try:
-            kernel.control(self.descriptor, _RECEIVE, data)
+            kernel.system_call("ioctl", self.descriptor, _RECEIVE, data)
         except OSError:
             return None
         return PendingCall(bytes(data), self._names.get(int.from_bytes(data[16:20], "little"), ""))
@@ -108,13 +108,13 @@ class NotificationListener:
         Raises:
             OSError: the caller does not wait for the answer any more.
         """
-        kernel.control(self.descriptor, _IS_WAITING, call.id)
+        kernel.system_call("ioctl", self.descriptor, _IS_WAITING, call.id)
 
     def answer(self, call: PendingCall, *, error: int = 0, flags: int = 0) -> None:
         """Let the call succeed, or fail with an error number. `flags`: 0 or `CONTINUE`, which leaves it to the kernel."""
         words = bytes(8) + (-error).to_bytes(4, "little", signed=True) + flags.to_bytes(4, "little")
         try:
-            kernel.control(self.descriptor, _ANSWER, call.id + words)
+            kernel.system_call("ioctl", self.descriptor, _ANSWER, call.id + words)
         except OSError:
             return
 
@@ -124,6 +124,5 @@ class NotificationListener:
         Raises:
             OSError: the caller may have no more descriptors.
         """
-        kernel.control(
-            self.descriptor, _GIVE, call.id + kernel.words(4, _AND_ANSWER, file, 0, flags)
-        )
+        words = kernel.words(4, _AND_ANSWER, file, 0, flags)
+        kernel.system_call("ioctl", self.descriptor, _GIVE, call.id + words)
