@@ -76,6 +76,14 @@ class Child:
         return self.process.returncode is not None and _exists(self.id)
 
 
+async def is_set_within(event: asyncio.Event, timeout_s: float) -> bool:
+    """Wait until the event is set; False if it is not in time."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(timeout_s):
+            await event.wait()
+    return event.is_set()
+
+
 def kill_marked(mark: str) -> None:
     """SIGKILL every process with the mark in its environment. Takes some 2 ms for 100 processes.
 

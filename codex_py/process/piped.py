@@ -5,11 +5,10 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-from codex_py.process.child import Child
+from codex_py.process.child import Child, is_set_within
 from codex_py.process.guardian import Guardian
 
 _STDERR_BYTES = 16 * 1024
@@ -67,23 +66,17 @@ class PipedProcess:
         """
         try:
             self._input.close()
-            if not await self._wait(_CLOSE_GRACE_S):
+            if not await is_set_within(self.exited, _CLOSE_GRACE_S):
                 self._child.send_signal(signal.SIGTERM)
-                await self._wait(_TERM_GRACE_S)
+                await is_set_within(self.exited, _TERM_GRACE_S)
         finally:
             self._child.kill()
             try:
-                await self._wait(_KILL_WAIT_S)
+                await is_set_within(self.exited, _KILL_WAIT_S)
             finally:
                 self._input.close()
                 self._output.close()
                 self._close_stderr()
-
-    async def _wait(self, timeout_s: float) -> bool:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(timeout_s):
-                await self.exited.wait()
-        return self.exited.is_set()
 
     def _exited(self) -> None:
         self._read_stderr()

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from codex_py.process.child import Child
+from codex_py.process.child import Child, is_set_within
 from codex_py.process.output import HeadTailBuffer
 
 # As much as one read takes: a larger pipe saves switches between the command and us.
@@ -77,10 +77,7 @@ class Process:
 
     async def wait(self, timeout_s: float) -> bool:
         """Wait until it is finished; False if it is not in time."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(timeout_s):
-                await self.finished.wait()
-        return self.finished.is_set()
+        return await is_set_within(self.finished, timeout_s)
 
     def take_output(self) -> HeadTailBuffer:
         """The output since the last call. An incomplete character is left for the next."""

@@ -82,7 +82,7 @@ def seatbelt_profile(view: Layout, roots: Roots) -> str:
     rules += [f"(deny file-write* (subpath {_quoted(path)}))\n" for path in closed]
     rules += [f"(deny file-read* (subpath {_quoted(path)}))\n" for path in view.hidden]
     for root in dict.fromkeys((*roots.all, *(path.parent for path in roots.protected_names))):
-        names = "|".join(_any_case(name) for name in PROTECTED_NAMES)
+        names = "|".join(_pattern(name, any_case=True) for name in PROTECTED_NAMES)
         prefix = "" if root == Path("/") else _pattern(str(root))
         rules.append(f'(deny file-write* (regex #"^{prefix}/({names})(/.*)?$"))\n')
     if not view.offline:
@@ -95,16 +95,14 @@ def _quoted(path: Path) -> str:
     return f'"{escaped}"'
 
 
-def _pattern(text: str) -> str:
-    return "".join(c if c.isalnum() or c in "/_-" else _class(c) for c in text)
+def _pattern(text: str, *, any_case: bool = False) -> str:
+    return "".join(_one(character, any_case=any_case) for character in text)
 
 
-def _any_case(name: str) -> str:
-    return "".join(f"[{c.lower()}{c.upper()}]" if c.isalpha() else _class(c) for c in name)
-
-
-def _class(character: str) -> str:
+def _one(character: str, *, any_case: bool) -> str:
+    if any_case and character.isalpha():
+        return f"[{character.lower()}{character.upper()}]"
+    if character.isalnum() or character in "/_-":
+        return character
     # Only these three have a meaning inside brackets; a quote would end the pattern.
-    if character in '^\\"':
-        return "."
-    return f"[{character}]"
+    return "." if character in '^\\"' else f"[{character}]"
