@@ -9,8 +9,8 @@ from codex_py.app.loading import load
 from codex_py.app.options import SessionSetup
 from codex_py.config.layers import SYSTEM_FOLDER
 from codex_py.config.project_trust import Trusted
+from codex_py.core.response_items import item_events
 from codex_py.core.session import Session
-from codex_py.core.thread_items import item_events
 from codex_py.core.turn import ItemHandlers
 from codex_py.errors import ExitCode
 from codex_py.protocol.approval import Approver

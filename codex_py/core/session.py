@@ -285,8 +285,9 @@ class Session:
         """
         extension: Any = callable(feature) and feature(self)
         if not isinstance(extension, Extension):
+            name = getattr(feature, "__qualname__", type(feature).__name__)
             raise ConfigError(
-                f"{feature!r} is not a feature: a feature is a function that takes the session and returns an `Extension`"
+                f"{name} is not a feature: a feature is a function that takes the session and returns an `Extension`"
             )
         return extension
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
-from codex_py.core.thread_items import item_events
+from codex_py.core.response_items import item_events
 from codex_py.errors import MalformedItem
 from codex_py.protocol.calls import (
     PastCall,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from codex_py.core.item_order import ItemOrder
+from codex_py.core.response_items import ItemOrder
 from codex_py.errors import CodexError, ModelError, TurnLimit, single_error
 from codex_py.protocol.events import Event, MessageDelta, ReasoningSummaryDelta, Reconnecting
 from codex_py.protocol.frozen import frozen

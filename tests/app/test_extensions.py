@@ -695,12 +695,17 @@ def gives_nothing(_: Thread) -> None:
     """A feature that forgot to return its extension."""
 
 
-@pytest.mark.parametrize("wrong", [gives_nothing, Extension(), "echo"])
-def test_what_is_no_feature_is_told_in_one_sentence(place: Workplace, wrong: Any) -> None:
+@pytest.mark.parametrize(
+    ("wrong", "name"),
+    [(gives_nothing, "gives_nothing"), (Extension(), "Extension"), ("echo", "str")],
+)
+def test_what_is_no_feature_is_told_in_one_sentence(
+    place: Workplace, wrong: Any, name: str
+) -> None:
     talk = run(place, [], wrong)
     assert isinstance(talk.error, ConfigError)
     assert str(talk.error) == (
-        f"{wrong!r} is not a feature: a feature is a function that takes the session and returns an `Extension`"
+        f"{name} is not a feature: a feature is a function that takes the session and returns an `Extension`"
     )
     assert place.rollouts() == []
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from codex_py.core.response_items import item_events
 from codex_py.core.session import Session
-from codex_py.core.thread_items import item_events
 from codex_py.core.thread_log import ThreadLog, ThreadState
 from codex_py.core.turn import ItemHandlers
 from codex_py.errors import ModelError

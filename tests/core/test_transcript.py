@@ -115,6 +115,11 @@ def test_a_history_is_shown_as_it_was_seen() -> None:
     ]
 
 
+def test_a_refusal_is_shown_as_the_answer_that_it_was() -> None:
+    refusal = message("assistant", [{"type": "refusal", "refusal": "I may not."}])
+    assert thread_items([refusal]) == [AgentMessage(id="history_0", text="I may not.")]
+
+
 def test_calls_that_failed_are_shown_as_they_were_live() -> None:
     local = {"type": "exec", "command": ["ls"], "timeout_ms": -1}
     history = [

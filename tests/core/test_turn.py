@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from codex_py.core.thread_items import item_events
+from codex_py.core.response_items import item_events
 from codex_py.core.turn import ItemHandlers, RetryBudget, Turn
 from codex_py.errors import CodexError, ModelError, StreamError
 from codex_py.protocol.events import (

@@ -1,6 +1,7 @@
 """Python functions as tools of a session. LIGHT."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from codex_py.app.loading import load
@@ -17,14 +18,10 @@ def functions(tools: Sequence[Callable[..., Any]]) -> Feature:
     made = [tool_of(function) for function in tools]
 
     def feature(thread: Thread) -> Extension:
-        return Extension(tools=[_offered(function, thread) for function in made])
+        def make(function: PythonFunction[..., Any]) -> Tool[Any]:
+            detail = thread.settings.image_detail
+            return load("codex_py.tools.python.call:PythonTool")(function, image_detail=detail)
+
+        return Extension(tools=[OfferedTool(f.name, partial(make, f), f.spec) for f in made])
 
     return feature
-
-
-def _offered(function: PythonFunction[..., Any], thread: Thread) -> OfferedTool:
-    def make() -> Tool[Any]:
-        detail = thread.settings.image_detail
-        return load("codex_py.tools.python.call:PythonTool")(function, image_detail=detail)
-
-    return OfferedTool(function.spec.name, make, function.spec)

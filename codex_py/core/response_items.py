@@ -1,6 +1,15 @@
-"""The order in which the items of a response enter the history."""
+"""The items of a response: their order in the history, and how they are shown."""
 
-from codex_py.protocol.items import ResponseItem
+from collections.abc import Callable, Sequence
+
+from codex_py.protocol.events import (
+    AgentMessage,
+    ItemCompleted,
+    ItemStarted,
+    ReasoningSummary,
+    WebSearch,
+)
+from codex_py.protocol.items import Message, Reasoning, ResponseItem, WebSearchCall
 
 
 class ItemOrder:
@@ -49,3 +58,24 @@ class ItemOrder:
                 released += self._held_reasoning
                 self._held_reasoning = []
         return released
+
+
+def item_events(
+    item: ResponseItem, next_id: Callable[[], str]
+) -> Sequence[ItemStarted | ItemCompleted]:
+    """The events of one completed item; none for reasoning without a summary, and for calls: their tools show them."""
+    match item:
+        case Message(role="assistant"):
+            # A refusal is an answer too: a user who sees nothing cannot act on it.
+            text = item.text or item.refusal
+            return [ItemCompleted(AgentMessage(id=next_id(), text=text))] if text else []
+        case Reasoning():
+            text = "\n".join(part.text for part in item.summary)
+            return [ItemCompleted(ReasoningSummary(id=next_id(), text=text))] if text else []
+        case WebSearchCall():
+            action = item.action or {}
+            query = str(action.get("query") or action.get("url") or "")
+            search = WebSearch(id=next_id(), query=query, action=item.action)
+            return [ItemStarted(search), ItemCompleted(search)]
+        case _:
+            return []
