@@ -20,11 +20,12 @@ from codex_py.frontends.tui.transcript import Transcript
 from codex_py.protocol.approval import ApprovalRequest, Review, ReviewDecision
 from codex_py.protocol.events import Change
 
-_QUESTIONS: Final = {
-    "command": "Would you like to run the following command?",
-    "patch": "Would you like to make the following edits?",
-    "mcp": "Would you like to call the following tool?",
+_KINDS: Final = {
+    "command": ("run the following command", "this command"),
+    "patch": ("make the following edits", "these files"),
+    "mcp": ("call the following tool", "this tool"),
 }
+"""The question, and what a yes for the session is for."""
 _REASON_ROWS: Final = 4
 _LEAST_REASON_ROWS: Final = 2
 _LEAST_BODY_ROWS: Final = 3
@@ -76,7 +77,8 @@ class TerminalApprover:
         """Both ends of the call, and as much of the reason as fits beside it, in so many rows."""
         width = self._screen.width
         is_low = self._screen.height < LOW or room < _ROOMY
-        title: list[Fragments] = [[("bold", fit(_QUESTIONS[request.kind], width))]]
+        asked = f"Would you like to {_KINDS[request.kind][0]}?"
+        title: list[Fragments] = [[("bold", fit(asked, width))]]
         what = _body(request, self._screen.theme, fold=True)
         body = self._rows(what)
         # The model's own words, in which a line of its own could pass for the command.
@@ -173,11 +175,7 @@ def _said_yes(request: ApprovalRequest, answer: ReviewDecision, own_shell: str) 
 
 
 def _options(request: ApprovalRequest) -> list[Option[_Answer]]:
-    session = {
-        "command": "Yes, and do not ask again for this command in this session",
-        "patch": "Yes, and do not ask again for these files in this session",
-        "mcp": "Yes, and do not ask again for this tool in this session",
-    }[request.kind]
+    session = f"Yes, and do not ask again for {_KINDS[request.kind][1]} in this session"
     options = [Option[_Answer]("Yes, proceed", ReviewDecision.APPROVED, "y")]
     if request.can_last:
         options.append(Option[_Answer](session, ReviewDecision.APPROVED_FOR_SESSION, "a"))

@@ -18,8 +18,7 @@ from prompt_toolkit.styles import Style
 
 from codex_py.frontends.tui.key_codes import KITTY_OFF, KITTY_ON
 from codex_py.frontends.tui.keyboard import raw_mode, read_whole_sequences
-from codex_py.frontends.tui.output import Finished, TerminalWriter, terminal_output
-from codex_py.frontends.tui.reflow import Frame, frame_of
+from codex_py.frontends.tui.output import Finished, Frame, TerminalWriter, frame_of, terminal_output
 from codex_py.frontends.tui.theme import Theme, terminal_size
 
 T = TypeVar("T")

@@ -29,9 +29,8 @@ from codex_py.frontends.tui.compose.submission import Outbox, Submission
 from codex_py.frontends.tui.composer import Composer
 from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.notifications import Notifications
-from codex_py.frontends.tui.output import TerminalWriter
+from codex_py.frontends.tui.output import TerminalWriter, reflows
 from codex_py.frontends.tui.panels import Panels
-from codex_py.frontends.tui.reflow import reflows
 from codex_py.frontends.tui.screen import Screen
 from codex_py.frontends.tui.status import ITEMS, TITLE_ITEMS, Status
 from codex_py.frontends.tui.theme import Theme

@@ -1,4 +1,4 @@
-from codex_py.frontends.tui.diffs import DiffLine, ShownFile, read_diff
+from codex_py.frontends.tui.cells.patch import DiffLine, ShownFile, read_diff
 
 
 def test_lines_have_the_numbers_of_the_file_they_are_in() -> None:

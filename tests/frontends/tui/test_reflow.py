@@ -1,6 +1,6 @@
 import pytest
 
-from codex_py.frontends.tui.reflow import Frame, reflows
+from codex_py.frontends.tui.output import Frame, reflows
 
 
 @pytest.mark.parametrize(
