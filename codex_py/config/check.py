@@ -37,9 +37,9 @@ def lookup(values: Mapping[str, Any], key: KeyPath) -> Any:
     return value
 
 
-def problems(values: Mapping[str, Any]) -> list[Problem]:
+def problems(values: Any, kind: Kind = KEYS) -> list[Problem]:
     """The mistakes in a table, in its own order."""
-    return list(_check_table(values, KEYS, ()))
+    return list(_check(values, kind, ()))
 
 
 def without_effect(values: Mapping[str, Any]) -> tuple[str, ...]:

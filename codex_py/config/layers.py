@@ -162,14 +162,11 @@ class _Reader:
             if self._strict or not problem.unknown:
                 raise ConfigError(_described(layer, problem))
         if found:
-            self._warn_unknown(layer, found)
+            keys = ", ".join(_unknown(layer, problem.key) for problem in found)
+            count = "an unknown setting" if len(found) == 1 else f"{len(found)} unknown settings"
+            self.warnings.append(f"Ignored {count} in {layer.path or layer.name}: {keys}.")
         absolute = cast("dict[str, Any]", _absolute(values, KEYS, base, self._user_home))
         return Layer(name, absolute, path, text)
-
-    def _warn_unknown(self, layer: Layer, found: Sequence[Problem]) -> None:
-        keys = ", ".join(_unknown(layer, problem.key) for problem in found)
-        count = "an unknown setting" if len(found) == 1 else f"{len(found)} unknown settings"
-        self.warnings.append(f"Ignored {count} in {layer.path or layer.name}: {keys}.")
 
 
 def _described(layer: Layer, problem: Problem) -> str:

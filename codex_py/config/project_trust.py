@@ -13,8 +13,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias
 
+from codex_py.config.check import problems
 from codex_py.config.edit import set_in_config
 from codex_py.config.files import as_config_error, locked, read_text, replace_text
 from codex_py.errors import ConfigError
@@ -174,22 +175,11 @@ def _folder(root: Path, name: str) -> Path:
 def _recorded(home: Path) -> dict[str, _Digests]:
     """The digests of every project, by its root."""
     path = _record_file(home)
-    try:
-        return _checked(json.loads(read_text(path) or "{}"))
-    except ValueError as error:
-        raise ConfigError(
-            f"{path} is damaged; without it, each project is trusted as it is then"
-        ) from error
-
-
-def _checked(value: object) -> dict[str, _Digests]:
-    projects = cast("dict[str, object]", value) if isinstance(value, dict) else {"": value}
-    for digests in projects.values():
-        if not isinstance(digests, dict) or not all(
-            isinstance(digest, str) for digest in cast("dict[str, object]", digests).values()
-        ):
-            raise ValueError
-    return cast("dict[str, _Digests]", projects)
+    with suppress(ValueError):
+        projects = json.loads(read_text(path) or "{}")
+        if not problems(projects, {"*": {"*": "string"}}):
+            return projects
+    raise ConfigError(f"{path} is damaged; without it, each project is trusted as it is then")
 
 
 def _record(home: Path, root: Path, digests: _Digests) -> None:

@@ -64,14 +64,12 @@ def open_ordinary(path: str | Path, *, root: Path | None = None) -> int:
     folder, _, name = real_path(path, root).rpartition("/")
     try:
         holder = open_folder(folder or "/")
+        try:
+            return open_ordinary_entry(name or ".", dir_fd=holder)
+        finally:
+            os.close(holder)
     except FileNotFoundError as error:
         raise NotOrdinary("it is a link that leads nowhere") from error
-    try:
-        return open_ordinary_entry(name or ".", dir_fd=holder)
-    except FileNotFoundError as error:
-        raise NotOrdinary("it is a link that leads nowhere") from error
-    finally:
-        os.close(holder)
 
 
 def real_path(path: str | Path, root: Path | None) -> str:

@@ -5,7 +5,6 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, cast
 
 from codex_py.errors import SessionError
 from codex_py.protocol.ids import is_thread_id, utc_timestamp
@@ -133,12 +132,13 @@ def thread_names(home: Path) -> dict[str, str]:
             entry = json.loads(line)
         except ValueError:
             continue
-        if isinstance(entry, dict):
-            record = cast("dict[str, Any]", entry)
-            thread_id = str(record.get("id"))
-            # Each renaming is a new line: the last one counts.
-            names.pop(thread_id, None)
-            names[thread_id] = str(record.get("thread_name"))
+        match entry:
+            case {"id": str(thread_id), "thread_name": str(name)}:
+                # Each renaming is a new line: the last one counts.
+                names.pop(thread_id, None)
+                names[thread_id] = name
+            case _:
+                pass
     return names
 
 

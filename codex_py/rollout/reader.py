@@ -158,7 +158,12 @@ def _parse(raw: bytes) -> _Line:
     """
     text = raw.decode()
     if (head := _HEAD.match(text)) is None:
-        return _parse_unusual(text)
+        match fields := _DECODER.decode(text):
+            case {"type": str(kind), "payload": {**payload}}:
+                ordinal = fields.get("ordinal")
+                return _Line(kind, ordinal if isinstance(ordinal, int) else None, payload, None)
+            case _:
+                raise ValueError("no type or no payload")
     payload, end = _DECODER.raw_decode(text, head.end())
     if _TAIL.fullmatch(text, end) is None:
         # Native lines have more fields after the payload.
@@ -172,21 +177,9 @@ def _parse(raw: bytes) -> _Line:
         # In an ASCII line, characters are bytes. This saves a copy of large outputs.
         start = head.end()
         encoded = EncodedItem(raw[start:end] if text.isascii() else text[start:end].encode())
-    return _line(kind, ordinal and int(ordinal), payload, encoded)
-
-
-def _parse_unusual(text: str) -> _Line:
-    fields = _DECODER.decode(text)
-    if not isinstance(fields, dict):
-        raise ValueError("not a JSON object")
-    line = cast("dict[str, Any]", fields)
-    return _line(line.get("type"), line.get("ordinal"), line.get("payload"), None)
-
-
-def _line(kind: Any, ordinal: Any, payload: Any, encoded: EncodedItem | None) -> _Line:
-    if not isinstance(kind, str) or not isinstance(payload, dict):
-        raise ValueError("no type or no payload")
-    number = ordinal if isinstance(ordinal, int) else None
+    if not isinstance(payload, dict):
+        raise ValueError("no payload")
+    number = None if ordinal is None else int(ordinal)
     return _Line(kind, number, cast("dict[str, Any]", payload), encoded)
 
 

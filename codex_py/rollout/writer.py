@@ -2,8 +2,8 @@
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -128,23 +128,17 @@ class RolloutWriter:
             SessionError: it cannot be written, or the thread is in use.
         """
         path = session_path(home, meta)
-        try:
+        with _writing(path), ExitStack() as undo:
             make_private(path.parent)
             lock = ThreadLock(home, meta.id)
-        except OSError as error:
-            raise _not_writable(path, error) from error
-        try:
+            undo.callback(lock.release)
             fd = _open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND)
-        except OSError as error:
-            lock.release()
-            raise _not_writable(path, error) from error
-        writer = cls(path, fd, lock, warn, is_new=True, cut=False)
-        try:
+            writer = cls(path, fd, lock, warn, is_new=True, cut=False)
+            undo.pop_all()
+            undo.callback(writer.discard)
             writer._write(json_line("session_meta", meta.payload()))
-        except OSError as error:
-            writer.discard()
-            raise _not_writable(path, error) from error
-        return writer
+            undo.pop_all()
+            return writer
 
     @classmethod
     def resume(cls, path: Path, *, warn: Callable[[str], None]) -> Self:
@@ -154,11 +148,10 @@ class RolloutWriter:
             SessionError: the file cannot be read or written, the thread is in use, or the file is
                 a native one, which is continued in a new file.
         """
-        try:
+        with _writing(path, "; --ephemeral goes on without writing"):
             fd = _open(path, os.O_RDWR | os.O_APPEND)
-        except OSError as error:
-            raise _not_writable(path, error, "; --ephemeral goes on without writing") from error
-        try:
+        with _writing(path), ExitStack() as undo:
+            undo.callback(os.close, fd)
             meta = read_meta(path)
             if meta.native:
                 # Codex refuses such a file if its last line has no number.
@@ -166,15 +159,11 @@ class RolloutWriter:
                     f"{path} was written by Codex with numbered lines; it cannot be appended to"
                 )
             lock = ThreadLock(home_of(path), meta.id)
+            undo.callback(lock.release)
             # Read under the lock: before that, another process may have written to the file.
             cut = os.pread(fd, 1, os.fstat(fd).st_size - 1) != b"\n"
-        except SessionError:
-            os.close(fd)
-            raise
-        except OSError as error:
-            os.close(fd)
-            raise _not_writable(path, error) from error
-        return cls(path, fd, lock, warn, is_new=False, cut=cut)
+            undo.pop_all()
+            return cls(path, fd, lock, warn, is_new=False, cut=cut)
 
     def response_item(self, item: EncodedItem) -> None:
         """Write an item of the history, byte for byte."""
@@ -215,11 +204,12 @@ class RolloutWriter:
 
     def _append(self, data: bytes) -> None:
         try:
-            self._write(data)
-        except OSError as error:
+            with _writing(self.path):
+                self._write(data)
+        except SessionError as error:
             if not self._warned:
                 self._warned = True
-                self._warn(f"{_not_writable(self.path, error)}; this session may not be resumable")
+                self._warn(f"{error}; this session may not be resumable")
 
     def _write(self, data: bytes) -> None:
         self._unwritten += data
@@ -236,8 +226,13 @@ def _open(path: Path, flags: int) -> int:
     return os.open(path, flags | os.O_CLOEXEC, 0o600)
 
 
-def _not_writable(path: Path, error: OSError, advice: str = "") -> SessionError:
-    return SessionError(f"the session file {path} cannot be written: {error.strerror}{advice}")
+@contextmanager
+def _writing(path: Path, advice: str = "") -> Generator[None]:
+    try:
+        yield
+    except OSError as error:
+        reason = f"{error.strerror}{advice}"
+        raise SessionError(f"the session file {path} cannot be written: {reason}") from error
 
 
 class RolloutEvents:
