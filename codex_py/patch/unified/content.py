@@ -3,7 +3,6 @@
 import os
 import stat
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from codex_py.errors import PatchError
@@ -14,9 +13,10 @@ from codex_py.patch.unified.apply import Applied, apply_hunks
 from codex_py.patch.unified.hunks import DiffHunk, FileDiff, written_hunks
 from codex_py.patch.unified.target import REMOVING, Target
 from codex_py.patch.unified.tree import Content
+from codex_py.protocol.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ThreeWay:
     """The functions that merging needs. Both may block, and are called before anything is written."""
 
@@ -65,7 +65,7 @@ def added(target: Target) -> Content:
     return new
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Patcher:
     """Applies diffs to contents; `strict`, `partial` and `three_way` are as for `plan_unified`."""
 
