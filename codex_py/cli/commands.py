@@ -69,17 +69,17 @@ COMMANDS = (
     Command(
         "execpolicy check",
         "Say what the rule files decide about a command",
-        members={"check": "frontends.admin.execpolicy:run_check"},
+        members={"check": "frontends.admin.explain:run_check"},
         own_options=True,
     ),
     Command(
         "mcp COMMAND",
         "Add, list, remove, try and log in to MCP servers",
         members={
-            "add": f"{_MCP}_edit:run_add",
+            "add": f"{_MCP}:run_add",
             "list": f"{_MCP}_listing:run_list",
             "get": f"{_MCP}_listing:run_get",
-            "remove": f"{_MCP}_edit:run_remove",
+            "remove": f"{_MCP}:run_remove",
             "test": f"{_MCP}_trial:run_test",
             "login": f"{_MCP}_login:run_login",
             "logout": f"{_MCP}_login:run_logout",
@@ -95,7 +95,7 @@ COMMANDS = (
     Command(
         "config explain KEY",
         "Say what a setting is, and which file or option set it",
-        "frontends.admin.config:run_config",
+        "frontends.admin.explain:run_config",
     ),
     Command(
         "help [COMMAND]", "Print the help of a command", "cli.commands:run_help", own_options=True

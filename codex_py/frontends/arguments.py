@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, get_args
 
 from codex_py.config.features import FEATURES
 from codex_py.errors import ConfigError
@@ -13,9 +13,9 @@ from codex_py.frontends.command_parser import (
     option,
     options,
     protection,
-    repeated,
     suggestion,
 )
+from codex_py.protocol.approval import SandboxMode
 from codex_py.protocol.frozen import frozen
 
 
@@ -50,9 +50,7 @@ class Arguments:
     """`key=value`, weakest first. Every command of Codex takes these options."""
     model: str | None = option("-m", "--model")
     profile: str | None = option("-p", "--profile")
-    sandbox: Literal["read-only", "workspace-write", "danger-full-access"] | None = option(
-        "-s", "--sandbox", type=one_of("read-only", "workspace-write", "danger-full-access")
-    )
+    sandbox: SandboxMode | None = option("-s", "--sandbox", type=one_of(*get_args(SandboxMode)))
     bypass: bool = flag("--dangerously-bypass-approvals-and-sandbox", "--yolo")
     full_auto: bool = flag("--full-auto")
     approval: str | None = option(
@@ -64,11 +62,13 @@ class Arguments:
     strict_config: bool = flag("--strict-config")
     ignore_user_config: bool = flag("--ignore-user-config")
     ignore_rules: bool = flag("--ignore-rules")
-    allow_unenforced: Sequence[str] = repeated("--allow-unenforced", type=protection)
+    allow_unenforced: Sequence[str] = option(
+        "--allow-unenforced", default=(), action="append", type=protection
+    )
     """Names of protections to start without."""
 
     cd: str = option("-C", "--cd", default=".")
-    add_dir: Sequence[str] = repeated("--add-dir")
+    add_dir: Sequence[str] = option("--add-dir", default=(), action="append")
     skip_git_repo_check: bool = flag("--skip-git-repo-check")
     trust: bool = flag("--trust")
 

@@ -47,11 +47,6 @@ def flag(*names: str) -> Any:
     return option(*names, default=False, action="store_true")
 
 
-def repeated(*names: str, **settings: Any) -> Any:
-    """A field that lists the values of an option."""
-    return option(*names, default=(), action="append", **settings)
-
-
 class CommandParser(argparse.ArgumentParser):
     """A parser without abbreviations and without generated help. It has the option `--help`.
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from codex_py.config.config import Config, load_config
@@ -11,6 +12,7 @@ from codex_py.errors import CodexError
 from codex_py.frontends.arguments import Arguments
 from codex_py.frontends.command_parser import working_folder
 from codex_py.frontends.streams import tell
+from codex_py.protocol.approval import SandboxPolicy
 
 _OSS_MODELS = {"ollama": "gpt-oss:20b", "lmstudio": "openai/gpt-oss-20b"}
 
@@ -24,7 +26,7 @@ def load_exec_config(arguments: Arguments, environment: Mapping[str, str]) -> Co
         ConfigError: see `load_config`.
     """
     # Nobody can be asked, whatever the files or the options say.
-    config = _trusted(arguments, environment, {"approval_policy": "never"})
+    config = load_session_config(arguments, environment, {"approval_policy": "never"})
     allowed = arguments.skip_git_repo_check or arguments.bypass
     if not (allowed or config.inside_git or config.trust == "trusted"):
         raise CodexError(
@@ -32,11 +34,6 @@ def load_exec_config(arguments: Arguments, environment: Mapping[str, str]) -> Co
             code="untrusted_directory",
         )
     return config
-
-
-def load_terminal_config(arguments: Arguments, environment: Mapping[str, str]) -> Config:
-    """The configuration of a session whose user can be asked. It raises as `read_config` does."""
-    return _trusted(arguments, environment, {})
 
 
 def read_config(
@@ -87,10 +84,13 @@ def config_sources(arguments: Arguments, environment: Mapping[str, str]) -> dict
     }
 
 
-def _trusted(
+def load_session_config(
     arguments: Arguments, environment: Mapping[str, str], flags: Mapping[str, str]
 ) -> Config:
-    """The configuration of a session. `--trust` is written down first, which answers the terminal's first question."""
+    """The configuration of a session, as `read_config` gives it.
+
+    `--trust` is written down first, which answers the terminal's first question.
+    """
     config = _session_config(arguments, environment, flags)
     if arguments.trust and config.trust != "untrusted":
         trust_project(config.home, folders_between(config.project_root, config.cwd))
@@ -121,3 +121,17 @@ def _session_config(
     if arguments.local_provider is not None and not arguments.oss:
         warnings.append("--local-provider has no effect without --oss.")
     return replace(config, warnings=(*config.warnings, *warnings))
+
+
+def sandbox_summary(policy: SandboxPolicy, cwd: Path) -> str:
+    """`read-only`, or `workspace-write [workdir, /tmp, $TMPDIR, …] (network access enabled)`."""
+    if policy.mode != "workspace-write":
+        return policy.mode
+    places = ["workdir"]
+    if not policy.exclude_slash_tmp:
+        places.append("/tmp")
+    if not policy.exclude_tmpdir_env_var:
+        places.append("$TMPDIR")
+    places += [str(root) for root in policy.writable_roots if root != cwd]
+    network = " (network access enabled)" if policy.network_access else ""
+    return f"workspace-write [{', '.join(places)}]{network}"

@@ -96,8 +96,10 @@ class OutputStream:
         while rest and self.failure is None:
             piece = rest
             if self._timeout_s is not None:
-                if not self._takes_more():
+                began = time.monotonic()
+                if not self._wait_writable(self._timeout_s):
                     return
+                self._timeout_s = max(0.0, self._timeout_s - (time.monotonic() - began))
                 piece = rest[:_ATOMIC]
             try:
                 rest = rest[os.write(self._fd, piece) :]
@@ -115,13 +117,6 @@ class OutputStream:
     def reader_left(self) -> bool:
         """Writing failed because nobody reads any more, as behind `| head`."""
         return self.failure is not None and self.failure.errno == errno.EPIPE
-
-    def _takes_more(self) -> bool:
-        assert self._timeout_s is not None
-        began = time.monotonic()
-        ready = self._wait_writable(self._timeout_s)
-        self._timeout_s = max(0.0, self._timeout_s - (time.monotonic() - began))
-        return ready
 
     def _wait_writable(self, timeout_s: float | None) -> bool:
         poll = select.poll()

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from codex_py.app.features.mcp import server_headers
 from codex_py.app.mcp_login import log_in, log_out
-from codex_py.frontends.admin.mcp_options import mcp_config, mcp_parser, parse_name
+from codex_py.frontends.admin.mcp import mcp_config, mcp_parser, parse_name
 from codex_py.frontends.streams import OutputStream, print_out, tell
 
 _STDIN = 0

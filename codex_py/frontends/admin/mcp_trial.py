@@ -10,7 +10,7 @@ from codex_py.app.features.mcp import SessionServers
 from codex_py.config.config import Config
 from codex_py.config.mcp import McpServerConfig
 from codex_py.errors import ExitCode
-from codex_py.frontends.admin.mcp_options import mcp_config, mcp_parser, parse_name
+from codex_py.frontends.admin.mcp import mcp_config, mcp_parser, parse_name
 from codex_py.frontends.streams import print_json, print_out, tell
 from codex_py.frontends.terminal import aligned, on_one_line
 from codex_py.protocol.mcp import DecliningElicitor, McpServerStatus

@@ -31,8 +31,7 @@ class Report:
         self._as_json = as_json
         self._stderr = OutputStream(2)
         self._on_terminal = os.isatty(1)
-        color = wants_color("auto", environment, isatty=self._on_terminal)
-        self._style = Style(color=color)
+        self._style = Style(color=wants_color("auto", environment, isatty=self._on_terminal))
         self._facts: dict[str, Any] = {}
         self._notes: list[str] = []
         self._shows_progress = False

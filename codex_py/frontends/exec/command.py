@@ -1,14 +1,50 @@
-"""`codex-py exec`: one prompt, no questions, an exit code. This module begins to read the prompt; `run` does the work."""
+"""`codex-py exec`: one prompt, no questions, an exit code. Here the prompt is read; `run` does the work.
 
-from collections.abc import Mapping
+The prompt is an argument, standard input, or both.
+
+With a prompt argument, piped input goes below it; a pipe that stays open and silent is not waited for, and a notice
+says so. Without one, standard input is the prompt and is read to its end. Notices and the form of the block are those
+of Codex.
+"""
+
+import codecs
+import os
+import select
+import stat
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 
 from codex_py.app.loading import load
+from codex_py.errors import CodexError, ExitCode
 from codex_py.frontends.arguments import Arguments, exec_target
-from codex_py.frontends.exec.prompt_input import start_reading
-from codex_py.frontends.streams import OutputStream
+from codex_py.frontends.command_parser import UsageError
+from codex_py.frontends.streams import OutputStream, read_all
 
 _STDERR_TIMEOUT_S = 2.0
 """A caller that reads standard output alone must not stop us when the other pipe is full."""
+
+GRACE_S = 0.5
+"""How long an open pipe has for its first byte if there is a prompt besides: a program such as `git log`
+needs some time on a busy machine."""
+
+_SILENT = (
+    "warning: nothing has come on standard input yet, so the prompt is sent without it. To wait for a"
+    " slow command, pipe the prompt as well: (echo PROMPT; COMMAND) | codex-py exec"
+)
+
+MAX_BYTES = 64 * 1024 * 1024
+"""More than any model takes in; a stream without an end must not fill the memory."""
+
+_BYTE_ORDER_MARKS = (
+    # UTF-32 first: its little-endian mark begins with that of UTF-16.
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
 
 
 def run_exec(arguments: Arguments, environment: Mapping[str, str]) -> int:
@@ -24,3 +60,128 @@ def run_exec(arguments: Arguments, environment: Mapping[str, str]) -> int:
     # This takes some 80 ms, in which an open pipe may already say something.
     run = load("codex_py.frontends.exec.run:run")
     return run(arguments, target, environment, prompt=prompt, stderr=stderr)
+
+
+def start_reading(
+    argument: str | None, *, notice: Callable[[str], None], piped: bool = True, fd: int = 0
+) -> "Future[str]":
+    """Begin to read the prompt, in a thread; the result is its text.
+
+    The result is an exception (`CodexError`) for an empty prompt, text that cannot be decoded, and
+    input without an end.
+
+    Args:
+        argument: the prompt on the command line, if any; `-` stands for standard input.
+        notice: gets a line when the user may wonder why nothing happens; in any thread.
+        piped: input goes below a prompt on the command line; otherwise it is not read.
+
+    Raises:
+        UsageError: there is no prompt, and standard input is a terminal.
+    """
+    from_stdin = argument is None or argument == "-"
+    reading: Future[str] = Future()
+    if argument is None and os.isatty(fd):
+        raise UsageError("no prompt: give one as an argument, or pipe it into standard input")
+    if argument is not None and not argument.strip():
+        raise UsageError("the prompt is empty", code="no_prompt")
+    if argument is not None and argument != "-" and (os.isatty(fd) or not piped):
+        reading.set_result(argument)
+        return reading
+    if argument is None:
+        notice("Reading prompt from stdin...")
+    deadline = None if from_stdin else time.monotonic() + GRACE_S
+
+    def begun() -> None:
+        # Not for an empty input, which a job of CI has: Codex announces that too.
+        if not from_stdin:
+            notice("Reading additional input from stdin...")
+
+    def read() -> None:
+        try:
+            silent = deadline is not None and not _speaks(fd, deadline)
+            if silent:
+                notice(_SILENT)
+            text = "" if silent else decode_prompt(_read_all(fd, begun))
+            prompt = _required(text) if argument is None or from_stdin else below(argument, text)
+        except BaseException as error:  # noqa: BLE001 - raised where the result is asked for
+            reading.set_exception(error)
+        else:
+            reading.set_result(prompt)
+
+    # Marked as running, so that nobody can cancel it.
+    reading.set_running_or_notify_cancel()
+    # A daemon: a pool would wait at exit for input that may never end.
+    threading.Thread(target=read, name="stdin", daemon=True).start()
+    return reading
+
+
+def below(prompt: str, extra: str) -> str:
+    """The prompt with piped text in a block below it; blank text adds nothing."""
+    if not extra.strip():
+        return prompt
+    newline = "" if extra.endswith("\n") else "\n"
+    return f"{prompt}\n\n<stdin>\n{extra}{newline}</stdin>"
+
+
+def decode_prompt(data: bytes) -> str:
+    """Text in UTF-8, or in the encoding that its byte order mark names, without the mark.
+
+    Raises:
+        CodexError: it is not such text, and the message names the offset of the first bad byte; or it
+            contains NUL bytes.
+    """
+    marked = (pair for pair in _BYTE_ORDER_MARKS if data.startswith(pair[0]))
+    mark, encoding = next(marked, (b"", "utf-8"))
+    try:
+        text = data[len(mark) :].decode(encoding)
+    except UnicodeDecodeError as error:
+        raise _input_error(
+            f"the input is not valid {encoding.upper()}"
+            f" (invalid byte at offset {len(mark) + error.start});"
+            " convert it to UTF-8 and try again"
+        ) from error
+    if "\0" in text:
+        raise _input_error(
+            "the input holds NUL bytes: it is binary, or UTF-16 without a byte order mark;"
+            " convert it to UTF-8 and try again"
+        )
+    return text
+
+
+def _required(text: str) -> str:
+    if not text.strip():
+        raise UsageError("No prompt provided via stdin.", code="no_prompt")
+    return text
+
+
+def _read_all(fd: int, begun: Callable[[], None]) -> bytes:
+    """Everything up to the end. `begun` is called when the first bytes are there."""
+    size_before = 0
+
+    def grown(size: int) -> None:
+        nonlocal size_before
+        if not size_before:
+            begun()
+        size_before = size
+        if size > MAX_BYTES:
+            raise _input_error(f"there are more than {MAX_BYTES >> 20} MiB of it")
+
+    try:
+        return read_all(fd, grown)
+    except OSError as error:
+        raise _input_error(error.strerror or str(error)) from error
+
+
+def _speaks(fd: int, deadline: float) -> bool:
+    """False if it is a pipe or a socket that is open and has said nothing by the deadline."""
+    mode = os.fstat(fd).st_mode
+    if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
+        return True
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return bool(poll.poll(max(0.0, deadline - time.monotonic()) * 1000))
+
+
+def _input_error(what: str) -> CodexError:
+    message = f"Failed to read prompt from stdin: {what}"
+    return CodexError(message, code="stdin", exit_code=ExitCode.USAGE)

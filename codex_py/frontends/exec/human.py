@@ -1,7 +1,7 @@
 """`exec` for people: a session as text on standard error, laid out as Codex does."""
 
 from codex_py import __version__
-from codex_py.frontends.sandbox_summary import sandbox_summary
+from codex_py.frontends.configuration import sandbox_summary
 from codex_py.frontends.streams import OutputStream
 from codex_py.frontends.terminal import Style, printable
 from codex_py.protocol import events

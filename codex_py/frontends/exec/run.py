@@ -141,11 +141,8 @@ class _Run:
 
     def _human_text(self) -> HumanText:
         color = wants_color(self.arguments.color, self.environment, isatty=os.isatty(2))
-        return HumanText(
-            self.stderr,
-            Style(color=color),
-            show_reasoning=not self.config.hide_agent_reasoning,
-        )
+        show_reasoning = not self.config.hide_agent_reasoning
+        return HumanText(self.stderr, Style(color=color), show_reasoning=show_reasoning)
 
     def _session_options(self) -> SessionOptions:
         arguments = self.arguments

@@ -33,12 +33,7 @@ _DECISION = {
     },
     "required": ["decision"],
 }
-_DECISIONS = {
-    "approved": ReviewDecision.APPROVED,
-    "approved_for_session": ReviewDecision.APPROVED_FOR_SESSION,
-    "denied": ReviewDecision.DENIED,
-    "abort": ReviewDecision.ABORT,
-}
+_ANSWERS = {"approved", "approved_for_session", "denied", "abort"}
 
 
 class Client:
@@ -148,7 +143,7 @@ class Call:
         if answer.get("action") == "accept":
             form: dict[str, Any] = answer.get("content") or {}
             chosen = form.get("decision", chosen)
-        return Review(_DECISIONS.get(str(chosen), ReviewDecision.DENIED))
+        return Review(ReviewDecision(chosen if str(chosen) in _ANSWERS else "denied"))
 
     async def elicit(self, elicitation: Elicitation) -> ElicitationAnswer:
         """Pass on a question of the thread's MCP server to the user."""

@@ -11,7 +11,7 @@ from codex_py.app.loading import load
 from codex_py.config.config import Config
 from codex_py.frontends.arguments import Arguments, terminal_target
 from codex_py.frontends.command_parser import working_folder
-from codex_py.frontends.configuration import load_terminal_config
+from codex_py.frontends.configuration import load_session_config
 from codex_py.frontends.streams import OutputStream
 from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.fitting import Fragments
@@ -34,7 +34,7 @@ def run_terminal(arguments: Arguments, environment: Mapping[str, str]) -> int:
     """
 
     def configured() -> Config:
-        return load_terminal_config(arguments, environment)
+        return load_session_config(arguments, environment, {})
 
     target = terminal_target(arguments)
     config = configured()

@@ -18,13 +18,13 @@ from codex_py.config.config import Config
 from codex_py.errors import CodexError
 from codex_py.frontends.arguments import SessionTarget
 from codex_py.frontends.terminal import printable
-from codex_py.frontends.tui.compose.files import FileIndex
-from codex_py.frontends.tui.compose.sources import (
+from codex_py.frontends.tui.compose.completion import (
     CommandName,
     CommandSource,
     FileSource,
     SkillSource,
 )
+from codex_py.frontends.tui.compose.files import FileIndex
 from codex_py.frontends.tui.compose.submission import Outbox, Submission
 from codex_py.frontends.tui.composer import Composer
 from codex_py.frontends.tui.fitting import Fragments

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from codex_py import __version__
+from codex_py.frontends.configuration import sandbox_summary
 from codex_py.frontends.exec.human import HumanText, duration
-from codex_py.frontends.sandbox_summary import sandbox_summary
 from codex_py.frontends.streams import OutputStream
 from codex_py.frontends.terminal import Style
 from codex_py.protocol.approval import ApprovalPolicy, Denied, SandboxPolicy

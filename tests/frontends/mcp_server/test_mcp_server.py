@@ -371,7 +371,7 @@ def test_when_it_ends_nothing_is_left(end: str, place: Workplace, line: Lifeline
 def test_nothing_but_the_protocol_is_on_stdout(place: Workplace) -> None:
     script = (
         "import asyncio, os, subprocess\n"
-        "from codex_py.frontends.mcp_server.streams import standard_streams\n"
+        "from codex_py.frontends.mcp_server.run import standard_streams\n"
         "async def main():\n"
         "    async with standard_streams():\n"
         "        print('printed', flush=True)\n"

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from codex_py.config.config import Config
 from codex_py.errors import nearest
-from codex_py.frontends.tui.compose.sources import CommandName
+from codex_py.frontends.tui.compose.completion import CommandName
 from codex_py.frontends.tui.conversation import Conversation
 from codex_py.frontends.tui.shell import UserShell
 from codex_py.frontends.tui.surface import Surface

@@ -9,7 +9,7 @@ from codex_py.app.session_tools import SessionTools
 from codex_py.app.settings import known_models
 from codex_py.config.edit import set_in_config
 from codex_py.errors import CodexError
-from codex_py.frontends.sandbox_summary import sandbox_summary
+from codex_py.frontends.configuration import sandbox_summary
 from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.cells.command import script_of
 from codex_py.frontends.tui.commands.registry import Command, CommandContext

@@ -4,8 +4,8 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from codex_py.frontends.tui.compose.completion import quoted
 from codex_py.frontends.tui.compose.files import FileIndex
-from codex_py.frontends.tui.compose.sources import quoted
 
 
 def search(folder: Path, *queries: str, use_git: bool = False) -> list[Sequence[str]]:

@@ -1,16 +1,28 @@
-"""`codex-py execpolicy check`: what files of rules decide about a command."""
+"""`codex-py config explain` and `execpolicy check`: where a setting comes from, and what rules decide about a command."""
 
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from codex_py.config.explain import explain
+from codex_py.config.layers import read_layers
 from codex_py.execpolicy.decision import RuleMatch
 from codex_py.execpolicy.rules import read_rules
 from codex_py.frontends.arguments import Arguments
 from codex_py.frontends.command_parser import CommandParser, UsageError
+from codex_py.frontends.configuration import config_sources
 from codex_py.frontends.streams import print_out, tell
 from codex_py.frontends.terminal import printable
+
+
+def run_config(arguments: Arguments, environment: Mapping[str, str]) -> int:
+    """Print the story of a setting; the exit code."""
+    words = arguments.words[1:]
+    if len(words) != 2 or words[0] != "explain":
+        raise UsageError("say which setting: codex-py config explain KEY")
+    text = explain(words[1], read_layers(**config_sources(arguments, environment)))
+    return print_out(f"{text}\n")
 
 
 def run_check(argv: Sequence[str], environment: Mapping[str, str]) -> int:  # noqa: ARG001 - every command gets it
