@@ -71,9 +71,8 @@ def run_get(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     if not server.enabled:
         return print_out(f"{name} (disabled)\n")
     facts = {"enabled": "true"}
-    for key in ("enabled_tools", "disabled_tools"):
-        if key in raw:
-            facts[key] = ", ".join(raw[key]) or "[]"
+    lists = [key for key in ("enabled_tools", "disabled_tools") if key in raw]
+    facts |= {key: ", ".join(raw[key]) or "[]" for key in lists}
     if server.command is not None:
         facts |= {"transport": "stdio", "command": server.command, "args": _words(server.args)}
         facts |= {"cwd": server.cwd or "-", "env": _environment(server)}
@@ -118,12 +117,8 @@ def _common(config: Config, name: str) -> dict[str, Any]:
             "env_http_headers": _sorted(raw.get("env_http_headers")),
             "http_headers_helper": raw.get("http_headers_helper"),
         }
-    return {
-        "name": name,
-        "enabled": server.enabled,
-        "disabled_reason": None,
-        "transport": transport,
-    }
+    facts = {"name": name, "enabled": server.enabled, "disabled_reason": None}
+    return {**facts, "transport": transport}
 
 
 def _timeouts(config: Config, name: str) -> dict[str, float | None]:

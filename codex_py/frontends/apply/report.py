@@ -3,14 +3,16 @@
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from codex_py.app.loading import load
 from codex_py.errors import CodexError, ExitCode, PatchError
+from codex_py.frontends.apply.input import PatchInput
 from codex_py.frontends.stopping import Stopped
 from codex_py.frontends.streams import OutputStream, print_json, print_out
 from codex_py.frontends.terminal import Style, printable, wants_color
 from codex_py.patch.files.commit import Committed
+from codex_py.patch.formats import Detected
 from codex_py.patch.plan import PatchPlan
 
 _WRITER = "codex_py.patch.diff.writer:git_diff"
@@ -36,16 +38,10 @@ class Report:
         self._notes: list[str] = []
         self._shows_progress = False
 
-    def found(
-        self, kind: Literal["envelope", "unified"], in_words: str, source: str, size: int
-    ) -> None:
-        """
-        Args:
-            size: of the input, bytes.
-        """
-        self._shows_progress = os.isatty(2) and size > _LONG_BYTES
-        self._facts = {"format": kind, "found": in_words, "source": source}
-        self._tell(f"Found {in_words} in {source}.")
+    def found(self, patch: Detected, given: PatchInput) -> None:
+        self._shows_progress = os.isatty(2) and len(given.data) > _LONG_BYTES
+        self._facts = {"format": patch.kind, "found": patch.found, "source": given.source}
+        self._tell(f"Found {patch.found} in {given.source}.")
 
     def progress(self, doing: str) -> None:
         """Show what is being done, until something else is told; an empty text clears it."""

@@ -101,7 +101,7 @@ def _apply(options: _Options, environment: Mapping[str, str], report: Report) ->
     is_written = False
     try:
         found = detect(given.data)
-        report.found(found.kind, found.found, given.source, len(given.data))
+        report.found(found, given)
         if found.kind == "envelope":
             if options.reverse and not options.convert:
                 raise UsageError(

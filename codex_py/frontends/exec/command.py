@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from functools import partial
 
 from codex_py.app.loading import load
 from codex_py.errors import CodexError, ExitCode
@@ -78,7 +79,6 @@ def start_reading(
     Raises:
         UsageError: there is no prompt, and standard input is a terminal.
     """
-    from_stdin = argument is None or argument == "-"
     reading: Future[str] = Future()
     if argument is None and os.isatty(fd):
         raise UsageError("no prompt: give one as an argument, or pipe it into standard input")
@@ -89,29 +89,31 @@ def start_reading(
         return reading
     if argument is None:
         notice("Reading prompt from stdin...")
-    deadline = None if from_stdin else time.monotonic() + GRACE_S
+    deadline = time.monotonic() + GRACE_S
 
-    def begun() -> None:
-        # Not for an empty input, which a job of CI has: Codex announces that too.
-        if not from_stdin:
-            notice("Reading additional input from stdin...")
+    def read() -> str:
+        if argument is None or argument == "-":
+            prompt = decode_prompt(_read_all(fd))
+            if not prompt.strip():
+                raise UsageError("No prompt provided via stdin.", code="no_prompt")
+            return prompt
+        if _speaks(fd, deadline):
+            # Not told of an empty input, which a job of CI has: Codex announces that too.
+            told = partial(notice, "Reading additional input from stdin...")
+            return below(argument, decode_prompt(_read_all(fd, told)))
+        notice(_SILENT)
+        return argument
 
-    def read() -> None:
+    def settle() -> None:
         try:
-            silent = deadline is not None and not _speaks(fd, deadline)
-            if silent:
-                notice(_SILENT)
-            text = "" if silent else decode_prompt(_read_all(fd, begun))
-            prompt = _required(text) if argument is None or from_stdin else below(argument, text)
+            reading.set_result(read())
         except BaseException as error:  # noqa: BLE001 - raised where the result is asked for
             reading.set_exception(error)
-        else:
-            reading.set_result(prompt)
 
     # Marked as running, so that nobody can cancel it.
     reading.set_running_or_notify_cancel()
     # A daemon: a pool would wait at exit for input that may never end.
-    threading.Thread(target=read, name="stdin", daemon=True).start()
+    threading.Thread(target=settle, name="stdin", daemon=True).start()
     return reading
 
 
@@ -148,13 +150,7 @@ def decode_prompt(data: bytes) -> str:
     return text
 
 
-def _required(text: str) -> str:
-    if not text.strip():
-        raise UsageError("No prompt provided via stdin.", code="no_prompt")
-    return text
-
-
-def _read_all(fd: int, begun: Callable[[], None]) -> bytes:
+def _read_all(fd: int, begun: Callable[[], None] = lambda: None) -> bytes:
     """Everything up to the end. `begun` is called when the first bytes are there."""
     size_before = 0
 

@@ -41,29 +41,28 @@ _PERMISSIONS: list[tuple[str, str, ApprovalPolicy, SandboxMode]] = [
     ("Read only", "reads; asks to change anything", ApprovalPolicy.ON_REQUEST, "read-only"),
     ("Full access", "may do all that you may, unasked", ApprovalPolicy.NEVER, "danger-full-access"),
 ]
+_FULL_ACCESS: Fragments = [
+    ("bold", "Let the agent do all that you may, without asking?"),
+    ("", "\n\nIts commands are not confined any more: they can change any of your files"),
+    ("", " and use the network."),
+]
 
 
 async def _model(context: CommandContext, argument: str) -> None:
     settings = (await context.conversation.opened()).settings
-    model, _, effort = argument.partition(" ")
-    if not model:
-        names, current = known_models(context.config), settings.model
-        rows = [Row(name, name, "current" if name == current else "") for name in names]
-        selected = names.index(current) if current in names else 0
-        picked = await context.surface.panels.pick("Model", rows, selected=selected)
-        if picked is None:
-            return
-        model = picked
-    if not effort:
-        efforts = [Row("the model's own", ""), *(Row(name, name) for name in _EFFORTS)]
-        chosen = await context.surface.panels.pick("Reasoning effort", efforts)
-        if chosen is None:
-            return
-        effort = chosen
-    reasoning_effort = effort.strip() or None
-    context.conversation.change(
-        replace(settings.choices, model=model, reasoning_effort=reasoning_effort)
-    )
+    panels, words = context.surface.panels, argument.partition(" ")
+    names, current = known_models(context.config), settings.model
+    rows = [Row(name, name, "current" if name == current else "") for name in names]
+    selected = names.index(current) if current in names else 0
+    model = words[0] or await panels.pick("Model", rows, selected=selected)
+    if model is None:
+        return
+    efforts = [Row("the model's own", ""), *(Row(name, name) for name in _EFFORTS)]
+    effort = words[2] or await panels.pick("Reasoning effort", efforts)
+    if effort is None:
+        return
+    choices = replace(settings.choices, model=model, reasoning_effort=effort.strip() or None)
+    context.conversation.change(choices)
     context.transcript.notice(f"Model: {printable(model)} {effort}".rstrip())
 
 
@@ -81,24 +80,13 @@ async def _permissions(context: CommandContext, _: str) -> None:
         return
     label, _, policy, mode = picked
     # Up leads from the first row to this one, which is too near for what it allows.
-    if mode == "danger-full-access" and picked[2:] != current and not await _is_sure(context):
-        return
+    if mode == "danger-full-access" and picked[2:] != current:
+        question = yes_or_no(_FULL_ACCESS, "Yes, give it full access", "No, leave it as it is")
+        if not await context.surface.panels.show(question):
+            return
     sandbox = replace(context.config, sandbox_mode=mode).sandbox_policy(conversation.add_dirs)
     conversation.change(replace(now.choices, approval_policy=policy, sandbox_policy=sandbox))
     context.transcript.notice(f"Permissions: {label}")
-
-
-async def _is_sure(context: CommandContext) -> bool:
-    question: Fragments = [
-        ("bold", "Let the agent do all that you may, without asking?"),
-        (
-            "",
-            "\n\nIts commands are not confined any more: they can change any of your files and use the network.",
-        ),
-    ]
-    return await context.surface.panels.show(
-        yes_or_no(question, "Yes, give it full access", "No, leave it as it is")
-    )
 
 
 async def _status(context: CommandContext, _: str) -> None:
