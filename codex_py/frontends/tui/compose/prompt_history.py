@@ -4,6 +4,7 @@ One object a line, `{"session_id": …, "ts": seconds, "text": …}`, as Codex 0
 """
 
 import asyncio
+import fcntl
 import json
 import os
 import time
@@ -15,6 +16,7 @@ from stat import S_ISREG
 from typing import Any, Final
 
 from codex_py.filesystem.own import lock, make_private
+from codex_py.protocol.messages import encode_json
 
 _MAX_READ: Final = 4 * 1024 * 1024
 """Bytes from the end of the file; what is older is not offered any more."""
@@ -67,8 +69,7 @@ class PromptHistory:
         if self._path is not None:
             self._written += 1
             entry = {"session_id": session_id, "ts": int(time.time()), "text": text}
-            line = json.dumps(entry, ensure_ascii=False, separators=(",", ":")) + "\n"
-            self._thread.submit(_append, self._path, line.encode(errors="replace"), self._max_bytes)
+            self._thread.submit(_append, self._path, encode_json(entry) + b"\n", self._max_bytes)
 
     def close(self) -> None:
         """Wait until all is written, a second at most."""
@@ -116,12 +117,12 @@ def _append(path: Path, line: bytes, max_bytes: int | None) -> None:
                 line = b"\n" + line
             os.write(descriptor, line)
             if max_bytes is not None and size + len(line) > max_bytes:
-                _cut(path, descriptor, size + len(line), int(max_bytes * _KEPT_PART))
+                _cut(descriptor, size + len(line), int(max_bytes * _KEPT_PART))
         finally:
             os.close(descriptor)
 
 
-def _cut(path: Path, descriptor: int, size: int, kept: int) -> None:
+def _cut(descriptor: int, size: int, kept: int) -> None:
     """Drop the oldest lines, never the last one. The lock is held.
 
     In place, for the lock is on this very file. Should it be cut off half-way, lines stand there twice.
@@ -133,14 +134,10 @@ def _cut(path: Path, descriptor: int, size: int, kept: int) -> None:
         # The last line alone is longer than what is to be kept.
         whole = os.pread(descriptor, size, 0)
         tail, first = whole, whole.rfind(b"\n", 0, size - 1) + 1
-    # A descriptor opened for appending ignores the offset of `pwrite`.
-    writer = _open_regular(path, os.O_WRONLY)
-    try:
-        if os.fstat(writer).st_ino == os.fstat(descriptor).st_ino:
-            os.pwrite(writer, tail[first:], 0)
-            os.ftruncate(writer, len(tail) - first)
-    finally:
-        os.close(writer)
+    # As long as it appends, the offset of `pwrite` has no effect.
+    fcntl.fcntl(descriptor, fcntl.F_SETFL, 0)
+    os.pwrite(descriptor, tail[first:], 0)
+    os.ftruncate(descriptor, len(tail) - first)
 
 
 def _open_regular(path: Path, flags: int) -> int:
