@@ -31,12 +31,9 @@ def truncate_middle(text: str, limit: int, unit: Unit = "tokens") -> str:
         return text
     head_bytes = max_bytes // 2
     tail_start = len(encoded) - (max_bytes - head_bytes)
-    while head_bytes and _is_continuation(encoded[head_bytes]):
-        head_bytes -= 1
-    while tail_start < len(encoded) and _is_continuation(encoded[tail_start]):
-        tail_start += 1
-    head = encoded[:head_bytes].decode()
-    tail = encoded[tail_start:].decode()
+    # A character that is cut is left out.
+    head = encoded[:head_bytes].decode(errors="ignore")
+    tail = encoded[tail_start:].decode(errors="ignore")
     if unit == "tokens":
         missing = token_count(len(encoded)) - limit
     else:
@@ -64,7 +61,3 @@ def truncate_output(
         f"Warning: truncated output (original token count: {tokens})\n"
         f"Total output lines: {lines}\n\n{cut}"
     )
-
-
-def _is_continuation(byte: int) -> bool:
-    return byte & 0xC0 == 0x80

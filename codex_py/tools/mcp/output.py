@@ -81,12 +81,8 @@ def content_parts(
             parts.append(input_image(url, image_detail))
             continue
         text = _text(entry)
+        parts.append(input_text(truncate_output(text, tokens_left)))
         tokens_left -= token_count(len(text.encode(errors="replace")))
-        if tokens_left < 0:
-            text = truncate_output(
-                text, tokens_left + token_count(len(text.encode(errors="replace")))
-            )
-        parts.append(input_text(text))
     return parts
 
 

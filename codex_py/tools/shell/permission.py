@@ -137,14 +137,21 @@ def decide(
     """
     match = rules.decide(call.argv, place)
     if match is not None and match.decision is Decision.FORBIDDEN:
-        return Refuse(_rejected(call, match.justification or _forbidden(match)), by_rule=True)
+        words = " ".join(match.deciding.prefix)
+        forbids = f"policy forbids commands starting with `{words}`"
+        return Refuse(_rejected(call, match.justification or forbids), by_rule=True)
     if match is not None and match.decision is Decision.ALLOW:
         return Run(sandboxed=False, environment=place.safe_environment())
     danger = dangerous(call.argv)
     causes = _causes(call, policy, sandbox, match, danger, place)
     for cause in causes:
         if not may_ask(policy, cause.kind):
-            return Refuse(_unasked(cause, policy, call))
+            why = (
+                f"it needs approval ({cause.reason}), and the approval policy lets nobody be asked"
+            )
+            if isinstance(policy, GranularPolicy):
+                return Refuse(_rejected(call, f"{why} for `{cause.kind}`"))
+            return Refuse(cause.never)
     sandboxed = not call.escalated
     if not causes or is_approved(call.approval, approved, place):
         return Run(sandboxed)
@@ -214,20 +221,6 @@ def _causes(
     elif policy is ApprovalPolicy.UNTRUSTED and not is_known_safe(call.argv, place):
         causes.append(_Cause("sandbox_approval", call.justification, ""))
     return causes
-
-
-def _unasked(cause: _Cause, policy: AskForApproval, call: CommandCall) -> str:
-    if not isinstance(policy, GranularPolicy):
-        return cause.never
-    return _rejected(
-        call,
-        f"it needs approval ({cause.reason}), and the approval policy lets nobody be asked for"
-        f" `{cause.kind}`",
-    )
-
-
-def _forbidden(match: RuleMatch) -> str:
-    return f"policy forbids commands starting with `{' '.join(match.deciding.prefix)}`"
 
 
 def _rejected(call: CommandCall, reason: str) -> str:
