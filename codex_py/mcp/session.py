@@ -5,11 +5,12 @@ if one tool is invalid, and the result of a call if its structured part does not
 results are the server's own JSON.
 """
 
+import math
 import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import mcp_types as types
 from mcp.client.session import ClientRequestContext, ClientSession, IncomingMessage
@@ -20,7 +21,6 @@ from pydantic import ValidationError
 
 from codex_py import __version__
 from codex_py.mcp.connection import OnProgress, RequestFailed, ServerConnection, Session
-from codex_py.mcp.messages import finite
 from codex_py.protocol.mcp import Elicitation
 
 _MAX_ERROR_CHARS = 10_000
@@ -130,3 +130,16 @@ def _brief(error: Exception) -> str:
         first = error.errors(include_url=False, include_input=False)[0]
         return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
     return str(error)
+
+
+def finite(value: Any) -> Any:
+    """The same value with None for `NaN` and `Infinity`, which JSON does not have."""
+    match value:
+        case float() if not math.isfinite(value):
+            return None
+        case list():
+            return [finite(part) for part in cast("list[Any]", value)]
+        case dict():
+            return {key: finite(part) for key, part in cast("dict[str, Any]", value).items()}
+        case _:
+            return value

@@ -5,15 +5,18 @@ group that we kill. Source: MCP specification 2025-11-25, Transports, stdio.
 """
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from typing import NoReturn
+from typing import Any, NoReturn, cast
 
 import anyio
 from anyio.abc import ObjectReceiveStream, ObjectSendStream
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp.shared.message import SessionMessage
 from mcp_types import (
+    INTERNAL_ERROR,
+    ErrorData,
     JSONRPCError,
     JSONRPCNotification,
     JSONRPCRequest,
@@ -22,12 +25,14 @@ from mcp_types import (
 )
 
 from codex_py.mcp.connection import ServerConnection, Session
-from codex_py.mcp.messages import salvaged_answer
 from codex_py.mcp.session import open_session
 from codex_py.mcp.settings import ServerProcess
+from codex_py.protocol.messages import decode_json
 
 _MAX_MESSAGE_BYTES = 32 * 1024 * 1024
 _SHOWN_CHARS = 200
+_ID = re.compile(rb'\s*\{[^{}\[\]]*"id"\s*:\s*(\d{1,18})\s*[,}]')
+"""The id of an answer that cannot be parsed, if it stands before the result."""
 _MAX_OPEN_REQUESTS = 1_000
 """From the other side. Each takes memory until its answer is written."""
 
@@ -130,3 +135,34 @@ class OutgoingMessages(ObjectSendStream[SessionMessage]):
 
     async def aclose(self) -> None:
         """The process is stopped by its owner."""
+
+
+def salvaged_answer(line: bytes) -> JSONRPCResponse | JSONRPCError | None:
+    """An answer that the SDK cannot read: with text that is not Unicode, or without a valid result.
+
+    Without it, the request would wait for its whole time limit. None if the line is not an answer.
+    """
+    try:
+        message: Any = decode_json(line.decode(errors="replace"))
+    except (ValueError, RecursionError):
+        # A line that was cut off needs no answer: the connection has ended.
+        found = _ID.match(line) if line.endswith(b"\n") and b'"jsonrpc"' in line else None
+        return None if found is None else _refused(int(found[1]), line)
+    if not isinstance(message, dict) or "method" in message:
+        return None
+    answer = cast("dict[str, Any]", message)
+    number = answer.get("id")
+    if not isinstance(number, int | str) or not answer.keys() & {"result", "error"}:
+        return None
+    result = answer.get("result")
+    if not isinstance(result, dict):
+        return _refused(number, line)
+    return JSONRPCResponse(jsonrpc="2.0", id=number, result=cast("dict[str, Any]", result))
+
+
+def _refused(number: int | str, line: bytes) -> JSONRPCError:
+    shown = line[: 4 * _SHOWN_CHARS].decode(errors="replace").strip()[:_SHOWN_CHARS]
+    error = ErrorData(
+        code=INTERNAL_ERROR, message=f"the server's answer is no valid one: {shown!r}"
+    )
+    return JSONRPCError(jsonrpc="2.0", id=number, error=error)

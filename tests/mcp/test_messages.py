@@ -3,7 +3,8 @@ import math
 import pytest
 from mcp_types import JSONRPCError, JSONRPCResponse
 
-from codex_py.mcp.messages import finite, salvaged_answer
+from codex_py.mcp.session import finite
+from codex_py.mcp.stdio import salvaged_answer
 
 
 @pytest.mark.parametrize(

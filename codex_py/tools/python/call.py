@@ -6,7 +6,7 @@ import inspect
 import threading
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from concurrent.futures import Future
 from typing import Any, Final, cast
 
 from pydantic_core import to_jsonable_python
@@ -107,26 +107,21 @@ class PythonTool:
 
 async def _in_thread(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
     """Call a function in a daemon thread: it cannot fill the pool of the loop, and the program can exit before it ends."""
-    loop = asyncio.get_running_loop()
     # Not the exception itself: a future takes no StopIteration.
-    ended: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
+    ended: Future[tuple[Any, BaseException | None]] = Future()
+    # The function ends, even if nobody waits for it any more.
+    ended.set_running_or_notify_cancel()
     variables = contextvars.copy_context()
-
-    def settle(result: Any, error: BaseException | None) -> None:
-        if not ended.done():
-            ended.set_result((result, error))
 
     def run() -> None:
         try:
             outcome = (variables.run(function, **arguments), None)
         except BaseException as error:  # noqa: BLE001 (it is raised in the task)
             outcome = (None, error)
-        # The loop may have been closed meanwhile.
-        with suppress(RuntimeError):
-            loop.call_soon_threadsafe(settle, *outcome)
+        ended.set_result(outcome)
 
     threading.Thread(target=run, daemon=True).start()
-    result, error = await ended
+    result, error = await asyncio.wrap_future(ended)
     if isinstance(error, KeyboardInterrupt):
         # Not a Ctrl-C, which arrives in the main thread alone. In a task it would end the loop.
         raise _failure(error) from error
