@@ -126,11 +126,9 @@ def _envelope(text: str) -> list[str]:
     """The lines from the first marker to the last, without CRs at their ends."""
     lines = _split(text.strip(BLANK).removeprefix(BOM))
     inner = _without_heredoc(lines)
-    error = _boundary_error(inner)
-    if error is None:
+    if (error := _boundary_error(inner)) is None:
         return inner
-    peeled = _peel(lines)
-    if peeled is None:
+    if (peeled := _peel(lines)) is None:
         raise error
     return peeled
 
@@ -190,13 +188,11 @@ class _Parser:
 
     def _environment(self) -> None:
         """Pass over the line that names an environment: here is only one."""
-        seen = False
-        while self._lines[self._at].strip(BLANK).startswith(_ENVIRONMENT):
-            if seen:
+        while (line := self._lines[self._at].strip(BLANK)).startswith(_ENVIRONMENT):
+            if self._at > 1:
                 raise _invalid("apply_patch environment_id cannot be specified more than once")
-            if not self._lines[self._at].strip(BLANK).removeprefix(_ENVIRONMENT).strip(BLANK):
+            if line == _ENVIRONMENT:
                 raise _invalid("apply_patch environment_id cannot be empty")
-            seen = True
             self._at += 1
 
     def _bad_header(self, number: int) -> PatchError:

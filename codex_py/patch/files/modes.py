@@ -24,13 +24,9 @@ def written_mode(mode: int | None) -> str:
 
     None, for what the umask decides, is that of a file which is not.
     """
-    match kind_of(mode):
-        case "link":
-            return "120000"
-        case "submodule":
-            return f"{SUBMODULE:o}"
-        case _:
-            return "100755" if mode is not None and mode & 0o100 else "100644"
+    if kind_of(mode) in {"link", "submodule"}:
+        return f"{stat.S_IFMT(mode or 0):o}"
+    return "100755" if mode is not None and mode & 0o100 else "100644"
 
 
 def permissions_by_umask(wanted: int) -> int:

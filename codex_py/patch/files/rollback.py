@@ -39,11 +39,13 @@ def roll_back(entry: Entry, directories: Directories) -> list[str]:
             with suppress(OSError):
                 directories.set_mode(folder, mode)
     for change in reversed(entry.changes):
-        if change.aside is not None:
-            try:
-                _bring_from_aside(change, change.aside, directories)
-            except OSError:
-                lost[change.path] = None
+        try:
+            if change.aside is not None and directories.status(change.aside) is not None:
+                if directories.status(change.location) is not None:
+                    raise FileExistsError
+                directories.rename(change.aside, change.location)
+        except OSError:
+            lost[change.path] = None
     return list(lost)
 
 
@@ -87,14 +89,6 @@ def _take_back(change: FileChange, directories: Directories) -> None:
         _restore(change, change.before, found, directories)
     elif contents != change.old:
         raise FileExistsError
-
-
-def _bring_from_aside(change: FileChange, aside: str, directories: Directories) -> None:
-    if directories.status(aside) is None:
-        return
-    if directories.status(change.location) is not None:
-        raise FileExistsError
-    directories.rename(aside, change.location)
 
 
 def _is_made(contents: bytes, change: FileChange) -> bool:

@@ -13,13 +13,7 @@ from functools import partial
 from codex_py.errors import PatchError
 from codex_py.patch.files.change import Entry, FileChange
 from codex_py.patch.files.failures import failing_to, file_error
-from codex_py.patch.files.handles import (
-    NOT_REPLACEABLE,
-    Directories,
-    Status,
-    join,
-    split,
-)
+from codex_py.patch.files.handles import NOT_REPLACEABLE, Directories, Status, join, split
 from codex_py.patch.files.journal import Journal, Store
 
 MAX_KEPT = 32 * 1024 * 1024

@@ -127,10 +127,7 @@ class Overlay(PlannedTree):
     """The tree of an envelope: sections take effect in order, and symbolic links are followed."""
 
     def __init__(
-        self,
-        cwd: Path,
-        handles: Directories,
-        readable: Callable[[str], bool] | None = None,
+        self, cwd: Path, handles: Directories, readable: Callable[[str], bool] | None = None
     ) -> None:
         super().__init__(handles, readable)
         self._cwd = str(cwd)

@@ -71,8 +71,7 @@ def plan_unified(
         planner.run()
     if not partial or not tree.touched:
         findings.raise_failures()
-    notes = [note for report in findings.hunks if (note := report.note())]
-    findings.notes = [*notes, *findings.notes]
+    findings.notes[:0] = [note for report in findings.hunks if (note := report.note())]
     return PatchPlan(tree.touched, planner.named, findings, emptied=tree.emptied)
 
 
