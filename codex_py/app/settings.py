@@ -78,7 +78,11 @@ def turn_settings(setup: SessionSetup, provider_id: str, choices: Choices) -> Tu
             left_out=_left_out(config),
             web_search=_web_search(config, info),
         ),
-        parallel_tool_calls=info.parallel_tool_calls,
+        parallel_tool_calls=(
+            info.parallel_tool_calls
+            if config.parallel_tool_calls is None
+            else config.parallel_tool_calls
+        ),
         compact_prompt=config.compact_prompt,
         auto_compact_token_limit=min(
             window * _COMPACT_AT_PERCENT // 100,

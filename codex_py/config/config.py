@@ -68,6 +68,10 @@ class Config:
     model_verbosity: str | None
     model_catalog_json: Path | None
     service_tier: str | None
+    tool_choice: str
+    """See `ToolChoice.parse`."""
+    parallel_tool_calls: bool | None
+    """None: as the catalogue says of the model."""
 
     base_instructions: str | None
     """The contents of `model_instructions_file`, or `instructions`."""

@@ -128,6 +128,8 @@ KEYS: Final[Table] = {
         "experimental_request_user_input": {"enabled": unused("boolean", False)},
         "client_search_provider": unused(("standalone", "search_mcp")),
     },
+    "tool_choice": Setting("string", default="auto"),
+    "parallel_tool_calls": "boolean",
     "web_search": Setting(("disabled", "cached", "indexed", "live"), default="cached"),
     "mcp_servers": {"*": MCP_SERVER},
     "mcp_oauth_credentials_store": ("auto", "file", "keyring"),

@@ -26,7 +26,7 @@ from codex_py.protocol.extension import Extension, Feature, TurnStart, combined
 from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.prompts import Note, PastPrompt, UserPrompt, is_summary, user_prompt
 from codex_py.protocol.settings import Choices, TurnSettings
-from codex_py.protocol.stream import ModelClient, Usage
+from codex_py.protocol.stream import ModelClient, ToolChoice, Usage
 
 FeatureT = TypeVar("FeatureT")
 
@@ -145,7 +145,12 @@ class Session:
         return UsageReported(parts.last_usage, parts.usage, self.settings.context_window)
 
     async def run_turn(
-        self, text: str, *, images: Sequence[Path] = (), output_schema: Any = None
+        self,
+        text: str,
+        *,
+        images: Sequence[Path] = (),
+        output_schema: Any = None,
+        tool_choice: str | None = None,
     ) -> TurnResult:
         """Run one turn to its end.
 
@@ -156,12 +161,16 @@ class Session:
         Args:
             output_schema: a JSON Schema for the final answer. An answer that breaks it is sent back once,
                 as a second turn; if that one breaks it too, the result's `error` has the code `schema`.
+            tool_choice: as the setting of this name, for this turn.
 
         Raises:
             RuntimeError: a turn is running, or the session is closed.
-            ConfigError: `output_schema` is not a JSON Schema, or refers to one that it does not contain.
+            ConfigError: `output_schema` is not a JSON Schema, or refers to one that it does not contain; or the
+                tool choice is none.
         """
-        return await self._turns.run(UserPrompt(text, tuple(map(str, images))), output_schema)
+        choice = None if tool_choice is None else ToolChoice.parse(tool_choice)
+        prompt = UserPrompt(text, tuple(map(str, images)))
+        return await self._turns.run(prompt, output_schema, choice)
 
     async def retry(self, *, output_schema: Any = None) -> TurnResult:
         """Continue a turn that failed or was interrupted. No prompt is added, and no call runs again.

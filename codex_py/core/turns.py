@@ -21,7 +21,7 @@ from codex_py.protocol.events import (
 from codex_py.protocol.extension import TurnStart
 from codex_py.protocol.ids import new_thread_id
 from codex_py.protocol.prompts import UserPrompt
-from codex_py.protocol.stream import ModelStream
+from codex_py.protocol.stream import ModelStream, ToolChoice
 from codex_py.protocol.tools import ToolCall
 
 _ONCE_MORE = (
@@ -65,15 +65,20 @@ class Turns:
         self._is_closed = False
         self._idle = asyncio.Event()
 
-    async def run(self, prompt: UserPrompt | None, output_schema: Any) -> TurnResult:
+    async def run(
+        self,
+        prompt: UserPrompt | None,
+        output_schema: Any,
+        tool_choice: ToolChoice | None = None,
+    ) -> TurnResult:
         """Run a turn, the unfinished one if there is no prompt; a second one if its answer breaks the output schema.
 
         See `Session.run_turn`.
         """
         if output_schema is None:
-            return await self._run(prompt, self._work)
+            return await self._run(prompt, self._work, tool_choice=tool_choice)
         violation = self._answer_check(output_schema)
-        first = await self._run(prompt, self._work, output_schema)
+        first = await self._run(prompt, self._work, output_schema, tool_choice)
         if first.error is not None or (wrong := violation(first.last_message or "")) is None:
             return first
         self._parts.thread.warn(f"{wrong}; asking once more")
@@ -143,10 +148,11 @@ class Turns:
         prompt: UserPrompt | None,
         work: Callable[[SessionTurn], Awaitable[None]],
         output_schema: Any = None,
+        tool_choice: ToolChoice | None = None,
     ) -> TurnResult:
         self.must_be_idle()
         parts = self._parts
-        start = TurnStart(new_thread_id(), prompt)
+        start = TurnStart(new_thread_id(), prompt, tool_choice)
         retries = self._retries()
         turn = SessionTurn(parts, self._compactor, start, retries, self._ran, output_schema)
         self.running = turn

@@ -1,5 +1,6 @@
 """The options and words of a session's command line, and what they ask for. `cli/arguments.py` reads them."""
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal, get_args
@@ -17,6 +18,7 @@ from codex_py.frontends.command_parser import (
 )
 from codex_py.protocol.approval import SandboxMode
 from codex_py.protocol.frozen import frozen
+from codex_py.protocol.stream import ToolChoice
 
 
 def _feature(value: str) -> Callable[[str], str]:
@@ -26,6 +28,11 @@ def _feature(value: str) -> Callable[[str], str]:
         return f"features.{name}={value}"
 
     return setting
+
+
+def _tool_choice(text: str) -> str:
+    ToolChoice.parse(text)
+    return f"tool_choice={json.dumps(text)}"
 
 
 @frozen
@@ -44,6 +51,7 @@ class Arguments:
             ("--enable",): {"action": "append", "type": _feature("true")},
             ("--disable",): {"action": "append", "type": _feature("false")},
             ("--search",): {"action": "append_const", "const": 'web_search="live"'},
+            ("--tool-choice",): {"action": "append", "type": _tool_choice},
         },
         default=(),
     )

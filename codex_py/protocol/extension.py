@@ -31,7 +31,7 @@ from codex_py.protocol.frozen import frozen
 from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.prompts import Note, PastPrompt, UserPrompt
 from codex_py.protocol.settings import TurnSettings
-from codex_py.protocol.stream import ModelStream, Usage
+from codex_py.protocol.stream import ModelStream, ToolChoice, Usage
 from codex_py.protocol.tools import ToolSpec
 
 Occasion: TypeAlias = Literal["start", "resume", "compact"]
@@ -55,6 +55,8 @@ class TurnStart:
     id: str
     prompt: UserPrompt | None
     """None for a turn that is retried, and for a compaction that the user asked for."""
+    tool_choice: ToolChoice | None = None
+    """Given with the turn; None: as configured."""
 
 
 @frozen

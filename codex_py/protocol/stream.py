@@ -1,10 +1,12 @@
 """Requests to a model, the events of its response, and the protocols between them."""
 
+import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import fields
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
+from codex_py.errors import ConfigError
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.messages import EncodedItem
@@ -18,6 +20,28 @@ class ToolChoice:
     mode: Literal["auto", "none", "required"] = "auto"
     names: tuple[str, ...] = ()
     """Only these; empty: all. `required` with one name asks for a call of that tool."""
+
+    @classmethod
+    def parse(cls, text: str) -> "ToolChoice":
+        """Read `auto`, `none`, `required`, the name of a tool, or `allowed:A,B`.
+
+        Raises:
+            ConfigError: the text is none of these.
+        """
+        kind, colon, names = text.partition(":")
+        listed = tuple(name.strip() for name in names.split(",") if name.strip())
+        match kind:
+            case "auto" | "none" | "required" if not colon:
+                return cls(kind)
+            case "allowed" if listed:
+                return cls("auto", listed)
+            case _ if re.fullmatch(r"[\w.-]+", text):
+                return cls("required", (text,))
+            case _:
+                raise ConfigError(
+                    f"tool_choice: {text!r} is not supported; use auto, none, required, the name of"
+                    " a tool, or allowed:A,B"
+                )
 
 
 ANY_TOOL: Final = ToolChoice()

@@ -30,6 +30,8 @@ def test_without_any_file_everything_has_its_default(place: Place):
         model_verbosity=None,
         model_catalog_json=None,
         service_tier=None,
+        tool_choice="auto",
+        parallel_tool_calls=None,
         base_instructions=None,
         developer_instructions=None,
         compact_prompt=None,

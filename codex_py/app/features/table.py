@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from codex_py.app.features.tool_choice import ToolChoices
 from codex_py.app.loading import load
 from codex_py.app.model import configured_provider
 from codex_py.app.options import SessionSetup
@@ -33,6 +34,7 @@ def _skills(setup: SessionSetup) -> Feature:
 
 _FEATURES: Sequence[tuple[Callable[[SessionSetup], Any], Callable[[SessionSetup], Feature]]] = (
     (lambda _: True, _skills),
+    (lambda _: True, ToolChoices),
     (
         lambda _: True,
         lambda setup: load("codex_py.app.features.turn_diff:TurnDiff")(setup.config.cwd),

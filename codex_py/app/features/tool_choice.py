@@ -1,0 +1,112 @@
+"""`tool_choice` and `parallel_tool_calls`: asked of the model, and enforced where a server ignores them. LIGHT."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+from codex_py.app.model import configured_provider
+from codex_py.app.options import SessionSetup
+from codex_py.errors import ConfigError, ToolError
+from codex_py.protocol.dispatch import Dispatch, ToolUse
+from codex_py.protocol.events import Event, UsageReported
+from codex_py.protocol.extension import Compaction, Extension, Thread, TurnStart
+from codex_py.protocol.stream import ANY_TOOL, ModelStream, Prompt, ToolChoice
+from codex_py.protocol.tools import ToolOutput, called_tool
+
+
+class ToolChoices:
+    """A choice that requires a call holds for the first response of a turn: it would never end otherwise."""
+
+    def __init__(self, setup: SessionSetup) -> None:
+        """
+        Raises:
+            ConfigError: the setting cannot be read.
+        """
+        self._setup = setup
+        self._configured = ToolChoice.parse(setup.config.tool_choice)
+
+    def __call__(self, thread: Thread) -> Extension:
+        choice = ANY_TOOL
+        is_first = is_compacting = False
+        serial = asyncio.Lock()
+
+        def sink(event: Event) -> None:
+            nonlocal is_first
+            # Reported at the end of each response.
+            if isinstance(event, UsageReported) and not is_compacting:
+                is_first = False
+
+        def wrap_model(inner: ModelStream) -> ModelStream:
+            def stream(prompt: Prompt):
+                is_over = choice.mode == "required" and not is_first
+                if choice == ANY_TOOL or is_over or is_compacting or not prompt.tools:
+                    return inner(prompt)
+                _check_names(choice, prompt)
+                return inner(replace(prompt, tool_choice=choice))
+
+            return stream
+
+        def wrap_dispatch(inner: Dispatch) -> Dispatch:
+            async def dispatch(use: ToolUse) -> ToolOutput:
+                _check_call(choice, use.call.tool_name)
+                if thread.settings.parallel_tool_calls:
+                    return await inner(use)
+                async with serial:
+                    return await inner(use)
+
+            return dispatch
+
+        @asynccontextmanager
+        async def around_turn(turn: TurnStart) -> AsyncGenerator[None]:
+            nonlocal choice, is_first
+            choice, is_first = turn.tool_choice or self._configured, True
+            if choice.mode == "required":
+                self._warn_if_ignored()
+            yield
+
+        @asynccontextmanager
+        async def around_compaction(_: Compaction) -> AsyncGenerator[None]:
+            nonlocal is_compacting
+            is_compacting = True
+            try:
+                yield
+            finally:
+                is_compacting = False
+
+        return Extension(
+            sink=sink,
+            wrap_model=wrap_model,
+            wrap_dispatch=wrap_dispatch,
+            around_turn=around_turn,
+            around_compaction=around_compaction,
+        )
+
+    def _warn_if_ignored(self) -> None:
+        provider = configured_provider(self._setup.config, self._setup.environment)
+        if provider.profile.tool_choice == "ignored":
+            self._setup.warn(
+                f"{provider.name} does not know `tool_choice`: the model is free to call no tool."
+            )
+
+
+def _check_names(choice: ToolChoice, prompt: Prompt) -> None:
+    offered = [spec.name for spec in prompt.tools]
+    for name in choice.names:
+        if name not in offered:
+            raise ConfigError(
+                f"tool_choice: no tool {name!r} is offered; offered are {', '.join(offered)}"
+            )
+
+
+def _check_call(choice: ToolChoice, name: str) -> None:
+    """
+    Raises:
+        ToolError: the call is not allowed.
+    """
+    if choice.mode == "none":
+        raise ToolError("no tool may be called in this turn", code="ToolNotAllowed")
+    allowed = {called_tool(None, each) for each in choice.names}
+    if choice.mode == "auto" and allowed and name not in allowed:
+        names = ", ".join(choice.names)
+        raise ToolError(f"in this turn, only {names} may be called", code="ToolNotAllowed")

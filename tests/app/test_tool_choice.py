@@ -1,0 +1,108 @@
+"""`tool_choice` and `parallel_tool_calls`, from outside."""
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codex_py.app.options import SessionOptions
+from codex_py.app.session import open_session
+from codex_py.config.config import load_config
+from codex_py.core.session import Session
+from codex_py.errors import ConfigError
+from codex_py.protocol.stream import ToolChoice
+from codex_py.testing import ScriptedServer, ev_completed, ev_function_call, ev_message
+
+CALL = [*ev_function_call("c1", "exec_command", {"cmd": "true"}), ev_completed()]
+PLAN = [*ev_function_call("c2", "update_plan", {"plan": []}), ev_completed()]
+DONE = [*ev_message("done"), ev_completed()]
+
+
+def run(tmp_path: Path, script: list[Any], *, config: str = "", **turn: Any) -> ScriptedServer:
+    """One turn against a scripted model."""
+
+    async def work() -> None:
+        environment = {**os.environ, "CODEX_HOME": str(tmp_path / "home"), "MOCK_KEY": "k"}
+        loaded = load_config(cwd=tmp_path, environment=environment)
+        opening = open_session(loaded, SessionOptions(), lambda _: None, environment=environment)
+        async with opening as session:
+            await take(session)
+
+    async def take(session: Session) -> None:
+        result = await session.run_turn("go", **turn)
+        result.raise_for_error()
+
+    with ScriptedServer(script) as server:
+        home = tmp_path / "home"
+        home.mkdir(exist_ok=True)
+        (home / "config.toml").write_text(config + server.config_toml(), encoding="utf-8")
+        asyncio.run(work())
+    return server
+
+
+def choices(server: ScriptedServer) -> list[Any]:
+    return [request.body["tool_choice"] for request in server.requests]
+
+
+@pytest.mark.parametrize(
+    ("text", "choice"),
+    [
+        ("auto", ToolChoice()),
+        ("none", ToolChoice("none")),
+        ("required", ToolChoice("required")),
+        ("exec_command", ToolChoice("required", ("exec_command",))),
+        ("allowed:a, b", ToolChoice("auto", ("a", "b"))),
+    ],
+)
+def test_a_choice_is_a_word_a_name_or_a_list(text: str, choice: ToolChoice) -> None:
+    assert ToolChoice.parse(text) == choice
+
+
+@pytest.mark.parametrize("text", ["", "allowed:", "none:x", "two words"])
+def test_anything_else_is_an_error_of_the_configuration(text: str) -> None:
+    with pytest.raises(ConfigError, match="use auto, none, required"):
+        ToolChoice.parse(text)
+
+
+def test_what_requires_a_call_holds_for_the_first_request_of_a_turn(tmp_path: Path) -> None:
+    server = run(tmp_path, [CALL, DONE], config='tool_choice = "required"\n')
+    assert choices(server) == ["required", "auto"]
+    named = run(tmp_path, [CALL, DONE], tool_choice="exec_command")
+    assert choices(named) == [{"type": "function", "name": "exec_command"}, "auto"]
+
+
+def test_none_holds_for_the_whole_turn_and_is_enforced(tmp_path: Path) -> None:
+    server = run(tmp_path, [CALL, DONE], tool_choice="none")
+    assert choices(server) == ["none", "none"]
+    assert (
+        server.requests[1].output("c1").startswith("[ERROR:ToolNotAllowed] no tool may be called")
+    )
+
+
+def test_allowed_tools_run_and_others_do_not(tmp_path: Path) -> None:
+    server = run(tmp_path, [CALL, PLAN, DONE], tool_choice="allowed:update_plan")
+    assert {str(choice["mode"]) for choice in choices(server)} == {"auto"}
+    last = server.requests[2]
+    assert (
+        last.output("c1") == "[ERROR:ToolNotAllowed] in this turn, only update_plan may be called"
+    )
+    assert "ERROR" not in last.output("c2")
+
+
+def test_a_tool_that_is_not_offered_cannot_be_chosen(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no tool 'nosuch' is offered"):
+        run(tmp_path, [], tool_choice="nosuch")
+
+
+def test_calls_of_one_response_run_one_after_another_if_they_must(tmp_path: Path) -> None:
+    both = [
+        *ev_function_call("c1", "exec_command", {"cmd": "sleep 0.2; echo one >> log"}),
+        *ev_function_call("c2", "exec_command", {"cmd": "echo two >> log"}, index=1),
+        ev_completed(),
+    ]
+    config = 'parallel_tool_calls = false\nsandbox_mode = "danger-full-access"\n'
+    server = run(tmp_path, [both, DONE], config=config)
+    assert server.requests[0].body["parallel_tool_calls"] is False
+    assert (tmp_path / "log").read_text(encoding="utf-8") == "one\ntwo\n"
