@@ -68,17 +68,21 @@ class MatchedRule:
 
 @dataclass(frozen=True, slots=True)
 class RuleMatch:
-    decision: Decision
-    """The strictest of `matched`."""
-    justification: str | None
-    """Of the rule that decides."""
     matched: tuple[MatchedRule, ...]
     """Not empty."""
 
     @property
     def deciding(self) -> MatchedRule:
         """The first of those with the longest prefix among the strictest."""
-        return _deciding(self.matched)
+        return max(self.matched, key=lambda rule: (_STRICTNESS[rule.decision], len(rule.prefix)))
+
+    @property
+    def decision(self) -> Decision:
+        return self.deciding.decision
+
+    @property
+    def justification(self) -> str | None:
+        return self.deciding.justification
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,14 +121,14 @@ class Rules:
         if not read.is_complete:
             matched += self._strictest_for_unread()
         if any(match.decision is not Decision.ALLOW for match in matched):
-            return _rule_match(matched)
+            return RuleMatch(matched)
 
         def allowing(command: Command) -> tuple[MatchedRule, ...]:
             matches = found.get(command, ())
             return matches if matches and _may_leave_sandbox(command, matches, place) else ()
 
         if itself := allowing(tuple(argv)):
-            return _rule_match(itself)
+            return RuleMatch(itself)
         plain = tuple(dict.fromkeys(plain_commands(argv, place) or ()))
         if len(plain) > 1 and any(command[0] in _SHIFTING for command in plain):
             return None
@@ -132,7 +136,7 @@ class Rules:
             # The first may add a submodule that the next one enters.
             return None
         allowed = [allowing(command) for command in plain]
-        return _rule_match(tuple(chain.from_iterable(allowed))) if plain and all(allowed) else None
+        return RuleMatch(tuple(chain.from_iterable(allowed))) if plain and all(allowed) else None
 
     def _strictest_for_unread(self) -> tuple[MatchedRule, ...]:
         decisions = {rule.decision for rule in self.prefix_rules} - {Decision.ALLOW}
@@ -184,12 +188,3 @@ def _may_leave_sandbox(command: Command, matches: Sequence[MatchedRule], place: 
     except ValueError:  # no path can have such a word in it
         return False
     return True
-
-
-def _rule_match(matched: tuple[MatchedRule, ...]) -> RuleMatch:
-    deciding = _deciding(matched)
-    return RuleMatch(deciding.decision, deciding.justification, matched)
-
-
-def _deciding(matched: Sequence[MatchedRule]) -> MatchedRule:
-    return max(matched, key=lambda match: (_STRICTNESS[match.decision], len(match.prefix)))

@@ -51,13 +51,10 @@ _ADDRESS = re.compile(r"[a-z+]+://|[^/:~]+:(?!:)")
 def is_held_back(command: Command, covered: int, place: Place) -> bool:
     """True if a rule that allows the first `covered` words of a `git` command should not count for all of it."""
     start = git_subcommand(command)
-    before, subcommand, arguments = (
-        command[covered:start],
-        "".join(command[start : start + 1]),
-        command[max(start + 1, covered) :],
-    )
+    subcommand = "".join(command[start : start + 1])
+    arguments = command[max(start + 1, covered) :]
     return (
-        any(word not in _HARMLESS for word in before)
+        any(word not in _HARMLESS for word in command[covered:start])
         or (subcommand in _RUNNERS and covered <= start + 1 and bool(arguments))
         or any(_names_program(word, subcommand) for word in _options(arguments))
         or any(_leads_away(word, place) for word in arguments)

@@ -67,14 +67,15 @@ def test_the_strictest_rule_decides_and_allow_needs_certainty(
 
 
 def test_a_match_says_which_rules_and_why() -> None:
-    assert RULES.decide(["git", "push", "-f", "origin"]) == RuleMatch(
-        FORBIDDEN,
-        "it loses commits",
+    match = RULES.decide(["git", "push", "-f", "origin"])
+    assert match is not None
+    assert match == RuleMatch(
         (
             MatchedRule(("git", "push"), PROMPT, "it leaves the machine"),
             MatchedRule(("git", "push", "-f"), FORBIDDEN, "it loses commits"),
-        ),
+        )
     )
+    assert (match.decision, match.justification) == (FORBIDDEN, "it loses commits")
 
 
 def test_the_rule_with_the_longest_prefix_gives_the_reason() -> None:
