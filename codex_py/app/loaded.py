@@ -12,7 +12,7 @@ from codex_py.execpolicy.decision import Rules
 from codex_py.execpolicy.rules import allow_prefix
 from codex_py.model.catalog import model_info
 from codex_py.process.sessions import ProcessSessions
-from codex_py.protocol.approval import ApprovalRequest, Approvals, Approver, Review, ReviewDecision
+from codex_py.protocol.approval import ApprovalRequest, Approvals, Review, ReviewDecision
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.items import OutputItem
 from codex_py.protocol.prompts import Note
@@ -25,25 +25,15 @@ from codex_py.tools.shell.orchestrator import Orchestrator
 
 
 class LoadedTools:
-    """
-    Args:
-        rules: the rules for commands; None if there are none.
-        approver: decides what the policy leaves to the user; None if nobody can be asked.
-    """
+    """`rules`: for commands; None if there are none."""
 
-    def __init__(
-        self,
-        setup: SessionSetup,
-        rules: Rules | None,
-        approver: Approver | None,
-        session: Session,
-    ) -> None:
+    def __init__(self, setup: SessionSetup, rules: Rules | None, session: Session) -> None:
         config, extension = setup.config, session.extension
         info = model_info(config.model, config.model_catalog_json)
         self._session = session
+        self._warn = setup.warn
         self._rules_folder = config.home / "rules"
         self._output_token_limit = config.tool_output_token_limit or info.truncation_limit_tokens
-        self._has_warned = False
         self.processes = ProcessSessions()
         self.plan = UpdatePlan()
         names = secret_names(config)
@@ -86,15 +76,14 @@ class LoadedTools:
             wrap=extension.wrap_dispatch,
         )
         self._approvals = Approvals(
-            extension.wrap_approver(approver or _DenyingApprover()), session.abort
+            extension.wrap_approver(setup.approver or _DenyingApprover()), session.abort
         )
 
     async def dispatch(self, call: ToolCall) -> Sequence[Note | OutputItem]:
         """See `ItemHandlers`."""
         items = await self.router.dispatch(call, self._context(call.call_id))
-        if self.sandbox.unavailable is not None and not self._has_warned:
-            self._has_warned = True
-            self._session.warn(self.sandbox.unavailable)
+        if self.sandbox.unavailable is not None:
+            self._warn(self.sandbox.unavailable)
         return items
 
     def answer(self, call: ToolCall, output: ToolOutput) -> OutputItem:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from codex_py.config.config import Config
+from codex_py.protocol.approval import Approver
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.mcp import Elicitor
 from codex_py.protocol.settings import Choices
@@ -60,6 +61,8 @@ class SessionSetup:
     config: Config
     options: SessionOptions
     environment: Mapping[str, str]
+    approver: Approver | None
+    """Decides what the approval policy leaves to the user; None if nobody can be asked."""
     elicitor: Elicitor
     """Answers the questions of MCP servers to the user."""
     warn: Callable[[str], None]

@@ -67,8 +67,9 @@ async def open_session(
     _check_sink(sink)
     environment = os.environ if environment is None else environment
     warnings = _Warnings(config.warnings)
-    setup = SessionSetup(config, options, environment, elicitor or DecliningElicitor(), warnings)
-    toolbox = SessionTools(setup, approver)
+    elicitor = elicitor or DecliningElicitor()
+    setup = SessionSetup(config, options, environment, approver, elicitor, warnings)
+    toolbox = SessionTools(setup)
 
     def features() -> Sequence[Feature]:
         functions = [load("codex_py.app.features.functions:functions")(tools)] if tools else []

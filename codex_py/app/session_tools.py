@@ -13,7 +13,6 @@ from codex_py.core.response_items import item_events
 from codex_py.core.session import Session
 from codex_py.core.turn import ItemHandlers
 from codex_py.errors import ExitCode
-from codex_py.protocol.approval import Approver
 from codex_py.protocol.extension import Extension, Thread, TurnStart
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.tools import ToolCall
@@ -24,19 +23,14 @@ _LOAD_AFTER_S = 0.2
 
 
 class SessionTools:
-    """The feature of the tools, and the item handlers. The tools are loaded while the model thinks, or by its first call.
+    """The feature of the tools, and the item handlers. The tools are loaded while the model thinks, or by its first call."""
 
-    Args:
-        approver: decides what the policy leaves to the user; None if nobody can be asked.
-    """
-
-    def __init__(self, setup: SessionSetup, approver: Approver | None) -> None:
+    def __init__(self, setup: SessionSetup) -> None:
         """
         Raises:
             ConfigError: a rules file cannot be read or parsed.
         """
         self._setup = setup
-        self._approver = approver
         self._rules = None if setup.options.ignore_rules else _rules(setup)
         self._waiting: asyncio.TimerHandle | None = None
         self._loaded: Any = None
@@ -55,7 +49,7 @@ class SessionTools:
         def tools() -> Any:
             if self._loaded is None:
                 loaded = load("codex_py.app.loaded:LoadedTools")
-                self._loaded = loaded(self._setup, self._rules, self._approver, session)
+                self._loaded = loaded(self._setup, self._rules, session)
             return self._loaded
 
         def build_tool_call(item: ResponseItem) -> ToolCall | None:
