@@ -129,7 +129,7 @@ def _check(value: Any, kind: Kind, key: KeyPath) -> Iterator[Problem]:
                 yield from _check(element, kind[0], (*key, str(number)))
         case str() if _is_plain(value, kind):
             pass
-        case tuple() if value in kind:
+        case tuple() if value in kind and not isinstance(kind, AnyOf):
             pass
         case _:
             yield Problem(key, f"must be {expected(kind)}, not {shown(value)}")

@@ -8,8 +8,9 @@ same name if the program reads it.
 from collections.abc import Iterator
 from typing import Any, Final
 
-from codex_py.config.features import FEATURES, FEATURES_WITH_SETTINGS
 from codex_py.config.tables import (
+    FEATURES,
+    FEATURES_WITH_SETTINGS,
     HOOK_EVENTS,
     HOOKS,
     MCP_SERVER,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal, get_args
 
-from codex_py.config.features import FEATURES
+from codex_py.config.tables import FEATURES
 from codex_py.errors import ConfigError
 from codex_py.frontends.command_parser import (
     UsageError,

@@ -56,6 +56,9 @@ def test_a_mistake_in_one_of_several_forms_is_told_precisely():
     assert problems({"approval_policy": {"granular": {"rules": "yes"}}}) == [
         Problem(("approval_policy", "granular", "rules"), "must be a boolean, not `yes`")
     ]
+    assert problems({"features": {"network_proxy": "boolean"}}) == [
+        Problem(("features", "network_proxy"), "must be a boolean or a table, not `boolean`")
+    ]
 
 
 def test_unknown_keys_are_told_apart_from_mistakes():
