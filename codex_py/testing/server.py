@@ -21,6 +21,7 @@ from codex_py.testing.rendering.text import with_calls_as_text
 from codex_py.testing.reply import Part, Pause, RenderedReply, Reply
 from codex_py.testing.request import RecordedRequest, read_request
 from codex_py.testing.rules.prefix import prefix_problem
+from codex_py.testing.rules.text import check_text
 
 _IDLE_S = 60.0
 """A silent connection is closed after this time: a test should fail rather than hang."""
@@ -58,7 +59,8 @@ class ScriptedServer:
             check_calls: refuse what the real service refuses.
             check_prefix: turn it off where the history is replaced on purpose (compaction).
             system_first: refuse Chat's system messages behind the first, as strict templates do.
-            text_tools: write calls into the text of messages, as a model that cannot call tools.
+            text_tools: the model cannot call tools: calls are written into the text of messages, and a
+                request that offers tools is refused with a status of 400, which is no violation.
             each_thread: play the whole script for every thread, told apart by their
                 `prompt_cache_key` or header `thread-id`, instead of once.
             watch: gets every POST as it comes, and what is wrong with it.
@@ -203,6 +205,10 @@ class ScriptedServer:
             if problem is not None:
                 self.violations.append(f"request {len(self.requests)}: {problem}")
                 return _error(errors, 400, problem)
+            if self._text_tools and request.fields.get("tools"):
+                return _error(
+                    errors, 400, f"{request.fields.get('model')!r} does not support tools"
+                )
             thread = request.thread if self._each_thread else ""
             place = self._played.get(thread, 0)
             if place == len(self._script):
@@ -230,6 +236,8 @@ class ScriptedServer:
             body = request.fields
             if self._check_calls:
                 api.check(request)
+                if self._text_tools:
+                    check_text(body.get("messages") or body["input"])
             if not self._check_prefix:
                 return None
             prefix = api.prefix(body)

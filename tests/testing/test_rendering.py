@@ -24,7 +24,7 @@ from codex_py.testing import (
     sse,
 )
 from codex_py.testing.events import Event
-from tests.testing.wires import anthropic, chat, data, post, user
+from tests.testing.wires import anthropic, chat, data, post, user, without_tools
 
 PATCH = 'a "quoted"\nline'
 EVERYTHING = [
@@ -321,18 +321,18 @@ TEXT_CALLS = [
     ev_completed(),
 ]
 AS_TEXT = """Look:
-<tool name="shell" id="call_1">
+<tool name="shell">
 {"cmd": "ls"}
 </tool>
-<tool name="apply_patch" id="call_2">
+<tool name="apply_patch">
 *** Begin Patch
 </tool>"""
 
 
 def test_a_model_without_tools_writes_its_calls():
     with ScriptedServer([TEXT_CALLS] * 3, text_tools=True) as server:
-        chunks = data(post(server, "chat", chat(user("go")))[1])
-        blocks = data(post(server, "anthropic", anthropic(user("go")))[1])
+        chunks = data(post(server, "chat", without_tools(chat(user("go"))))[1])
+        blocks = data(post(server, "anthropic", without_tools(anthropic(user("go"))))[1])
         items = post(server, "responses", {"input": []})[1]
     assert "".join(delta.get("content", "") for delta in deltas(chunks)) == AS_TEXT
     assert chunks[-2]["choices"][0]["finish_reason"] == "stop"

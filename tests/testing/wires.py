@@ -45,3 +45,7 @@ def chat(*messages: dict[str, Any], **fields: Any) -> dict[str, Any]:
 def anthropic(*messages: dict[str, Any], **fields: Any) -> dict[str, Any]:
     tools = [{"name": "shell", "description": "", "input_schema": {"type": "object"}}]
     return {"model": "m", "max_tokens": 8, "messages": [*messages], "tools": tools, **fields}
+
+
+def without_tools(body: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in body.items() if key != "tools"}

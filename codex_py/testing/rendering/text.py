@@ -1,4 +1,7 @@
-"""Calls written into the text of an answer, as a model writes them that cannot call tools."""
+"""Calls written into the text of an answer, as a model writes them that cannot call tools.
+
+The format is described in `instructions/tools/text_format.md`. It has no ids: those of the script are lost.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -26,13 +29,13 @@ def with_calls_as_text(parts: Sequence[Part]) -> list[Part]:
             has_text = has_text or kind.startswith("response.output_text")
             written.append(part)
         elif kind == "response.output_item.done":
-            text = call_text(called_name(item), item["call_id"], content(item))
+            text = call_text(called_name(item), content(item))
             index: int = part.get("output_index", 0)
             written += ev_message("\n" * has_text + text, index=index, pieces=_PIECES)
             has_text = True
     return written
 
 
-def call_text(name: str, call_id: str, body: str) -> str:
+def call_text(name: str, body: str) -> str:
     """A call as the model writes it. `body`: the raw input of a freeform tool, the JSON arguments of a function."""
-    return f'<tool name="{name}" id="{call_id}">\n{body}\n</tool>'
+    return f'<tool name="{name}">\n{body}\n</tool>'
