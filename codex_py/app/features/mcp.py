@@ -28,7 +28,7 @@ from codex_py.mcp.settings import (
 )
 from codex_py.process.piped import PipedProcess, PipedProcesses
 from codex_py.protocol.extension import Extension, Thread
-from codex_py.protocol.mcp import Elicitor, McpServerStatus
+from codex_py.protocol.mcp import Elicitor
 from codex_py.protocol.stream import ModelStream, Prompt, ResponseEvent
 from codex_py.protocol.tools import ToolSpec
 from codex_py.tools.mcp.catalogue import McpCatalogue
@@ -37,83 +37,6 @@ _INHERITED: Final = frozenset(
     {"HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"}
 )
 """Variables of our own environment that every server gets, besides `LC_*`: no keys, as in Codex."""
-
-
-class McpFeature:
-    """The feature of the MCP servers; a frontend asks it for their status."""
-
-    def __init__(self, setup: SessionSetup) -> None:
-        self._wait = setup.options.mcp_startup_wait
-        self._warn = setup.warn
-        self._servers = SessionServers(
-            setup.config,
-            setup.environment,
-            elicitor=setup.elicitor,
-            warn=setup.warn,
-            add_dirs=setup.options.add_dirs,
-        )
-
-    def __call__(self, thread: Thread) -> Extension:
-        servers = self._servers
-        return Extension(
-            around_session=self._around_session,
-            wrap_model=self._wrap_model,
-            find_tool=lambda: load("codex_py.tools.mcp.tool:mcp_tool_finder")(
-                servers, servers.configs, servers.catalogue, thread.settings.image_detail
-            ),
-        )
-
-    def statuses(self) -> list[McpServerStatus]:
-        """Sorted by name, without disabled servers."""
-        return self._servers.statuses()
-
-    @asynccontextmanager
-    async def _around_session(self) -> AsyncGenerator[None]:
-        self._servers.start()
-        try:
-            await self._servers.require()
-            yield
-        finally:
-            await self._servers.aclose()
-
-    def _wrap_model(self, model: ModelStream) -> ModelStream:
-        """Requests that offer tools wait for the servers and offer theirs.
-
-        If the provider refuses a request because of one of them, it is sent again without that tool.
-        """
-        servers = self._servers
-
-        @asynccontextmanager
-        async def stream(prompt: Prompt) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
-            # A request without tools, such as the last one of a compaction, must stay without.
-            if not prompt.tools:
-                async with model(prompt) as events:
-                    yield events
-                return
-            if self._wait is not None and servers.starting():
-                await self._wait(servers.starting, servers.settled())
-            else:
-                await servers.settled()
-            async with AsyncExitStack() as stack:
-                yield await self._open(model, prompt, stack)
-
-        return stream
-
-    async def _open(
-        self, model: ModelStream, prompt: Prompt, stack: AsyncExitStack
-    ) -> AsyncIterator[ResponseEvent]:
-        catalogue = self._servers.catalogue
-        while True:
-            tools = (*prompt.tools, *catalogue.specs())
-            try:
-                return await stack.enter_async_context(model(replace(prompt, tools=tools)))
-            except ModelError as error:
-                name = _refused_tool(error, tools)
-                if name is None:
-                    raise
-                # The loop ends: a tool that is refused twice is left out.
-                remedy = catalogue.refuse(name)
-                self._warn(f"The provider refuses the tool `{name}`, {remedy}: {error}")
 
 
 class SessionServers(McpServers):
@@ -186,6 +109,76 @@ class SessionServers(McpServers):
             cwd = Path(os.path.normpath(config.cwd / server.cwd))
         argv = (server.command, *server.args)
         return StdioTransport(argv, cwd, {**inherited, **server.env})
+
+
+class McpFeature(SessionServers):
+    """The feature of the MCP servers; a frontend asks it for their status."""
+
+    def __init__(self, setup: SessionSetup) -> None:
+        self._wait = setup.options.mcp_startup_wait
+        self._warn = setup.warn
+        super().__init__(
+            setup.config,
+            setup.environment,
+            elicitor=setup.elicitor,
+            warn=setup.warn,
+            add_dirs=setup.options.add_dirs,
+        )
+
+    def __call__(self, thread: Thread) -> Extension:
+        return Extension(
+            around_session=self._around_session,
+            wrap_model=self._wrap_model,
+            find_tool=lambda: load("codex_py.tools.mcp.tool:mcp_tool_finder")(
+                self, self.configs, self.catalogue, thread.settings.image_detail
+            ),
+        )
+
+    @asynccontextmanager
+    async def _around_session(self) -> AsyncGenerator[None]:
+        self.start()
+        try:
+            await self.require()
+            yield
+        finally:
+            await self.aclose()
+
+    def _wrap_model(self, model: ModelStream) -> ModelStream:
+        """Requests that offer tools wait for the servers and offer theirs.
+
+        If the provider refuses a request because of one of them, it is sent again without that tool.
+        """
+
+        @asynccontextmanager
+        async def stream(prompt: Prompt) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
+            # A request without tools, such as the last one of a compaction, must stay without.
+            if not prompt.tools:
+                async with model(prompt) as events:
+                    yield events
+                return
+            if self._wait is not None and self.starting():
+                await self._wait(self.starting, self.settled())
+            else:
+                await self.settled()
+            async with AsyncExitStack() as stack:
+                yield await self._open(model, prompt, stack)
+
+        return stream
+
+    async def _open(
+        self, model: ModelStream, prompt: Prompt, stack: AsyncExitStack
+    ) -> AsyncIterator[ResponseEvent]:
+        while True:
+            tools = (*prompt.tools, *self.catalogue.specs())
+            try:
+                return await stack.enter_async_context(model(replace(prompt, tools=tools)))
+            except ModelError as error:
+                name = _refused_tool(error, tools)
+                if name is None:
+                    raise
+                # The loop ends: a tool that is refused twice is left out.
+                remedy = self.catalogue.refuse(name)
+                self._warn(f"The provider refuses the tool `{name}`, {remedy}: {error}")
 
 
 def _refused_tool(error: ModelError, tools: Sequence[ToolSpec]) -> str | None:
