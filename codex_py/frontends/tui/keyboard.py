@@ -6,7 +6,6 @@ however many reads it comes in. So the rest of an unknown one is never typed, no
 
 import fcntl
 import re
-import struct
 import termios
 import time
 from collections.abc import Callable, Generator
@@ -184,7 +183,8 @@ def raw_mode(keyboard: Input) -> Generator[None]:
     """
     is_cooked = _is_cooked(keyboard)
     with keyboard.raw_mode():
-        if is_cooked and _unread(keyboard):
+        # The number of bytes that were typed and not read yet.
+        if is_cooked and any(fcntl.ioctl(keyboard.fileno(), termios.FIONREAD, bytes(4))):
             assert isinstance(keyboard, Vt100Input)
             assert isinstance(keyboard.vt100_parser, KeyParser)
             keyboard.vt100_parser.expect_cooked()
@@ -196,9 +196,3 @@ def _is_cooked(keyboard: Input) -> bool:
         return bool(termios.tcgetattr(keyboard.fileno())[3] & termios.ICANON)
     except termios.error:
         return False
-
-
-def _unread(keyboard: Input) -> int:
-    """Bytes that were typed and not read yet."""
-    answer = fcntl.ioctl(keyboard.fileno(), termios.FIONREAD, bytes(4))
-    return struct.unpack("i", answer)[0]

@@ -19,7 +19,7 @@ from prompt_toolkit.styles import Style
 from codex_py.frontends.tui.key_codes import KITTY_OFF, KITTY_ON
 from codex_py.frontends.tui.keyboard import raw_mode, read_whole_sequences
 from codex_py.frontends.tui.output import Finished, Frame, TerminalWriter, frame_of, terminal_output
-from codex_py.frontends.tui.theme import Theme, terminal_size
+from codex_py.frontends.tui.theme import Theme
 
 T = TypeVar("T")
 
@@ -301,8 +301,11 @@ class Screen:
         self.is_focused = is_focused
 
     def _size(self) -> Size:
-        columns, rows = terminal_size(self._writer.fileno())
-        return Size(rows=rows, columns=columns)
+        try:
+            columns, rows = os.get_terminal_size(self._writer.fileno())
+        except OSError:
+            columns, rows = 0, 0
+        return Size(rows=rows or 24, columns=columns or 80)
 
 
 def _ignore(_number: int, _frame: object) -> None:

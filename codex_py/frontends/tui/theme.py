@@ -1,6 +1,5 @@
 """Styles of the terminal's text, in the colours of its own palette, so that any background will do."""
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -129,12 +128,3 @@ def terminal_theme(
         shell=environment.get("SHELL", ""),
         cwd=cwd,
     )
-
-
-def terminal_size(fd: int) -> tuple[int, int]:
-    """Columns and rows; 80 and 24 if the terminal does not tell."""
-    try:
-        size = os.get_terminal_size(fd)
-    except OSError:
-        return 80, 24
-    return size.columns or 80, size.lines or 24
