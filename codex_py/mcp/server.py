@@ -241,7 +241,7 @@ class McpServer:
                 await connection.closing.wait()
             return "closed the connection"
         except Exception as error:  # noqa: BLE001
-            # Whatever a server makes the SDK raise must not end us.
+            # The SDK may raise anything at what a server sends. That ends this server, with a warning, not the session.
             return self._why(error)
 
     def _lost(self, connection: ServerConnection) -> None:
