@@ -1,10 +1,11 @@
 """Makes the items and events of a response from its reasoning, its text and its calls, for APIs that have no items."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from io import StringIO
 from typing import Any, Literal, TypeAlias
 
+from codex_py.errors import ModelError
 from codex_py.model.freeform import freeform_names, unwrapped_item
 from codex_py.model.json_fields import JsonObject, well_formed
 from codex_py.model.provider_data import Maker
@@ -170,3 +171,43 @@ class ResponseBuilder:
                 }
             case "opaque":
                 return {"type": "web_search_call", "status": "completed"}
+
+
+class BuildingDecoder:
+    """A `Decoder` that gives out what its `ResponseBuilder` made. Subclasses read the events of their API."""
+
+    def __init__(
+        self, prompt: Prompt, maker: Maker, watched: Collection[type[ResponseEvent]]
+    ) -> None:
+        self.finished = False
+        self._out = ResponseBuilder(prompt, maker, watched)
+        self._failure: ModelError | None = None
+
+    def feed(self, data: str) -> Sequence[ResponseEvent]:
+        if self.finished:
+            return self.end()
+        self._read(data)
+        events = self._out.take()
+        if self._failure is not None and not events:
+            raise self._failure
+        return events
+
+    def end(self) -> Sequence[ResponseEvent]:
+        if not self.finished:
+            self._close()
+        if self._failure is not None:
+            raise self._failure
+        return self._out.take()
+
+    def _read(self, data: str) -> None:
+        raise NotImplementedError
+
+    def _close(self) -> None:
+        """The stream has ended without its last event."""
+        raise NotImplementedError
+
+    def _fail(self, failure: ModelError) -> None:
+        """End the response, and keep its text."""
+        self.finished = True
+        self._failure = failure
+        self._out.cut()

@@ -4,7 +4,7 @@ Specification: https://docs.anthropic.com/en/docs/build-with-claude/streaming.
 """
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import Any, cast
 
 from codex_py.errors import ModelError
@@ -18,7 +18,7 @@ from codex_py.model.json_fields import (
     text_field,
 )
 from codex_py.model.provider_data import Maker
-from codex_py.model.response_builder import Kind, Piece, ResponseBuilder
+from codex_py.model.response_builder import BuildingDecoder, Kind, Piece
 from codex_py.protocol.messages import encode_json
 from codex_py.protocol.stream import Prompt, ResponseEvent, Usage
 
@@ -35,15 +35,13 @@ _USAGE = (
 )
 
 
-class AnthropicDecoder:
+class AnthropicDecoder(BuildingDecoder):
     """A `Decoder` for one response. A call is given out when its block ends."""
 
     def __init__(
         self, prompt: Prompt, maker: Maker, watched: Collection[type[ResponseEvent]]
     ) -> None:
-        self.finished = False
-        self._out = ResponseBuilder(prompt, maker, watched)
-        self._failure: ModelError | None = None
+        super().__init__(prompt, maker, watched)
         self._pieces: dict[int, Piece] = {}
         self._blocks: dict[int, JsonObject] = {}
         """The open blocks as they began."""
@@ -51,26 +49,15 @@ class AnthropicDecoder:
         self._stop_details: JsonObject = {}
         self._usage: dict[str, int] = {}
 
-    def feed(self, data: str) -> Sequence[ResponseEvent]:
-        if self.finished:
-            return self.end()
-        event = parse_event(data)
-        if event is not None:
+    def _read(self, data: str) -> None:
+        if (event := parse_event(data)) is not None:
             self._take(event)
-        events = self._out.take()
-        if self._failure is not None and not events:
-            raise self._failure
-        return events
 
-    def end(self) -> Sequence[ResponseEvent]:
-        if not self.finished:
-            if self._stop_reason:
-                self._finish()
-            else:
-                self._fail(unfinished("stream closed before message_stop"))
-        if self._failure is not None:
-            raise self._failure
-        return self._out.take()
+    def _close(self) -> None:
+        if self._stop_reason:
+            self._finish()
+        else:
+            self._fail(unfinished("stream closed before message_stop"))
 
     def _take(self, event: JsonObject) -> None:
         index = integer_field(event, "index") or 0
@@ -172,11 +159,6 @@ class AnthropicDecoder:
                 self._out.complete(
                     self._total(), end_turn=False if reason == "pause_turn" else None
                 )
-
-    def _fail(self, failure: ModelError) -> None:
-        self.finished = True
-        self._failure = failure
-        self._out.cut()
 
     def _total(self) -> Usage:
         fresh, output, cached, written = (self._usage.get(name, 0) for name in _USAGE)

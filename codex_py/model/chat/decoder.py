@@ -5,7 +5,7 @@ index of a call, send arguments whole or in pieces, and name the reason of the e
 """
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import Any, cast
 
 from codex_py.errors import ModelError
@@ -20,7 +20,7 @@ from codex_py.model.json_fields import (
     text_field,
 )
 from codex_py.model.provider_data import Maker
-from codex_py.model.response_builder import Piece, ResponseBuilder
+from codex_py.model.response_builder import BuildingDecoder, Piece, ResponseBuilder
 from codex_py.protocol.messages import encode_json
 from codex_py.protocol.stream import Prompt, ResponseEvent, Usage
 
@@ -38,15 +38,13 @@ _FAILED = {"length", *_FAILURES, *_FILTERED}
 _OPENING, _CLOSING = "<think>", "</think>"
 
 
-class ChatDecoder:
+class ChatDecoder(BuildingDecoder):
     """A `Decoder` for one response. Calls are given out at its end: before, none is known to be complete."""
 
     def __init__(
         self, prompt: Prompt, maker: Maker, watched: Collection[type[ResponseEvent]]
     ) -> None:
-        self.finished = False
-        self._out = ResponseBuilder(prompt, maker, watched)
-        self._failure: ModelError | None = None
+        super().__init__(prompt, maker, watched)
         self._thought: Piece | None = None
         self._message: Piece | None = None
         self._calls = _Calls(self._out)
@@ -55,24 +53,14 @@ class ChatDecoder:
         self._reason: str | None = None
         self._usage: JsonObject = {}
 
-    def feed(self, data: str) -> Sequence[ResponseEvent]:
-        if self.finished:
-            return self.end()
+    def _read(self, data: str) -> None:
         if data.strip() == "[DONE]":
             self._finish("[DONE] came before the end of the answer")
         elif (chunk := parse_event(data)) is not None:
             self._take(chunk)
-        events = self._out.take()
-        if self._failure is not None and not events:
-            raise self._failure
-        return events
 
-    def end(self) -> Sequence[ResponseEvent]:
-        if not self.finished:
-            self._finish("stream closed before the end of the answer")
-        if self._failure is not None:
-            raise self._failure
-        return self._out.take()
+    def _close(self) -> None:
+        self._finish("stream closed before the end of the answer")
 
     def _take(self, chunk: JsonObject) -> None:
         if chunk.get("error"):
@@ -182,10 +170,8 @@ class ChatDecoder:
             self._out.complete(usage)
 
     def _fail(self, failure: ModelError) -> None:
-        self.finished = True
-        self._failure = failure
         self._flush_head()
-        self._out.cut()
+        super()._fail(failure)
 
 
 class _Calls:
