@@ -71,7 +71,7 @@ class AnthropicDecoder(BuildingDecoder):
             case "content_block_delta":
                 self._add(index, object_field(event, "delta"))
             case "content_block_stop":
-                self._close(index)
+                self._end_block(index)
             case "message_delta":
                 delta = object_field(event, "delta")
                 self._stop_reason = text_field(delta, "stop_reason") or self._stop_reason
@@ -93,7 +93,7 @@ class AnthropicDecoder(BuildingDecoder):
         self._count(message)
         for index, block in enumerate(objects(message.get("content"))):
             self._begin(index, block)
-            self._close(index)
+            self._end_block(index)
         self._stop_reason = text_field(message, "stop_reason")
         self._finish()
 
@@ -118,7 +118,7 @@ class AnthropicDecoder(BuildingDecoder):
         elif signature := text_field(delta, "signature"):
             piece.data["signature"] = piece.data.get("signature", "") + signature
 
-    def _close(self, index: int) -> None:
+    def _end_block(self, index: int) -> None:
         piece = self._pieces.pop(index, None)
         if piece is None:
             return
