@@ -12,7 +12,7 @@ from codex_py.testing.reply import Part, Pause, Reply
 from codex_py.testing.request import RecordedRequest
 from codex_py.testing.rules.anthropic import check_anthropic
 from codex_py.testing.rules.chat import check_chat
-from codex_py.testing.rules.prefix import anthropic_prefix
+from codex_py.testing.rules.prefix import anthropic_prefix, chat_prefix
 from codex_py.testing.rules.responses import pairing_problem
 from codex_py.testing.rules.shape import JsonObject, objects, require
 from codex_py.testing.rules.signatures import Signatures
@@ -78,7 +78,7 @@ class ChatApi(ResponsesApi):
         check_chat(request.body, system_first=self._system_first)
 
     def prefix(self, body: JsonObject) -> list[Any]:
-        return objects(body.get("messages"), "`messages`")
+        return chat_prefix(body)
 
     def reply(self, reply: Reply, body: JsonObject) -> Reply:
         stream = ChatStream(body)

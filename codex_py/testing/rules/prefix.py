@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from codex_py.testing.rules.anthropic import blocks
-from codex_py.testing.rules.shape import JsonObject
+from codex_py.testing.rules.shape import JsonObject, objects
 
 
 def prefix_problem(before: Sequence[object], items: Sequence[object]) -> str | None:
@@ -17,6 +17,19 @@ def prefix_problem(before: Sequence[object], items: Sequence[object]) -> str | N
     if len(items) < len(before):
         return f"the input is shorter than the last one: {len(items)} items, {len(before)} before"
     return None
+
+
+def chat_prefix(body: JsonObject) -> list[Any]:
+    """The messages, a user's as its paragraphs and images: templates that want roles to alternate make it grow."""
+    entries: list[Any] = []
+    for message in objects(body.get("messages"), "`messages`"):
+        if message.get("role") != "user":
+            entries.append(message)
+            continue
+        for part in blocks(message["content"]):
+            texts = part["text"].split("\n\n") if part.get("type") == "text" else [part]
+            entries += [("user", text) for text in texts]
+    return entries
 
 
 def anthropic_prefix(body: JsonObject) -> list[Any]:
