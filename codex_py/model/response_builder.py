@@ -207,7 +207,8 @@ class BuildingDecoder:
         raise NotImplementedError
 
     def _fail(self, failure: ModelError) -> None:
-        """End the response, and keep its text."""
+        """End the response. Its text is kept, unless another attempt will answer from the beginning."""
         self.finished = True
         self._failure = failure
-        self._out.cut()
+        if not failure.retryable:
+            self._out.cut()

@@ -206,7 +206,7 @@ def test_the_end_may_lack_its_mark_but_not_its_reason() -> None:
         (chunk("error", content="cut"), "server_error"),
     ],
 )
-def test_every_other_end_is_a_failure_that_keeps_the_text_and_runs_no_call(
+def test_every_other_end_is_a_failure_that_runs_no_call_and_keeps_the_text_if_it_is_final(
     last: dict[str, Any], code: str
 ) -> None:
     reader = decoder()
@@ -217,9 +217,10 @@ def test_every_other_end_is_a_failure_that_keeps_the_text_and_runs_no_call(
             events += reader.feed(json.dumps(each))
         except ModelError as error:
             failures.append(error)
-    assert [failure.code for failure in failures] == [code]
-    (message,) = items(events)
-    assert (getattr(message, "status", None), calls(events)) == ("incomplete", [])
+    failure = failures[0]
+    assert (failure.code, calls(events)) == (code, [])
+    states = [getattr(message, "status", None) for message in items(events)]
+    assert states == ([] if failure.retryable else ["incomplete"])
 
 
 def test_a_request_that_fills_the_window_gets_no_answer() -> None:
