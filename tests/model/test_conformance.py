@@ -1,0 +1,269 @@
+"""Sessions are the same on every wire: what they do, what they leave behind and what `exec --json` says."""
+
+import asyncio
+import base64
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codex_py.core.session import Session
+from codex_py.protocol.events import CommandOutputDelta, Event, MessageDelta
+from codex_py.testing import (
+    Pause,
+    Reply,
+    ev_completed,
+    ev_custom_tool_call,
+    ev_failed,
+    ev_function_call,
+    ev_incomplete,
+    ev_message,
+    ev_reasoning,
+    ev_text_deltas,
+)
+from tests.support.program import Workplace
+from tests.support.wires import WIRES, AnyWire, images, results
+
+OTHERS = WIRES[1:]
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
+)
+ADD = '*** Begin Patch\n*** Add File: a.txt\n+one "two"\n+<b>&amp;</b>\n*** End Patch'
+DONE = [*ev_message("Done."), ev_completed()]
+
+
+def workplace(folder: Path) -> Workplace:
+    """An empty home and an empty folder to work in."""
+    place = Workplace(folder / "home", folder / "work")
+    place.home.mkdir(parents=True)
+    place.cwd.mkdir()
+    (place.cwd / "a.png").write_bytes(PNG)
+    return place
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Workplace:
+    return workplace(tmp_path)
+
+
+def runs(call_id: str, command: str, index: int = 0) -> list[Any]:
+    return ev_function_call(call_id, "exec_command", {"cmd": command}, index=index)
+
+
+def ends(*events: Any) -> list[Any]:
+    return [*events, ev_completed()]
+
+
+FIVE = [event for n in range(5) for event in runs(f"c{n}", f"echo {n} >f{n}; echo {n}", n)]
+SESSIONS: dict[str, list[list[Any]]] = {
+    "text": [ends(*ev_message("Hello\n\nthere.", pieces=4))],
+    "reasoning": [ends(*ev_reasoning("Look *first*."), *ev_message("Hello.", index=1))],
+    "one call": [ends(*ev_message("Look:"), *runs("c1", "echo hi", 1)), DONE],
+    "reasoning before a call": [ends(*ev_reasoning("Hm."), *runs("c1", "echo hi", 1)), DONE],
+    "five calls": [ends(*FIVE), DONE],
+    "calls one after the other": [ends(*runs("c1", "echo 1")), ends(*runs("c2", "echo 2")), DONE],
+    "freeform tool": [ends(*ev_custom_tool_call("c1", "apply_patch", ADD)), DONE],
+    "failing command": [ends(*runs("c1", "echo no >&2; exit 3")), DONE],
+    "failing tool": [
+        ends(*ev_custom_tool_call("c1", "apply_patch", ADD.replace("Add File", "Delete File"))),
+        DONE,
+    ],
+    "bad arguments": [ends(*ev_function_call("c1", "exec_command", '{"cmd":')), DONE],
+    "wrong arguments": [ends(*ev_function_call("c1", "exec_command", '{"cmd": [1]}')), DONE],
+    "no arguments": [ends(*ev_function_call("c1", "view_image", "{}")), DONE],
+    "unknown tool": [ends(*ev_function_call("c1", "no_such_tool", {"x": 1})), DONE],
+    "image": [
+        ends(*ev_function_call("c1", "view_image", {"path": "a.png"}), *runs("c2", "echo hi", 1)),
+        DONE,
+    ],
+}
+
+
+EVERYTHING = [
+    ends(
+        *ev_reasoning("Look first.", encrypted="sealed"),
+        *ev_message("Look:", index=1),
+        *runs("c1", "echo hi", 2),
+        *ev_custom_tool_call("c2", "apply_patch", ADD, index=3),
+        *ev_function_call("c3", "view_image", {"path": "a.png"}, index=4),
+    ),
+    ends(*ev_reasoning("Once more.", encrypted="sealed"), *runs("c4", "exit 3", 1)),
+    DONE,
+]
+
+
+@pytest.fixture
+def reference(tmp_path: Path) -> Iterator[AnyWire]:
+    """A session with the Responses API, to compare with."""
+    with AnyWire(workplace(tmp_path / "reference")) as session:
+        yield session
+
+
+@pytest.fixture
+def ours(place: Workplace) -> Iterator[AnyWire]:
+    with AnyWire(place) as session:
+        yield session
+
+
+def assert_same(ours: AnyWire, reference: AnyWire) -> None:
+    assert ours.shown == reference.shown
+    assert ours.types == reference.types
+    assert ours.files == reference.files
+    assert ours.history == reference.history
+    for request in ours.requests:
+        assert b"provider_data" not in request.raw
+
+
+@pytest.mark.parametrize("wire", OTHERS)
+@pytest.mark.parametrize("name", SESSIONS)
+def test_a_session_leaves_behind_what_it_does_with_the_responses_api(
+    ours: AnyWire, reference: AnyWire, name: str, wire: str
+) -> None:
+    for session, kind in ((ours, wire), (reference, "responses")):
+        session.prompt(kind, "go", *SESSIONS[name])
+    assert_same(ours, reference)
+    asked, expected = ours.requests[-1], reference.requests[-1]
+    assert results(asked) == results(expected)
+    assert images(asked) == images(expected)
+
+
+@pytest.mark.parametrize("wire", OTHERS)
+def test_the_tokens_of_a_turn_are_counted(ours: AnyWire, wire: str) -> None:
+    end = ev_completed(input_tokens=900, cached=400, output_tokens=70)
+    ours.prompt(wire, "go", [*runs("c1", "true"), end], [*ev_message("Done."), end])
+    usage = ours.last["usage"]
+    assert (usage["input_tokens"], usage["cached_input_tokens"]) == (1800, 800)
+    assert usage["output_tokens"] == 140
+
+
+def test_a_failed_call_has_the_flag_of_its_api(ours: AnyWire) -> None:
+    ours.prompt("anthropic", "go", *SESSIONS["wrong arguments"])
+    block = ours.requests[-1].messages[-1]["content"][0]
+    assert (block["type"], block["is_error"]) == ("tool_result", True)
+    assert block["content"].startswith("[ERROR:InvalidArgs] ")
+
+
+HALF = ev_text_deltas(["Half"])
+FAILURES: dict[str, list[Any] | Reply] = {
+    "server error": [ev_failed("server_error", "Oh.")],
+    "in the middle": [*HALF, ev_failed("server_error", "Oh.")],
+    "rate limit": [ev_failed("rate_limit_exceeded", "Slow down.")],
+    "too long": [ev_failed("context_length_exceeded", "9 tokens > 8 maximum")],
+    "cut off": [*HALF, ev_incomplete()],
+    "filtered": [*HALF, ev_incomplete("content_filter")],
+    "no end": HALF,
+    "unknown key": Reply(status=401, body=b'{"error":{"message":"Unknown key."}}'),
+    "too many requests": Reply(status=429, body=b'{"error":{"message":"Slow down."}}'),
+    "unavailable": Reply(status=503, body=b'{"error":{"message":"Later."}}'),
+    "no such model": Reply(status=404, body=b'{"error":{"message":"No such model."}}'),
+}
+ANTHROPIC_CODES = {
+    "server error": "api_error",
+    "in the middle": "api_error",
+    "rate limit": "rate_limit_error",
+}
+
+
+@pytest.mark.parametrize("wire", OTHERS)
+@pytest.mark.parametrize("name", FAILURES)
+def test_a_failure_is_the_same_on_every_wire(
+    ours: AnyWire, reference: AnyWire, name: str, wire: str
+) -> None:
+    for session, kind in ((ours, wire), (reference, "responses")):
+        session.prompt(kind, "go", FAILURES[name])
+    found, expected = ours.last["error"], reference.last["error"]
+    for key in ("retryable", "http_status"):
+        assert found[key] == expected[key]
+    codes = ANTHROPIC_CODES if wire == "anthropic" else {}
+    assert found["code"] == codes.get(name, expected["code"])
+    assert ours.history == reference.history
+
+
+@pytest.mark.parametrize("wire", OTHERS)
+@pytest.mark.parametrize("end", [[], [ev_failed("server_error", "Oh.")]], ids=["no end", "error"])
+def test_an_answer_that_breaks_off_is_asked_for_again(
+    place: Workplace, tmp_path: Path, end: list[Any], wire: str
+) -> None:
+    sessions = AnyWire(place, retries=1), AnyWire(workplace(tmp_path / "reference"), retries=1)
+    with sessions[0] as ours, sessions[1] as reference:
+        for session, kind in ((ours, wire), (reference, "responses")):
+            session.prompt(kind, "go", [*HALF, *end], DONE)
+        assert [item["text"] for item in ours.shown if "text" in item] == ["Done."]
+        assert ours.history == reference.history
+
+
+@pytest.mark.parametrize("wire", OTHERS)
+@pytest.mark.parametrize("at_work", ["command", "answer"])
+def test_an_interrupted_turn_can_be_gone_on_with(
+    ours: AnyWire, reference: AnyWire, at_work: str, wire: str
+) -> None:
+    script = {
+        "command": ends(*ev_reasoning("Hm."), *runs("c1", "echo up; exec sleep 100", 1)),
+        "answer": [*ev_text_deltas(["Half"]), Pause()],
+    }
+    for session, kind in ((ours, wire), (reference, "responses")):
+        interrupt(session, kind, script[at_work])
+    assert_same(ours, reference)
+    assert results(ours.requests[-1]) == results(reference.requests[-1])
+
+
+def interrupt(session: AnyWire, wire: str, script: list[Any]) -> None:
+    """A turn that is interrupted at its first output, and another one."""
+    began = asyncio.Event()
+
+    def sink(event: Event) -> None:
+        if isinstance(event, CommandOutputDelta | MessageDelta):
+            began.set()
+
+    async def work(thread: Session) -> None:
+        async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+            turn = group.create_task(thread.run_turn("go"))
+            await began.wait()
+            thread.abort()
+            await turn
+        await thread.run_turn("again")
+
+    session.session(wire, work, script, DONE, sink=sink)
+
+
+@pytest.mark.parametrize("wire", OTHERS)
+def test_a_session_can_be_resumed(ours: AnyWire, reference: AnyWire, wire: str) -> None:
+    for session, kind in ((ours, wire), (reference, "responses")):
+        thread = session.prompt(kind, "go", *EVERYTHING)
+        session.prompt(kind, "again", ends(*runs("c5", "echo 5")), DONE, resume=thread)
+    assert_same(ours, reference)
+    assert results(ours.requests[-1]) == results(reference.requests[-1])
+    assert images(ours.requests[-1]) == images(reference.requests[-1])
+
+
+@pytest.mark.parametrize(("first", "second"), list(itertools.permutations(WIRES, 2)))
+def test_the_provider_of_a_session_can_be_another_one_for_a_while(
+    ours: AnyWire, reference: AnyWire, first: str, second: str
+) -> None:
+    for session, kinds in ((ours, (first, second)), (reference, ("responses", "responses"))):
+        thread = session.prompt(kinds[0], "go", *EVERYTHING)
+        session.prompt(kinds[1], "again", ends(*runs("c5", "echo 5")), DONE, resume=thread)
+        session.prompt(kinds[0], "and back", DONE, resume=thread)
+    assert_same(ours, reference)
+    for server in (ours.servers[first], ours.servers[second]):
+        expected = reference.requests[-1 if server is ours.servers[first] else -2]
+        assert results(server.requests[-1]) == results(expected)
+        assert images(server.requests[-1]) == images(expected)
+    for request in ours.servers[second].requests:
+        # What only the first provider can read is not for the second one.
+        assert b"sealed" not in request.raw
+        assert b"sig_" not in request.raw
+
+
+@pytest.mark.parametrize("wire", OTHERS)
+def test_ids_of_calls_that_another_provider_would_refuse_are_no_obstacle(
+    ours: AnyWire, wire: str
+) -> None:
+    """Kimi's look like this, and come again in every turn."""
+    script = [ends(*runs("functions.exec_command:0", f"echo {n}")) for n in range(2)]
+    thread = ours.prompt("chat", "go", *script, DONE)
+    ours.prompt(wire, "again", DONE, resume=thread)
+    texts = [text.splitlines()[-1] for text in results(ours.requests[-1])]
+    assert texts == ["0", "1"]

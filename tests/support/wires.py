@@ -1,0 +1,183 @@
+"""Sessions with a scripted model that is reached by any wire, and what they leave behind."""
+
+import asyncio
+import json
+import re
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Self, cast
+
+from codex_py.app.options import SessionOptions
+from codex_py.app.session import open_session
+from codex_py.config.config import load_config
+from codex_py.core.session import Session
+from codex_py.model.json_fields import JsonObject, objects
+from codex_py.protocol.event_data import event_data
+from codex_py.protocol.events import Event, EventSink
+from codex_py.testing import RecordedRequest, ScriptedServer
+from codex_py.testing.server import Script
+from tests.support.program import Workplace, environment
+
+Work = Callable[[Session], Awaitable[object]]
+
+WIRES = ("responses", "chat", "anthropic", "text")
+_CHANGES = re.compile(r"(Chunk ID: )\w+|(Wall time: )[\d.]+")
+_ONE_WIRE_S_OWN = {"id", "status", "provider_data", "encrypted_content", "annotations"}
+_TEXT_RESULT = re.compile(r"<tool_result [^>]*>\n(.*?)\n</tool_result>", re.DOTALL)
+
+
+class AnyWire:
+    """A provider for each wire, of its name, with a server of its own. Use it as a context manager."""
+
+    def __init__(self, place: Workplace, *, retries: int = 0) -> None:
+        self._place = place
+        self._stack = ExitStack()
+        self.servers = {wire: ScriptedServer(text_tools=wire == "text") for wire in WIRES}
+        self.events: list[JsonObject] = []
+        """Of all sessions, as `exec --json` prints them."""
+        tables = [
+            f'[model_providers.{wire}]\nname = "{wire}"\nbase_url = "{server.base_url}"\n'
+            f'env_key = "MOCK_KEY"\nwire_api = "{wire}"\nrequest_max_retries = {retries}\n'
+            f"stream_max_retries = {retries}\n"
+            for wire, server in self.servers.items()
+        ]
+        text = "\n".join(['model = "gpt-5.5"', *tables])
+        (place.home / "config.toml").write_text(text, encoding="utf-8")
+
+    def __enter__(self) -> Self:
+        for server in self.servers.values():
+            self._stack.enter_context(server)
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        self._stack.__exit__(*exception)
+
+    def session(
+        self,
+        wire: str,
+        work: Work,
+        *replies: Script,
+        resume: str | None = None,
+        sink: EventSink = lambda _: None,
+    ) -> str:
+        """Do something in a session with the provider of this wire; its id."""
+        self.servers[wire].add(*replies)
+        env = environment(self._place.home)
+        flags = {"sandbox_mode": "danger-full-access", "model_provider": wire}
+        config = load_config(cwd=self._place.cwd, environment=env, flags=flags)
+
+        def take(event: Event) -> None:
+            if (data := event_data(event)) is not None:
+                self.events.append(data)
+            sink(event)
+
+        async def run() -> str:
+            options = SessionOptions(resume=resume)
+            async with open_session(config, options, take, environment=env) as session:
+                await work(session)
+                return session.thread_id
+
+        return asyncio.run(run())
+
+    def prompt(self, wire: str, text: str, *replies: Script, resume: str | None = None) -> str:
+        """One turn."""
+        return self.session(wire, lambda s: s.run_turn(text), *replies, resume=resume)
+
+    @property
+    def requests(self) -> list[RecordedRequest]:
+        """To all servers, oldest first."""
+        every = [request for server in self.servers.values() for request in server.requests]
+        return sorted(every, key=lambda request: request.received_s)
+
+    @property
+    def cwd(self) -> Path:
+        return self._place.cwd
+
+    @property
+    def types(self) -> Mapping[str, int]:
+        """How often there was which event: calls that run side by side come in any order."""
+        return Counter(event["type"] for event in self.events)
+
+    @property
+    def last(self) -> JsonObject:
+        """The event that ended the last turn."""
+        return self.events[-1]
+
+    @property
+    def shown(self) -> list[JsonObject]:
+        """The items that were completed, in the order of their beginning."""
+        items = [event["item"] for event in self.events if event["type"] == "item.completed"]
+        items.sort(key=lambda item: int(item["id"].removeprefix("item_")))
+        return _same(items, self.cwd)
+
+    @property
+    def files(self) -> dict[str, str]:
+        """What is in the folder that the session works in."""
+        paths = sorted(path for path in self._place.cwd.rglob("*") if path.is_file())
+        return {
+            str(path.relative_to(self._place.cwd)): path.read_text(encoding="latin-1")
+            for path in paths
+        }
+
+    @property
+    def history(self) -> list[JsonObject]:
+        """The items in the session file, without what only one wire can have."""
+        (path,) = self._place.rollouts()
+        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        items = [line["payload"] for line in lines if line["type"] == "response_item"]
+        return _same(items, self.cwd, _ONE_WIRE_S_OWN)
+
+
+def results(request: RecordedRequest) -> list[str]:
+    """The texts of all results of calls in a request, in their order."""
+    return [_CHANGES.sub(r"\1\2#", text) for text in _results(request.body)]
+
+
+def images(request: RecordedRequest) -> int:
+    """How many images a request has."""
+    return request.raw.count(b"data:image/") + request.raw.count(b'"media_type":"image/')
+
+
+def _results(body: JsonObject) -> Iterator[str]:
+    for entry in body.get("input") or body["messages"]:
+        content: Any = entry.get("content")
+        if "output" in entry:
+            yield _text(entry["output"])
+        elif entry.get("role") == "tool":
+            # Only a user can send the image.
+            yield _text(content).replace("(the result is the image in the next message)", "")
+        elif entry.get("role") == "user":
+            yield from _TEXT_RESULT.findall(_text(content))
+        for part in objects(content):
+            if part.get("type") == "tool_result":
+                yield _text(part["content"])
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    return "\n".join(part["text"] for part in objects(content) if part.get("text"))
+
+
+def _same(
+    items: Sequence[JsonObject], cwd: Path, left_out: Collection[str] = ()
+) -> list[JsonObject]:
+    """Items without what differs from run to run. Calls are numbered."""
+    ids: dict[str, str] = {}
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, str):
+            return _CHANGES.sub(r"\1\2#", value.replace(str(cwd), "CWD"))
+        if isinstance(value, list):
+            return [plain(part) for part in cast("list[Any]", value)]
+        if not isinstance(value, dict):
+            return value
+        kept = {k: v for k, v in cast("JsonObject", value).items() if k not in left_out}
+        fields = {key: plain(part) for key, part in kept.items()}
+        if "call_id" in fields:
+            fields["call_id"] = ids.setdefault(fields["call_id"], f"call {len(ids)}")
+        return fields
+
+    return [plain(item) for item in items]
