@@ -1,6 +1,5 @@
 """The README's examples are run as they stand, against a scripted model."""
 
-import json
 import os
 import re
 import subprocess
@@ -170,17 +169,13 @@ def test_the_tool_example_runs_as_it_stands(tmp_path: Path, home: Path, repo: Pa
     assert done.stdout.decode().splitlines()[-1] == '{"bolts":7}'
 
 
-def test_the_provider_examples_are_valid_configurations(
+def test_the_provider_example_is_a_valid_configuration(
     tmp_path: Path, home: Path, repo: Path
 ) -> None:
-    examples = {
-        "mine": "https://llm.example.com/v1",
-        "litellm": "http://127.0.0.1:4000/v1",
-    }
-    for (name, address), example in zip(examples.items(), blocks("toml"), strict=True):
-        (home / "config.toml").write_text(example, encoding="utf-8")
-        command = f"codex-py config explain model_providers.{name}.base_url --strict-config"
-        assert json.dumps(address) in run(command, tmp_path, repo)
+    (example,) = blocks("toml")
+    (home / "config.toml").write_text(example, encoding="utf-8")
+    command = "codex-py config explain model_providers.mine.base_url --strict-config"
+    assert '"https://llm.example.com/v1"' in run(command, tmp_path, repo)
 
 
 def test_the_scripts_that_the_readme_names_are_there() -> None:

@@ -21,7 +21,7 @@ from codex_py.http.transport import http_client, http_transport
 from codex_py.model.auth import Key, find_key, unusable_command
 from codex_py.model.client import HttpModelClient, UnavailableClient
 from codex_py.model.provider_data import Maker
-from codex_py.model.providers import WIRES, Provider, resolve_provider
+from codex_py.model.providers import WIRES, Provider, key_variable, resolve_provider
 from codex_py.model.tape.transports import RecordingTransport, ReplayTransport
 from codex_py.protocol.stream import ModelClient, OutputTextDelta, ReasoningDelta, Wire
 
@@ -64,12 +64,13 @@ _SETTINGS: Final = (
 
 
 def secret_names(config: Config) -> set[str]:
-    """The variables that hold keys for providers or for MCP servers."""
+    """The variables that hold keys for the configured providers or for MCP servers."""
     names = {"CODEX_API_KEY", "OPENAI_API_KEY"}
+    for name in (config.model_provider, *config.model_providers):
+        if variable := key_variable(name, config.model_providers):
+            names.add(variable)
     for provider in config.model_providers.values():
         names.update(provider.get("env_http_headers", {}).values())
-        if provider.get("env_key"):
-            names.add(provider["env_key"])
     for server in config.mcp_servers.values():
         names.update(server.env_http_headers.values())
         names.update(

@@ -135,12 +135,14 @@ def session_to_resume(setup: SessionSetup) -> Path | None:
     if not options.resume_last:
         return None
     cwd = None if options.resume_all else config.cwd
-    path = latest_session(config.home, cwd=cwd, model_provider=config.model_provider)
+    # With `provider/model`, the user goes on with another provider.
+    provider = None if config.model_names_provider else config.model_provider
+    path = latest_session(config.home, cwd=cwd, model_provider=provider)
     if path is None:
         place = "" if cwd is None else f" in {cwd}"
+        of_provider = "" if provider is None else f" with the provider {provider!r}"
         raise SessionError(
-            f"no session to resume: none was recorded{place} with the provider"
-            f" {config.model_provider!r}",
+            f"no session to resume: none was recorded{place}{of_provider}",
             exit_code=ExitCode.USAGE,
         )
     return path

@@ -156,6 +156,8 @@ def _is_plain(value: Any, kind: str) -> bool:
             return value >= 0
         case "limit" | "duration":
             return 0 < value < math.inf
+        case "price":
+            return 0 <= value < math.inf
         case _:
             return True
 

@@ -11,6 +11,7 @@ from codex_py.config.environment import ShellEnvironmentPolicy
 from codex_py.config.files import read_required_text
 from codex_py.config.layers import SYSTEM_FOLDER, Layers, read_layers
 from codex_py.config.mcp import McpServerConfig, StoreKind, mcp_servers
+from codex_py.config.model_name import named_provider
 from codex_py.config.paths import inside_git
 from codex_py.config.project_trust import ProjectTrust, Trust
 from codex_py.config.schema import DEFAULTS
@@ -25,6 +26,7 @@ from codex_py.protocol.approval import (
     SandboxPolicy,
 )
 from codex_py.protocol.frozen import frozen
+from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS
 
 _T = TypeVar("_T", SandboxLimits, ShellEnvironmentPolicy, "SandboxWorkspaceWrite")
 
@@ -56,17 +58,24 @@ class Config:
     """Whether the files of its `.codex` folders are used, and the contents of those that are."""
 
     model: str
+    """Without its provider, where the setting is `provider/model`."""
     model_provider: str
+    model_names_provider: bool
+    """The provider is that of a setting `provider/model`."""
     model_providers: Mapping[str, Mapping[str, Any]]
-    """Tables as the user wrote them; the built-in providers are not among them."""
+    """Tables as the user wrote them; a built-in provider is among them only if the user sets something of it."""
     oss_provider: str | None
     openai_base_url: str | None
     model_context_window: int | None
+    model_max_output_tokens: int | None
+    """For every request; None: as the provider and the model need it."""
     model_auto_compact_token_limit: int | None
     model_reasoning_effort: str | None
     model_reasoning_summary: str | None
     model_verbosity: str | None
     model_catalog_json: Path | None
+    model_prices: Mapping[str, Mapping[str, float]]
+    """Dollars for a million tokens by model: `input`, `cached_input`, `output`."""
     service_tier: str | None
     tool_choice: str
     """See `ToolChoice.parse`."""
@@ -197,6 +206,9 @@ _KEYS: Final = {
 
 def _config(layers: Layers) -> Config:
     values = layers.merged()
+    tables: Mapping[str, Any] = values.get("model_providers", {})
+    if (named := named_provider(layers, {*BUILT_IN_PROVIDERS, *tables})) is not None:
+        values["model_provider"], values["model"] = named
 
     def section(cls: type[_T], key: str) -> _T:
         return cls(**{each.name: _value(values, f"{key}.{each.name}") for each in fields(cls)})
@@ -210,7 +222,9 @@ def _config(layers: Layers) -> Config:
         "inside_git": inside_git(layers.cwd),
         "trust": layers.trust,
         "project_trust": layers.project_trust,
-        "model_providers": values.get("model_providers", {}),
+        "model_names_provider": named is not None,
+        "model_providers": tables,
+        "model_prices": values.get("model_prices", {}),
         "base_instructions": _text(layers, "model_instructions_file", "instructions"),
         "compact_prompt": _text(layers, "experimental_compact_prompt_file", "compact_prompt"),
         "approval_policy": _approval(values.get("approval_policy")),

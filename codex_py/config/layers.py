@@ -2,7 +2,7 @@
 
 Strongest first, in the order of Codex: the administrator's `managed_config.toml`, the options of the command
 line, `-c` overrides, the files of a trusted project (the nearest to the working directory first), a profile,
-the user's file, the system's.
+the user's file for this program alone (`$CODEX_HOME/codex-py/config.toml`), the user's file, the system's.
 """
 
 import re
@@ -37,7 +37,7 @@ SYSTEM_FOLDER: Final = Path("/etc/codex")
 @frozen
 class Layer:
     name: str
-    """`managed`, `command line`, `-c`, `project`, `profile`, `user` or `system`."""
+    """`managed`, `command line`, `-c`, `project`, `profile`, `own`, `user` or `system`."""
     values: Mapping[str, Any]
     """Checked; paths are absolute."""
     path: Path | None = None
@@ -117,6 +117,7 @@ def read_layers(
     if profile is not None:
         weak.append(_profile(reader, home, profile))
     if not ignore_user_config:
+        weak += reader.file("own", home / "codex-py" / "config.toml")
         weak += reader.file("user", home / "config.toml")
     weak += reader.file("system", system / "config.toml")
     _refuse_old_profiles(home, (*strong, *weak), profile)

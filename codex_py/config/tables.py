@@ -25,6 +25,7 @@ PLAIN: Final[dict[str, tuple[str, tuple[type, ...]]]] = {
     "count": ("an integer of 0 or more", (int,)),
     "limit": ("an integer of more than 0", (int,)),
     "number": ("a number", (int, float)),
+    "price": ("a finite number of 0 or more", (int, float)),
     "duration": ("a finite number of more than 0", (int, float)),
     "table": ("a table", (dict,)),  # free in form
     "array": ("an array", (list,)),  # likewise
@@ -88,6 +89,8 @@ MODEL_PROVIDER: Final[Table] = {
     "requires_openai_auth": "boolean",
     "capabilities": unused("table", {}),
 }
+
+PRICES: Final[Table] = dict.fromkeys(("input", "cached_input", "output"), "price")
 
 MCP_SERVER: Final[Table] = {
     "name": "string",

@@ -1,7 +1,9 @@
-"""Who serves the models: `[model_providers.<id>]` of the configuration, and those built in."""
+"""Who serves the models: `[model_providers.<id>]` of the configuration, and those built in. LIGHT."""
 
+import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import field, fields
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, get_args, get_origin
@@ -10,6 +12,7 @@ from urllib.parse import urlsplit
 from codex_py.errors import ConfigError
 from codex_py.model.profile import Profile
 from codex_py.protocol.frozen import frozen
+from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS
 
 WIRES: Mapping[str, str] = {
     "responses": "codex_py.model.responses.wire:ResponsesWire",
@@ -22,15 +25,13 @@ _TYPE_NAMES = {bool: "boolean", str: "string", Mapping[str, Any]: "table"}
 _KEY_HEADERS = ("bearer", "x-api-key", "api-key")
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
-_BUILT_IN: Mapping[str, Mapping[str, Any]] = {
-    "openai": {
-        "name": "OpenAI",
-        "base_url": "https://api.openai.com/v1",
-        "requires_openai_auth": True,
-    },
-    "ollama": {"name": "Ollama", "base_url": "http://localhost:11434/v1"},
-    "lmstudio": {"name": "LM Studio", "base_url": "http://localhost:1234/v1"},
+_OPENAI: Mapping[str, Any] = {
+    "name": "OpenAI",
+    "base_url": "https://api.openai.com/v1",
+    "requires_openai_auth": True,
 }
+_CANNOT_BE_REDEFINED = {"openai", "ollama", "lmstudio"}
+_OF_THE_KEY = ("env_key", "env_key_instructions", "key_header")
 
 
 @frozen
@@ -86,21 +87,21 @@ def resolve_provider(
     Raises:
         ConfigError: no such provider, or one that cannot be used as it is configured.
     """
-    table = tables.get(provider_id)
     where = f"model_providers.{provider_id}"
-    if provider_id in _BUILT_IN:
-        if table is not None:
+    table = tables.get(provider_id)
+    if provider_id in BUILT_IN_PROVIDERS:
+        if table is not None and provider_id in _CANNOT_BE_REDEFINED:
             # So does Codex: two meanings of one name would send a key to the wrong place.
             raise ConfigError(
                 f"{where}: `{provider_id}` is built in and cannot be redefined; "
                 f"choose another id, for example `{provider_id}-custom`"
             )
-        table = dict(_BUILT_IN[provider_id])
+        table = _built_in(provider_id, table or _NOTHING, environment)
         if provider_id == "openai":
             url = openai_base_url or environment.get("OPENAI_BASE_URL")
             table["base_url"] = url or table["base_url"]
     if table is None:
-        known = ", ".join(sorted({*_BUILT_IN, *tables}))
+        known = ", ".join(sorted({*BUILT_IN_PROVIDERS, *tables}))
         raise ConfigError(f"Model provider `{provider_id}` not found; known are: {known}")
     wire_api = table.get("wire_api", "responses")
     return Provider(
@@ -126,6 +127,48 @@ def resolve_provider(
         stream_idle_timeout_ms=table.get("stream_idle_timeout_ms", 300_000),
         requires_openai_auth=table.get("requires_openai_auth", False),
     )
+
+
+def key_variable(provider_id: str, tables: Mapping[str, Mapping[str, Any]]) -> str | None:
+    """The environment variable with the key of a provider; None if it needs none, or has several."""
+    own = tables.get(provider_id, _NOTHING).get("env_key")
+    if own or provider_id == "openai" or provider_id not in BUILT_IN_PROVIDERS:
+        return own
+    return _tables()[provider_id].get("env_key")
+
+
+def _built_in(
+    provider_id: str, own: Mapping[str, Any], environment: Mapping[str, str]
+) -> dict[str, Any]:
+    """The table of a built-in provider, with the fields of the user's `own` over it."""
+    table = dict(_OPENAI if provider_id == "openai" else _tables()[provider_id])
+    if not own.get("env_key") and (own.get("auth") or own.get("experimental_bearer_token")):
+        # The user's key comes from elsewhere, and goes where keys usually go.
+        table = {name: value for name, value in table.items() if name not in _OF_THE_KEY}
+    table |= {**own, "profile": {**table.get("profile", {}), **own.get("profile", {})}}
+    if provider_id in _CANNOT_BE_REDEFINED - {"openai"}:
+        port = environment.get("CODEX_OSS_PORT", "").strip()
+        url = environment.get("CODEX_OSS_BASE_URL", "").strip()
+        # Variables of Codex.
+        table["base_url"] = url or (
+            f"http://localhost:{port}/v1" if port.isdecimal() else table["base_url"]
+        )
+    variable = table.get("endpoint_env")
+    if variable and not table.get("base_url"):
+        endpoint = environment.get(variable, "").strip().rstrip("/")
+        if not endpoint:
+            raise ConfigError(
+                f"{table['name']} has no fixed address: set {variable}, or"
+                f" `model_providers.{provider_id}.base_url`; the model is the name of a deployment"
+            )
+        path = table["endpoint_path"]
+        table["base_url"] = endpoint if endpoint.endswith(path) else endpoint + path
+    return table
+
+
+@cache
+def _tables() -> Mapping[str, Mapping[str, Any]]:
+    return tomllib.loads(Path(__file__).with_name("providers.toml").read_text(encoding="utf-8"))
 
 
 def _one_of(values: Iterable[str], value: str, where: str) -> Any:

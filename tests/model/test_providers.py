@@ -3,8 +3,10 @@ from typing import Any
 
 import pytest
 
-from codex_py.errors import ConfigError
-from codex_py.model.providers import Provider, TokenCommand, resolve_provider
+from codex_py.errors import ConfigError, ModelError
+from codex_py.model.auth import find_key
+from codex_py.model.providers import Provider, TokenCommand, key_variable, resolve_provider
+from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS, LOCAL_PROVIDERS
 
 FULL: dict[str, Any] = {
     "name": "Mock",
@@ -68,7 +70,9 @@ def test_the_address_of_openai_can_be_set_and_the_setting_wins() -> None:
 @pytest.mark.parametrize(
     ("provider_id", "table", "message"),
     [
-        ("nope", {}, "Model provider `nope` not found; known are: lmstudio, m, ollama, openai"),
+        ("nope", {}, "Model provider `nope` not found; known are: anthropic, azure,"),
+        ("ollama", {"ollama": FULL}, "cannot be redefined"),
+        ("azure", {}, "Azure OpenAI has no fixed address: set AZURE_OPENAI_ENDPOINT, or"),
         ("openai", {"openai": FULL}, "cannot be redefined"),
         ("m", {"m": {"name": "m"}}, "model_providers.m.base_url is missing"),
         ("m", {"m": {**FULL, "base_url": "example.com"}}, "no http:// or https:// address"),
@@ -104,3 +108,46 @@ def test_the_text_wire_writes_calls_as_text_and_anthropic_has_a_key_header_of_it
     anthropic = resolve_provider("m", {"m": {**FULL, "wire_api": "anthropic"}})
     assert (text.profile.tools, text.key_header) == ("text", "bearer")
     assert (anthropic.profile.tools, anthropic.key_header) == ("native", "x-api-key")
+
+
+@pytest.mark.parametrize("provider_id", BUILT_IN_PROVIDERS)
+def test_a_built_in_provider_needs_no_table_but_a_key(provider_id: str) -> None:
+    environment = {"AZURE_OPENAI_ENDPOINT": "https://mine.openai.azure.com/"}
+    provider = resolve_provider(provider_id, {}, environment=environment)
+    is_local = provider_id in LOCAL_PROVIDERS
+    assert (provider.env_key is None) is (is_local or provider_id == "openai")
+    assert provider.base_url.startswith("http://localhost:" if is_local else "https://")
+    assert key_variable(provider_id, {}) == provider.env_key
+    if provider.env_key is not None:
+        with pytest.raises(ModelError, match=rf"`{provider.env_key}`\. .*https://"):
+            find_key(provider, environment={}, home=Path("/nowhere"))
+
+
+def test_a_table_overrides_fields_of_a_built_in_provider() -> None:
+    own = {"base_url": "http://127.0.0.1:1/v1", "profile": {"tool_ids": "verbatim"}}
+    provider = resolve_provider("mistral", {"mistral": own})
+    assert (provider.base_url, provider.env_key) == ("http://127.0.0.1:1/v1", "MISTRAL_API_KEY")
+    assert (provider.profile.tool_ids, provider.profile.tool_choice) == ("verbatim", "any")
+
+
+def test_a_key_of_another_kind_takes_the_place_of_the_variable() -> None:
+    own = {"base_url": "https://a/openai/v1", "experimental_bearer_token": "t"}
+    provider = resolve_provider("azure", {"azure": own})
+    assert (provider.env_key, provider.bearer_token, provider.key_header) == (None, "t", "bearer")
+
+
+@pytest.mark.parametrize(
+    "endpoint", ["https://a.openai.azure.com", "https://a.openai.azure.com/openai/v1/"]
+)
+def test_azure_is_found_by_its_variable(endpoint: str) -> None:
+    provider = resolve_provider("azure", {}, environment={"AZURE_OPENAI_ENDPOINT": endpoint})
+    assert provider.base_url == "https://a.openai.azure.com/openai/v1"
+    assert (provider.wire_api, provider.key_header) == ("responses", "api-key")
+
+
+def test_variables_of_codex_say_where_its_local_servers_are() -> None:
+    url = {"CODEX_OSS_BASE_URL": "http://127.0.0.1:9/v1", "CODEX_OSS_PORT": "1"}
+    assert resolve_provider("ollama", {}, environment=url).base_url == "http://127.0.0.1:9/v1"
+    port = {"CODEX_OSS_PORT": "1"}
+    assert resolve_provider("lmstudio", {}, environment=port).base_url == "http://localhost:1/v1"
+    assert resolve_provider("vllm", {}, environment=port).base_url == "http://localhost:8000/v1"

@@ -1,0 +1,33 @@
+"""Reads `provider/model` where a model is named. LIGHT."""
+
+from collections.abc import Collection
+
+from codex_py.config.layers import Layers
+
+_COMMAND_LINE = {"command line", "-c"}
+
+
+def named_provider(layers: Layers, providers: Collection[str]) -> tuple[str, str] | None:
+    """The provider and the model that the setting `model` names together; None if it is the name of a model alone.
+
+    A setting `model_provider` in the same layer or a stronger one leaves the name as it is, and options and `-c` are
+    one layer. So does a project, which does not decide where requests go.
+
+    Args:
+        providers: the ids that a name may begin with.
+    """
+    layer = next((layer for layer in layers.layers if layer.sets(("model",))), None)
+    if layer is None or layer.name == "project":
+        return None
+    rivals = [*layers.layers[: layers.layers.index(layer) + 1]]
+    if layer.name in _COMMAND_LINE:
+        rivals += [other for other in layers.layers if other.name in _COMMAND_LINE]
+    if any(rival.sets(("model_provider",)) for rival in rivals):
+        return None
+    return split_model(layer.values["model"], providers)
+
+
+def split_model(name: str, providers: Collection[str]) -> tuple[str, str] | None:
+    """The provider and the model in `provider/model`; None if the first part is no provider."""
+    provider, _, model = name.partition("/")
+    return (provider, model) if model and provider in providers else None

@@ -1,0 +1,13 @@
+"""The ids of the providers that need no table in the configuration. LIGHT.
+
+`model/providers.toml` has their settings. The configuration reads `provider/model` with them.
+"""
+
+from typing import Final
+
+LOCAL_PROVIDERS: Final = ("ollama", "lmstudio", "llamacpp", "vllm")
+"""Servers on this machine, in the order in which `--oss` looks for them."""
+BUILT_IN_PROVIDERS: Final = (
+    *("openai", "anthropic", "azure", "deepseek", "gemini", "groq", "minimax", "mistral"),
+    *("moonshot", "openrouter", "xai", "zai", *LOCAL_PROVIDERS),
+)
