@@ -5,7 +5,6 @@ What Codex makes of our files is checked where `CODEX_BINARY` names its program.
 
 import asyncio
 import json
-import os
 import subprocess
 from dataclasses import replace
 from typing import Any
@@ -24,11 +23,9 @@ from codex_py.testing import (
     ev_function_call,
     ev_message,
 )
+from tests.support.codex import CODEX, needs_codex
 from tests.support.program import Workplace, environment
 from tests.support.talk import Talk, talk
-
-CODEX = os.environ.get("CODEX_BINARY")
-needs_codex = pytest.mark.skipif(CODEX is None, reason="CODEX_BINARY names no Codex")
 
 
 def says(text: str, **usage: int) -> list[dict[str, Any]]:

@@ -14,12 +14,11 @@ from pathlib import Path
 import pytest
 
 from codex_py.frontends.apply.envelope import RUN_AS_APPLY_PATCH
+from tests.support.codex import CODEX, needs_codex
 from tests.support.patch_cases import PatchCase, patch_case
 from tests.support.patching import enveloped
 
-CODEX = os.environ.get("CODEX_BINARY")
 SOME_CASES = 300
-needs_codex = pytest.mark.skipif(CODEX is None, reason="CODEX_BINARY names no Codex")
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -18,11 +17,11 @@ from mcp_types import ElicitResult
 
 from codex_py.frontends.mcp_server.tools import TOOLS, NewThread, Reply
 from codex_py.testing import ScriptedServer, ev_completed, ev_function_call, ev_message
+from tests.support.codex import CODEX, needs_codex
 from tests.support.lifeline import Lifeline
 from tests.support.mcp_agent import served, text_of, thread_of
 from tests.support.program import Workplace, environment
 
-CODEX = os.environ.get("CODEX_BINARY")
 DONE = [*ev_message("done"), ev_completed()]
 PROGRAM = [sys.executable, "-m", "codex_py", "mcp-server"]
 HANDSHAKE: dict[str, Any] = {
@@ -86,7 +85,7 @@ def test_the_tools_take_what_they_say() -> None:
         assert tool.input_schema["properties"].keys() == fields
 
 
-@pytest.mark.skipif(CODEX is None, reason="CODEX_BINARY names no Codex")
+@needs_codex
 def test_the_tools_are_those_of_codex(place: Workplace) -> None:
     """Of a Codex that has them: the last is 0.145 or a little newer."""
     messages = [HANDSHAKE, INITIALIZED, {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}]
