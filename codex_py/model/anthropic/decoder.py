@@ -146,6 +146,9 @@ class AnthropicDecoder(BuildingDecoder):
         match self._stop_reason:
             case "max_tokens":
                 self._fail(incomplete("max_output_tokens"))
+            case "content_filter":
+                # Of servers that have Chat Completions behind them.
+                self._fail(incomplete("content_filter"))
             case "refusal":
                 explanation = text_field(self._stop_details, "explanation")
                 message = explanation or "the model refused to answer"

@@ -175,6 +175,7 @@ def test_a_stop_reason_is_an_end_and_silence_is_none() -> None:
     [
         ([reason("max_tokens"), STOP], "incomplete", False),
         ([reason("refusal"), STOP], "content_filter", False),
+        ([reason("content_filter"), STOP], "content_filter", False),
         ([reason("model_context_window_exceeded"), STOP], "context_length_exceeded", False),
         (
             [{"type": "error", "error": {"type": "overloaded_error", "message": "busy"}}],
