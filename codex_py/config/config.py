@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
 
@@ -28,20 +28,9 @@ from codex_py.protocol.approval import (
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS
 
-_T = TypeVar("_T", SandboxLimits, ShellEnvironmentPolicy, "SandboxWorkspaceWrite")
+_T = TypeVar("_T", SandboxLimits, SandboxPolicy, ShellEnvironmentPolicy)
 
 WebSearchMode: TypeAlias = Literal["disabled", "cached", "indexed", "live"]
-
-
-@frozen
-class SandboxWorkspaceWrite:
-    """`[sandbox_workspace_write]`."""
-
-    writable_roots: tuple[Path, ...] = ()
-    """Absolute, beside the working directory."""
-    network_access: bool = False
-    exclude_tmpdir_env_var: bool = False
-    exclude_slash_tmp: bool = False
 
 
 @frozen(kw_only=True)
@@ -94,7 +83,8 @@ class Config:
     approval_policy: AskForApproval | None
     sandbox_mode: SandboxMode | None
     """None leaves it to the rule of `sandbox_policy`."""
-    sandbox_workspace_write: SandboxWorkspaceWrite
+    sandbox_workspace_write: SandboxPolicy
+    """Without the working directory, see `sandbox_policy`."""
     sandbox_limits: SandboxLimits
 
     shell_environment: ShellEnvironmentPolicy
@@ -144,16 +134,10 @@ class Config:
         mode = self.sandbox_mode or ("workspace-write" if self.trust == "trusted" else "read-only")
         if mode != "workspace-write":
             return SandboxPolicy(mode=mode, network_access=mode == "danger-full-access")
-        settings = self.sandbox_workspace_write
+        configured = self.sandbox_workspace_write
         added = (Path(os.path.normpath(self.cwd / folder)) for folder in add_dirs)
-        roots = dict.fromkeys((self.cwd, *settings.writable_roots, *added))
-        return SandboxPolicy(
-            mode=mode,
-            writable_roots=tuple(roots),
-            network_access=settings.network_access,
-            exclude_tmpdir_env_var=settings.exclude_tmpdir_env_var,
-            exclude_slash_tmp=settings.exclude_slash_tmp,
-        )
+        roots = dict.fromkeys((self.cwd, *configured.writable_roots, *added))
+        return replace(configured, writable_roots=tuple(roots))
 
 
 def load_config(
@@ -210,8 +194,9 @@ def _config(layers: Layers) -> Config:
     if (named := named_provider(layers, {*BUILT_IN_PROVIDERS, *tables})) is not None:
         values["model_provider"], values["model"] = named
 
-    def section(cls: type[_T], key: str) -> _T:
-        return cls(**{each.name: _value(values, f"{key}.{each.name}") for each in fields(cls)})
+    def section(cls: type[_T], key: str, **given: Any) -> _T:
+        names = [each.name for each in fields(cls) if each.name not in given]
+        return cls(**given, **{name: _value(values, f"{key}.{name}") for name in names})
 
     servers, server_warnings = mcp_servers(values.get("mcp_servers", {}))
     sandbox_mode, sandbox_warnings = chosen_sandbox_mode(layers)
@@ -229,7 +214,9 @@ def _config(layers: Layers) -> Config:
         "compact_prompt": _text(layers, "experimental_compact_prompt_file", "compact_prompt"),
         "approval_policy": _approval(values.get("approval_policy")),
         "sandbox_mode": sandbox_mode,
-        "sandbox_workspace_write": section(SandboxWorkspaceWrite, "sandbox_workspace_write"),
+        "sandbox_workspace_write": section(
+            SandboxPolicy, "sandbox_workspace_write", mode="workspace-write"
+        ),
         "sandbox_limits": section(SandboxLimits, "sandbox_limits"),
         "shell_environment": section(ShellEnvironmentPolicy, "shell_environment_policy"),
         **_web_search(values),

@@ -1,8 +1,8 @@
 """Every key of the configuration file in one table: its kind, its default, and whether it has an effect.
 
 The keys are those that Codex 0.169 accepts with `--strict-config`. Those that this program does not use are
-here too, so that a file written for Codex is accepted. A new key is one line here; `Config` has a field of the
-same name if the program reads it.
+here too, so that a file written for Codex is accepted. A new key is one line here, or a word in a line of keys that
+are alike; `Config` has a field of the same name if the program reads it.
 """
 
 from collections.abc import Iterator
@@ -23,21 +23,21 @@ from codex_py.config.tables import (
     AnyOf,
     Setting,
     Table,
+    alike,
     unused,
 )
 from codex_py.protocol.approval import DEFAULT_LIMITS
 
 _SWITCH_OR_TABLE: Final = AnyOf(("boolean", "table"))
+_GRANULAR: Final = "sandbox_approval rules mcp_elicitations request_permissions skill_approval"
 
 KEYS: Final[Table] = {
     # The model.
     "model": Setting("string", default="gpt-6.1-sol"),
-    "review_model": unused("string"),
     "model_provider": Setting("string", default="openai", project=False),
     "model_providers": Setting({"*": MODEL_PROVIDER}, project=False),
     "oss_provider": "string",
     "openai_base_url": Setting("string", project=False),
-    "chatgpt_base_url": unused("string", project=False),
     "model_context_window": "count",
     "model_max_output_tokens": "limit",
     "model_auto_compact_token_limit": "integer",
@@ -52,15 +52,10 @@ KEYS: Final[Table] = {
     "service_tier": "string",
     "personality": unused(("none", "friendly", "pragmatic"), "none"),
     # What it is told.
-    "instructions": "string",
-    "model_instructions_file": "path",
-    "developer_instructions": "string",
-    "compact_prompt": "string",
-    "experimental_compact_prompt_file": "path",
+    **alike("string", "instructions developer_instructions compact_prompt"),
+    **alike("path", "model_instructions_file experimental_compact_prompt_file"),
     "include_permissions_instructions": Setting("boolean", default=True),
     "include_environment_context": Setting("boolean", default=True),
-    "include_apps_instructions": unused("boolean", False),
-    "include_collaboration_mode_instructions": unused("boolean", False),
     "project_doc_max_bytes": Setting("count", default=32768),
     "project_doc_fallback_filenames": Setting(["string"], default=[]),
     "project_root_markers": Setting(["string"], default=[".git"]),
@@ -68,15 +63,7 @@ KEYS: Final[Table] = {
     "approval_policy": AnyOf(
         (
             ("untrusted", "on-failure", "on-request", "never"),
-            {
-                "granular": {
-                    "sandbox_approval": "boolean",
-                    "rules": "boolean",
-                    "mcp_elicitations": "boolean",
-                    "request_permissions": "boolean",
-                    "skill_approval": "boolean",
-                }
-            },
+            {"granular": alike("boolean", _GRANULAR)},
         )
     ),
     "approvals_reviewer": ("user", "auto_review", "guardian_subagent"),
@@ -119,12 +106,7 @@ KEYS: Final[Table] = {
                 {
                     "context_size": ("low", "medium", "high"),
                     "allowed_domains": ["string"],
-                    "location": {
-                        "country": "string",
-                        "region": "string",
-                        "city": "string",
-                        "timezone": "string",
-                    },
+                    "location": alike("string", "country region city timezone"),
                 },
             )
         ),
@@ -147,13 +129,10 @@ KEYS: Final[Table] = {
     },
     "agents": unused(
         {
-            "enabled": "boolean",
-            "max_threads": "count",
+            **alike("boolean", "enabled interrupt_message"),
+            **alike("count", "max_threads job_max_runtime_seconds"),
             "max_depth": "integer",
-            "job_max_runtime_seconds": "count",
-            "interrupt_message": "boolean",
-            "default_subagent_model": "string",
-            "default_subagent_reasoning_effort": "string",
+            **alike("string", "default_subagent_model default_subagent_reasoning_effort"),
             "*": {
                 "description": "string",
                 "config_file": "path",
@@ -170,77 +149,64 @@ KEYS: Final[Table] = {
         "persistence": Setting(("save-all", "none"), default="save-all"),
         "max_bytes": "count",
     },
-    "sqlite_home": unused("path"),
-    "log_dir": unused("path"),
     "hide_agent_reasoning": Setting("boolean", default=False),
     "show_raw_agent_reasoning": unused("boolean", False, default=False),
     "file_opener": unused(("vscode", "vscode-insiders", "windsurf", "cursor", "none"), "none"),
-    "check_for_update_on_startup": "boolean",
-    "disable_paste_burst": "boolean",
-    "suppress_unstable_features_warning": "boolean",
+    **alike(
+        "boolean",
+        "check_for_update_on_startup disable_paste_burst suppress_unstable_features_warning",
+    ),
     "features": {
         **dict.fromkeys(FEATURES, unused("boolean", False)),
         **dict.fromkeys(FEATURES_WITH_SETTINGS, unused(_SWITCH_OR_TABLE, False)),
-        **dict.fromkeys(("shell_tool", "view_image", "unified_exec"), "boolean"),
-        **dict.fromkeys(("unified_exec_tty", "steer", "fast_mode"), "boolean"),
+        **alike("boolean", "shell_tool view_image unified_exec unified_exec_tty steer fast_mode"),
         # These protect.
-        **dict.fromkeys(("hooks", "codex_hooks", "credential_masking"), "boolean"),
-        **dict.fromkeys(("network_proxy", "rollout_budget"), _SWITCH_OR_TABLE),
+        **alike("boolean", "hooks codex_hooks credential_masking"),
+        **alike(_SWITCH_OR_TABLE, "network_proxy rollout_budget"),
     },
     "tui": TUI,
     "allow_unenforced": Setting(["string"], project=False),
     "budget": "table",
     # Accepted, and mostly of no effect here.
     "allow_symlinked_codex_home": unused("boolean", False),
-    "browser_use": unused("table"),
-    "cloud": unused("table"),
-    "computer_use": unused("table"),
-    "experimental_realtime_webrtc_call_base_url": unused("string"),
-    "experimental_thread_store_endpoint": unused("string"),
-    "goals": unused("table"),
+    "include_apps_instructions": unused("boolean", False),
+    "include_collaboration_mode_instructions": unused("boolean", False),
+    **alike(
+        unused("string"),
+        """experimental_realtime_start_instructions experimental_realtime_webrtc_call_base_url
+        experimental_realtime_ws_backend_prompt experimental_realtime_ws_model
+        experimental_realtime_ws_startup_context experimental_thread_store_endpoint review_model""",
+    ),
+    **alike(
+        unused("string", project=False),
+        "apps_mcp_product_sku chatgpt_base_url experimental_realtime_ws_base_url",
+    ),
+    **alike(unused("count"), "mcp_optional_startup_grace_ms thread_unload_delay_secs"),
+    **alike(unused("path"), "js_repl_node_path log_dir sqlite_home"),
     "js_repl_node_module_dirs": unused(["path"]),
-    "js_repl_node_path": unused("path"),
-    "mcp_enterprise_managed_auth": unused("table"),
-    "mcp_optional_startup_grace_ms": unused("count"),
+    **alike(
+        unused("table"),
+        """audio browser_use cloud computer_use experimental_thread_store ghost_snapshot goals
+        marketplaces mcp_enterprise_managed_auth orchestrator realtime tool_suggest""",
+    ),
+    **alike("table", "desktop notice windows"),
+    **alike({"enabled": "boolean"}, "analytics feedback"),
+    **alike(unused({"*": {"enabled": "boolean", "*": "any"}}), "apps plugins"),
     "responses_api_metadata": unused({"*": "string"}, {}),
-    "thread_unload_delay_secs": unused("count"),
     "cli_auth_credentials_store": unused(("file", "keyring", "auto", "ephemeral"), "file"),
     "forced_login_method": ("chatgpt", "api"),
     "forced_chatgpt_workspace_id": unused(AnyOf(("string", ["string"]))),
-    "analytics": {"enabled": "boolean"},
-    "feedback": {"enabled": "boolean"},
     "otel": unused(
         {
             "environment": "string",
             "log_user_prompt": "boolean",
-            "exporter": "any",
-            "trace_exporter": "any",
-            "metrics_exporter": "any",
-            "*": "any",
+            **alike("any", "exporter trace_exporter metrics_exporter *"),
         },
         project=False,
     ),
-    "apps": unused({"*": {"enabled": "boolean", "*": "any"}}),
-    "apps_mcp_product_sku": unused("string", project=False),
-    "audio": unused("table"),
-    "desktop": "table",
-    "experimental_realtime_start_instructions": unused("string"),
-    "experimental_realtime_ws_backend_prompt": unused("string"),
-    "experimental_realtime_ws_base_url": unused("string", project=False),
-    "experimental_realtime_ws_model": unused("string"),
-    "experimental_realtime_ws_startup_context": unused("string"),
-    "experimental_thread_store": unused("table"),
-    "ghost_snapshot": unused("table"),
-    "marketplaces": unused("table"),
     "memories": unused(MEMORIES),
-    "notice": "table",
-    "orchestrator": unused("table"),
-    "plugins": unused({"*": {"enabled": "boolean", "*": "any"}}),
     "profile": Setting("string", project=False),
     "profiles": Setting("table", project=False),
-    "realtime": unused("table"),
-    "tool_suggest": unused("table"),
-    "windows": "table",
 }
 
 

@@ -58,14 +58,16 @@ def unused(kind: Kind, *harmless: Any, **more: Any) -> Setting:
     return Setting(kind, harmless=harmless, **more)
 
 
+def alike(kind: "Kind | Setting", names: str) -> Table:
+    """A table of several keys, separated by blanks, that are all of one kind."""
+    return dict.fromkeys(names.split(), kind)
+
+
 _APPROVAL_MODE: Final[Kind] = ("auto", "prompt", "writes", "approve")
 REASONING_EFFORT: Final[Kind] = "string"  # each model has its own; Codex passes any through
 
 MODEL_PROVIDER: Final[Table] = {
-    "name": "string",
-    "base_url": "string",
-    "env_key": "string",
-    "env_key_instructions": "string",
+    **alike("string", "name base_url env_key env_key_instructions"),
     "experimental_bearer_token": "secret",
     "auth": {
         "command": "string",
@@ -81,9 +83,7 @@ MODEL_PROVIDER: Final[Table] = {
     "query_params": {"*": "string"},
     "http_headers": {"*": "secret"},
     "env_http_headers": {"*": "string"},
-    "request_max_retries": "count",
-    "stream_max_retries": "count",
-    "stream_idle_timeout_ms": "count",
+    **alike("count", "request_max_retries stream_max_retries stream_idle_timeout_ms"),
     "websocket_connect_timeout_ms": unused("count"),
     "supports_websockets": unused("boolean", False),
     "requires_openai_auth": "boolean",
@@ -109,14 +109,10 @@ MCP_SERVER: Final[Table] = {
     "oauth_resource": "string",
     "auth": unused(("oauth", "chatgpt", "ema_auth"), "oauth"),
     "scopes": ["string"],
-    "enabled": "boolean",
-    "required": "boolean",
-    "startup_timeout_sec": "duration",
+    **alike("boolean", "enabled required supports_parallel_tool_calls"),
+    **alike("duration", "startup_timeout_sec tool_timeout_sec"),
     "startup_timeout_ms": "limit",
-    "tool_timeout_sec": "duration",
-    "enabled_tools": ["string"],
-    "disabled_tools": ["string"],
-    "supports_parallel_tool_calls": "boolean",
+    **alike(["string"], "enabled_tools disabled_tools"),
     "default_tools_approval_mode": _APPROVAL_MODE,
     "tools": {"*": {"approval_mode": _APPROVAL_MODE, "output_token_limit": unused("count")}},
     "startup_readiness": unused(("connection", "catalog"), "catalog"),
@@ -165,58 +161,47 @@ HOOK_EVENTS: Final = (
 )
 
 MEMORIES: Final[Table] = {
-    "consolidation_model": "string",
-    "dedicated_tools": "boolean",
-    "disable_on_external_context": "boolean",
-    "extract_model": "string",
-    "generate_memories": "boolean",
-    "max_raw_memories_for_consolidation": "count",
-    "max_rollout_age_days": "integer",
-    "max_rollouts_per_startup": "count",
-    "max_unused_days": "integer",
-    "min_rate_limit_remaining_percent": "integer",
-    "min_rollout_idle_hours": "integer",
-    "no_memories_if_mcp_or_web_search": "boolean",
-    "use_memories": "boolean",
+    **alike("string", "consolidation_model extract_model"),
+    **alike("boolean", "dedicated_tools disable_on_external_context generate_memories"),
+    **alike("boolean", "no_memories_if_mcp_or_web_search use_memories"),
+    **alike("count", "max_raw_memories_for_consolidation max_rollouts_per_startup"),
+    **alike("integer", "max_rollout_age_days max_unused_days"),
+    **alike("integer", "min_rate_limit_remaining_percent min_rollout_idle_hours"),
 }
 
 TUI: Final[Table] = {
     "notifications": AnyOf(("boolean", ["string"])),
     "notification_method": ("auto", "osc9", "osc777", "bel"),
     "notification_condition": ("unfocused", "always"),
-    "animations": unused("boolean", False),
-    "show_tooltips": unused("boolean", False),
-    "alternate_screen": unused(("auto", "always", "never"), "never", "auto"),
-    "status_line": ["string"],
-    "status_line_use_colors": unused("boolean"),
-    "terminal_title": ["string"],
-    "terminal_resize_reflow_max_rows": unused("count"),
+    **alike(["string"], "status_line terminal_title"),
     "theme": "string",
-    "pet": unused("string"),
-    "vim_mode_default": "boolean",
-    "session_picker_view": unused(("comfortable", "dense")),
-    "raw_output_mode": unused("boolean", False),
-    "keymap": unused("table", {}),
     "model_availability_nux": "table",
-    "screen_reader_detection_done": "boolean",
-    "effects": unused("table"),
-    "rendering": unused("table"),
-    "show_server_version_notice": unused("boolean", False),
-    "auto_recap": unused("boolean", False),
-    "disable_paste_burst": unused("boolean"),
-    "question_esc_back": unused("boolean"),
-    "fullscreen_transcript": unused("boolean", False),
-    "collapse_turn_details": unused("boolean", False),
-    "sidebar_width_percent": unused("count"),
-    "mouse_scroll_speed": unused("count"),
-    "copy_on_select": unused(("auto", "always", "never"), "never", "auto"),
-    "copy_on_select_clear_selection": unused("boolean"),
+    **alike("boolean", "vim_mode_default screen_reader_detection_done"),
+    **alike(
+        unused("boolean", False),
+        """animations auto_recap collapse_turn_details fullscreen_transcript raw_output_mode
+        show_server_version_notice show_tooltips""",
+    ),
+    **alike(
+        unused("boolean"),
+        """copy_on_select_clear_selection disable_paste_burst question_esc_back
+        status_line_use_colors""",
+    ),
+    **alike(
+        unused(("auto", "always", "never"), "never", "auto"), "alternate_screen copy_on_select"
+    ),
     "right_click_paste": unused(("auto", "on", "off"), "off", "auto"),
+    "pet": unused("string"),
     "pet_anchor": unused(("composer", "screen-bottom")),
+    "session_picker_view": unused(("comfortable", "dense")),
     "agents_overview_grouping": unused(("project", "status", "model")),
     "resume_cwd": unused(("current", "session"), "current"),
-    "presets": unused({"*": "table"}),
-    "default_hosts": unused({"*": "table"}),
+    **alike(
+        unused("count"), "mouse_scroll_speed sidebar_width_percent terminal_resize_reflow_max_rows"
+    ),
+    "keymap": unused("table", {}),
+    **alike(unused("table"), "effects rendering"),
+    **alike(unused({"*": "table"}), "default_hosts presets"),
 }
 
 FEATURES: Final = frozenset(

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.config.config import Config, SandboxWorkspaceWrite
+from codex_py.config.config import Config
 from codex_py.config.environment import ShellEnvironmentPolicy
 from codex_py.config.project_trust import Unknown
 from codex_py.errors import ConfigError
@@ -44,7 +44,7 @@ def test_without_any_file_everything_has_its_default(place: Place):
         project_doc_fallback_filenames=(),
         approval_policy=None,
         sandbox_mode=None,
-        sandbox_workspace_write=SandboxWorkspaceWrite(),
+        sandbox_workspace_write=SandboxPolicy(mode="workspace-write"),
         sandbox_limits=SandboxLimits(),
         shell_environment=ShellEnvironmentPolicy(),
         allow_login_shell=True,
