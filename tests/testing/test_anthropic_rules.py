@@ -210,6 +210,16 @@ BROKEN = [
         anthropic(GO, says({"type": "redacted_thinking", "data": "x"}), GO),
         "messages[1]: unknown data of redacted thinking",
     ),
+    (
+        anthropic(
+            GO,
+            says(call()),
+            user(result()),
+            max_tokens=4000,
+            thinking={"type": "enabled", "budget_tokens": 2000},
+        ),
+        "thinking is on, and there is none before the last calls",
+    ),
     ({"max_tokens": 1}, "`messages` is no list of objects"),
 ]
 
@@ -254,6 +264,14 @@ def test_thinking_comes_back_with_the_signature_that_it_went_out_with():
         block = answered_thinking(server)
         assert block["thinking"] == "Look first."
         assert post(server, "anthropic", anthropic(GO, says(block, text("Hello.")), GO))[0] == 200
+
+
+def test_a_message_cannot_end_with_its_thinking():
+    server = ScriptedServer([THINKS, SAYS])
+    server.start()
+    assert post(server, "anthropic", anthropic(GO, says(answered_thinking(server)), GO))[0] == 400
+    with pytest.raises(AssertionError, match="the final block cannot be thinking"):
+        server.close()
 
 
 @pytest.mark.parametrize("change", [{"signature": "sig_1"}, {"thinking": "Look."}, MARK])

@@ -33,8 +33,9 @@ _BLOCK_FIELDS: Mapping[str, set[str]] = {
     "thinking": {"thinking", "signature"},
     "redacted_thinking": {"data"},
 }
+_THOUGHTS = {"thinking", "redacted_thinking"}
 _USER_BLOCKS = {"text", "image", "document", "search_result", "tool_result"}
-_MODEL_BLOCKS = {"text", "tool_use", "thinking", "redacted_thinking"}
+_MODEL_BLOCKS = {"text", "tool_use", *_THOUGHTS}
 _SERVER_TOOL_BLOCK = re.compile(r"(server|mcp)_tool_use|.+_tool_result|container_upload|compaction")
 _CALL_ID = re.compile(r"[a-zA-Z0-9_-]+")
 
@@ -65,6 +66,8 @@ def check_anthropic(
             _check_block(role, block, f"messages[{place}]")
         _check_thinking(content, signatures, f"messages[{place}]")
     _check_pairs(history)
+    if body.get("thinking", {}).get("type") == "enabled":
+        _check_last_calls(history)
     has_calls = any(block["type"] in {"tool_use", "tool_result"} for _, c in history for block in c)
     require(body.get("tools") or not has_calls, "calls in the messages, and no `tools`")
     _check_cache_marks(body)
@@ -167,7 +170,7 @@ def _check_result(block: JsonObject, where: str) -> None:
 def _check_thinking(
     content: Sequence[JsonObject], signatures: Mapping[str, str], where: str
 ) -> None:
-    is_thinking = [block["type"] in {"thinking", "redacted_thinking"} for block in content]
+    is_thinking = [block["type"] in _THOUGHTS for block in content]
     if any(is_thinking):
         require(is_thinking[0], f"{where}: a message with thinking that does not begin with it")
     for block in content:
@@ -178,6 +181,14 @@ def _check_thinking(
             require(signature, f"{where}: a thinking block without a signature")
             is_same = signatures.get(str(signature)) == block.get("thinking")
             require(is_same, f"{where}: the signature of a thinking block is not that of its text")
+    require(not is_thinking[-1], f"{where}: the final block cannot be thinking")
+
+
+def _check_last_calls(history: Sequence[tuple[str, Sequence[JsonObject]]]) -> None:
+    """The message that results are sent for begins with thinking."""
+    for (_, said), (_, told) in zip(history[-2:], history[-1:], strict=False):
+        is_thought = said[0]["type"] in _THOUGHTS or told[0]["type"] != "tool_result"
+        require(is_thought, "thinking is on, and there is none before the last calls")
 
 
 def _check_pairs(history: Sequence[tuple[str, Sequence[JsonObject]]]) -> None:
@@ -215,7 +226,7 @@ def _check_cache_marks(body: JsonObject) -> None:
     is_short = False
     for block in marked:
         require(
-            block.get("type") not in {"thinking", "redacted_thinking"},
+            block.get("type") not in _THOUGHTS,
             "a cache mark on a thinking block",
         )
         mark: JsonObject = block["cache_control"] or {}
