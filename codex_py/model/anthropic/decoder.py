@@ -36,7 +36,7 @@ _USAGE = (
 
 
 class AnthropicDecoder(BuildingDecoder):
-    """A `Decoder` for one response. A call is given out when its block ends."""
+    """A `Decoder` for one response. A call is given out when its block ends, and with it all before it."""
 
     def __init__(
         self, prompt: Prompt, maker: Maker, watched: Collection[type[ResponseEvent]]
@@ -129,10 +129,11 @@ class AnthropicDecoder(BuildingDecoder):
         if piece.kind == "opaque":
             streamed = _parsed(piece.text)
             piece.data["blocks"] = [{**block, "input": streamed} if streamed else block]
-        if piece.kind == "function_call" and piece.text and _parsed(piece.text) is None:
-            # The limit of the output may have cut it: the end of the message tells.
-            return
-        self._out.close(piece)
+        if piece.kind == "function_call" and (not piece.text or _parsed(piece.text) is not None):
+            # Without a call the end of the message is waited for: if the stream breaks off, the next attempt then
+            # answers from the beginning. A call that cannot be read may have been cut by the limit of the output.
+            for earlier in [p for p in self._out.pieces if p.index <= piece.index]:
+                self._out.close(earlier)
 
     def _count(self, source: JsonObject) -> None:
         usage = object_field(source, "usage")
