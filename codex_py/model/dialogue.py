@@ -6,6 +6,7 @@ order of the calls; a result without a call is left out; what was said between a
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -20,6 +21,7 @@ from codex_py.protocol.tools import called_tool, read_coded_text
 
 _CALLS = {"function_call", "custom_tool_call", "local_shell_call"}
 _OUTPUTS = {"function_call_output", "custom_tool_call_output"}
+_MAX_NAME = 64
 MISSING_RESULT = "[ERROR:missing_result] the call has no result"
 
 
@@ -42,7 +44,7 @@ class Call:
     call_id: str
     """One that the provider accepts."""
     name: str
-    """Flat, `mcp__server__tool` for that of a server."""
+    """Flat, `mcp__server__tool` for that of a server; a legal one, also if the model made it up."""
     arguments: str
     """JSON; for a freeform tool its raw input."""
     is_freeform: bool
@@ -229,7 +231,11 @@ def _call(kind: str, item: JsonObject, data: JsonObject) -> Call:
     name = called_tool(item.get("namespace"), str(item.get("name")))
     is_freeform = kind == "custom_tool_call"
     text = item.get("input" if is_freeform else "arguments")
-    return Call(call_id, name, str(text or ""), is_freeform, data)
+    return Call(call_id, _legal_name(name), str(text or ""), is_freeform, data)
+
+
+def _legal_name(name: str) -> str:
+    return re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:_MAX_NAME] or "unknown"
 
 
 def _said(parts: object) -> Iterator[str]:

@@ -76,8 +76,9 @@ class AnthropicMessages:
             blocks, results = turn.encoded
             _append(messages, "assistant", blocks)
             _append(messages, "user", results)
-            called.update((_legal_name(call.name), None) for call in turn.calls)
-            may_think = not results or blocks[0].startswith(_UNMARKED)
+            called.update((call.name, None) for call in turn.calls)
+            if blocks:
+                may_think = not results or blocks[0].startswith(_UNMARKED)
         if messages and messages[0][0] != "user":
             messages.insert(0, ("user", [_CONTINUE]))
         if messages and messages[-1][0] == "assistant":
@@ -107,7 +108,11 @@ def _told(told: Told) -> Sequence[bytes]:
 
 def _said(turn: ModelTurn) -> tuple[list[bytes], list[bytes]]:
     """The blocks of the assistant, and those of the user with the results."""
-    blocks = [encode_json(block) for each in turn.blocks for block in _blocks(each)]
+    said = list(turn.blocks)
+    while said and isinstance(said[-1], Thought):
+        # A message that ends with one is refused.
+        said.pop()
+    blocks = [encode_json(block) for each in said for block in _blocks(each)]
     return blocks, [encode_json(_result(result)) for result in turn.complete_results()]
 
 
@@ -127,7 +132,7 @@ def _blocks(block: Block) -> Sequence[JsonObject]:
             return cast("list[JsonObject]", data.get("blocks") or [])
         case Call():
             use: JsonObject = {"type": "tool_use", "id": block.call_id}
-            return [{**use, "name": _legal_name(block.name), "input": _input(block)}]
+            return [{**use, "name": block.name, "input": _input(block)}]
 
 
 def _input(call: Call) -> JsonObject:
@@ -165,8 +170,3 @@ def _trim(blocks: list[bytes]) -> None:
     last: JsonObject = json.loads(blocks[-1])
     if last.get("type") == "text":
         blocks[-1] = encode_json({**last, "text": last["text"].rstrip()})
-
-
-def _legal_name(name: str) -> str:
-    """The name of a tool that was offered is legal; a model of another provider may have made one up."""
-    return re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:64] or "unknown"
