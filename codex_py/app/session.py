@@ -86,7 +86,7 @@ async def _opened(
 ) -> AsyncGenerator[Session]:
     config, options = setup.config, setup.options
     provider = configured_provider(config, setup.environment)
-    settings_for = partial(turn_settings, setup, provider.id)
+    settings_for = partial(turn_settings, setup, provider)
     settings = settings_for(options.choices or configured_choices(config, options.add_dirs))
     if (path := session_to_resume(setup)) is None:
         thread, file = new_thread(setup, settings)

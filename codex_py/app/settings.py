@@ -10,8 +10,10 @@ from typing import Any
 from codex_py.app.options import SessionSetup
 from codex_py.config.config import Config
 from codex_py.model.catalog import ModelInfo, listed_models, model_info
+from codex_py.model.providers import Provider
 from codex_py.protocol.approval import ApprovalPolicy
 from codex_py.protocol.settings import Choices, TurnSettings
+from codex_py.protocol.stream import Abilities
 from codex_py.tools.offered import tool_specs
 
 _UNKNOWN_MODEL = (
@@ -42,7 +44,7 @@ def configured_choices(config: Config, add_dirs: Sequence[Path]) -> Choices:
     )
 
 
-def turn_settings(setup: SessionSetup, provider_id: str, choices: Choices) -> TurnSettings:
+def turn_settings(setup: SessionSetup, provider: Provider, choices: Choices) -> TurnSettings:
     """The settings that follow from a user's choices. Warns of a model that the catalogue does not have."""
     config = setup.config
     info = model_info(choices.model, config.model_catalog_json)
@@ -60,7 +62,7 @@ def turn_settings(setup: SessionSetup, provider_id: str, choices: Choices) -> Tu
     window = config.model_context_window or info.context_window
     return TurnSettings(
         model=info.slug,
-        provider=provider_id,
+        provider=provider.id,
         cwd=config.cwd,
         approval_policy=choices.approval_policy,
         sandbox_policy=choices.sandbox_policy,
@@ -68,6 +70,10 @@ def turn_settings(setup: SessionSetup, provider_id: str, choices: Choices) -> Tu
         reasoning_effort=choices.reasoning_effort,
         reasoning_summary=choices.reasoning_summary,
         reasoning=reasoning or None,
+        # Messages are the one API that demands a limit.
+        max_output_tokens=config.model_max_output_tokens
+        or (info.max_output_tokens if provider.wire_api == "anthropic" else None),
+        abilities=Abilities(images=info.images, thinking=info.thinking),
         verbosity=info.default_verbosity and (config.model_verbosity or info.default_verbosity),
         service_tier=config.service_tier,
         image_detail=info.image_detail,
@@ -75,7 +81,7 @@ def turn_settings(setup: SessionSetup, provider_id: str, choices: Choices) -> Tu
             shell="disabled" if config.features.get("shell_tool") is False else info.shell_tool,
             login=config.allow_login_shell,
             freeform_patch=info.freeform_apply_patch,
-            left_out=_left_out(config),
+            left_out=_left_out(config, info),
             web_search=_web_search(config, info),
         ),
         parallel_tool_calls=(
@@ -91,10 +97,10 @@ def turn_settings(setup: SessionSetup, provider_id: str, choices: Choices) -> Tu
     )
 
 
-def _left_out(config: Config) -> list[str]:
+def _left_out(config: Config, info: ModelInfo) -> list[str]:
     switches = {
         "update_plan": config.update_plan_enabled,
-        "view_image": config.features.get("view_image"),
+        "view_image": config.features.get("view_image") if info.images else False,
     }
     return [name for name, switch in switches.items() if switch is False]
 

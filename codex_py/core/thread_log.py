@@ -117,6 +117,8 @@ class ThreadLog:
             verbosity=settings.verbosity,
             output_schema=output_schema,
             service_tier=settings.service_tier,
+            max_output_tokens=settings.max_output_tokens,
+            abilities=settings.abilities,
         )
 
     def begin_turn(self, settings: TurnSettings, introduction: Introduction) -> None:

@@ -1,6 +1,6 @@
-"""What is known of each model: its window, its tools, what it can be asked for.
+"""What is known of each model: its window, its tools, what it can be asked for. LIGHT.
 
-Source: the catalogue that Codex 0.169 carries (`codex debug models --bundled`), and for the older
+`known_models` has those of other makers. Source for OpenAI's: the catalogue that Codex 0.169 carries (`codex debug models --bundled`), and for the older
 models that of 0.80 and 0.98. Models of "code mode" there get plain function tools here.
 """
 
@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 from codex_py.errors import ConfigError
 from codex_py.filesystem.ordinary import read_whole
+from codex_py.model.known_models import known_model
 from codex_py.protocol.frozen import frozen
 
 _MAX_BYTES = 16 * 1024 * 1024
@@ -37,6 +38,11 @@ class ModelInfo:
     freeform_apply_patch: bool = True
     """As a custom tool; a function elsewhere."""
     parallel_tool_calls: bool = True
+    max_output_tokens: int | None = None
+    """The most tokens of a response; None where it is not known."""
+    images: bool = True
+    thinking: Literal["budget"] | None = None
+    """How the Messages API is asked for an effort, where the profile of the provider does not fit the model."""
     truncation_limit_tokens: int = 10_000
     """How much of one tool result the model is given."""
     known: bool = True
@@ -103,7 +109,7 @@ def model_info(slug: str, catalog_json: Path | None = None) -> ModelInfo:
     """The entry with the longest slug that this one begins with, one `namespace/` aside.
 
     Args:
-        catalog_json: a file `{"models": […]}`, in the form of Codex, in place of what is built in.
+        catalog_json: a file `{"models": […]}`, in the form of Codex, in place of OpenAI's models.
 
     Raises:
         ConfigError: the file cannot be read, or is no such catalogue.
@@ -114,11 +120,22 @@ def model_info(slug: str, catalog_json: Path | None = None) -> ModelInfo:
         fitting = [entry for entry in listed if name.startswith(entry.slug)]
         if fitting:
             return replace(max(fitting, key=lambda entry: len(entry.slug)), slug=slug)
-    return replace(_UNKNOWN, slug=slug)
+    other = known_model(slug)
+    if other is None or other.window is None:
+        return replace(_UNKNOWN, slug=slug)
+    return ModelInfo(
+        slug=slug,
+        context_window=other.window,
+        default_reasoning_effort=other.effort,
+        freeform_apply_patch=False,
+        max_output_tokens=other.output,
+        images=other.images,
+        thinking=other.thinking,
+    )
 
 
 def listed_models(catalog_json: Path | None = None) -> list[str]:
-    """The slugs of all entries, in their order; errors as for `model_info`."""
+    """The slugs of OpenAI's models, or of the file, in their order; errors as for `model_info`."""
     return [entry.slug for entry in (_LISTED if catalog_json is None else _read(catalog_json))]
 
 
@@ -159,6 +176,7 @@ def _entry(entry: dict[str, Any]) -> ModelInfo:
         shell_tool="disabled" if entry.get("shell_type") == "disabled" else "unified_exec",
         freeform_apply_patch=entry.get("apply_patch_tool_type") == "freeform",
         parallel_tool_calls=entry.get("supports_parallel_tool_calls", True),
+        images="image" in entry.get("input_modalities", ["image"]),
         truncation_limit_tokens=_tokens(cast("str", truncation.get("mode", "tokens")), limit),
     )
 

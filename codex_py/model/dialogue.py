@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from codex_py.model.call_ids import CallIds
 from codex_py.model.json_fields import JsonObject, object_field, objects, text_field
-from codex_py.model.provider_data import Maker, grown
+from codex_py.model.provider_data import Maker, grown, without_images
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.prompts import message_texts
@@ -127,16 +127,20 @@ class Dialogue:
         self._maker = maker
         self._tool_ids = tool_ids
         self._model = ""
+        self._images = True
         self._seen: list[EncodedItem] = []
         self._clear()
 
-    def of(self, items: Sequence[EncodedItem], model: str) -> Sequence[Turn]:
-        """The turns of a history, for a model of the provider."""
-        new = grown(self._seen, items) if model == self._model else None
+    def of(
+        self, items: Sequence[EncodedItem], model: str, *, images: bool = True
+    ) -> Sequence[Turn]:
+        """The turns of a history, for a model of the provider. Without `images`, a note is in the place of each."""
+        is_same = (model, images) == (self._model, self._images)
+        new = grown(self._seen, items) if is_same else None
         if new is None:
             self._clear()
             new = items
-        self._model = model
+        self._model, self._images = model, images
         self._seen = list(items)
         for item in new:
             self._take(json.loads(item))
@@ -151,7 +155,7 @@ class Dialogue:
     def _take(self, item: JsonObject) -> None:
         kind = item.get("type", "message")
         if kind == "message" and item.get("role") != "assistant":
-            self._tell(Told(str(item.get("role")), list(_parts(item.get("content")))))
+            self._tell(Told(str(item.get("role")), self._parts(item.get("content"))))
         elif kind in _OUTPUTS:
             self._answer(item)
         elif (block := self._block(kind, item)) is not None:
@@ -174,7 +178,7 @@ class Dialogue:
         for index, call in enumerate(turn.calls if turn is not None else ()):
             assert turn is not None
             if turn.call_ids[index] == call_id and turn.results[index] is None:
-                parts = list(_parts(item.get("output"))) or [
+                parts = self._parts(item.get("output")) or [
                     {"type": "input_text", "text": "(no output)"}
                 ]
                 turn.results[index] = Result(call, parts)
@@ -201,6 +205,10 @@ class Dialogue:
         turn = ModelTurn()
         self._turns.append(turn)
         return turn
+
+    def _parts(self, content: object) -> Sequence[JsonObject]:
+        parts = list(_parts(content))
+        return parts if self._images else without_images(parts)
 
     def _block(self, kind: str, item: JsonObject) -> Block | None:
         data = self._maker.own_data(item, self._model)

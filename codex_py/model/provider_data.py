@@ -17,6 +17,10 @@ from codex_py.protocol.messages import EncodedItem, encode_json
 
 FIELD: Final = "provider_data"
 _FIELD_BYTES = b'"provider_data"'
+_NO_IMAGE: Final = {
+    "type": "input_text",
+    "text": "(an image was left out: this model takes text only)",
+}
 _ONLY_FOR_MAKER = frozenset({"reasoning", "web_search_call", "compaction", "compaction_summary"})
 
 
@@ -56,15 +60,17 @@ class OwnItems:
         """`functions_only`: calls of freeform tools become calls of functions."""
         self._maker = maker
         self._functions_only = functions_only
+        self._images = True
         self._seen: list[EncodedItem] = []
         self._cleaned: list[EncodedItem] = []
 
-    def of(self, items: Sequence[EncodedItem]) -> Sequence[EncodedItem]:
-        new = grown(self._seen, items)
+    def of(self, items: Sequence[EncodedItem], *, images: bool = True) -> Sequence[EncodedItem]:
+        """Without `images`, a note is in the place of each."""
+        new = grown(self._seen, items) if images == self._images else None
         if new is None:
             self._cleaned.clear()
             new = items
-        self._seen = list(items)
+        self._seen, self._images = list(items), images
         for item in new:
             cleaned = self._clean(item)
             if cleaned is not None:
@@ -73,9 +79,13 @@ class OwnItems:
 
     def _clean(self, item: EncodedItem) -> EncodedItem | None:
         is_freeform = self._functions_only and b'"custom_tool_call' in item
-        if self._maker.is_home and _FIELD_BYTES not in item and not is_freeform:
+        has_image = not self._images and b'"input_image"' in item
+        if self._maker.is_home and _FIELD_BYTES not in item and not is_freeform and not has_image:
             return item
         data: JsonObject = json.loads(item)
+        for name in ("content", "output") if has_image else ():
+            if isinstance(data.get(name), list):
+                data[name] = without_images(data[name])
         if is_freeform:
             data = wrapped_item(data)
         is_own = self._maker.own_data(data) is not None
@@ -85,6 +95,11 @@ class OwnItems:
                 return None
             data.pop("id", None)
         return EncodedItem(encode_json(data))
+
+
+def without_images(parts: Sequence[JsonObject]) -> Sequence[JsonObject]:
+    """The parts of a message or an output, with a note in the place of each image."""
+    return [_NO_IMAGE if part.get("type") == "input_image" else part for part in parts]
 
 
 def grown(

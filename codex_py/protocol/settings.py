@@ -1,11 +1,13 @@
 """The settings of a turn, and those among them that the user may change between turns."""
 
 from collections.abc import Sequence
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from codex_py.protocol.approval import AskForApproval, SandboxPolicy, approval_data
 from codex_py.protocol.frozen import frozen
+from codex_py.protocol.stream import Abilities
 from codex_py.protocol.tools import ToolSpec
 
 
@@ -38,6 +40,9 @@ class TurnSettings:
     reasoning_summary: str | None = None
     reasoning: dict[str, Any] | None = None
     """As sent."""
+    max_output_tokens: int | None = None
+    """As sent."""
+    abilities: Abilities = field(default_factory=Abilities)
     verbosity: str | None = None
     service_tier: str | None = None
     image_detail: str = "high"

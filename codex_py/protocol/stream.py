@@ -3,7 +3,7 @@
 import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import fields
+from dataclasses import field, fields
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from codex_py.errors import ConfigError
@@ -48,6 +48,15 @@ ANY_TOOL: Final = ToolChoice()
 
 
 @frozen
+class Abilities:
+    """What a model can do, where that decides how it is asked."""
+
+    images: bool = True
+    thinking: Literal["budget"] | None = None
+    """How the Messages API is asked for an effort; None: as the profile of the provider says."""
+
+
+@frozen
 class Prompt:
     """One request to a model, in terms that every wire can express."""
 
@@ -70,6 +79,7 @@ class Prompt:
     service_tier: str | None = None
     max_output_tokens: int | None = None
     """Limit on the output, reasoning included; None: the provider's own."""
+    abilities: Abilities = field(default_factory=Abilities)
 
 
 @frozen

@@ -8,6 +8,7 @@ tools of Codex.
 
 import json
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any, Final, Literal, TypeAlias
 
@@ -83,9 +84,13 @@ def _spec(name: str, *, freeform_patch: bool, login: bool) -> ToolSpec:
         return HostedSpec(name)
     if name != "apply_patch":
         return own_spec(name, without=None if login else "login")
-    if not freeform_patch:
-        return own_spec(name, text="apply_patch_function")
     grammar = instruction_text("tools/apply_patch.lark")
+    if not freeform_patch:
+        spec = own_spec(name, text="apply_patch_function")
+        return replace(
+            spec,
+            description=f"{spec.description}\n\nThe grammar of a patch, in Lark notation:\n\n{grammar}",
+        )
     return FreeformSpec(name, instruction_text("tools/apply_patch.md"), grammar)
 
 

@@ -56,5 +56,54 @@ def test_a_tool_that_is_switched_off_is_not_offered(
     assert every - without == missing
 
 
+@pytest.mark.parametrize(
+    ("model", "thinking", "max_tokens"),
+    [
+        ("claude-opus-5-5", {"type": "adaptive"}, 128_000),
+        ("claude-haiku-4-5", {"type": "enabled", "budget_tokens": 10_000}, 64_000),
+    ],
+)
+def test_a_model_of_anthropic_is_asked_as_its_generation_wants(
+    place: Workplace, model: str, thinking: dict[str, Any], max_tokens: int
+) -> None:
+    with ScriptedServer([[ev_created(), *ev_message("Done."), ev_completed()]]) as server:
+        place.run(server, "-m", model, "go", wire_api="anthropic")
+    body = server.requests[0].body
+    assert (body["thinking"], body["max_tokens"]) == (thinking, max_tokens)
+
+
+def test_the_longest_output_is_sent_where_it_is_needed_or_set(place: Workplace) -> None:
+    done = [ev_created(), *ev_message("Done."), ev_completed()]
+    with ScriptedServer([done, done]) as server:
+        place.run(server, "-m", "deepseek-v4-pro", "go", wire_api="chat")
+        place.rerun("-m", "deepseek-v4-pro", "-c", "model_max_output_tokens=500", "go")
+    plain, limited = (request.body for request in server.requests)
+    assert {"max_completion_tokens", "max_tokens"} & plain.keys() == set()
+    assert limited["max_completion_tokens"] == 500
+
+
+@pytest.mark.parametrize("wire_api", ["responses", "chat", "anthropic", "text"])
+def test_a_model_without_images_gets_a_note_in_their_place(place: Workplace, wire_api: str) -> None:
+    (place.cwd / "a.png").write_bytes(_PNG)
+    done = [ev_created(), *ev_message("Done."), ev_completed()]
+    with ScriptedServer([done], text_tools=wire_api == "text") as server:
+        place.run(server, "-m", "deepseek-v4-pro", "-i", "a.png", "--", "look", wire_api=wire_api)
+    text = server.requests[0].raw.decode()
+    assert "(an image was left out: this model takes text only)" in text
+    assert "image/png" not in text
+    assert '"view_image"' not in text
+
+
+def test_a_model_that_does_not_know_patches_gets_their_grammar_and_an_example(
+    place: Workplace,
+) -> None:
+    with ScriptedServer([[ev_created(), *ev_message("Done."), ev_completed()]]) as server:
+        place.run(server, "-m", "glm-5", "go", wire_api="chat")
+    functions = [tool["function"] for tool in server.requests[0].body["tools"]]
+    (patch,) = [function for function in functions if function["name"] == "apply_patch"]
+    assert '"*** Update File: " name LF move? change?' in patch["description"]
+    assert "\n*** Update File: path/of/file.py\n@@ def greet():\n" in patch["description"]
+
+
 def _has_image(item: dict[str, Any]) -> bool:
     return any(part["type"] == "input_image" for part in item.get("content", []))

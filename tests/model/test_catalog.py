@@ -5,6 +5,8 @@ import pytest
 
 from codex_py.errors import ConfigError
 from codex_py.model.catalog import ModelInfo, model_info
+from codex_py.model.known_models import Prices, known_models, prices_of, table_date
+from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS
 
 
 def test_the_default_model_is_known() -> None:
@@ -110,3 +112,56 @@ def test_a_bad_catalogue_is_named(content: str, tmp_path: Path) -> None:
 def test_a_missing_catalogue_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"none\.json: No such file"):
         model_info("x", tmp_path / "none.json")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "claude-opus-4-5-20251101",
+        "anthropic/claude-opus-4.5",
+        "openrouter/anthropic/Claude-Opus-4.5",
+    ],
+)
+def test_a_model_of_another_maker_is_found_as_services_spell_it(name: str) -> None:
+    assert model_info(name) == ModelInfo(
+        slug=name,
+        context_window=200_000,
+        default_reasoning_effort="medium",
+        freeform_apply_patch=False,
+        max_output_tokens=64_000,
+        thinking="budget",
+    )
+
+
+def test_a_local_model_is_known_by_its_family() -> None:
+    info = model_info("gpt-oss:20b")
+    assert (info.context_window, info.images, info.known) == (131_072, False, True)
+
+
+def test_a_file_takes_the_place_of_the_models_of_openai_alone(tmp_path: Path) -> None:
+    path = tmp_path / "models.json"
+    entry = {"slug": "mine", "input_modalities": ["text"]}
+    path.write_text(json.dumps({"models": [entry]}), encoding="utf-8")
+    assert not model_info("mine", path).images
+    assert not model_info("gpt-6-sol", path).known
+    assert model_info("claude-sonnet-5", path).known
+
+
+def test_every_listed_model_has_what_the_catalogue_promises() -> None:
+    for model in known_models():
+        assert (model.window is None) == (model.provider == "openai"), model.slug
+        assert model.provider in BUILT_IN_PROVIDERS
+        prices = model.prices
+        assert 0 <= prices.cached_input <= prices.input <= prices.output, model.slug
+        info = model_info(model.slug)
+        assert info.known, model.slug
+        assert model.window in {None, info.context_window}, model.slug
+    assert table_date().year >= 2026
+
+
+def test_configured_prices_go_over_those_of_the_table() -> None:
+    assert prices_of("gpt-5.5", {}) == Prices(5, 0.5, 30)
+    assert prices_of("gpt-5.5", {"gpt-5.5": {"output": 1}}) == Prices(5, 0.5, 1)
+    assert prices_of("mine", {"mine": {"input": 2, "output": 3}}) == Prices(2, 2, 3)
+    assert prices_of("mine", {"mine": {"input": 2}}) is None
+    assert prices_of("mine", {}) is None

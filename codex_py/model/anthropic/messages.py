@@ -59,7 +59,7 @@ class AnthropicMessages:
         self._dialogue = Dialogue(maker, "anthropic")
 
     def of(self, prompt: Prompt) -> AnthropicHistory:
-        turns = list(self._dialogue.of(prompt.input, prompt.model))
+        turns = list(self._dialogue.of(prompt.input, prompt.model, images=prompt.abilities.images))
         texts = [prompt.instructions] if prompt.instructions.strip() else []
         while turns and isinstance(first := turns[0], Told) and first.role != "user":
             texts.append(first.text)

@@ -86,7 +86,10 @@ class AnthropicWire:
         effort: str = (prompt.reasoning or {}).get("effort") or "none"
         if effort == "none":
             return {}
-        match self._profile.thinking:
+        style = self._profile.thinking
+        if style == "adaptive" and prompt.abilities.thinking is not None:
+            style = prompt.abilities.thinking
+        match style:
             case "adaptive":
                 effort = "low" if effort == "minimal" else effort
                 return {"thinking": {"type": "adaptive"}, "output_config": {"effort": effort}}

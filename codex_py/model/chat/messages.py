@@ -14,7 +14,6 @@ from codex_py.protocol.stream import Prompt
 
 THINK_TAG = "think"
 """The field of reasoning that came between `<think>` tags in the text."""
-_IMAGE_LEFT_OUT = "(an image was left out: this model takes text only)"
 _IMAGES_FOLLOW = "(the result is the image in the next message)"
 
 
@@ -28,7 +27,8 @@ class ChatMessages:
     def of(self, prompt: Prompt) -> list[bytes]:
         """The messages as JSON. Templates of local models take one system message, and that first; all that a program said
         later comes from the user."""
-        turns = list(self._dialogue.of(prompt.input, prompt.model))
+        images = prompt.abilities.images and not self._profile.text_content_only
+        turns = list(self._dialogue.of(prompt.input, prompt.model, images=images))
         texts = [prompt.instructions] if prompt.instructions else []
         while turns and isinstance(first := turns[0], Told) and first.role != "user":
             texts.append(first.text)
@@ -55,8 +55,8 @@ class ChatMessages:
         if not parts:
             return []
         content: Any
-        if self._profile.text_content_only or all(part["type"] == "input_text" for part in parts):
-            content = "\n\n".join(part.get("text", _IMAGE_LEFT_OUT) for part in parts)
+        if all(part["type"] == "input_text" for part in parts):
+            content = "\n\n".join(part["text"] for part in parts)
         else:
             content = [_part(part) for part in parts]
         messages = [encode_json({"role": "user", "content": content})]
@@ -109,8 +109,7 @@ class ChatMessages:
     def _tool(self, result: Result) -> JsonObject:
         text = result.text
         if result.images:
-            note = _IMAGE_LEFT_OUT if self._profile.text_content_only else _IMAGES_FOLLOW
-            text = f"{text}\n{note}".strip()
+            text = f"{text}\n{_IMAGES_FOLLOW}".strip()
         message = {"role": "tool", "tool_call_id": result.call.call_id, "content": text}
         if self._profile.name_on_tool_message:
             message["name"] = result.call.name

@@ -78,7 +78,7 @@ class ResponsesWire:
         if prompt.tools:
             specs = b",".join(encode_json(tool_entry(spec)) for spec in self._tools(prompt))
             fragments.append(b',"tools":[' + specs + b"]")
-        items = self._own.of(prompt.input)
+        items = self._own.of(prompt.input, images=prompt.abilities.images)
         if prompt.instructions:
             items = [_base_item(prompt.instructions), *items]
         fragments += (b',"input":[', b",".join(items), b"]}")

@@ -1,0 +1,83 @@
+"""The table of models in `models.toml`: windows, limits, abilities and prices. Read only if someone asks for it. LIGHT."""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import date
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from codex_py.protocol.frozen import frozen
+
+
+@frozen
+class Prices:
+    """Dollars for a million tokens."""
+
+    input: float
+    cached_input: float
+    output: float
+
+
+@frozen(kw_only=True)
+class KnownModel:
+    provider: str
+    slug: str
+    window: int | None = None
+    """Tokens; None for OpenAI's models."""
+    output: int | None = None
+    """The most tokens of a response; None: nothing is said beyond the window."""
+    prices: Prices
+    images: bool = True
+    effort: str | None = None
+    thinking: Literal["budget"] | None = None
+
+
+def known_models() -> Sequence[KnownModel]:
+    """All models of the table, in its order."""
+    return _table()[0]
+
+
+def table_date() -> date:
+    """The day as of which the table is right."""
+    return _table()[1]
+
+
+def known_model(name: str) -> KnownModel | None:
+    """The entry with the longest slug that a name begins with, whatever stands before its last slash.
+
+    Services write `4.6` or `4-6`, and some a colon before the size.
+    """
+    plain = _plain(name.rpartition("/")[2])
+    fitting = [model for model in known_models() if plain.startswith(_plain(model.slug))]
+    return max(fitting, key=lambda model: len(model.slug), default=None)
+
+
+def prices_of(name: str, configured: Mapping[str, Mapping[str, float]]) -> Prices | None:
+    """The prices of a model: those of `[model_prices.NAME]`, over those of the table; None if `input` or `output` is unknown."""
+    listed = known_model(name)
+    own = configured.get(name, {})
+    if listed is not None:
+        return replace(listed.prices, **own)
+    if not {"input", "output"} <= own.keys():
+        return None
+    return Prices(own["input"], own.get("cached_input", own["input"]), own["output"])
+
+
+@cache
+def _table() -> tuple[Sequence[KnownModel], date]:
+    data: dict[str, Any] = tomllib.loads(
+        Path(__file__).with_name("models.toml").read_text(encoding="utf-8")
+    )
+    day: date = data.pop("date")
+    models = [
+        KnownModel(provider=provider, slug=slug, prices=Prices(*entry.pop("prices")), **entry)
+        for provider, entries in data.items()
+        for slug, entry in entries.items()
+    ]
+    return models, day
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace(".", "-").replace(":", "-")
