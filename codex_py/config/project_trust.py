@@ -19,13 +19,11 @@ from codex_py.config.check import problems
 from codex_py.config.edit import set_in_config
 from codex_py.config.files import as_config_error, locked, read_text, replace_text
 from codex_py.errors import ConfigError
+from codex_py.filesystem.git import git_folder, named_path
 from codex_py.filesystem.own import make_private
 from codex_py.protocol.frozen import frozen
 
 Trust: TypeAlias = Literal["trusted", "untrusted"]
-
-_MAX_GIT_FILE = 4096
-"""Bytes; a `.git` file holds one path."""
 
 _Digests: TypeAlias = dict[str, str]
 """By the path of the file, relative to the root of the project."""
@@ -204,19 +202,14 @@ def _main_work_tree(root: Path) -> Path | None:
     try:
         if not pointer.is_file():
             return None
-        git_dir = root / _first_line(pointer).removeprefix("gitdir:").strip()
+        git_dir = git_folder(pointer)
         if git_dir.parent.name != "worktrees" or git_dir.parent.parent.name != ".git":
             return None
-        if _real(_first_line(git_dir / "gitdir").strip()) != _real(pointer):
+        if _real(named_path(git_dir / "gitdir")) != _real(pointer):
             return None
     except (OSError, ValueError):
         return None
     return git_dir.parent.parent.parent
-
-
-def _first_line(path: Path) -> str:
-    with path.open(encoding="utf-8", errors="surrogateescape") as file:
-        return file.readline(_MAX_GIT_FILE)
 
 
 def _real(path: str | Path) -> str:

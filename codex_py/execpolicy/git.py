@@ -13,6 +13,7 @@ from typing import Final
 from codex_py.execpolicy.place import Place
 from codex_py.execpolicy.words import Command
 from codex_py.execpolicy.wrappers import git_subcommand
+from codex_py.filesystem.git import common_folder, find_dot_git, git_folder
 from codex_py.filesystem.ordinary import read_whole
 
 _MAX_READ_BYTES: Final = 256 * 1024 * 1024
@@ -75,7 +76,7 @@ def _has_submodules(repository: Path) -> bool:
     Also true for an index that cannot be read. https://git-scm.com/docs/index-format
     """
     try:
-        folder = _folder_of(repository)
+        folder = git_folder(repository)
         # A split index has most of its entries in another file, of which there may be several.
         indexes = [_read(path) for path in (folder / "index", *folder.glob("sharedindex.*"))]
     except FileNotFoundError:
@@ -109,27 +110,11 @@ def _contacts_local(command: Command, start: int, covered: int, place: Place) ->
 
 def _is_remote(name: str, cwd: Path) -> bool:
     """True if the repository that git finds has a remote of that name, as far as its own file tells."""
-    found = next((part / ".git" for part in (cwd, *cwd.parents) if (part / ".git").exists()), cwd)
     try:
-        folder = _folder_of(found)
-        common = folder / "commondir"
-        if common.exists():
-            folder /= _read(common).decode().strip()
+        folder = common_folder(git_folder(find_dot_git(cwd) or cwd))
         return f'[remote "{name}"]'.encode() in _read(folder / "config")
     except (OSError, ValueError):
         return False
-
-
-def _folder_of(repository: Path) -> Path:
-    """The folder of a repository; its `.git` may be a file with the path.
-
-    Raises:
-        OSError, ValueError: the file cannot be read.
-    """
-    if not repository.is_file():
-        return repository
-    pointer = _read(repository).decode().removeprefix("gitdir:").strip()
-    return repository.parent / pointer
 
 
 def _expanded(path: str) -> str:

@@ -1,12 +1,12 @@
 """Reads the commit, branch and remote of a working directory from git's files.
 
-Starting `git` three times would cost more than everything else before the first request. Source of the layout:
-gitrepository-layout(5), git-worktree(1).
+Starting `git` three times would cost more than everything else before the first request.
 """
 
 import re
 from pathlib import Path
 
+from codex_py.filesystem.git import common_folder, find_dot_git, git_folder
 from codex_py.filesystem.ordinary import read_start
 
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
@@ -25,15 +25,14 @@ def git_info(cwd: Path) -> dict[str, str]:
     There is no branch if HEAD is detached. A password in the URL of the remote is left out.
     """
     try:
-        git_dir = _git_dir(cwd)
-        return {} if git_dir is None else _read(git_dir)
-    except OSError:
+        dot_git = find_dot_git(cwd)
+        return {} if dot_git is None else _read(git_folder(dot_git))
+    except (OSError, ValueError):
         return {}
 
 
 def _read(git_dir: Path) -> dict[str, str]:
-    # The common directory has the files that the worktrees of a repository share.
-    common_dir = git_dir / (_text(git_dir / "commondir").strip() or ".")
+    common_dir = common_folder(git_dir)
     info: dict[str, str] = {}
     head = _text(git_dir / "HEAD").strip()
     reference = head.removeprefix("ref:").strip()
@@ -49,17 +48,6 @@ def _read(git_dir: Path) -> dict[str, str]:
     if url := _origin(_text(common_dir / "config")):
         info["repository_url"] = _USER_INFO.sub("", url)
     return info
-
-
-def _git_dir(cwd: Path) -> Path | None:
-    for folder in (cwd, *cwd.parents):
-        dot_git = folder / ".git"
-        if dot_git.is_dir():
-            return dot_git
-        if dot_git.is_file():
-            # A worktree or a submodule: `gitdir: PATH`, which may be relative to the folder.
-            return folder / _text(dot_git).removeprefix("gitdir:").strip()
-    return None
 
 
 def _packed(common_dir: Path, reference: str) -> str:

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import codex_py
-from codex_py.filesystem.ordinary import read_start
+from codex_py.filesystem.git import common_folder, git_folder
 from codex_py.protocol.approval import SandboxPolicy
 from codex_py.protocol.protected import HOME_SECRETS, HOME_SETTINGS, PROTECTED_NAMES
 
-_MAX_POINTER_BYTES = 4096
 PACKAGE = Path(codex_py.__file__).resolve().parent
 
 
@@ -120,7 +119,11 @@ def layout(
     led_to = dict.fromkeys(Path(os.path.realpath(path)) for path in (*named, *own))
     for path in named:
         if path.name == ".git" and path.is_file():
-            led_to |= dict.fromkeys(_git_folders(path))
+            # That of a worktree or a submodule. Without one of them, the other one is still protected.
+            with suppress(OSError, ValueError):
+                folder = git_folder(path)
+                led_to[Path(os.path.realpath(folder))] = None
+                led_to[Path(os.path.realpath(common_folder(folder)))] = None
     protected = [
         path
         for path in sorted(led_to, key=_depth)
@@ -140,24 +143,6 @@ def layout(
         links=tuple(links),
         hidden=hidden,
     )
-
-
-def _git_folders(pointer: Path) -> list[Path]:
-    """The folders that the `.git` file of a worktree or a submodule names: its own, and that of the repository."""
-    folders: list[Path] = []
-    with suppress(OSError, ValueError):
-        folder = _led_to(pointer, prefix="gitdir:")
-        folders.append(folder)
-        folders.append(_led_to(folder / "commondir"))
-    return folders
-
-
-def _led_to(pointer: Path, prefix: str = "") -> Path:
-    # The model may have put a named pipe here, to which nobody writes.
-    text = os.fsdecode(read_start(os.path.abspath(pointer), _MAX_POINTER_BYTES)[0]).strip()  # noqa: PTH100
-    if not text.startswith(prefix):
-        raise ValueError
-    return Path(os.path.realpath(pointer.parent / text.removeprefix(prefix).strip()))
 
 
 def _real(paths: Iterable[Path], home: Path | None) -> tuple[Path, ...]:

@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -223,8 +224,12 @@ def test_a_linked_worktree_shares_the_trust_of_its_repository(place: Place, tmp_
     (worktree / ".git").write_text(f"gitdir: {git_dir}\n", encoding="utf-8")
     place.cwd = worktree
     assert place.load().trust is None, "a checkout alone cannot claim to be a worktree"
-    (git_dir / "gitdir").write_text(f"{worktree}/.git\n", encoding="utf-8")
-    assert place.load().trust == "trusted"
+    for pointer in (f"{worktree}/.git", os.path.relpath(worktree / ".git", git_dir)):
+        (git_dir / "gitdir").write_text(f"{pointer}\n", encoding="utf-8")
+        assert place.load().trust == "trusted"
+    (git_dir / "gitdir").unlink()
+    os.mkfifo(git_dir / "gitdir")
+    assert place.load().trust is None, "nothing waits for a named pipe"
 
 
 def test_instructions_of_a_project_do_not_lead_out_of_it(place: Place):
