@@ -2,11 +2,12 @@
 
 import pwd
 from collections.abc import Mapping, Sequence
-from os import getuid, scandir
+from os import getuid
 from os.path import lexists
 from pathlib import Path
 
 from codex_py.errors import ConfigError
+from codex_py.filesystem.ordinary import is_empty_folder
 
 
 def codex_home(environment: Mapping[str, str]) -> Path:
@@ -47,7 +48,7 @@ def project_root(cwd: Path, markers: Sequence[str]) -> Path | None:
     for folder in (cwd, *cwd.parents):
         for marker in markers:
             path = folder / marker
-            if lexists(path) and not (marker == ".git" and _is_empty_folder(path)):
+            if lexists(path) and not (marker == ".git" and is_empty_folder(path)):
                 return folder
     return None
 
@@ -63,11 +64,3 @@ def folders_between(root: Path | None, cwd: Path) -> tuple[Path, ...]:
     if root not in chain:
         return (cwd,)
     return tuple(reversed(chain[: chain.index(root) + 1]))
-
-
-def _is_empty_folder(path: Path) -> bool:
-    try:
-        with scandir(path) as entries:
-            return next(entries, None) is None
-    except OSError:
-        return False

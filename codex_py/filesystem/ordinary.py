@@ -150,6 +150,15 @@ def read_whole(path: str | Path, max_bytes: int, *, root: Path | None = None) ->
     return data
 
 
+def is_empty_folder(path: Path) -> bool:
+    """False for what is no folder, or cannot be listed."""
+    try:
+        with os.scandir(path) as entries:
+            return next(entries, None) is None
+    except OSError:
+        return False
+
+
 def _is_below(path: str, folder: str) -> bool:
     return path.startswith(folder.rstrip("/") + "/")
 

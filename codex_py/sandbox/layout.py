@@ -9,6 +9,7 @@ from pathlib import Path
 
 import codex_py
 from codex_py.filesystem.git import common_folder, git_folder
+from codex_py.filesystem.ordinary import is_empty_folder
 from codex_py.protocol.approval import SandboxPolicy
 from codex_py.protocol.protected import HOME_SECRETS, HOME_SETTINGS, PROTECTED_NAMES
 
@@ -159,15 +160,7 @@ def _first_missing(path: str, stay: Sequence[Path]) -> Path | None:
     missing, found = None, Path(path)
     while not os.path.lexists(found):
         missing, found = found, found.parent
-    return found if found not in stay and _is_empty(found) else missing
-
-
-def _is_empty(folder: Path) -> bool:
-    try:
-        with os.scandir(folder) as entries:
-            return next(entries, None) is None
-    except OSError:
-        return False
+    return found if found not in stay and is_empty_folder(found) else missing
 
 
 def _is_still(root: Path) -> bool:
