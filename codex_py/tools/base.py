@@ -2,12 +2,9 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from pydantic import BaseModel, ConfigDict, model_validator
-
-from codex_py.protocol.dispatch import ToolContext
-from codex_py.protocol.tools import ToolOutput
 
 
 class ToolParams(BaseModel):
@@ -35,7 +32,7 @@ class ChangesNothing:
         return ()
 
 
-class PatchApplier(Protocol):
-    async def apply(self, patch: str, cwd: Path, context: ToolContext) -> ToolOutput:
-        """Apply the text of a patch whose relative paths start at `cwd`."""
-        ...
+def command_report(exit_code: int | None, duration_s: float, output: str, note: str = "") -> str:
+    """How a command ended, in the format of Codex 0.80 to 0.98. `note`: further lines of the header."""
+    seconds = f"{duration_s:.1f}".removesuffix(".0")
+    return f"Exit code: {exit_code}\nWall time: {seconds} seconds\n{note}Output:\n{output}"

@@ -25,9 +25,7 @@ _FAMILIES: Final[Mapping[ShellTool, Collection[str]]] = {
     "disabled": (),
 }
 """The command tools that a family of models was trained on."""
-RESOURCE_TOOLS: Final = (
-    *("list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource"),
-)
+RESOURCE_TOOLS: Final = ("list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource")
 _WEB_SEARCH: Final = "web_search"
 TOOL_SEARCH: Final = "tool_search"
 """Offered only if there are MCP servers, like those above."""

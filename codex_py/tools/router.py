@@ -18,14 +18,7 @@ from pydantic import BaseModel, ValidationError
 from codex_py.errors import CallRefused, ToolError
 from codex_py.protocol.calls import failed_call
 from codex_py.protocol.dispatch import Dispatch, Tool, ToolContext, ToolUse
-from codex_py.protocol.events import (
-    CallDenied,
-    Event,
-    EventSink,
-    ItemCompleted,
-    ItemStarted,
-    ItemUpdated,
-)
+from codex_py.protocol.events import CallDenied, Event, ItemCompleted, ItemStarted, ItemUpdated
 from codex_py.protocol.items import (
     CustomToolCall,
     CustomToolCallOutput,
@@ -103,20 +96,25 @@ class ToolRouter:
         `Dispatch` says what a wrapper may raise. If a call fails before its tool has emitted an item, an error item
         is emitted.
         """
-        watched = _WatchedSink(context.emit)
+        has_shown_item = False
+
+        def watched(event: Event) -> None:
+            nonlocal has_shown_item
+            has_shown_item |= isinstance(event, ItemStarted | ItemUpdated | ItemCompleted)
+            context.emit(event)
+
         try:
             tool, params = self._resolve(call)
             async with self._queue.turn(parallel=tool.parallel):
-                output = await self._run(
-                    ToolUse(call, tool, params, replace(context, emit=watched))
-                )
+                use = ToolUse(call, tool, params, replace(context, emit=watched))
+                output = await self._run(use)
         except ToolError as error:
             output = _failure(error)
         if output.error_code in _DENIALS:
             refusal = output.refusal
             why = () if refusal is None else (refusal.cause, refusal.allow)
             context.emit(CallDenied(call.tool_name, output.text, *why))
-        if watched.has_shown_item:
+        if has_shown_item:
             item = output_item(call, output, limit_tokens=context.output_token_limit)
         else:
             item = self.answer(call, output, context)
@@ -176,19 +174,6 @@ class CallQueue:
         finally:
             self._ahead.remove(place)
             done.set()
-
-
-class _WatchedSink:
-    """Passes on the events of a call, and records whether one had an item."""
-
-    def __init__(self, sink: EventSink) -> None:
-        self.has_shown_item = False
-        self._sink = sink
-
-    def __call__(self, event: Event) -> None:
-        if isinstance(event, ItemStarted | ItemUpdated | ItemCompleted):
-            self.has_shown_item = True
-        self._sink(event)
 
 
 def output_item(

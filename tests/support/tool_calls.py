@@ -22,7 +22,7 @@ from codex_py.protocol.dispatch import Tool, ToolContext
 from codex_py.protocol.events import CommandExecution, Event, ItemCompleted, ItemStarted
 from codex_py.protocol.tools import ToolOutput
 from codex_py.sandbox.choice import NO_SANDBOX, Sandbox
-from codex_py.tools.base import PatchApplier
+from codex_py.tools.patch.apply_patch import ApplyPatch
 from codex_py.tools.shell.command import CommandRunner
 from codex_py.tools.shell.orchestrator import Orchestrator
 
@@ -74,10 +74,8 @@ class ToolCalls:
         params = tool.params.model_validate_json(json.dumps(arguments))
         return await tool.run(params, self.context())
 
-    def runner(
-        self, sandbox: Sandbox = NO_SANDBOX, *, apply_patch: PatchApplier | None = None
-    ) -> CommandRunner:
-        return CommandRunner(self.sessions, Orchestrator(sandbox), apply_patch)
+    def runner(self, sandbox: Sandbox = NO_SANDBOX) -> CommandRunner:
+        return CommandRunner(self.sessions, Orchestrator(sandbox), ApplyPatch())
 
     def context(self) -> ToolContext:
         return ToolContext(

@@ -33,7 +33,7 @@ from codex_py.protocol.events import (
     ThreadItem,
 )
 from codex_py.protocol.tools import ToolOutput
-from codex_py.tools.base import ToolParams
+from codex_py.tools.base import ToolParams, command_report
 from codex_py.tools.patch.scope import ReadScope, listed, refusal, writable_by
 
 _NO_FIT = "PatchFailed"
@@ -120,10 +120,11 @@ class ApplyPatch:
 
         item = _start_item(changes, diff, context)
         outcome = await _commit(plan, journal, item, context)
+        wall_s = time.monotonic() - started
         if isinstance(outcome, PatchError):
-            return ToolOutput(_report(1, started, f"{outcome}\n"), success=False)
+            return ToolOutput(command_report(1, wall_s, f"{outcome}\n"), success=False)
         notes = "".join([f"Note: {note}\n" for note in (*recovered, *plan.notes, *outcome.notes)])
-        return ToolOutput(_report(0, started, plan.summary() + notes))
+        return ToolOutput(command_report(0, wall_s, plan.summary() + notes))
 
     async def _approve(self, plan: PatchPlan, cwd: Path, context: ToolContext) -> None:
         """Return if the plan may be carried out. The question names files outside by their resolved paths.
@@ -210,9 +211,3 @@ def _write_code(failure: BaseException) -> str:
     cause = failure.__cause__
     number = cause.errno if isinstance(cause, OSError) else None
     return errno.errorcode.get(number or 0, _NO_FIT)
-
-
-def _report(exit_code: int, started: float, output: str) -> str:
-    """The output in the format of a command, as in Codex."""
-    seconds = f"{time.monotonic() - started:.1f}".removesuffix(".0")
-    return f"Exit code: {exit_code}\nWall time: {seconds} seconds\nOutput:\n{output}"

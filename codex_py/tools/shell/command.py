@@ -5,16 +5,11 @@ import codecs
 import errno
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias, cast
 
-from pydantic import (
-    Field,
-    ValidationError,
-    ValidatorFunctionWrapHandler,
-    field_validator,
-)
+from pydantic import Field, ValidationError, ValidatorFunctionWrapHandler, field_validator
 
 from codex_py.errors import ToolError
 from codex_py.patch.envelope.shell import find_patch, is_bare_patch
@@ -32,7 +27,8 @@ from codex_py.protocol.events import (
     ThreadItem,
 )
 from codex_py.protocol.tools import ToolOutput
-from codex_py.tools.base import LenientParams, PatchApplier
+from codex_py.tools.base import LenientParams
+from codex_py.tools.patch.apply_patch import ApplyPatch
 from codex_py.tools.shell.orchestrator import Orchestrator
 from codex_py.tools.shell.permission import CommandCall, Run
 from codex_py.tools.shell.quoting import quote_argv
@@ -109,8 +105,8 @@ class CommandRunner:
     """One serves all commands of a session."""
 
     sessions: ProcessSessions
-    orchestrator: Orchestrator = field(default_factory=Orchestrator)
-    apply_patch: PatchApplier | None = None
+    orchestrator: Orchestrator
+    apply_patch: ApplyPatch
 
     async def patch_output(
         self, argv: Sequence[str], cwd: Path, context: ToolContext
@@ -119,8 +115,6 @@ class CommandRunner:
 
         A bare patch is refused in Codex's words: it may not be meant as a command.
         """
-        if self.apply_patch is None:
-            return None
         if is_bare_patch(argv):
             return ToolOutput(_BARE_PATCH, success=False, error_code="PatchFailed")
         if (found := find_patch(argv)) is None:

@@ -18,13 +18,8 @@ from codex_py.protocol.calls import PastCall, PastItems, read_report
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.events import CommandExecution, ThreadItem
 from codex_py.protocol.tools import ToolOutput
-from codex_py.tools.shell.command import (
-    CommandParams,
-    CommandTool,
-    LenientParams,
-    Login,
-    Workdir,
-)
+from codex_py.tools.base import LenientParams
+from codex_py.tools.shell.command import CommandParams, CommandTool, Login, Workdir
 from codex_py.tools.truncate import token_count, truncate_output
 
 _MIN_YIELD_MS = 250

@@ -1,7 +1,6 @@
 """`shell`, `shell_command` and `local_shell`: commands that end within the call that started them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import AliasChoices, Field
@@ -11,12 +10,8 @@ from codex_py.errors import ToolError
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.messages import encode_json
 from codex_py.protocol.tools import ToolOutput
-from codex_py.tools.shell.command import (
-    CommandParams,
-    CommandTool,
-    Login,
-    Workdir,
-)
+from codex_py.tools.base import command_report
+from codex_py.tools.shell.command import CommandParams, CommandTool, Login, Workdir
 from codex_py.tools.truncate import truncate_middle, truncate_output
 
 # What `timeout(1)` exits with.
@@ -56,31 +51,6 @@ class LocalShellParams(TimedCommandParams):
     command: list[str]
 
 
-@dataclass(frozen=True, slots=True)
-class CommandResult:
-    """How a command ended, in the forms that Codex 0.80 to 0.98 give it."""
-
-    text: str
-    lines: int
-    """Of the whole output, including what was not kept."""
-    exit_code: int | None
-    duration_s: float
-
-    def freeform(self, limit_tokens: int) -> str:
-        shown = truncate_middle(self.text, limit_tokens)
-        total = "" if shown is self.text else f"Total output lines: {self.lines}\n"
-        return (
-            f"Exit code: {self.exit_code}\n"
-            f"Wall time: {f'{self.duration_s:.1f}'.removesuffix('.0')} seconds\n"
-            f"{total}Output:\n{shown}"
-        )
-
-    def structured(self, limit_tokens: int) -> str:
-        output = truncate_output(self.text, limit_tokens, total_lines=self.lines)
-        metadata = {"exit_code": self.exit_code, "duration_seconds": round(self.duration_s, 1)}
-        return encode_json({"output": output, "metadata": metadata}).decode()
-
-
 class _TimedCommand(CommandTool):
     async def _run(
         self, argv: Sequence[str], params: TimedCommandParams, context: ToolContext
@@ -97,12 +67,20 @@ class _TimedCommand(CommandTool):
         if not in_time:
             await process.stop(exit_code=_TIMED_OUT)
         output = process.take_output()
-        result = CommandResult(output.text(), output.lines, process.exit_code, process.duration_s)
+        text, lines, duration_s = output.text(), output.lines, process.duration_s
         if not in_time:
-            note = f"command timed out after {round(process.duration_s * 1000)} milliseconds\n"
-            result = replace(result, text=note + result.text, lines=result.lines + 1)
-        render = result.structured if self._structured else result.freeform
-        return ToolOutput(render(context.output_token_limit), success=process.exit_code == 0)
+            text = f"command timed out after {round(duration_s * 1000)} milliseconds\n{text}"
+            lines += 1
+        limit = context.output_token_limit
+        if self._structured:
+            shown = truncate_output(text, limit, total_lines=lines)
+            metadata = {"exit_code": process.exit_code, "duration_seconds": round(duration_s, 1)}
+            report = encode_json({"output": shown, "metadata": metadata}).decode()
+        else:
+            shown = truncate_middle(text, limit)
+            total = "" if shown is text else f"Total output lines: {lines}\n"
+            report = command_report(process.exit_code, duration_s, shown, total)
+        return ToolOutput(report, success=process.exit_code == 0)
 
 
 class Shell(_TimedCommand):

@@ -2,14 +2,14 @@ import asyncio
 import json
 import os
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from codex_py.errors import ToolError
-from codex_py.protocol.dispatch import ToolContext
+from codex_py.protocol.approval import SandboxPolicy
 from codex_py.protocol.events import (
     CommandExecution,
     CommandOutputDelta,
@@ -24,15 +24,6 @@ from tests.support.tool_calls import EchoSandbox, ToolCalls, tool_calls
 
 _BASH = "/bin/bash"
 _SESSION = re.compile(r"Process running with session ID (\d+)\n")
-
-
-@dataclass
-class FakePatch:
-    applied: list[tuple[str, Path]] = field(default_factory=list[tuple[str, Path]])
-
-    async def apply(self, patch: str, cwd: Path, context: ToolContext) -> ToolOutput:
-        self.applied.append((patch, cwd))
-        return ToolOutput("Exit code: 1", success=False)
 
 
 def _call(cwd: Path, **arguments: Any) -> tuple[ToolOutput, ToolCalls]:
@@ -351,17 +342,17 @@ def test_a_command_that_can_not_start_says_why(
 def test_a_patch_is_applied_and_not_run(tmp_path: Path) -> None:
     async def main() -> None:
         async with tool_calls(tmp_path) as calls:
-            patch = FakePatch()
-            tool = ExecCommand(calls.runner(apply_patch=patch), _BASH)
+            calls.sandbox_policy = SandboxPolicy(mode="danger-full-access")
+            tool = ExecCommand(calls.runner(), _BASH)
             text = "*** Begin Patch\n*** Add File: x\n+x\n*** End Patch\n"
             output = await calls.call(
                 tool, cmd=f"cd sub && apply_patch <<'EOF'\n{text}EOF\n", workdir="deep"
             )
-            ((applied, cwd),) = patch.applied
-            assert (applied.strip(), cwd) == (text.strip(), tmp_path / "deep" / "sub")
-            assert re.fullmatch(r"Wall time: 0\.\d{4} seconds\nOutput:\nExit code: 1", output.text)
-            assert (output.success, output.error_code) == (False, None)
-            assert calls.events == []
+            assert (tmp_path / "deep" / "sub" / "x").read_bytes() == b"x\n"
+            header = r"Wall time: \d\.\d{4} seconds\nOutput:\nExit code: 0\nWall time: \d"
+            assert re.match(header, output.text)
+            assert (output.success, output.error_code) == (True, None)
+            assert calls.started() == []
 
     asyncio.run(main())
 

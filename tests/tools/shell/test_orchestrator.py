@@ -20,6 +20,7 @@ from codex_py.protocol.approval import (
 from codex_py.protocol.events import CommandExecution
 from codex_py.protocol.tools import ToolOutput
 from codex_py.sandbox.choice import NO_SANDBOX, Sandbox
+from codex_py.tools.patch.apply_patch import ApplyPatch
 from codex_py.tools.shell.command import CommandRunner
 from codex_py.tools.shell.exec_command import ExecCommand
 from codex_py.tools.shell.orchestrator import Orchestrator
@@ -66,7 +67,7 @@ class Setting:
         orchestrator = Orchestrator(
             sandbox, rules=rules, write_rule=lambda words: self.written.append(tuple(words))
         )
-        runner = CommandRunner(calls.sessions, orchestrator)
+        runner = CommandRunner(calls.sessions, orchestrator, ApplyPatch())
         self.exec_command = ExecCommand(runner, BASH)
         self.shell_command = ShellCommand(runner, BASH)
 

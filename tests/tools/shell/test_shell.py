@@ -9,7 +9,8 @@ import pytest
 
 from codex_py.errors import ToolError
 from codex_py.protocol.tools import ToolOutput
-from codex_py.tools.shell.shell import CommandResult, LocalShell, Shell, ShellCommand
+from codex_py.tools.base import command_report
+from codex_py.tools.shell.shell import LocalShell, Shell, ShellCommand
 from tests.support.lifeline import Lifeline
 from tests.support.tool_calls import ToolCalls, tool_calls
 
@@ -69,7 +70,7 @@ def test_the_structured_form_is_json(tmp_path: Path) -> None:
     [(0.04, "0"), (0.05001, "0.1"), (0.6, "0.6"), (9.99, "10"), (3600, "3600")],
 )
 def test_wall_time_is_rounded(duration_s: float, shown: str) -> None:
-    text = CommandResult("", 0, 0, duration_s).freeform(10)
+    text = command_report(0, duration_s, "")
     assert text == f"Exit code: 0\nWall time: {shown} seconds\nOutput:\n"
 
 
