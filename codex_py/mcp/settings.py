@@ -1,7 +1,7 @@
 """The settings of one MCP server, with variables and paths resolved, and its process. LIGHT."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
@@ -45,9 +45,9 @@ class ServerSettings:
     startup_timeout_s: float = 10.0
     """From its start to its list of tools."""
     tool_timeout_s: float = 300.0
-    enabled_tools: frozenset[str] | None = None
+    enabled_tools: Collection[str] | None = None
     """The server's own names; None for all."""
-    disabled_tools: frozenset[str] = frozenset()
+    disabled_tools: Collection[str] = ()
     """Applied after `enabled_tools`."""
 
     def offers(self, tool: str) -> bool:

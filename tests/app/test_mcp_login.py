@@ -12,8 +12,9 @@ import httpx
 import pytest
 import tomlkit
 
-from codex_py.app.features.mcp import SessionServers
+from codex_py.app.features.mcp import McpFeature
 from codex_py.app.mcp_login import auth_statuses, log_in, login_store
+from codex_py.app.options import SessionOptions, SessionSetup
 from codex_py.config.config import Config, load_config
 from codex_py.errors import CodexError
 from codex_py.mcp.connection import RequestFailed
@@ -74,7 +75,8 @@ class ScriptedScreen:
 async def session(config: Config) -> AsyncGenerator[tuple[McpServer, list[str]]]:
     """The server `web`, as a session starts it, and what the user is warned of."""
     warnings: list[str] = []
-    servers = SessionServers(config, {}, elicitor=DecliningElicitor(), warn=warnings.append)
+    setup = SessionSetup(config, SessionOptions(), {}, None, DecliningElicitor(), warnings.append)
+    servers = McpFeature(setup)
     servers.start()
     try:
         (server,) = servers.all()

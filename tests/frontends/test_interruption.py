@@ -13,14 +13,21 @@ from codex_py.frontends.interruption import Interruption
 def test_the_first_signal_cancels_the_task(number: signal.Signals) -> None:
     before = signal.getsignal(number)
 
-    async def main() -> tuple[bool, signal.Signals | None]:
-        task = asyncio.create_task(asyncio.Event().wait())
-        with Interruption(task) as interruption:
-            os.kill(os.getpid(), number)
-            await asyncio.wait({task})
-        return task.cancelled(), interruption.signal
+    was_cancelled = False
 
-    assert asyncio.run(main()) == (True, number)
+    async def work() -> int:
+        nonlocal was_cancelled
+        os.kill(os.getpid(), number)
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            was_cancelled = True
+            raise
+        return 0
+
+    interruption = Interruption()
+    assert asyncio.run(interruption.run(work())) == 128 + number
+    assert (was_cancelled, interruption.signal) == (True, number)
     assert signal.getsignal(number) == before
 
 
@@ -33,12 +40,7 @@ def test_a_second_signal_ends_the_program_even_while_a_write_blocks() -> None:
         async def work():
             OutputStream(1).write(b"x" * 10_000_000)
 
-        async def main():
-            task = asyncio.create_task(work())
-            with Interruption(task):
-                await task
-
-        asyncio.run(main())
+        asyncio.run(Interruption().run(work()))
     """
     program = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
     with program:

@@ -16,19 +16,13 @@ from codex_py.app.loading import load
 from codex_py.app.mcp_login import session_auth
 from codex_py.app.options import SessionSetup
 from codex_py.app.user_programs import user_programs
-from codex_py.config.config import Config
 from codex_py.config.mcp import McpServerConfig
 from codex_py.errors import ModelError
 from codex_py.mcp.server import McpServer
 from codex_py.mcp.servers import McpServers
-from codex_py.mcp.settings import (
-    HttpTransport,
-    ServerSettings,
-    StdioTransport,
-)
+from codex_py.mcp.settings import HttpTransport, ServerSettings, StdioTransport
 from codex_py.process.piped import PipedProcess, PipedProcesses
 from codex_py.protocol.extension import Extension, Thread
-from codex_py.protocol.mcp import Elicitor
 from codex_py.protocol.stream import ModelStream, Prompt, ResponseEvent
 from codex_py.protocol.tools import ToolSpec
 from codex_py.tools.mcp.catalogue import McpCatalogue
@@ -39,40 +33,37 @@ _INHERITED: Final = frozenset(
 """Variables of our own environment that every server gets, besides `LC_*`: no keys, as in Codex."""
 
 
-class SessionServers(McpServers):
-    """The servers that a configuration has, with their processes, and the tools of them that are offered."""
+class McpFeature(McpServers):
+    """The servers that a configuration has, with their processes, and the tools of them that are offered.
 
-    def __init__(
-        self,
-        config: Config,
-        environment: Mapping[str, str],
-        *,
-        elicitor: Elicitor,
-        warn: Callable[[str], None],
-        add_dirs: Sequence[Path] = (),
-    ) -> None:
-        """`add_dirs`: writable folders besides those of the configuration."""
+    A frontend asks it for their status.
+    """
+
+    def __init__(self, setup: SessionSetup) -> None:
+        config, environment = setup.config, setup.environment
+        self._setup = setup
         self.configs = {name: c for name, c in config.mcp_servers.items() if c.enabled}
-        self._programs = user_programs(config, environment, add_dirs)
+        self._programs = user_programs(config, environment, setup.options.add_dirs)
         self._processes = PipedProcesses()
         servers: list[McpServer] = []
         for name, server in self.configs.items():
             if server.url is None:
-                transport = self._stdio_transport(config, server, environment)
+                transport = self._stdio_transport(server)
             else:
-                headers = server_headers(name, server, environment, warn)
+                headers = server_headers(name, server, environment, setup.warn)
                 transport = HttpTransport(server.url, headers, session_auth(config, name))
-            tools = server.enabled_tools
             settings = ServerSettings(
                 name=name,
                 transport=transport,
                 required=server.required,
                 startup_timeout_s=server.startup_timeout_s,
                 tool_timeout_s=server.tool_timeout_s,
-                enabled_tools=None if tools is None else frozenset(tools),
-                disabled_tools=frozenset(server.disabled_tools),
+                enabled_tools=server.enabled_tools,
+                disabled_tools=server.disabled_tools,
             )
-            servers.append(McpServer(settings, spawn=self._spawn, elicitor=elicitor, warn=warn))
+            servers.append(
+                McpServer(settings, spawn=self._spawn, elicitor=setup.elicitor, warn=setup.warn)
+            )
         super().__init__(servers)
         self.catalogue = McpCatalogue(self)
 
@@ -93,37 +84,20 @@ class SessionServers(McpServers):
             environment=self._programs.environment(transport.environment),
         )
 
-    def _stdio_transport(
-        self, config: Config, server: McpServerConfig, environment: Mapping[str, str]
-    ) -> StdioTransport:
+    def _stdio_transport(self, server: McpServerConfig) -> StdioTransport:
         assert server.command is not None
         wanted = _INHERITED | set(server.env_vars)
         inherited = {
             name: value
-            for name, value in environment.items()
+            for name, value in self._setup.environment.items()
             if name in wanted or name.startswith("LC_")
         }
         if server.cwd is None:
             cwd = self._programs.cwd()
         else:
-            cwd = Path(os.path.normpath(config.cwd / server.cwd))
+            cwd = Path(os.path.normpath(self._setup.config.cwd / server.cwd))
         argv = (server.command, *server.args)
         return StdioTransport(argv, cwd, {**inherited, **server.env})
-
-
-class McpFeature(SessionServers):
-    """The feature of the MCP servers; a frontend asks it for their status."""
-
-    def __init__(self, setup: SessionSetup) -> None:
-        self._wait = setup.options.mcp_startup_wait
-        self._warn = setup.warn
-        super().__init__(
-            setup.config,
-            setup.environment,
-            elicitor=setup.elicitor,
-            warn=setup.warn,
-            add_dirs=setup.options.add_dirs,
-        )
 
     def __call__(self, thread: Thread) -> Extension:
         return Extension(
@@ -156,8 +130,8 @@ class McpFeature(SessionServers):
                 async with model(prompt) as events:
                     yield events
                 return
-            if self._wait is not None and self.starting():
-                await self._wait(self.starting, self.settled())
+            if (wait := self._setup.options.mcp_startup_wait) is not None and self.starting():
+                await wait(self.starting, self.settled())
             else:
                 await self.settled()
             async with AsyncExitStack() as stack:
@@ -178,7 +152,7 @@ class McpFeature(SessionServers):
                     raise
                 # The loop ends: a tool that is refused twice is left out.
                 remedy = self.catalogue.refuse(name)
-                self._warn(f"The provider refuses the tool `{name}`, {remedy}: {error}")
+                self._setup.warn(f"The provider refuses the tool `{name}`, {remedy}: {error}")
 
 
 def _refused_tool(error: ModelError, tools: Sequence[ToolSpec]) -> str | None:

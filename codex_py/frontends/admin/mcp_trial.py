@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from codex_py.app.features.mcp import SessionServers
+from codex_py.app.features.mcp import McpFeature
+from codex_py.app.options import SessionOptions, SessionSetup
 from codex_py.config.config import Config
 from codex_py.config.mcp import McpServerConfig
 from codex_py.errors import ExitCode
@@ -45,7 +46,10 @@ async def _tried(
 ) -> tuple[McpServerStatus, list[str]]:
     warnings: list[str] = []
     alone = replace(config, mcp_servers={name: replace(config.mcp_servers[name], enabled=True)})
-    servers = SessionServers(alone, environment, elicitor=DecliningElicitor(), warn=warnings.append)
+    setup = SessionSetup(
+        alone, SessionOptions(), environment, None, DecliningElicitor(), warnings.append
+    )
+    servers = McpFeature(setup)
     servers.start()
     try:
         await servers.settled()

@@ -8,17 +8,14 @@ warning. If that one breaks it too, an `error` event with the code `schema` foll
 import asyncio
 import gc
 import os
-import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
 
 from codex_py.app.loading import load
 from codex_py.app.options import SessionOptions
 from codex_py.app.session import open_session
-from codex_py.config.config import Config
 from codex_py.core.session_turn import TurnResult
 from codex_py.errors import CodexError, ExitCode
 from codex_py.frontends.arguments import Arguments, SessionTarget
@@ -29,7 +26,6 @@ from codex_py.frontends.interruption import Interruption
 from codex_py.frontends.streams import READER_LEFT, OutputStream
 from codex_py.frontends.terminal import Style, printable, wants_color
 from codex_py.protocol.events import Error, EventSink
-from codex_py.protocol.frozen import frozen
 
 _LOAD_SCHEMA = "codex_py.app.output_schema:load_schema"
 _COLLECT_AFTER_S = 0.3
@@ -47,41 +43,29 @@ def run(
     """See `run_exec`; `prompt` comes from `start_reading`."""
     if arguments.full_auto:
         stderr.write_text("warning: --full-auto is deprecated; use --sandbox workspace-write\n")
-    config = load_exec_config(arguments, environment)
-    schema, message = arguments.output_schema, arguments.output_last_message
-    root = config.project_root or config.cwd
-    one = _Run(
-        arguments=arguments,
-        target=target,
-        config=config,
-        environment=environment,
-        # jsonschema takes 60 ms to load.
-        schema=load(_LOAD_SCHEMA)(Path(schema)) if schema is not None else None,
-        message_file=LastMessageFile(Path(message), root) if message is not None else None,
-        prompt=prompt,
-        stdout=OutputStream(1),
-        stderr=stderr,
-    )
-    return asyncio.run(_supervised(one))
+    return asyncio.run(_Run(arguments, target, environment, prompt, stderr).supervised())
 
 
-@frozen(kw_only=True)
 class _Run:
-    arguments: Arguments
-    target: SessionTarget
-    config: Config
-    environment: Mapping[str, str]
-    schema: Any
-    message_file: LastMessageFile | None
-    prompt: "Future[str]"
-    stdout: OutputStream
-    stderr: OutputStream
+    def __init__(
+        self,
+        arguments: Arguments,
+        target: SessionTarget,
+        environment: Mapping[str, str],
+        prompt: "Future[str]",
+        stderr: OutputStream,
+    ) -> None:
+        self.config = load_exec_config(arguments, environment)
+        schema, message = arguments.output_schema, arguments.output_last_message
+        # jsonschema takes 60 ms to load.
+        self.schema = load(_LOAD_SCHEMA)(Path(schema)) if schema is not None else None
+        root = self.config.project_root or self.config.cwd
+        self.message_file = LastMessageFile(Path(message), root) if message is not None else None
+        self.arguments, self.target, self.environment = arguments, target, environment
+        self.prompt, self.stdout, self.stderr = prompt, OutputStream(1), stderr
+        self.interruption = Interruption()
 
-    async def work(self, received: Callable[[], signal.Signals | None]) -> int:
-        """
-        Args:
-            received: the signal that is ending the program, if one is.
-        """
+    async def work(self) -> int:
         prompt = asyncio.wrap_future(self.prompt)
         if self.target.prompt in {None, "-"}:
             # An empty prompt is a mistake, which should leave no session behind.
@@ -89,7 +73,7 @@ class _Run:
         human = None if self.arguments.json else self._human_text()
         lines: EventSink = JsonLines(self.stdout)
         if self.arguments.experimental_json:
-            lines = for_sdk(lines, received)
+            lines = for_sdk(lines, lambda: self.interruption.signal)
         sink = human or lines
         options = self._session_options()
         opening = open_session(self.config, options, sink, environment=self.environment)
@@ -159,25 +143,21 @@ class _Run:
             text_deltas=False,
         )
 
-
-async def _supervised(run: _Run) -> int:
-    """Run to the end, or until a signal or a broken pipe ends it early."""
-    task = asyncio.create_task(run.work(lambda: interruption.signal))
-    with Interruption(task) as interruption:
-        run.stdout.on_failure = interruption.cancel
+    async def supervised(self) -> int:
+        """Work to the end, or until a signal or a broken pipe ends it early."""
+        self.stdout.on_failure = self.interruption.cancel
         try:
-            code = await task
+            code = await self.interruption.run(self.work())
         except asyncio.CancelledError:
-            if interruption.signal is not None:
-                return 128 + interruption.signal
-            if run.stdout.failure is None:
+            if self.stdout.failure is None:
                 raise
             code = READER_LEFT
-    if (failure := run.stdout.failure) is None:
-        return code
-    if run.stdout.reader_left:
-        return READER_LEFT
-    raise CodexError(f"Failed to write to standard output: {failure.strerror}", code="stdout")
+        failure = self.stdout.failure
+        if failure is None or self.interruption.signal is not None:
+            return code
+        if self.stdout.reader_left:
+            return READER_LEFT
+        raise CodexError(f"Failed to write to standard output: {failure.strerror}", code="stdout")
 
 
 def _collect_garbage() -> None:

@@ -56,22 +56,10 @@ def run_mcp_server(arguments: Arguments, environment: Mapping[str, str]) -> int:
     server_config(arguments, environment, cwd=None, has_user=True).require_enforced()
     gc.freeze()
     gc.enable()
-    return asyncio.run(_supervised(arguments, environment))
+    return asyncio.run(Interruption().run(_serve(arguments, environment)))
 
 
-async def _supervised(arguments: Arguments, environment: Mapping[str, str]) -> int:
-    task = asyncio.create_task(_serve(arguments, environment))
-    with Interruption(task) as interruption:
-        try:
-            await task
-        except asyncio.CancelledError:
-            if interruption.signal is None:
-                raise
-            return 128 + interruption.signal
-    return ExitCode.DONE
-
-
-async def _serve(arguments: Arguments, environment: Mapping[str, str]) -> None:
+async def _serve(arguments: Arguments, environment: Mapping[str, str]) -> int:
     options = SessionOptions(
         source="mcp",
         originator=environment.get("CODEX_INTERNAL_ORIGINATOR_OVERRIDE") or _ORIGINATOR,
@@ -89,6 +77,7 @@ async def _serve(arguments: Arguments, environment: Mapping[str, str]) -> None:
             )
         finally:
             await threads.aclose()
+    return ExitCode.DONE
 
 
 @dataclass(frozen=True, slots=True)
