@@ -129,9 +129,10 @@ class AnthropicDecoder(BuildingDecoder):
         if piece.kind == "opaque":
             streamed = _parsed(piece.text)
             piece.data["blocks"] = [{**block, "input": streamed} if streamed else block]
-        if piece.kind == "function_call" and (not piece.text or _parsed(piece.text) is not None):
+        if piece.kind == "function_call" and _parsed(piece.text):
             # Without a call the end of the message is waited for: if the stream breaks off, the next attempt then
-            # answers from the beginning. A call that cannot be read may have been cut by the limit of the output.
+            # answers from the beginning. A call that has no arguments, or cannot be read, may have been cut by the
+            # limit of the output.
             for earlier in [p for p in self._out.pieces if p.index <= piece.index]:
                 self._out.close(earlier)
 

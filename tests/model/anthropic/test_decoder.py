@@ -112,7 +112,7 @@ def test_blocks_become_items_in_their_order() -> None:
 
 def test_a_call_is_given_out_when_its_block_ends() -> None:
     reader = decoder()
-    events = [e for part in use(0, "t", "{}") for e in reader.feed(json.dumps(part))]
+    events = [e for part in use(0, "t", '{"a":1}') for e in reader.feed(json.dumps(part))]
     assert [type(item) for item in items(events)] == [FunctionCall]
 
 
@@ -168,6 +168,17 @@ def test_a_stop_reason_is_an_end_and_silence_is_none() -> None:
     assert items(decode(START, *text(0, "yes"), reason("end_turn")))
     with pytest.raises(StreamError, match="message_stop"):
         decode(START, *text(0, "yes"))
+
+
+@pytest.mark.parametrize("pieces", [[], ["{}"], ['{"a": ']])
+def test_a_call_without_whole_arguments_waits_for_the_end(pieces: list[str]) -> None:
+    started = use(0, "t", *pieces)
+    with pytest.raises(ModelError, match="max_output_tokens"):
+        decode(*started, reason("max_tokens"), STOP)
+    (call,) = items(decode(*started, reason("tool_use"), STOP))
+    assert isinstance(call, FunctionCall)
+    reader = decoder()
+    assert items([event for each in started for event in reader.feed(json.dumps(each))]) == []
 
 
 @pytest.mark.parametrize(
