@@ -18,6 +18,7 @@ from codex_py.frontends.command_parser import (
 )
 from codex_py.protocol.approval import SandboxMode
 from codex_py.protocol.frozen import frozen
+from codex_py.protocol.provider_ids import LOCAL_PROVIDERS
 from codex_py.protocol.stream import ToolChoice
 
 
@@ -66,7 +67,7 @@ class Arguments:
         type=one_of("untrusted", "on-failure", "on-request", "never"),
     )
     oss: bool = flag("--oss")
-    local_provider: str | None = option("--local-provider", type=one_of("lmstudio", "ollama"))
+    local_provider: str | None = option("--local-provider", type=one_of(*LOCAL_PROVIDERS))
     strict_config: bool = flag("--strict-config")
     ignore_user_config: bool = flag("--ignore-user-config")
     ignore_rules: bool = flag("--ignore-rules")

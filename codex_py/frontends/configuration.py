@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from codex_py.app.loading import load
 from codex_py.config.config import Config, load_config
 from codex_py.config.paths import folders_between
 from codex_py.config.project_trust import trust_project
@@ -13,8 +14,6 @@ from codex_py.frontends.arguments import Arguments
 from codex_py.frontends.command_parser import working_folder
 from codex_py.frontends.streams import tell
 from codex_py.protocol.approval import SandboxPolicy
-
-_OSS_MODELS = {"ollama": "gpt-oss:20b", "lmstudio": "openai/gpt-oss-20b"}
 
 
 def load_exec_config(arguments: Arguments, environment: Mapping[str, str]) -> Config:
@@ -104,14 +103,9 @@ def _session_config(
 ) -> Config:
     config = read_config(arguments, environment, flags)
     if arguments.oss:
-        provider = arguments.local_provider or config.oss_provider
-        if provider not in _OSS_MODELS:
-            raise CodexError(
-                "--oss needs --local-provider, or `oss_provider` in config.toml: "
-                + ", ".join(_OSS_MODELS),
-                code="config",
-            )
-        local = {"model_provider": provider, "model": arguments.model or _OSS_MODELS[provider]}
+        find = load("codex_py.app.local_servers:local_settings")
+        wanted = arguments.local_provider or config.oss_provider
+        local = find(config, wanted, arguments.model, environment)
         config = read_config(arguments, environment, {**flags, **local})
     warnings = [
         f"--add-dir {name}: there is no such folder, so nothing can be written there."

@@ -50,6 +50,7 @@ class ScriptedServer:
         check_prefix: bool = True,
         system_first: bool = False,
         text_tools: bool = False,
+        models: Sequence[str] = (),
         each_thread: bool = False,
         watch: Callable[[RecordedRequest, str | None], None] | None = None,
     ) -> None:
@@ -61,6 +62,7 @@ class ScriptedServer:
             system_first: refuse Chat's system messages behind the first, as strict templates do.
             text_tools: the model cannot call tools: calls are written into the text of messages, and a
                 request that offers tools is refused with a status of 400, which is no violation.
+            models: the ids that `…/models` lists.
             each_thread: play the whole script for every thread, told apart by their
                 `prompt_cache_key` or header `thread-id`, instead of once.
             watch: gets every POST as it comes, and what is wrong with it.
@@ -72,6 +74,7 @@ class ScriptedServer:
         self._check_calls = check_calls
         self._check_prefix = check_prefix
         self._text_tools = text_tools
+        self._models = {"data": [{"id": model, "object": "model"} for model in models]}
         self._each_thread = each_thread
         self._watch = watch
         self._lock = threading.Lock()
@@ -193,6 +196,8 @@ class ScriptedServer:
         path = request.path.partition("?")[0]
         api = next((api for api in self._apis if path.endswith(api.path)), None)
         errors = api or self._responses
+        if (request.method, path[-7:]) == ("GET", "/models"):
+            return RenderedReply(Reply(body=json.dumps(self._models).encode()))
         if request.method != "POST":
             upgrade = "upgrade" in request.headers
             status, message = (426, "no WebSockets here") if upgrade else (404, "nothing here")

@@ -150,7 +150,11 @@ def test_a_setting_is_explained(tmp_path: Path, environment: dict[str, str]) -> 
             2,
             "Failed to write the last message to 'missing/file': No such file or directory",
         ),
-        (["--oss", "hi"], 1, "--oss needs --local-provider, or `oss_provider` in config.toml:"),
+        (
+            ["-c", 'oss_provider="nope"', "--oss", "hi"],
+            78,
+            "`oss_provider`: 'nope' is no local provider; use one of ollama, lmstudio,",
+        ),
         (
             ["-c", "model", "hi"],
             78,

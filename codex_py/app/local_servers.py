@@ -1,0 +1,144 @@
+"""Finds the model servers of this machine, and the models that they list. Only `--oss` and `codex-py providers` ask them."""
+
+import json
+from collections.abc import Mapping, Sequence
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+from codex_py.config.config import Config
+from codex_py.config.model_name import split_model
+from codex_py.errors import ConfigError, ExitCode, ModelError
+from codex_py.model.auth import find_key
+from codex_py.model.providers import Provider, resolve_provider
+from codex_py.protocol.frozen import frozen
+from codex_py.protocol.provider_ids import LOCAL_PROVIDERS
+
+_TIMEOUT_S = 1.0
+"""For the connection, and for each piece of an answer."""
+_MAX_BYTES = 4_000_000
+_USUAL_MODELS = {"ollama": "gpt-oss:20b", "lmstudio": "openai/gpt-oss-20b"}
+"""Those that Codex takes."""
+_START = {
+    "ollama": "`ollama serve`, and get a model with `ollama pull gpt-oss:20b`",
+    "lmstudio": "`lms server start`, and load a model",
+    "llamacpp": "`llama-server --jinja -m MODEL.gguf`",
+    "vllm": "`vllm serve MODEL`",
+}
+
+
+@frozen
+class LocalModel:
+    id: str
+    window: int | None = None
+    """Tokens, if the server tells."""
+
+
+def local_settings(
+    config: Config, wanted: str | None, model: str | None, environment: Mapping[str, str]
+) -> dict[str, Any]:
+    """The settings, as in `config.toml`, that take a model of a server on this machine.
+
+    Args:
+        wanted: the id of the server; None: the first that runs.
+        model: None: the one that Codex takes, if the server has it, else the first that it lists.
+
+    Raises:
+        ConfigError: there is no such server.
+        ModelError: none runs, or it has no model.
+    """
+    named = split_model(model or "", LOCAL_PROVIDERS)
+    if named is not None and wanted in {None, named[0]}:
+        wanted, model = named
+    if wanted is not None and wanted not in LOCAL_PROVIDERS:
+        raise ConfigError(
+            f"`oss_provider`: {wanted!r} is no local provider; use one of {', '.join(LOCAL_PROVIDERS)}"
+        )
+    if wanted is not None and model is not None:
+        return {"model_provider": wanted, "model": model}
+    failures: list[str] = []
+    for name in LOCAL_PROVIDERS if wanted is None else [wanted]:
+        provider = resolve_provider(name, config.model_providers, environment=environment)
+        try:
+            models = [m for m in listed_models(provider, config, environment) if _can_chat(m)]
+        except ModelError as error:
+            failures.append(str(error))
+            continue
+        chosen = _chosen(name, model, models)
+        if chosen is not None:
+            found: dict[str, Any] = {"model_provider": name, "model": chosen.id}
+            if chosen.window is not None and config.model_context_window is None:
+                found["model_context_window"] = chosen.window
+            return found
+        failures.append(f"{provider.name} has no model")
+    start = f"start it with {_START[wanted]}" if wanted else "start one, or say which with -m"
+    raise ModelError(
+        f"no model server was found on this machine: {'; '.join(failures)}; {start}",
+        code="connection",
+        exit_code=ExitCode.UNAVAILABLE,
+    )
+
+
+def listed_models(
+    provider: Provider, config: Config, environment: Mapping[str, str]
+) -> Sequence[LocalModel]:
+    """Ask a server which models it has. Blocks for a second or two at most if it is silent.
+
+    Raises:
+        ModelError: it does not answer, or it is no model server; the message names it.
+    """
+    url = urlsplit(f"{provider.base_url}/models")
+    key = find_key(provider, environment=environment, home=config.home)
+    headers = {"authorization": f"Bearer {key.value}"} if key else {}
+    make = HTTPSConnection if url.scheme == "https" else HTTPConnection
+    connection = make(str(url.hostname), url.port, timeout=_TIMEOUT_S)
+    try:
+        connection.request("GET", url.path, headers=headers)
+        response = connection.getresponse()
+        status, body = response.status, response.read(_MAX_BYTES)
+    except (OSError, HTTPException) as error:
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        raise _unavailable(
+            f"{provider.name} does not answer at {_at(provider)} ({reason})"
+        ) from error
+    finally:
+        connection.close()
+    try:
+        data: Any = json.loads(body)
+        entries = data["data"]
+        if status == 200:
+            return [_model(entry) for entry in entries]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        pass
+    if status in {401, 403}:
+        raise _unavailable(f"{provider.name} at {_at(provider)} wants a key (status {status})")
+    raise _unavailable(f"what answers at {_at(provider)} is no {provider.name} (status {status})")
+
+
+def _model(entry: Mapping[str, Any]) -> LocalModel:
+    meta: object = entry.get("meta")
+    fields = cast("dict[str, Any]", meta if isinstance(meta, dict) else {})
+    # vLLM, and llama.cpp.
+    window = entry.get("max_model_len") or fields.get("n_ctx")
+    return LocalModel(str(entry["id"]), window if isinstance(window, int) and window > 0 else None)
+
+
+def _can_chat(model: LocalModel) -> bool:
+    return "embed" not in model.id.lower()
+
+
+def _chosen(name: str, model: str | None, models: Sequence[LocalModel]) -> LocalModel | None:
+    if model is not None:
+        # It may have more than it lists: some load a model when it is asked for.
+        return next((each for each in models if each.id == model), LocalModel(model))
+    usual = [each for each in models if each.id == _USUAL_MODELS.get(name)]
+    return next(iter([*usual, *models]), None)
+
+
+def _at(provider: Provider) -> str:
+    parts = urlsplit(provider.base_url)
+    return f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}"
+
+
+def _unavailable(text: str) -> ModelError:
+    return ModelError(text, code="connection", exit_code=ExitCode.UNAVAILABLE)
