@@ -1,7 +1,7 @@
 """Ids of calls that a provider accepts, for calls that another one made."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from hashlib import sha256
 
 _LEGAL: Mapping[str, str] = {
@@ -12,19 +12,20 @@ _LEGAL: Mapping[str, str] = {
 
 
 class CallIds:
-    """The ids of one dialogue, in its order. `verbatim` ids stay as they are, also where one comes again."""
+    """The ids of one dialogue, in its order. `verbatim` ids stay as they are, also where one comes again in another turn."""
 
     def __init__(self, policy: str) -> None:
         self._policy = policy
         self._used: set[str] = set()
 
-    def fitting(self, call_id: str) -> str:
-        """The id to send for the next call: its own if the provider accepts it, else one made from it."""
+    def fitting(self, call_id: str, beside: Collection[str] = ()) -> str:
+        """The id to send for the next call: its own if the provider accepts it, else one made from it.
+
+        `beside`: the ids of the calls before it in its message.
+        """
         is_legal = re.fullmatch(_LEGAL[self._policy], call_id) is not None
-        if is_legal and (self._policy == "verbatim" or call_id not in self._used):
-            made = call_id
-        else:
-            made = self._made(call_id)
+        taken = beside if self._policy == "verbatim" else self._used
+        made = call_id if is_legal and call_id not in taken else self._made(call_id)
         self._used.add(made)
         return made
 

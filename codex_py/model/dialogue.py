@@ -162,9 +162,10 @@ class Dialogue:
             turn = self._model_turn()
             turn.encoded = None
             if isinstance(block, Call):
+                fitting = self._ids.fitting(block.call_id, turn.call_ids)
                 turn.call_ids.append(block.call_id)
                 turn.results.append(None)
-                block = replace(block, call_id=self._ids.fitting(block.call_id))
+                block = replace(block, call_id=fitting)
             turn.blocks.append(block)
 
     def _tell(self, told: Told) -> None:
