@@ -1,9 +1,6 @@
 """Sessions are the same on every wire: what they do, what they leave behind and what `exec --json` says."""
 
 import asyncio
-import base64
-import itertools
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,37 +22,21 @@ from codex_py.testing import (
     ev_text_deltas,
 )
 from tests.support.program import Workplace
-from tests.support.wires import WIRES, AnyWire, images, results
-
-MAIN = ("responses", "chat", "anthropic", "text")
-OTHERS = list(WIRES)[1:]
-PNG = base64.b64decode(
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
+from tests.support.wires import (
+    ADD,
+    DONE,
+    EVERYTHING,
+    WIRES,
+    AnyWire,
+    assert_same,
+    ends,
+    images,
+    results,
+    runs,
+    workplace,
 )
-ADD = '*** Begin Patch\n*** Add File: a.txt\n+one "two"\n+<b>&amp;</b>\n*** End Patch'
-DONE = [*ev_message("Done."), ev_completed()]
 
-
-def workplace(folder: Path) -> Workplace:
-    """An empty home and an empty folder to work in."""
-    place = Workplace(folder / "home", folder / "work")
-    place.home.mkdir(parents=True)
-    place.cwd.mkdir()
-    (place.cwd / "a.png").write_bytes(PNG)
-    return place
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Workplace:
-    return workplace(tmp_path)
-
-
-def runs(call_id: str, command: str, index: int = 0) -> list[Any]:
-    return ev_function_call(call_id, "exec_command", {"cmd": command}, index=index)
-
-
-def ends(*events: Any) -> list[Any]:
-    return [*events, ev_completed()]
+OTHERS = list(WIRES)[1:]
 
 
 SEALED: dict[str, Any] = {"type": "reasoning", "summary": [], "encrypted_content": "sealed"}
@@ -87,41 +68,6 @@ SESSIONS: dict[str, list[list[Any]]] = {
         DONE,
     ],
 }
-
-
-EVERYTHING = [
-    ends(
-        *ev_reasoning("Look first.", encrypted="sealed"),
-        *ev_message("Look:", index=1),
-        *runs("c1", "echo hi", 2),
-        *ev_custom_tool_call("c2", "apply_patch", ADD, index=3),
-        *ev_function_call("c3", "view_image", {"path": "a.png"}, index=4),
-    ),
-    ends(*ev_reasoning("Once more.", encrypted="sealed"), *runs("c4", "exit 3", 1)),
-    DONE,
-]
-
-
-@pytest.fixture
-def reference(tmp_path: Path) -> Iterator[AnyWire]:
-    """A session with the Responses API, to compare with."""
-    with AnyWire(workplace(tmp_path / "reference")) as session:
-        yield session
-
-
-@pytest.fixture
-def ours(place: Workplace) -> Iterator[AnyWire]:
-    with AnyWire(place) as session:
-        yield session
-
-
-def assert_same(ours: AnyWire, reference: AnyWire) -> None:
-    assert ours.shown == reference.shown
-    assert ours.types == reference.types
-    assert ours.files == reference.files
-    assert ours.history == reference.history
-    for request in ours.requests:
-        assert b"provider_data" not in request.raw
 
 
 @pytest.mark.parametrize("wire", OTHERS)
@@ -276,34 +222,3 @@ def test_a_session_can_be_resumed(ours: AnyWire, reference: AnyWire, wire: str) 
     assert_same(ours, reference)
     assert results(ours.requests[-1]) == results(reference.requests[-1])
     assert images(ours.requests[-1]) == images(reference.requests[-1])
-
-
-@pytest.mark.parametrize(("first", "second"), list(itertools.permutations(MAIN, 2)))
-def test_the_provider_of_a_session_can_be_another_one_for_a_while(
-    ours: AnyWire, reference: AnyWire, first: str, second: str
-) -> None:
-    for session, kinds in ((ours, (first, second)), (reference, ("responses", "responses"))):
-        thread = session.prompt(kinds[0], "go", *EVERYTHING)
-        session.prompt(kinds[1], "again", ends(*runs("c5", "echo 5")), DONE, resume=thread)
-        session.prompt(kinds[0], "and back", DONE, resume=thread)
-    assert_same(ours, reference)
-    for server in (ours.servers[first], ours.servers[second]):
-        expected = reference.requests[-1 if server is ours.servers[first] else -2]
-        assert results(server.requests[-1]) == results(expected)
-        assert images(server.requests[-1]) == images(expected)
-    for request in ours.servers[second].requests:
-        # What only the first provider can read is not for the second one.
-        assert b"sealed" not in request.raw
-        assert b"sig_" not in request.raw
-
-
-@pytest.mark.parametrize("wire", OTHERS)
-def test_ids_of_calls_that_another_provider_would_refuse_are_no_obstacle(
-    ours: AnyWire, wire: str
-) -> None:
-    """Kimi's look like this, and come again in every turn."""
-    script = [ends(*runs("functions.exec_command:0", f"echo {n}")) for n in range(2)]
-    thread = ours.prompt("chat", "go", *script, DONE)
-    ours.prompt(wire, "again", DONE, resume=thread)
-    texts = [text.splitlines()[-1] for text in results(ours.requests[-1])]
-    assert texts == ["0", "1"]

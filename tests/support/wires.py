@@ -1,6 +1,7 @@
 """Sessions with a scripted model that is reached by any wire, and what they leave behind."""
 
 import asyncio
+import base64
 import json
 import re
 from collections import Counter
@@ -16,7 +17,15 @@ from codex_py.core.session import Session
 from codex_py.model.json_fields import JsonObject, objects
 from codex_py.protocol.event_data import event_data
 from codex_py.protocol.events import Event, EventSink
-from codex_py.testing import RecordedRequest, ScriptedServer
+from codex_py.testing import (
+    RecordedRequest,
+    ScriptedServer,
+    ev_completed,
+    ev_custom_tool_call,
+    ev_function_call,
+    ev_message,
+    ev_reasoning,
+)
 from codex_py.testing.server import Script
 from tests.support.program import Workplace, environment
 
@@ -34,19 +43,57 @@ WIRES: Mapping[str, str] = {
     "text over anthropic": 'wire_api = "anthropic"\nprofile = { tools = "text" }',
 }
 """The settings of a provider for each wire, and for profiles of it."""
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
+)
+ADD = '*** Begin Patch\n*** Add File: a.txt\n+one "two"\n+<b>&amp;</b>\n*** End Patch'
+DONE = [*ev_message("Done."), ev_completed()]
 _CHANGES = re.compile(r"(Chunk ID: )\w+|(Wall time: )[\d.]+")
 _ONE_WIRE_S_OWN = {"id", "status", "provider_data", "encrypted_content", "annotations"}
 _TEXT_RESULT = re.compile(r"<tool_result [^>]*>\n(.*?)\n</tool_result>", re.DOTALL)
 
 
+def runs(call_id: str, command: str, index: int = 0) -> list[Any]:
+    return ev_function_call(call_id, "exec_command", {"cmd": command}, index=index)
+
+
+def ends(*events: Any) -> list[Any]:
+    return [*events, ev_completed()]
+
+
+EVERYTHING = [
+    ends(
+        *ev_reasoning("Look first.", encrypted="sealed"),
+        *ev_message("Look:", index=1),
+        *runs("c1", "echo hi", 2),
+        *ev_custom_tool_call("c2", "apply_patch", ADD, index=3),
+        *ev_function_call("c3", "view_image", {"path": "a.png"}, index=4),
+    ),
+    ends(*ev_reasoning("Once more.", encrypted="sealed"), *runs("c4", "exit 3", 1)),
+    DONE,
+]
+"""A session with all that a history can have."""
+
+
+def workplace(folder: Path) -> Workplace:
+    """An empty home, and a folder to work in with an image."""
+    place = Workplace(folder / "home", folder / "work")
+    place.home.mkdir(parents=True)
+    place.cwd.mkdir()
+    (place.cwd / "a.png").write_bytes(PNG)
+    return place
+
+
 class AnyWire:
     """A provider for each wire, of its name, with a server of its own. Use it as a context manager."""
 
-    def __init__(self, place: Workplace, *, retries: int = 0) -> None:
+    def __init__(self, place: Workplace, *, retries: int = 0, check_prefix: bool = True) -> None:
         self._place = place
         self._stack = ExitStack()
         self.servers = {
-            wire: ScriptedServer(system_first=True, text_tools=wire.startswith("text"))
+            wire: ScriptedServer(
+                check_prefix=check_prefix, system_first=True, text_tools=wire.startswith("text")
+            )
             for wire in WIRES
         }
         self.events: list[JsonObject] = []
@@ -75,8 +122,9 @@ class AnyWire:
         *replies: Script,
         resume: str | None = None,
         sink: EventSink = lambda _: None,
+        **parts: Any,
     ) -> str:
-        """Do something in a session with the provider of this wire; its id."""
+        """Do something in a session with the provider of this wire; its id. `parts` are those of `open_session`."""
         self.servers[wire].add(*replies)
         env = environment(self._place.home)
         flags = {"sandbox_mode": "danger-full-access", "model_provider": wire}
@@ -89,7 +137,7 @@ class AnyWire:
 
         async def run() -> str:
             options = SessionOptions(resume=resume)
-            async with open_session(config, options, take, environment=env) as session:
+            async with open_session(config, options, take, environment=env, **parts) as session:
                 await work(session)
                 return session.thread_id
 
@@ -202,3 +250,12 @@ def _same(
         return fields
 
     return [plain(item) for item in items]
+
+
+def assert_same(ours: AnyWire, reference: AnyWire) -> None:
+    assert ours.shown == reference.shown
+    assert ours.types == reference.types
+    assert ours.files == reference.files
+    assert ours.history == reference.history
+    for request in ours.requests:
+        assert b"provider_data" not in request.raw
