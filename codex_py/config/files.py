@@ -106,11 +106,7 @@ def replace_text(path: Path, text: str) -> None:
 
 
 def parse_toml(text: str, path: Path) -> dict[str, Any]:
-    """Parse the text of a file.
-
-    Raises:
-        ConfigError: with path, line and column.
-    """
+    """Parse the text of a file. A `ConfigError` has path, line and column."""
     try:
         values = tomllib.loads(text)
     except RecursionError as error:
@@ -125,11 +121,7 @@ def parse_toml(text: str, path: Path) -> dict[str, Any]:
 
 
 def require_shallow(value: Any, source: str) -> None:
-    """Make sure that a value can be walked recursively.
-
-    Raises:
-        ConfigError: tables and arrays are nested too deeply.
-    """
+    """Raise a `ConfigError` if tables and arrays are nested too deeply to be walked recursively."""
     level: list[Any] = [value]
     for _ in range(_MAX_DEPTH):
         # One level at a time and without recursion: a dotted key nests as deep as it is long.

@@ -76,11 +76,7 @@ class McpServerConfig:
 def mcp_servers(
     tables: Mapping[str, Mapping[str, Any]],
 ) -> tuple[dict[str, McpServerConfig], tuple[str, ...]]:
-    """The servers of tables that the schema accepts, and warnings for the user.
-
-    Raises:
-        ConfigError: the message names the key.
-    """
+    """The servers of tables that the schema accepts, and warnings for the user. A `ConfigError` names the key."""
     warnings = [
         f"MCP server `{name}` is not started: its `environment_id` names another machine"
         for name, table in tables.items()
@@ -102,11 +98,7 @@ def put_server(home: Path, name: str, table: Mapping[str, Any]) -> bool:
 
 
 def remove_server(home: Path, name: str) -> bool:
-    """Remove a server from that file, even an invalid one; False if it has none of that name.
-
-    Raises:
-        ConfigError: the file cannot be changed; it is then unchanged.
-    """
+    """Remove a server from that file, even an invalid one; False if it has none. Raises as `set_in_config`."""
     return set_in_config(home, ("mcp_servers", name), None)
 
 

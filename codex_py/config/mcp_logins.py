@@ -31,10 +31,6 @@ class StoredLogins:
         self._kind: StoreKind = kind
 
     def read(self) -> str | None:
-        """
-        Raises:
-            ConfigError: it cannot be read.
-        """
         if (ring := self._keyring()) is not None:
             with self._tolerating():
                 if (text := ring.get_password(_SERVICE, self._key)) is not None:
@@ -42,10 +38,6 @@ class StoredLogins:
         return None if self._kind == "keyring" else read_text(self._file)
 
     def write(self, text: str) -> None:
-        """
-        Raises:
-            ConfigError: it cannot be written.
-        """
         if (ring := self._keyring()) is not None:
             with self._tolerating():
                 ring.set_password(_SERVICE, self._key, text)
@@ -56,10 +48,6 @@ class StoredLogins:
             replace_text(self._file, text)
 
     def remove(self) -> bool:
-        """
-        Raises:
-            ConfigError: it cannot be removed.
-        """
         found = False
         if (ring := self._keyring()) is not None:
             with self._tolerating():
@@ -73,10 +61,6 @@ class StoredLogins:
 
     @contextmanager
     def locked(self) -> Generator[None]:
-        """
-        Raises:
-            ConfigError: the folder of the lock cannot be used.
-        """
         with ExitStack() as stack:
             with as_config_error(self._folder, "used"):
                 make_private(self._folder)

@@ -125,10 +125,7 @@ def _files(top: Path, root: Path | None) -> list[Path]:
 
 
 def _read(path: Path, root: Path | None) -> Skill:
-    """
-    Raises:
-        OSError, ValueError: it is not a valid skill.
-    """
+    """Raises an `OSError` or a `ValueError` if it is not a valid skill."""
     text = read_whole(path, _MAX_BYTES, root=root).decode()
     fields, _ = front_matter(text)
     name = fields.get("name") or path.parent.name

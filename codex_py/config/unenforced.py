@@ -75,11 +75,7 @@ def chosen_sandbox_mode(layers: Layers) -> tuple[SandboxMode | None, tuple[str, 
 
 
 def _profile_chain(layers: Layers) -> dict[str, Mapping[str, Any]]:
-    """The table of the chosen profile and of each that it extends, by name.
-
-    Raises:
-        ConfigError: see `chosen_sandbox_mode`.
-    """
+    """The table of the chosen profile and of each that it extends, by name."""
     profiles = layers.merged().get("permissions", {})
     chain: dict[str, Mapping[str, Any]] = {}
     key: KeyPath = ("default_permissions",)

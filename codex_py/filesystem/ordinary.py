@@ -19,12 +19,16 @@ FOLDER_FLAGS: Final = (
 """For opening a folder that is not a link."""
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
-_KINDS: Final = {
-    stat.S_IFDIR: "a folder",
+SPECIAL: Final = {
     stat.S_IFIFO: "a named pipe",
     stat.S_IFSOCK: "a socket",
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
+}
+"""What is neither a file nor a folder nor a link, by file type."""
+_KINDS: Final = {
+    **SPECIAL,
+    stat.S_IFDIR: "a folder",
     stat.S_IFLNK: "a link where a file should be",
 }
 _PSEUDO: Final = frozenset(

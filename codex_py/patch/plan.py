@@ -66,11 +66,7 @@ class PatchPlan:
         return sorted(path for path in self.locations if not writable(str(path)))
 
     def checked(self, writable: Callable[[str], bool] | None) -> Self:
-        """The plan itself, if it keeps to what may be written; None allows everything.
-
-        Raises:
-            PatchError: of kind `refused`.
-        """
+        """The plan itself; a `PatchError` of kind `refused` if it does not keep to what may be written."""
         if writable is not None and self.refused(writable):
             raise PatchError(
                 "patch rejected: writing outside of the project; rejected by user approval settings",

@@ -89,10 +89,7 @@ class Findings:
     failures: list[PatchError] = field(default_factory=list[PatchError])
 
     def raise_failures(self) -> None:
-        """
-        Raises:
-            PatchError: there are failures; it tells of all of them.
-        """
+        """Raise a `PatchError` that tells of all failures, if there are any."""
         if self.failures:
             reasons = [error.reason for error in self.failures]
             raise PatchError(joined(reasons), kind=self.failures[0].kind)
@@ -100,6 +97,8 @@ class Findings:
 
 MAX_EXPLAINED = 5
 """Failures of one file whose reasons are looked for, which takes longer than to find that there is none."""
+MAX_PLACES = 5
+"""Other places of an ambiguous hunk that are reported."""
 _MAX_SHOWN = 200
 """Characters of a line that are shown."""
 _MAX_COMPARED = 20_000

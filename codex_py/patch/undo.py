@@ -104,11 +104,7 @@ def plan_undo(journal: Journal, number: int | None = None, *, force: bool = Fals
 
 
 def undone_by(entries: Sequence[Entry]) -> dict[int, int]:
-    """The number of each entry that has been undone, with that of the undo.
-
-    Args:
-        entries: the newest first.
-    """
+    """The number of each entry that has been undone, with that of the undo. `entries`: the newest first."""
     undone: dict[int, int] = {}
     for entry in entries:
         if entry.undoes is not None and entry.number not in undone:

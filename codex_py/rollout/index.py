@@ -149,10 +149,7 @@ def thread_named(home: Path, name: str) -> str | None:
 
 
 def rename_thread(home: Path, thread_id: str, name: str) -> None:
-    """
-    Raises:
-        SessionError: the name cannot be written.
-    """
+    """Raises a `SessionError` if the name cannot be written."""
     entry = {"id": thread_id, "thread_name": name, "updated_at": utc_timestamp()}
     path = home / _NAMES
     try:

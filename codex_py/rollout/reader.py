@@ -76,15 +76,6 @@ def read_session(path: Path) -> StoredSession:
     )
 
 
-@dataclass(slots=True)
-class _Line:
-    type: str
-    ordinal: int | None
-    payload: dict[str, Any]
-    encoded: EncodedItem | None
-    """The payload's bytes in the line."""
-
-
 class _Reading:
     def __init__(self) -> None:
         self.entries: list[Entry] = []
@@ -106,13 +97,13 @@ class _Reading:
                 if raw == b"\n":
                     continue
                 try:
-                    line = _parse(raw)
+                    kind, payload, ordinal, encoded = _parse(raw)
                 except (ValueError, RecursionError):
                     self.damaged_lines += 1
                     continue
-                if before is not None and line.ordinal is not None and line.ordinal >= before:
+                if before is not None and ordinal is not None and ordinal >= before:
                     break
-                self._take(line)
+                self._take(kind, payload, encoded)
         return meta
 
     def _base(self, path: Path, thread_id: str) -> Path:
@@ -123,45 +114,41 @@ class _Reading:
             f"{path} goes on from session {thread_id}, whose file is missing; {OTHER_SESSION}"
         )
 
-    def _take(self, line: _Line) -> None:
-        match line.type:
-            case "response_item":
-                entry = Entry.of(line.payload, line.encoded)
+    def _take(self, kind: str, payload: dict[str, Any], encoded: EncodedItem | None) -> None:
+        match kind, payload:
+            case "response_item", _:
+                entry = Entry.of(payload, encoded)
                 self.entries.append(entry)
                 self.shown.append(entry)
-            case "event_msg" if line.payload.get("type") == "token_count":
-                if (usages := read_token_count(line.payload)) is not None:
+            case "event_msg", {"type": "token_count"}:
+                if (usages := read_token_count(payload)) is not None:
                     self.usage, self.last_usage = usages
-            case "event_msg" if line.payload.get("type") in {"patch_applied", "turn_completed"}:
-                self.shown.append(Entry.of(line.payload))
-            case "event_msg" if line.payload.get("type") == "thread_rolled_back":
-                turns = line.payload.get("num_turns")
+            case "event_msg", {"type": "patch_applied" | "turn_completed"}:
+                self.shown.append(Entry.of(payload))
+            case "event_msg", {"type": "thread_rolled_back"}:
+                turns = payload.get("num_turns")
                 self.entries = without_last_turns(self.entries, turns)
                 self.shown = without_last_turns(self.shown, turns)
                 # The fill of the context window is no longer known, unless a `token_count` follows.
                 self.last_usage = Usage()
-            case "turn_context" if isinstance(model := line.payload.get("model"), str):
+            case "turn_context", {"model": str(model)}:
                 self.model = model
-            case "compacted":
-                self.entries = compacted(self.entries, line.payload)
+            case "compacted", _:
+                self.entries = compacted(self.entries, payload)
                 self.shown += self.entries[-1:]
                 self.last_usage = Usage()
             case _:
                 pass
 
 
-def _parse(raw: bytes) -> _Line:
-    """Parse one line. In the usual layout, the bytes of the payload are kept.
-
-    Raises:
-        ValueError: it is not a line of a session.
-    """
+def _parse(raw: bytes) -> tuple[str, dict[str, Any], int | None, EncodedItem | None]:
+    """The type, payload, number and payload's bytes of a line; a `ValueError` if it is none of a session. The bytes of a usual payload are kept."""
     text = raw.decode()
     if (head := _HEAD.match(text)) is None:
         match fields := _DECODER.decode(text):
             case {"type": str(kind), "payload": {**payload}}:
                 ordinal = fields.get("ordinal")
-                return _Line(kind, ordinal if isinstance(ordinal, int) else None, payload, None)
+                return kind, payload, ordinal if isinstance(ordinal, int) else None, None
             case _:
                 raise ValueError("no type or no payload")
     payload, end = _DECODER.raw_decode(text, head.end())
@@ -180,7 +167,7 @@ def _parse(raw: bytes) -> _Line:
     if not isinstance(payload, dict):
         raise ValueError("no payload")
     number = None if ordinal is None else int(ordinal)
-    return _Line(kind, number, cast("dict[str, Any]", payload), encoded)
+    return kind, cast("dict[str, Any]", payload), number, encoded
 
 
 def _no_constant(name: str) -> NoReturn:

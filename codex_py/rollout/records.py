@@ -83,11 +83,7 @@ class SessionMeta:
 
     @classmethod
     def from_line(cls, first_line: bytes) -> "SessionMeta":
-        """Read the first line; only the id is required.
-
-        Raises:
-            ValueError: this is not the first line of a session.
-        """
+        """Read the first line; only the id is required. A `ValueError`: it is none of a session."""
         line = decode_json(first_line)
         if _value(line, "type", str) != "session_meta":
             raise ValueError("not session metadata")

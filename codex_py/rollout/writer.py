@@ -48,12 +48,7 @@ class ThreadLock:
     """
 
     def __init__(self, home: Path, thread_id: str) -> None:
-        """Acquire the lock without waiting.
-
-        Raises:
-            SessionError: another process has it.
-            OSError: the lock file cannot be made.
-        """
+        """Acquire the lock without waiting. Raises a `SessionError` if another process has it."""
         folder = home / _LOCKS
         make_private(folder)
         self._coordination = folder / ".coordination.lock"
@@ -133,9 +128,9 @@ class RolloutWriter:
             lock = ThreadLock(home, meta.id)
             undo.callback(lock.release)
             fd = _open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND)
+            undo.callback(os.close, fd)
+            undo.callback(path.unlink, missing_ok=True)
             writer = cls(path, fd, lock, warn, is_new=True, cut=False)
-            undo.pop_all()
-            undo.callback(writer.discard)
             writer._write(json_line("session_meta", meta.payload()))
             undo.pop_all()
             return writer

@@ -67,10 +67,7 @@ class _Options:
     cd: str = option("-C", "--cd", default=".")
 
     def refuse(self, names: str, reason: str) -> None:
-        """
-        Raises:
-            UsageError: one of these options was given.
-        """
+        """Raise a `UsageError` if one of these options was given."""
         for name in names.split():
             if getattr(self, name) not in {None, False}:
                 raise UsageError(f"--{'3way' if name == 'three_way' else name} {reason}")

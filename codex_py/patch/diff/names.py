@@ -70,10 +70,7 @@ def git_names(rest: bytes) -> tuple[bytes, bytes] | None:
 
 
 def refuse_long(name: str) -> None:
-    """
-    Raises:
-        PatchError: no file can have a path of this length; to look for one would take minutes.
-    """
+    """Raise a `PatchError` if no file can have a path of this length: to look for one would take minutes."""
     if len(name) > MAX_PATH_BYTES:
         raise PatchError(
             f"{name[:60]!r}… is a path of {len(name)} characters; {MAX_PATH_BYTES} are the most",

@@ -13,11 +13,16 @@ from codex_py.errors import PatchError
 from codex_py.patch.envelope.reader import Hunk
 from codex_py.patch.lines import BOM, split_lines
 from codex_py.patch.match import LineIndex, Match
-from codex_py.patch.report import MAX_EXPLAINED, HunkReport, explain_block, explain_header, joined
+from codex_py.patch.report import (
+    MAX_EXPLAINED,
+    MAX_PLACES,
+    HunkReport,
+    explain_block,
+    explain_header,
+    joined,
+)
 
 _RANGE = re.compile(r"-(\d{1,9})(?:,\d+)? \+\d+(?:,\d+)? @@ ?(.*)")
-_MAX_PLACES = 5
-"""Other places of an ambiguous hunk that are reported."""
 
 
 class _Change(NamedTuple):
@@ -125,7 +130,7 @@ class _Editor:
         others: list[int] = []
         if old and not hunk.headers and not hunk.end_of_file:
             # Nothing but the lines themselves says which place is meant.
-            others = self._index.places_at(match.level, old, match.start + 1, _MAX_PLACES)
+            others = self._index.places_at(match.level, old, match.start + 1, MAX_PLACES)
         also_at, level = tuple([at + 1 for at in others]), match.level
         place = match.start + 1
         report = HunkReport(self._path, number, hunk.line, place, level=level, also_at=also_at)

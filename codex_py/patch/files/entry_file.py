@@ -49,11 +49,7 @@ def encoded(entry: Entry) -> list[bytes]:
 
 
 def stored_bytes(path: Path) -> int:
-    """Bytes of the old contents that an entry has in its store; 0 if the file does not say.
-
-    Raises:
-        OSError: the file cannot be read.
-    """
+    """Bytes of the old contents that an entry has in its store; 0 if the file does not say."""
     with path.open("rb") as stream:
         last = stream.readline(_MAX_FIRST_LINE).split()[-1:]
     return int(last[0]) if last and last[0].isdigit() else 0
@@ -78,11 +74,7 @@ def read_entry(path: Path, store: str, *, with_contents: bool) -> Entry:
 
 
 def read_stored(entry: Entry) -> None:
-    """Take the old contents of an entry's changes from its store.
-
-    Raises:
-        DamagedEntry: they are not there, or not as they were.
-    """
+    """Take the old contents of an entry's changes from its store; a `DamagedEntry` if they are not as they were."""
     for change in entry.changes:
         if change.in_journal and change.aside is not None and change.before is not None:
             try:

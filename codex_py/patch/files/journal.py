@@ -114,11 +114,7 @@ class Journal:
         return told
 
     def next_entry(self) -> tuple[int, Store]:
-        """A number, and where to put what is replaced. With the lock held.
-
-        Raises:
-            OSError: the journal cannot be looked at.
-        """
+        """A number, and where to put what is replaced. With the lock held."""
         number = 1 + max((_number(path) for path in self._files()), default=0)
         return number, Store(self._store(number), self._folder.stat().st_dev)
 
@@ -151,10 +147,7 @@ class Journal:
             ) from error
 
     def set_state(self, entry: Entry, state: State) -> None:
-        """
-        Raises:
-            OSError: it cannot be written down.
-        """
+        """Write the progress of an entry down."""
         if state != entry.state:
             self._path(entry.number, entry.state).rename(self._path(entry.number, state))
             entry.state = state
@@ -193,10 +186,7 @@ class Journal:
         return sorted((_number(p) for p in self._files() if p.suffix in _KEPT), reverse=True)
 
     def read(self, number: int, *, with_contents: bool = True) -> Entry:
-        """
-        Raises:
-            DamagedEntry: there is none that could be read.
-        """
+        """An entry that is not under way. Raises a `DamagedEntry` if there is none that can be read."""
         for path in self._files():
             if _number(path) == number and path.suffix in _KEPT:
                 entry = self._read(path, with_contents=with_contents)

@@ -61,11 +61,7 @@ def finish(entry: Entry, directories: Directories) -> None:
 
 
 def _take_back(change: FileChange, directories: Directories) -> None:
-    """Undo the writing of one file.
-
-    Raises:
-        OSError: it could not be undone, or there is something else now.
-    """
+    """Undo the writing of one file; an `OSError` if there is something else now."""
     with suppress(FileNotFoundError, NotADirectoryError):
         directories.unlink(change.beside)
     found = directories.status(change.location)

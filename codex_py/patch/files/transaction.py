@@ -28,11 +28,7 @@ def by_folder(changes: Iterable[FileChange]) -> list[FileChange]:
 
 
 def check_unchanged(change: FileChange, directories: Directories) -> os.stat_result | None:
-    """The status of the entry now.
-
-    Raises:
-        PatchError: it has changed since the patch was planned.
-    """
+    """The status of the entry now; a `PatchError` if it has changed since the patch was planned."""
     with failing_to("write file", change.path):
         found = directories.found(change.location)
     if (found and Status.of(found)) != change.before:
@@ -44,11 +40,7 @@ def check_unchanged(change: FileChange, directories: Directories) -> os.stat_res
 
 
 class Transaction:
-    """
-    Args:
-        entry: with those of its changes that change anything.
-        journal: gets the entry before the transaction runs, if one is kept.
-    """
+    """One entry, with those of its changes that change anything."""
 
     def __init__(self, entry: Entry, directories: Directories, journal: Journal | None) -> None:
         self._entry = entry
@@ -57,11 +49,7 @@ class Transaction:
         self._becoming_files = {change.location for change in entry.changes if change.exists}
 
     def prepare(self, store: Store | None) -> None:
-        """Set how each change is carried out: what is set aside where, and what the journal keeps.
-
-        Args:
-            store: where what is replaced is to be renamed to, if it can.
-        """
+        """Set how each change is carried out: what is set aside, in `store` if possible, and what is kept."""
         # Not made from the files' own names, which may be as long as a name can be.
         prefix = f".codex-py-{os.urandom(6).hex()}"
         room = MAX_KEPT_TOGETHER
@@ -84,10 +72,7 @@ class Transaction:
                 change.aside = join(self._lasting(change.folder), f"{prefix}-{number}.old.tmp")
 
     def run(self) -> None:
-        """
-        Raises:
-            PatchError: something could not be changed; what has been is for `roll_back`.
-        """
+        """Carry the changes out. On a `PatchError`, what has been done is for `roll_back`."""
         changes = by_folder(self._entry.changes)
         written = [change for change in changes if change.exists]
         early = self._in_the_way()

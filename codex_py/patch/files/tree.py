@@ -12,20 +12,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from codex_py.errors import PatchError
+from codex_py.filesystem.ordinary import SPECIAL
 from codex_py.patch.files.change import FileChange
 from codex_py.patch.files.failures import system_error
 from codex_py.patch.files.handles import Directories, Status, join, split
 
 MAX_REMEMBERED = 16 * 1024 * 1024
 """Bytes up to which the contents of a deleted file are read, to be shown and brought back."""
-
-
-_SPECIAL = {
-    stat.S_IFIFO: "a named pipe",
-    stat.S_IFSOCK: "a socket",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-}
 
 
 class PlannedTree:
@@ -106,11 +99,7 @@ class PlannedTree:
         self._refuse_locked_folder(folder)
 
     def _refuse_locked_folder(self, folder: str) -> None:
-        """
-        Raises:
-            OSError: nothing may be made or removed in the directory, or, where it is to be made, in the one
-                above it.
-        """
+        """Raise an `OSError` if nothing may be made or removed in the directory, or in the one above a missing one."""
         looked_at: list[str] = []
         while folder not in self._open_folders:
             looked_at.append(folder)
@@ -258,17 +247,13 @@ class Overlay(PlannedTree):
 
 def _refuse_special(file: FileChange) -> None:
     """A patch is about text; what it does to a pipe could be neither shown nor undone."""
-    for file_type, what in _SPECIAL.items():
+    for file_type, what in SPECIAL.items():
         if file.has_type(file_type):
             raise OSError(f"it is {what}, not a file")
 
 
 def refuse_locked_file(path: str) -> None:
-    """
-    Raises:
-        OSError: the file may not be written. It could be replaced all the same, but whoever has protected
-            it means it.
-    """
+    """Raise an `OSError` if the file may not be written: whoever has protected it does not want it replaced."""
     if not os.access(path, os.W_OK):
         raise _locked(path)
 

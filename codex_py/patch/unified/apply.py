@@ -14,14 +14,12 @@ from itertools import chain, product
 from typing import NamedTuple
 
 from codex_py.patch.match import Level, LineIndex
-from codex_py.patch.report import MAX_EXPLAINED, HunkReport, explain_block
+from codex_py.patch.report import MAX_EXPLAINED, MAX_PLACES, HunkReport, explain_block
 from codex_py.patch.unified.hunks import DiffHunk
 
 _MAX_FUZZ = 2
 _TRIED = sorted(product(range(_MAX_FUZZ + 1), Level), key=lambda tried: tried[1] > Level.EXACT)
 """Lines of context to ignore, and other differences: first all that is exact, then less fuzz before more."""
-_MAX_PLACES = 5
-"""Other places of an ambiguous hunk that are reported."""
 
 
 @dataclass(slots=True)
@@ -168,8 +166,8 @@ class _Applier:
             start = self._index.nearest_at(level, sought, self.cursor, target + skipped)
         if start is None:
             return None
-        places = self._index.places_at(level, sought, self.cursor, _MAX_PLACES + 1)
-        others = tuple([at for at in places if at != start][:_MAX_PLACES])
+        places = self._index.places_at(level, sought, self.cursor, MAX_PLACES + 1)
+        others = tuple([at for at in places if at != start][:MAX_PLACES])
         is_said = start - skipped == hunk.at and not fuzz and not level
         if is_said or (not cut and start == last and _ends_file(hunk)):
             # There is but one line of that number, and but one end.

@@ -48,11 +48,7 @@ _EMPTY_BLOBS = (
 
 
 def added(target: Target) -> Content:
-    """The contents of a file that the diff creates.
-
-    Raises:
-        PatchError: it cannot be made of nothing.
-    """
+    """The contents of a file that the diff creates; a `PatchError` if it cannot be made of nothing."""
     diff = target.diff
     if any(hunk.old for hunk in diff.hunks) or len(diff.hunks) > 1:
         raise diff.refusal(f"{target.new_shown}: a new file cannot have lines to be changed")
@@ -76,11 +72,7 @@ class Patcher:
     three_way: ThreeWay | None
 
     def patched(self, target: Target, file: FileChange, old: Content) -> Content | None:
-        """The contents after the diff; None if no hunk fits, which is noted.
-
-        Raises:
-            PatchError: the diff is of something else.
-        """
+        """The contents after the diff; None if no hunk fits, which is noted. A `PatchError` if it is of another kind."""
         _refuse_kind(target, old.kind)
         if old.kind == "submodule":
             return self._submodule(target, file)

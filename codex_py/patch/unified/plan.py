@@ -96,11 +96,7 @@ def _refuse_unsupported(files: Sequence[FileDiff]) -> None:
 
 
 class _Planner:
-    """
-    Args:
-        tree: as it is before the diff; afterwards as the diff leaves it.
-        targets: all files of the diff, in its order.
-    """
+    """Plans all files of a diff, in its order. Afterwards `tree` is as the diff leaves it."""
 
     def __init__(self, tree: DiffTree, targets: Sequence[Target], patcher: Patcher) -> None:
         self.named: list[tuple[Literal["A", "M", "D"], str]] = []
@@ -134,11 +130,7 @@ class _Planner:
                 self._tree.leave(self._tree.entry(target.old))
 
     def _plan(self, target: Target) -> bool:
-        """Plan one file. False if nothing of it fits, which is noted.
-
-        Raises:
-            PatchError: nothing does.
-        """
+        """Plan one file. False if nothing of it fits, and that is noted; a `PatchError` if it is not."""
         match target.diff.operation:
             case "update":
                 return self._update(target)

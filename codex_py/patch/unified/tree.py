@@ -67,10 +67,7 @@ class DiffTree(PlannedTree):
         return [folder for folder in self._emptied if folder not in self._directories]
 
     def entry(self, path: str) -> FileChange:
-        """
-        Raises:
-            PatchError: of kind `refused`: a symbolic link is on the way.
-        """
+        """The entry at a path. Raises a `PatchError` of kind `refused` if a symbolic link is on the way."""
         location = self._location(path)
         is_behind_link = self._is_behind_link(split(location)[0], path)
         return self._at(path, location, look=not is_behind_link)
