@@ -87,8 +87,11 @@ def test_two_calls_of_one_answer_may_have_the_same_id(ours: AnyWire, wire: str) 
     twice = ends(*runs("c1", "echo 1"), *runs("c1", "echo 2", 1))
     thread = ours.prompt(wire, "go", twice, DONE)
     ours.prompt(wire, "again", DONE, resume=thread)
-    first, _ = results(ours.requests[-1])
+    first, second = results(ours.requests[-1])
     assert first.endswith("1\n")
+    if "responses" not in WIRES[wire] and "anthropic" not in WIRES[wire]:
+        # Some servers of Chat Completions give all calls one id. Elsewhere it is the same call once more.
+        assert second.endswith("2\n")
 
 
 @pytest.mark.parametrize("wire", OTHERS)

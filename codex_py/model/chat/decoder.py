@@ -193,7 +193,9 @@ class _Calls:
             self._calls.append(piece)
         if index is not None:
             self._at[index] = piece
-        piece.call_id = piece.call_id or call_id
+        if all(call_id != call.call_id for call in self._calls):
+            # Else several calls have one id: this one gets its own.
+            piece.call_id = piece.call_id or call_id
         # Many servers repeat the name in every chunk.
         piece.name = piece.name or name
         if (extra := delta.get("extra_content")) is not None:
