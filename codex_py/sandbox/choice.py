@@ -4,7 +4,6 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
 
 from codex_py.errors import ToolError
 from codex_py.protocol.approval import DEFAULT_LIMITS, SandboxLimits, SandboxPolicy
@@ -33,47 +32,6 @@ _NEEDS_PLACEHOLDERS = {"namespaces", "bwrap", "views"}
 themselves, the supervisor refuses to create them, and Landlock alone cannot protect them."""
 
 
-class Sandbox(Protocol):
-    @property
-    def unavailable(self) -> str | None:
-        """Why a command was refused, as a line for the user; None if none was."""
-        ...
-
-    def command(self, argv: Sequence[str], policy: SandboxPolicy, cwd: Path) -> Sequence[str]:
-        """The command line that runs `argv` in `cwd` (absolute), confined to the policy.
-
-        The first call tries which backend works here. May create placeholders for protected names, which
-        `release` removes.
-
-        Raises:
-            ToolError: nothing on this machine can confine the command, so it must not run.
-        """
-        ...
-
-    def release(self) -> None:
-        """Remove what `command` created. To be called when no command runs; others may follow.
-
-        Waits up to a second until everything that the commands left behind is dead, which it mostly is. Removes
-        nothing while something lives on.
-        """
-        ...
-
-
-class NoSandbox:
-    """Runs commands as they are, whatever the policy says."""
-
-    unavailable: str | None = None
-
-    def command(self, argv: Sequence[str], policy: SandboxPolicy, cwd: Path) -> Sequence[str]:  # noqa: ARG002
-        return argv
-
-    def release(self) -> None:
-        pass
-
-
-NO_SANDBOX = NoSandbox()
-
-
 class PlatformSandbox:
     """Tries the backends when the first command comes, and stays with the first that works.
 
@@ -93,6 +51,7 @@ class PlatformSandbox:
         backends: Sequence[Backend] | None = None,
     ) -> None:
         self.unavailable: str | None = None
+        """Why a command was refused, as a line for the user; None if none was."""
         search_path = environment.get("PATH", "")
         self._tmpdir = environment.get("TMPDIR", "")
         self._home = home
@@ -103,7 +62,13 @@ class PlatformSandbox:
         self._liveness = LivenessPipe()
 
     def command(self, argv: Sequence[str], policy: SandboxPolicy, cwd: Path) -> Sequence[str]:
-        """See `Sandbox.command`."""
+        """The command line that runs `argv` in `cwd` (absolute), confined to the policy.
+
+        May create placeholders for protected names, which `release` removes.
+
+        Raises:
+            ToolError: nothing on this machine can confine the command, so it must not run.
+        """
         if policy.mode == "danger-full-access":
             return argv
         if policy not in self._roots:
@@ -124,7 +89,11 @@ class PlatformSandbox:
         return command
 
     def release(self) -> None:
-        """See `Sandbox.release`."""
+        """Remove what `command` created. To be called when no command runs; others may follow.
+
+        Waits up to a second until everything that the commands left behind is dead, which it mostly is. Removes
+        nothing while something lives on.
+        """
         # A process that is being killed still finishes its current system call, which may be a `mkdir`.
         if self._liveness.wait(_DEATH_S):
             self._placeholders.release()

@@ -9,6 +9,7 @@ from codex_py.protocol.calls import PastCall, PastItems, Replayable
 from codex_py.protocol.dispatch import Tool
 from codex_py.protocol.events import ThreadItem
 from codex_py.protocol.tools import MCP_PREFIX
+from codex_py.sandbox.choice import PlatformSandbox
 from codex_py.tools.builtin import builtin_tools
 from codex_py.tools.mcp.catalogue import McpCatalogue
 from codex_py.tools.mcp.item import replay_server_call
@@ -23,7 +24,7 @@ def own_tools() -> list[Tool[Any]]:
     builtin = builtin_tools(
         ProcessSessions(),
         UpdatePlan(),
-        Orchestrator(),
+        Orchestrator(PlatformSandbox({})),
         home=None,
         shell="",
         structured_shell=False,

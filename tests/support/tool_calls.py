@@ -21,7 +21,7 @@ from codex_py.protocol.approval import (
 from codex_py.protocol.dispatch import Tool, ToolContext
 from codex_py.protocol.events import CommandExecution, Event, ItemCompleted, ItemStarted
 from codex_py.protocol.tools import ToolOutput
-from codex_py.sandbox.choice import NO_SANDBOX, Sandbox
+from codex_py.sandbox.choice import PlatformSandbox
 from codex_py.tools.patch.apply_patch import ApplyPatch
 from codex_py.tools.shell.command import CommandRunner
 from codex_py.tools.shell.orchestrator import Orchestrator
@@ -38,16 +38,21 @@ class ScriptedApprover:
         return Review(self.decision, self.feedback)
 
 
-class EchoSandbox:
-    """Shows what a command would have been."""
+class DirectSandbox(PlatformSandbox):
+    """Runs commands as they are, whatever the policy says."""
 
-    unavailable: str | None = None
+    def __init__(self) -> None:
+        super().__init__({}, backends=())
+
+    def command(self, argv: Sequence[str], policy: SandboxPolicy, cwd: Path) -> Sequence[str]:
+        return argv
+
+
+class EchoSandbox(DirectSandbox):
+    """Shows what a command would have been."""
 
     def command(self, argv: Sequence[str], policy: SandboxPolicy, cwd: Path) -> Sequence[str]:
         return ["echo", policy.mode, str(cwd), *argv]
-
-    def release(self) -> None:
-        pass
 
 
 @dataclass
@@ -74,8 +79,9 @@ class ToolCalls:
         params = tool.params.model_validate_json(json.dumps(arguments))
         return await tool.run(params, self.context())
 
-    def runner(self, sandbox: Sandbox = NO_SANDBOX) -> CommandRunner:
-        return CommandRunner(self.sessions, Orchestrator(sandbox), ApplyPatch())
+    def runner(self, sandbox: PlatformSandbox | None = None) -> CommandRunner:
+        orchestrator = Orchestrator(sandbox or DirectSandbox())
+        return CommandRunner(self.sessions, orchestrator, ApplyPatch())
 
     def context(self) -> ToolContext:
         return ToolContext(

@@ -8,6 +8,7 @@ from codex_py.model.responses.wire import tool_entry
 from codex_py.process.sessions import ProcessSessions
 from codex_py.protocol.dispatch import Tool
 from codex_py.protocol.tools import FunctionSpec
+from codex_py.sandbox.choice import PlatformSandbox
 from codex_py.tools.builtin import builtin_tools
 from codex_py.tools.offered import ShellTool, tool_specs
 from codex_py.tools.plan import UpdatePlan
@@ -21,7 +22,7 @@ def tools() -> dict[str, Tool[Any]]:
     every = builtin_tools(
         ProcessSessions(),
         UpdatePlan(),
-        Orchestrator(),
+        Orchestrator(PlatformSandbox({})),
         home=None,
         shell="/bin/sh",
         structured_shell=False,

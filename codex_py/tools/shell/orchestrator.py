@@ -17,7 +17,7 @@ from codex_py.execpolicy.place import Place
 from codex_py.process.process import Process
 from codex_py.protocol.approval import ApprovalPolicy, ApprovalRequest, ReviewDecision
 from codex_py.protocol.dispatch import ToolContext
-from codex_py.sandbox.choice import NO_SANDBOX, Sandbox
+from codex_py.sandbox.choice import PlatformSandbox
 from codex_py.tools.shell.permission import (
     Approval,
     Ask,
@@ -62,7 +62,7 @@ class Orchestrator:
 
     def __init__(
         self,
-        sandbox: Sandbox = NO_SANDBOX,
+        sandbox: PlatformSandbox,
         *,
         hidden: Collection[str] = (),
         shell: str = "",

@@ -19,32 +19,34 @@ from codex_py.protocol.approval import (
 )
 from codex_py.protocol.events import CommandExecution
 from codex_py.protocol.tools import ToolOutput
-from codex_py.sandbox.choice import NO_SANDBOX, Sandbox
+from codex_py.sandbox.choice import PlatformSandbox
 from codex_py.tools.patch.apply_patch import ApplyPatch
 from codex_py.tools.shell.command import CommandRunner
 from codex_py.tools.shell.exec_command import ExecCommand
 from codex_py.tools.shell.orchestrator import Orchestrator
 from codex_py.tools.shell.shell import ShellCommand
-from tests.support.tool_calls import EchoSandbox, ScriptedApprover, ToolCalls, tool_calls
+from tests.support.tool_calls import (
+    DirectSandbox,
+    EchoSandbox,
+    ScriptedApprover,
+    ToolCalls,
+    tool_calls,
+)
 
 BASH = "/bin/bash"
 ESCALATED = {"sandbox_permissions": "require_escalated"}
 NO_RULES = Rules()
 
 
-class RefusingSandbox:
+class RefusingSandbox(DirectSandbox):
     """Makes every command fail like one that the kernel holds back."""
 
-    unavailable: str | None = None
-
     def __init__(self, exit_code: int = 1, says: str = "touch: x: Read-only file system") -> None:
+        super().__init__()
         self._script = f"echo {says!r}; exit {exit_code}"
 
     def command(self, argv: Sequence[str], policy: SandboxPolicy, cwd: Path) -> Sequence[str]:
         return ["sh", "-c", self._script]
-
-    def release(self) -> None:
-        pass
 
 
 class Setting:
@@ -57,7 +59,7 @@ class Setting:
         policy: ApprovalPolicy | GranularPolicy = ApprovalPolicy.ON_REQUEST,
         answer: ReviewDecision = ReviewDecision.APPROVED,
         feedback: str | None = None,
-        sandbox: Sandbox = NO_SANDBOX,
+        sandbox: PlatformSandbox | None = None,
         rules: Rules = NO_RULES,
     ) -> None:
         calls.approval_policy = policy
@@ -65,7 +67,9 @@ class Setting:
         self.calls = calls
         self.written: list[tuple[str, ...]] = []
         orchestrator = Orchestrator(
-            sandbox, rules=rules, write_rule=lambda words: self.written.append(tuple(words))
+            sandbox or DirectSandbox(),
+            rules=rules,
+            write_rule=lambda words: self.written.append(tuple(words)),
         )
         runner = CommandRunner(calls.sessions, orchestrator, ApplyPatch())
         self.exec_command = ExecCommand(runner, BASH)
@@ -350,7 +354,7 @@ def test_a_yes_for_the_session_saves_the_second_question_too(tmp_path: Path) -> 
     ],
 )
 def test_other_failures_are_results(
-    sandbox: Sandbox, options: dict[str, Any], tmp_path: Path
+    sandbox: PlatformSandbox, options: dict[str, Any], tmp_path: Path
 ) -> None:
     async def work(setting: Setting) -> None:
         assert await setting.printed("echo free") != "free\n"
