@@ -4,11 +4,11 @@ import asyncio
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-from codex_py.process.child import Child, is_set_within
+from codex_py.process.child import is_set_within
 from codex_py.process.guardian import Guardian
 
 _STDERR_BYTES = 16 * 1024
@@ -21,7 +21,14 @@ _KILL_WAIT_S = 1.0
 class PipedProcess:
     """`exited` is set when it has exited, its stderr was read, and the processes that it left behind were killed."""
 
-    def __init__(self, child: Child, on_exit: Callable[[Child], None]) -> None:
+    def __init__(
+        self, guardian: Guardian, argv: Sequence[str], *, cwd: Path, environment: Mapping[str, str]
+    ) -> None:
+        """Start it in the running loop; raises as `Guardian.spawn`."""
+        pipe = subprocess.PIPE
+        child = guardian.spawn(
+            argv, cwd=cwd, environment=environment, stdin=pipe, stdout=pipe, stderr=pipe
+        )
         assert child.process.stdin is not None
         assert child.process.stdout is not None
         assert child.process.stderr is not None
@@ -29,7 +36,7 @@ class PipedProcess:
         self.exit_code: int | None = None
         """Negative after a signal."""
         self._child = child
-        self._on_exit = on_exit
+        self._guardian = guardian
         self._input: IO[bytes] | asyncio.StreamWriter = child.process.stdin
         self._output: IO[bytes] | asyncio.BaseTransport = child.process.stdout
         self._errors = child.process.stderr
@@ -84,7 +91,7 @@ class PipedProcess:
         self._child.kill()
         self.exit_code = self._child.process.wait()
         self.exited.set()
-        self._on_exit(self._child)
+        self._guardian.forget(self._child)
 
     def _read_stderr(self) -> None:
         if self._errors.closed:
@@ -100,24 +107,3 @@ class PipedProcess:
         if not self._errors.closed:
             self._loop.remove_reader(self._errors.fileno())
             self._errors.close()
-
-
-class PipedProcesses:
-    """Starts such programs."""
-
-    def __init__(self) -> None:
-        self._guardian = Guardian()
-
-    def spawn(
-        self, argv: Sequence[str], *, cwd: Path, environment: Mapping[str, str]
-    ) -> PipedProcess:
-        """Start one in the running loop; raises as `Guardian.spawn`."""
-        pipe = subprocess.PIPE
-        child = self._guardian.spawn(
-            argv, cwd=cwd, environment=environment, stdin=pipe, stdout=pipe, stderr=pipe
-        )
-        return PipedProcess(child, self._guardian.forget)
-
-    def close(self) -> None:
-        """End the guardian. To be called when all processes were stopped."""
-        self._guardian.close()

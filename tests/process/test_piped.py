@@ -7,20 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.process.piped import PipedProcess, PipedProcesses
+from codex_py.process.guardian import Guardian
+from codex_py.process.piped import PipedProcess
 from tests.support.lifeline import Lifeline
 
 
 @asynccontextmanager
 async def running(script: str, cwd: Path) -> AsyncGenerator[PipedProcess]:
-    processes = PipedProcesses()
+    guardian = Guardian()
     environment = {"PATH": os.environ["PATH"]}
-    process = processes.spawn(["sh", "-c", script], cwd=cwd, environment=environment)
+    process = PipedProcess(guardian, ["sh", "-c", script], cwd=cwd, environment=environment)
     try:
         yield process
     finally:
         await process.stop()
-        processes.close()
+        guardian.close()
 
 
 def test_lines_go_both_ways_until_the_input_is_closed(tmp_path: Path) -> None:
@@ -77,11 +78,11 @@ def test_what_a_program_leaves_behind_ends_with_it(tmp_path: Path) -> None:
 
 def test_a_program_that_is_missing_is_an_error(tmp_path: Path) -> None:
     async def run() -> None:
-        processes = PipedProcesses()
+        guardian = Guardian()
         try:
             with pytest.raises(FileNotFoundError):
-                processes.spawn(["no-such-program"], cwd=tmp_path, environment={})
+                PipedProcess(guardian, ["no-such-program"], cwd=tmp_path, environment={})
         finally:
-            processes.close()
+            guardian.close()
 
     asyncio.run(run())

@@ -16,7 +16,8 @@ from codex_py.mcp.connection import OnProgress
 from codex_py.mcp.server import McpServer
 from codex_py.mcp.servers import McpServers
 from codex_py.mcp.settings import ServerSettings, StdioTransport
-from codex_py.process.piped import PipedProcess, PipedProcesses
+from codex_py.process.guardian import Guardian
+from codex_py.process.piped import PipedProcess
 from codex_py.protocol.mcp import (
     DecliningElicitor,
     Elicitation,
@@ -89,12 +90,13 @@ async def started(
     **settings: Any,
 ) -> AsyncGenerator[Started]:
     """Odd servers, each named for its behaviour, and any others."""
-    processes = PipedProcesses()
+    guardian = Guardian()
     warnings: list[str] = []
     log = tmp_path / "messages"
 
     def spawn(transport: StdioTransport) -> PipedProcess:
-        return processes.spawn(transport.argv, cwd=transport.cwd, environment=transport.environment)
+        argv, environment = transport.argv, transport.environment
+        return PipedProcess(guardian, argv, cwd=transport.cwd, environment=environment)
 
     def server(settings: ServerSettings) -> McpServer:
         return McpServer(
@@ -118,4 +120,4 @@ async def started(
         yield Started(servers, warnings, log)
     finally:
         await servers.aclose()
-        processes.close()
+        guardian.close()

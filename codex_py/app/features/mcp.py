@@ -21,7 +21,8 @@ from codex_py.errors import ModelError
 from codex_py.mcp.server import McpServer
 from codex_py.mcp.servers import McpServers
 from codex_py.mcp.settings import HttpTransport, ServerSettings, StdioTransport
-from codex_py.process.piped import PipedProcess, PipedProcesses
+from codex_py.process.guardian import Guardian
+from codex_py.process.piped import PipedProcess
 from codex_py.protocol.extension import Extension, Thread
 from codex_py.protocol.stream import ModelStream, Prompt, ResponseEvent
 from codex_py.protocol.tools import ToolSpec
@@ -44,7 +45,7 @@ class McpFeature(McpServers):
         self._setup = setup
         self.configs = {name: c for name, c in config.mcp_servers.items() if c.enabled}
         self._programs = user_programs(config, environment, setup.options.add_dirs)
-        self._processes = PipedProcesses()
+        self._guardian = Guardian()
         servers: list[McpServer] = []
         for name, server in self.configs.items():
             if server.url is None:
@@ -72,13 +73,14 @@ class McpFeature(McpServers):
         try:
             await super().aclose()
         finally:
-            self._processes.close()
+            self._guardian.close()
 
     def _spawn(self, transport: StdioTransport) -> PipedProcess:
         name, *arguments = transport.argv
         # Search each time: the program may have been replaced since.
         program = self._programs.find(name, transport.environment)
-        return self._processes.spawn(
+        return PipedProcess(
+            self._guardian,
             [program, *arguments],
             cwd=transport.cwd,
             environment=self._programs.environment(transport.environment),
