@@ -53,7 +53,9 @@ def agents_md(
     if max_bytes > 0:
         names = (*_NAMES, *fallback_filenames)
         for folder in folders:
-            document = _first(folder, names, max_bytes, folders[0], warnings)
+            files = (_read(folder / name, max_bytes, folders[0], warnings) for name in names)
+            # A blank one counts, so that an empty override silences the others.
+            document = next(filter(None, files), None)
             if document is not None and _decoded(document.content).strip():
                 documents.append(document)
     project = _joined(documents, max_bytes, warnings)
@@ -74,17 +76,6 @@ def _general(home: Path, warnings: list[str]) -> str:
         if document and (text := _text(document, document.content, warnings).strip()):
             return text
     return ""
-
-
-def _first(
-    folder: Path, names: Sequence[str], max_bytes: int, root: Path, warnings: list[str]
-) -> _Document | None:
-    """The file of one folder. A blank one counts, so that an empty override silences the others."""
-    for name in names:
-        document = _read(folder / name, max_bytes, root, warnings)
-        if document is not None:
-            return document
-    return None
 
 
 def _joined(documents: Sequence[_Document], max_bytes: int, warnings: list[str]) -> str:

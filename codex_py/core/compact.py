@@ -8,7 +8,6 @@ and the note.
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Final, Literal, NoReturn
 
 from codex_py.core.parts import SessionParts
@@ -101,13 +100,8 @@ class Compactor:
             async with parts.extension.around_compaction(Compaction(trigger, kept.append)):
                 text = await self._summary(retries)
                 summary = f"{instruction_text('compact/summary.md')}\n{text}"
-                replacement = partial(
-                    _compacted,
-                    history=self._log.items,
-                    summary=summary,
-                    context_window=settings.context_window,
-                )
-                self._log.compact(summary, replacement, settings, parts.extension.context)
+                prompts = _latest_prompts(self._log.items, settings.context_window)
+                self._log.compact(prompts, summary, settings, parts.extension.context)
                 self._log.tell(kept)
                 parts.estimate(estimated_tokens(self._log.items))
                 status = "completed"
@@ -119,10 +113,6 @@ class Compactor:
 
         The request begins like every other one of the thread, tools included, so that the prompt cache
         applies. If it is too long itself, the oldest items are left out.
-
-        Raises:
-            ModelError: see `Turn.run`.
-            CompactionFailed: the model gave no text.
         """
         conversation = _Summarising(self._parts)
         turn = Turn(
@@ -151,14 +141,8 @@ def estimated_tokens(items: Sequence[EncodedItem]) -> int:
     return sum(len(item) for item in items) // _BYTES_PER_TOKEN
 
 
-def _compacted(
-    context: Sequence[EncodedItem],
-    *,
-    history: Sequence[EncodedItem],
-    summary: str,
-    context_window: int,
-) -> list[EncodedItem]:
-    """The history from now on, without the base prompt. `context`: the first items that a new thread would have now."""
+def _latest_prompts(history: Sequence[EncodedItem], context_window: int) -> list[str]:
+    """The last prompts of the user, oldest first, as far as there is room for them; the first may be cut."""
     tokens = min(_KEPT_PROMPT_TOKENS, context_window // _KEPT_PART_OF_WINDOW)
     prompts = [found.text for item in history if (found := user_prompt(item)) is not None]
     kept: list[str] = []
@@ -168,8 +152,7 @@ def _compacted(
         room -= len(text.encode())
         if room <= 0:
             break
-    texts = [text for text in reversed(kept) if text]
-    return [*context, *(message("user", [input_text(text)]) for text in [*texts, summary])]
+    return [text for text in reversed(kept) if text]
 
 
 class _Summarising:

@@ -288,10 +288,6 @@ class Session:
         self.name = name
 
     def _extension_of(self, feature: Feature) -> Extension:
-        """
-        Raises:
-            ConfigError: this is not a feature.
-        """
         extension: Any = callable(feature) and feature(self)
         if not isinstance(extension, Extension):
             name = getattr(feature, "__qualname__", type(feature).__name__)

@@ -19,7 +19,6 @@ from codex_py.protocol.events import (
 )
 from codex_py.protocol.extension import TurnStart, TurnStop
 from codex_py.protocol.frozen import frozen
-from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.prompts import Note, UserPrompt
 from codex_py.protocol.stream import Prompt, Usage
 from codex_py.protocol.tools import ToolCall
@@ -78,6 +77,8 @@ class SessionTurn:
         """The turn was cancelled by `end`."""
         self.is_over = False
         """The last event of the turn is due: `end` is too late."""
+        self.record, self.emit = parts.log.item, parts.thread.emit
+        self.add_usage = parts.add_usage
         self._parts = parts
         self._compactor = compactor
         self._ran = ran
@@ -124,15 +125,6 @@ class SessionTurn:
             del parts.steered[0]
         parts.log.tell(await parts.extension.before_request())
         return parts.log.request(parts.thread.settings, self._output_schema)
-
-    def record(self, item: ResponseItem | Note) -> None:
-        self._parts.log.item(item)
-
-    def emit(self, event: Event) -> None:
-        self._parts.thread.emit(event)
-
-    def add_usage(self, usage: Usage) -> None:
-        self._parts.add_usage(usage)
 
     async def should_continue(self, *, follow_up: bool) -> bool:
         self._made_room = False

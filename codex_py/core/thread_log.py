@@ -173,14 +173,15 @@ class ThreadLog:
 
     def compact(
         self,
+        prompts: Sequence[str],
         summary: str,
-        replacement: Callable[[Sequence[EncodedItem]], Sequence[EncodedItem]],
         settings: TurnSettings,
         introduction: Introduction,
     ) -> None:
-        """Replace the history after the base prompt. `replacement` gets the first items of a new thread."""
+        """Replace the history after the base prompt by the first items of a new thread, these prompts and the summary."""
         notes = [note.encoded() for note in introduction("compact")]
-        items = replacement([*self._context(settings), *notes])
+        told = [message("user", [input_text(text)]) for text in [*prompts, summary]]
+        items = [*self._context(settings), *notes, *told]
         self._history.replace([*self._base, *items])
         self._context_is_current = True
         self._introduction = None

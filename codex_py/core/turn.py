@@ -156,11 +156,7 @@ class Turn:
         raise TurnLimit(f"the turn was stopped after {self._max_responses} responses")
 
     async def _recover(self, failure: ModelError) -> bool:
-        """False if the same request is sent again, after a wait.
-
-        Raises:
-            ModelError: the failure is final.
-        """
+        """False if the same request is sent again, after a wait. Raises a failure that is final."""
         retry = self._retries.next(failure)
         left = 0 if retry is None else retry.maximum - retry.attempt + 1
         if await self._conversation.recover(failure, left):

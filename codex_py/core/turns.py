@@ -215,10 +215,6 @@ def _shown_error(turn: SessionTurn, end: BaseException | None) -> CodexError | N
 
 
 def _checked(facts: Mapping[str, Any]) -> Mapping[str, Any]:
-    """
-    Raises:
-        CodexError: a value cannot be used.
-    """
     code, diff = facts.get("exit_code") or 0, facts.get("diff") or ""
     if not isinstance(code, int) or code not in range(256):
         reason = f"`exit_code` is {code!r}, not a number from 0 to 255"

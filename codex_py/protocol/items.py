@@ -207,11 +207,7 @@ def parse_item(data: object) -> ResponseItem:
 
 
 def _values(cls: type[Any], data: JsonObject, path: tuple[str, ...]) -> JsonObject:
-    """The fields of a class that are in a JSON object.
-
-    Raises:
-        _Wrong: a field is missing or of another type.
-    """
+    """The fields of a class that are in a JSON object; raises `_Wrong`, as all that follow."""
     values: JsonObject = {}
     for each in fields(cls):
         if each.name == "source":
@@ -224,11 +220,7 @@ def _values(cls: type[Any], data: JsonObject, path: tuple[str, ...]) -> JsonObje
 
 
 def _checked(annotation: Any, value: Any, path: tuple[str, ...]) -> Any:
-    """Convert a JSON value to the type of a field.
-
-    Raises:
-        _Wrong: the value is of another type.
-    """
+    """Convert a JSON value to the type of a field."""
     options = get_args(annotation) if isinstance(annotation, UnionType) else (annotation,)
     for option in options:
         kind, inner = get_origin(option) or option, get_args(option)
@@ -250,10 +242,6 @@ def _checked(annotation: Any, value: Any, path: tuple[str, ...]) -> Any:
 
 
 def _check_parts(parts: object, name: str) -> None:
-    """
-    Raises:
-        _Wrong: a part has no type, or lacks its text.
-    """
     for at, part in enumerate(cast("Parts", parts) if isinstance(parts, list) else ()):
         place = (name, str(at))
         kind = _required(part, "type", place)

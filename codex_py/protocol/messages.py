@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 from collections.abc import Sequence
 from typing import Any, NewType
 
@@ -13,6 +14,14 @@ History, request bodies and session files share these bytes: an item is encoded 
 
 MAX_IMAGE_BYTES = 20 * 1024 * 1024
 """Of the file. Providers refuse larger ones, and requests must stay bounded."""
+
+_IMAGES = {
+    "png": rb"\x89PNG\r\n\x1a\n",
+    "jpeg": rb"\xff\xd8\xff",
+    "gif": rb"GIF8[79]a",
+    "webp": rb"RIFF[\0-\xff]{4}WEBP",
+}
+"""The formats that models can read, by patterns of their first bytes."""
 
 
 def encode_json(value: object) -> bytes:
@@ -48,10 +57,10 @@ def input_text(text: str) -> dict[str, Any]:
 
 def image_url(data: bytes) -> str | None:
     """A data URL of a PNG, JPEG, GIF or WebP file, recognised by its first bytes; None for anything else."""
-    media_type = _media_type(data)
-    if media_type is None:
-        return None
-    return f"data:{media_type};base64,{base64.b64encode(data).decode('ascii')}"
+    for kind, beginning in _IMAGES.items():
+        if re.match(beginning, data):
+            return f"data:image/{kind};base64,{base64.b64encode(data).decode('ascii')}"
+    return None
 
 
 def input_image(url: str, detail: str) -> dict[str, Any]:
@@ -71,15 +80,3 @@ def replace_surrogates(value: Any) -> Any:
             return {replace_surrogates(k): replace_surrogates(v) for k, v in value.items()}  # pyright: ignore[reportUnknownVariableType]
         case _:
             return value
-
-
-def _media_type(data: bytes) -> str | None:
-    if data.startswith(b"\x89PNG\r\n\x1a\n"):
-        return "image/png"
-    if data.startswith(b"\xff\xd8\xff"):
-        return "image/jpeg"
-    if data.startswith((b"GIF87a", b"GIF89a")):
-        return "image/gif"
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return "image/webp"
-    return None

@@ -1,7 +1,7 @@
 """The settings of a turn, and those among them that the user may change between turns."""
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import field, fields
 from pathlib import Path
 from typing import Any
 
@@ -57,13 +57,7 @@ class TurnSettings:
 
     @property
     def choices(self) -> Choices:
-        return Choices(
-            model=self.model,
-            reasoning_effort=self.reasoning_effort,
-            reasoning_summary=self.reasoning_summary,
-            approval_policy=self.approval_policy,
-            sandbox_policy=self.sandbox_policy,
-        )
+        return Choices(**{each.name: getattr(self, each.name) for each in fields(Choices)})
 
 
 def turn_context(settings: TurnSettings) -> dict[str, Any]:
