@@ -89,7 +89,7 @@ class OutputStream:
         self.on_failure: Callable[[], None] = lambda: None
         self._fd = fd
         # Wait for a terminal that was stopped with Ctrl-S: only pipes have absent readers.
-        self._timeout_s = timeout_s if _is_pipe(fd) else None
+        self._timeout_s = timeout_s if is_pipe(fd) else None
 
     def write(self, data: bytes) -> None:
         rest = memoryview(data)
@@ -124,7 +124,8 @@ class OutputStream:
         return bool(poll.poll(None if timeout_s is None else timeout_s * 1000))
 
 
-def _is_pipe(fd: int) -> bool:
+def is_pipe(fd: int) -> bool:
+    """True if it is a pipe or a socket; False too if it is closed."""
     try:
         mode = os.fstat(fd).st_mode
     except OSError:

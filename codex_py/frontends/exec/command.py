@@ -10,7 +10,6 @@ of Codex.
 import codecs
 import os
 import select
-import stat
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -21,7 +20,7 @@ from codex_py.app.loading import load
 from codex_py.errors import CodexError, ExitCode
 from codex_py.frontends.arguments import Arguments, exec_target
 from codex_py.frontends.command_parser import UsageError
-from codex_py.frontends.streams import OutputStream, read_all
+from codex_py.frontends.streams import OutputStream, is_pipe, read_all
 
 _STDERR_TIMEOUT_S = 2.0
 """A caller that reads standard output alone must not stop us when the other pipe is full."""
@@ -170,8 +169,7 @@ def _read_all(fd: int, begun: Callable[[], None] = lambda: None) -> bytes:
 
 def _speaks(fd: int, deadline: float) -> bool:
     """False if it is a pipe or a socket that is open and has said nothing by the deadline."""
-    mode = os.fstat(fd).st_mode
-    if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
+    if not is_pipe(fd):
         return True
     poll = select.poll()
     poll.register(fd, select.POLLIN)

@@ -7,7 +7,7 @@ import mcp_types as types
 from mcp.server.connection import Connection
 from mcp.shared.exceptions import MCPError
 
-from codex_py.frontends.mcp_server.notices import codex_events, progress_text, warning_text
+from codex_py.frontends.mcp_server.notices import codex_event, progress_text, warning_text
 from codex_py.protocol.approval import ApprovalRequest, Review, ReviewDecision
 from codex_py.protocol.events import Event
 from codex_py.protocol.mcp import Elicitation, ElicitationAnswer
@@ -92,7 +92,7 @@ class Call:
 
     def tell(self, thread_id: str, event: Event) -> None:
         """Send an event of the thread to the client."""
-        for message in codex_events(event):
+        if (message := codex_event(event)) is not None:
             self.tell_codex(thread_id, message)
         if (text := progress_text(event)) is not None and self._progress_token is not None:
             self._steps += 1

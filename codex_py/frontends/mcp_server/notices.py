@@ -12,15 +12,19 @@ from codex_py.protocol.stream import Usage
 _MAX_LINE_CHARS = 200
 
 
-def codex_events(event: events.Event) -> list[dict[str, Any]]:
-    """The messages of `codex/event` for an event; none for most of the live ones."""
+def codex_event(event: events.Event) -> dict[str, Any] | None:
+    """The message of `codex/event` for an event; None for most of the live ones."""
     match event:
         case events.TurnStarted():
-            return [{"type": "task_started"}]
-        case events.ItemStarted(item):
-            return _begun(item)
-        case events.ItemUpdated(item):
-            return _plan(item) if isinstance(item, events.TodoList) else []
+            return {"type": "task_started"}
+        case events.ItemStarted(events.CommandExecution() as item):
+            return {"type": "exec_command_begin", **_command(item)}
+        case events.ItemStarted(events.McpToolCall() as item):
+            return {"type": "mcp_tool_call_begin", **_invocation(item)}
+        case events.ItemStarted(events.TodoList() as item) | events.ItemUpdated(
+            events.TodoList() as item
+        ):
+            return _plan(item)
         case events.ItemCompleted(item):
             return _done(item)
         case events.UsageReported(last, total, window):
@@ -29,17 +33,17 @@ def codex_events(event: events.Event) -> list[dict[str, Any]]:
                 "last_token_usage": _usage(last),
                 "model_context_window": window,
             }
-            return [{"type": "token_count", "info": info, "rate_limits": None}]
+            return {"type": "token_count", "info": info, "rate_limits": None}
         case events.Reconnecting(message):
-            return [{"type": "stream_error", "message": message}]
+            return {"type": "stream_error", "message": message}
         case events.Error(message):
-            return [{"type": "error", "message": message}]
+            return {"type": "error", "message": message}
         case events.TurnCompleted(diff=diff) | events.TurnFailed(diff=diff) if diff is not None:
-            return [{"type": "turn_diff", "unified_diff": diff}]
+            return {"type": "turn_diff", "unified_diff": diff}
         case events.TurnFailed(error) if error.code == "aborted":
-            return [{"type": "turn_aborted", "reason": "interrupted"}]
+            return {"type": "turn_aborted", "reason": "interrupted"}
         case _:
-            return []
+            return None
 
 
 def warning_text(event: events.Event) -> str | None:
@@ -87,26 +91,14 @@ def progress_text(event: events.Event) -> str | None:
     return line if len(line) <= _MAX_LINE_CHARS else f"{line[: _MAX_LINE_CHARS - 1]}…"
 
 
-def _begun(item: events.ThreadItem) -> list[dict[str, Any]]:
-    match item:
-        case events.CommandExecution():
-            return [{"type": "exec_command_begin", **_command(item)}]
-        case events.McpToolCall():
-            return [{"type": "mcp_tool_call_begin", **_invocation(item)}]
-        case events.TodoList():
-            return _plan(item)
-        case _:
-            return []
-
-
-def _done(item: events.ThreadItem) -> list[dict[str, Any]]:
+def _done(item: events.ThreadItem) -> dict[str, Any] | None:
     match item:
         case events.AgentMessage(text=text):
-            return [{"type": "agent_message", "message": text}]
+            return {"type": "agent_message", "message": text}
         case events.ReasoningSummary(text=text):
-            return [{"type": "agent_reasoning", "text": text}]
+            return {"type": "agent_reasoning", "text": text}
         case events.ErrorItem(message=message):
-            return [{"type": "warning", "message": message}]
+            return {"type": "warning", "message": message}
         case events.CommandExecution(aggregated_output=output):
             seconds, milliseconds = divmod(item.duration_ms or 0, 1000)
             end = {
@@ -118,14 +110,14 @@ def _done(item: events.ThreadItem) -> list[dict[str, Any]]:
                 "duration": {"secs": seconds, "nanos": milliseconds * 1_000_000},
                 "status": item.status,
             }
-            return [{"type": "exec_command_end", **_command(item), **end}]
+            return {"type": "exec_command_end", **_command(item), **end}
         case events.McpToolCall():
             result = {"Ok": item.result} if item.error is None else {"Err": item.error["message"]}
-            return [{"type": "mcp_tool_call_end", **_invocation(item), "result": result}]
+            return {"type": "mcp_tool_call_end", **_invocation(item), "result": result}
         case events.WebSearch(id=call_id, query=query):
-            return [{"type": "web_search_end", "call_id": call_id, "query": query}]
+            return {"type": "web_search_end", "call_id": call_id, "query": query}
         case _:
-            return []
+            return None
 
 
 def _command(item: events.CommandExecution) -> dict[str, Any]:
@@ -141,12 +133,12 @@ def _invocation(item: events.McpToolCall) -> dict[str, Any]:
     return {"call_id": item.id, "invocation": call}
 
 
-def _plan(item: events.TodoList) -> list[dict[str, Any]]:
+def _plan(item: events.TodoList) -> dict[str, Any]:
     plan: list[dict[str, str]] = []
     for entry in item.items:
         status = "in_progress" if entry.in_progress else "pending"
         plan.append({"step": entry.text, "status": "completed" if entry.completed else status})
-    return [{"type": "plan_update", "explanation": item.explanation, "plan": plan}]
+    return {"type": "plan_update", "explanation": item.explanation, "plan": plan}
 
 
 def _usage(usage: Usage) -> dict[str, int]:

@@ -8,7 +8,6 @@ import asyncio
 import fcntl
 import gc
 import os
-import stat
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 
 from codex_py import __version__
 from codex_py.app.options import SessionOptions
+from codex_py.config.config import Config
 from codex_py.config.paths import codex_home
 from codex_py.errors import CodexError, ExitCode
 from codex_py.frontends.arguments import Arguments
@@ -38,7 +38,7 @@ from codex_py.frontends.mcp_server.tools import (
     server_config,
     tool_result,
 )
-from codex_py.frontends.streams import OutputStream
+from codex_py.frontends.streams import OutputStream, is_pipe
 from codex_py.mcp.stdio import IncomingMessages, OutgoingMessages
 
 _ORIGINATOR = "codex_mcp_server"
@@ -114,37 +114,24 @@ class _Agent:
         self, context: ServerRequestContext[Any], params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         assert context.request_id is not None
-        token = (context.meta or {}).get("progress_token")
-        call = Call(self._client, context.request_id, token)
+        call = Call(self._client, context.request_id, (context.meta or {}).get("progress_token"))
+        environment, has_user = self._environment, self._client.can_be_asked
         try:
-            return await self._answer(params, call)
+            if params.name == "codex":
+                new = arguments_of(NewThread, params.arguments)
+                config = new.settings(self._arguments, environment, has_user=has_user)
+                return await self._threads.begin(config, new.prompt, call)
+            if params.name == "codex-reply":
+                reply = arguments_of(Reply, params.arguments)
+
+                def load() -> Config:
+                    cwd = recorded_cwd(codex_home(environment), reply.id)
+                    return server_config(self._arguments, environment, cwd=cwd, has_user=has_user)
+
+                return await self._threads.go_on(reply.id, reply.prompt, call, load)
+            raise CodexError(f"there is no tool {params.name!r}", code="usage")
         except CodexError as error:
             return tool_result(None, str(error), is_error=True)
-
-    async def _answer(
-        self, params: types.CallToolRequestParams, call: Call
-    ) -> types.CallToolResult:
-        has_user = self._client.can_be_asked
-        match params.name:
-            case "codex":
-                new = arguments_of(NewThread, params.arguments)
-                config = new.settings(self._arguments, self._environment, has_user=has_user)
-                return await self._threads.begin(config, new.prompt, call)
-            case "codex-reply":
-                reply = arguments_of(Reply, params.arguments)
-                return await self._threads.go_on(
-                    reply.id,
-                    reply.prompt,
-                    call,
-                    lambda: server_config(
-                        self._arguments,
-                        self._environment,
-                        cwd=recorded_cwd(codex_home(self._environment), reply.id),
-                        has_user=has_user,
-                    ),
-                )
-            case _:
-                raise CodexError(f"there is no tool {params.name!r}", code="usage")
 
 
 @asynccontextmanager
@@ -166,7 +153,12 @@ async def standard_streams() -> AsyncGenerator[
         reader, reading = await _reader(stdin)
         leaving = asyncio.create_task(_end(reading, writer))
         try:
-            incoming = IncomingMessages(reader, _skipped, _ended)
+            stderr = OutputStream(2, timeout_s=_STDERR_TIMEOUT_S)
+            incoming = IncomingMessages(
+                reader,
+                lambda text: stderr.write_text(f"skipped what is no message: {text!r}\n"),
+                lambda why: None if why is None else stderr.write_text(f"the client {why}\n"),
+            )
             yield incoming, OutgoingMessages(writer, incoming), writer
         finally:
             writer.close()
@@ -183,7 +175,7 @@ async def standard_streams() -> AsyncGenerator[
 async def _reader(fd: int) -> tuple[asyncio.StreamReader, asyncio.BaseTransport | None]:
     reader = asyncio.StreamReader(limit=_MAX_MESSAGE_BYTES)
     file = os.fdopen(fd, "rb", 0)
-    if not _is_pipe(fd):
+    if not (is_pipe(fd) or os.isatty(fd)):
         reader.feed_data(file.read(_MAX_MESSAGE_BYTES))
         reader.feed_eof()
         return reader, None
@@ -194,7 +186,7 @@ async def _reader(fd: int) -> tuple[asyncio.StreamReader, asyncio.BaseTransport 
 
 
 async def _writer(fd: int) -> asyncio.StreamWriter:
-    if not _is_pipe(fd):
+    if not (is_pipe(fd) or os.isatty(fd)):
         raise CodexError(
             "mcp-server speaks to a program: its stdout has to be a pipe", code="stdout"
         )
@@ -213,21 +205,3 @@ async def _end(reading: asyncio.BaseTransport | None, writer: asyncio.StreamWrit
         await writer.wait_closed()
     if reading is not None:
         reading.close()
-
-
-def _is_pipe(fd: int) -> bool:
-    mode = os.fstat(fd).st_mode
-    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(fd)
-
-
-def _skipped(text: str) -> None:
-    _tell(f"skipped what is no message: {text!r}")
-
-
-def _ended(because: str | None) -> None:
-    if because is not None:
-        _tell(f"the client {because}")
-
-
-def _tell(text: str) -> None:
-    OutputStream(2, timeout_s=_STDERR_TIMEOUT_S).write_text(f"{text}\n")

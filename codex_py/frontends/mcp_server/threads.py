@@ -5,7 +5,7 @@ import sys
 import traceback
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -60,9 +60,7 @@ class _Thread:
     async def close(self) -> None:
         self.session = None
         if self.id is not None:
-            self.options = SessionOptions(
-                source=self.options.source, originator=self.options.originator, resume=self.id
-            )
+            self.options = replace(self.options, resume=self.id)
         await self._open.aclose()
 
     async def review(self, request: ApprovalRequest) -> Review:
@@ -83,11 +81,6 @@ class _Thread:
 
 
 class Threads:
-    """
-    Args:
-        options: those of new threads.
-    """
-
     def __init__(self, environment: Mapping[str, str], options: SessionOptions) -> None:
         self._environment = environment
         self._options = options
@@ -112,13 +105,8 @@ class Threads:
         """
         thread = self._threads.get(thread_id)
         if thread is None:
-            config = load()
-            options = SessionOptions(
-                source=self._options.source,
-                originator=self._options.originator,
-                resume=thread_id,
-            )
-            thread = self._threads[thread_id] = _Thread(config, options)
+            thread = _Thread(load(), replace(self._options, resume=thread_id))
+            self._threads[thread_id] = thread
         while thread.task is not None and thread.is_ending:
             await asyncio.wait([thread.task])
         if thread.task is not None:

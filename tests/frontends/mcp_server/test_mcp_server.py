@@ -177,6 +177,28 @@ def test_a_thread_goes_on_here_and_in_a_later_process(place: Workplace) -> None:
         ]
 
 
+def test_a_thread_that_goes_on_may_write_where_the_command_line_says(
+    place: Workplace, tmp_path: Path
+) -> None:
+    extra = tmp_path / "extra"
+    extra.mkdir()
+    patch = f"*** Begin Patch\n*** Add File: {extra}/new\n+x\n*** End Patch\n"
+    call = ev_function_call("call_1", "apply_patch", {"input": patch})
+    with ScriptedServer([DONE, [*call, ev_completed()], DONE]) as server:
+        place.configure(server)
+        table = "{exclude_slash_tmp=true, exclude_tmpdir_env_var=true}"
+        sandbox = ("-c", 'sandbox_mode="workspace-write"', "-c", f"sandbox_workspace_write={table}")
+
+        async def main() -> None:
+            async with served(place) as agent:
+                thread = thread_of(await agent.call())
+            async with served(place, *sandbox, "--add-dir", str(extra)) as agent:
+                await agent.call("codex-reply", prompt="more", threadId=thread)
+
+        asyncio.run(main())
+    assert (extra / "new").read_bytes() == b"x\n"
+
+
 @pytest.mark.parametrize(
     ("answer", "runs_it"),
     [
