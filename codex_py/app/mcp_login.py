@@ -116,10 +116,7 @@ async def auth_statuses(
     Raises:
         ConfigError: the stored logins cannot be read.
     """
-
-    statuses: dict[str, AuthStatus] = {}
-    for name in config.mcp_servers:
-        statuses[name] = _known_status(config, name)
+    statuses: dict[str, AuthStatus] = {n: _known_status(config, n) for n in config.mcp_servers}
     if asked := [name for name, status in statuses.items() if status == "unknown"]:
         urls = [config.mcp_servers[name].url or "" for name in asked]
         async with httpx.AsyncClient(timeout=_PROBE_TIMEOUT_S) as client:

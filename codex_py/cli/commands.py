@@ -91,7 +91,7 @@ COMMANDS = (
         "Run an MCP server whose tools are this agent",
         "frontends.mcp_server.run:run_mcp_server",
     ),
-    Command("demo", "Show a session that needs no key and no network", "cli.demo:run_demo"),
+    Command("demo", "Show a session that needs no key and no network", "cli.main:run_demo"),
     Command(
         "config explain KEY",
         "Say what a setting is, and which file or option set it",

@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from types import ModuleType
-from typing import cast
+from typing import Any, cast
 
 from codex_py import __version__
 from codex_py.app.loading import load
@@ -51,6 +51,11 @@ def run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         return _run(argv, environment)
     except HelpRequested:
         return print_out(help_text(next(filter(find_command, argv), "")))
+
+
+def run_demo(arguments: Any, environment: Mapping[str, str]) -> int:
+    """See `play_demo`. This is the one command that runs another one."""
+    return load("codex_py.frontends.demo.run:play_demo")(arguments, environment, run)
 
 
 def _run(argv: Sequence[str], environment: Mapping[str, str]) -> int:

@@ -53,8 +53,6 @@ class McpServer:
         self.name = settings.name
         self.tools: tuple[ServerTool, ...] = ()
         """Those that the configuration allows. They are kept when the server ends."""
-        self.revision = 0
-        """Increases with every change of `tools`."""
         self.has_resources = False
         self.error: str | None = None
         """Why it is not available, as a sentence that names it."""
@@ -274,7 +272,6 @@ class McpServer:
         kept = tuple(tool for tool in tools if self.settings.offers(tool.name))
         if kept != self.tools:
             self.tools = kept
-            self.revision += 1
         if trouble is not None:
             self._warn_once("tools", trouble)
 

@@ -28,7 +28,7 @@ class McpServers:
 
     def __init__(self, servers: Sequence[McpServer]) -> None:
         self._servers = {s.name: s for s in sorted(servers, key=lambda server: server.name)}
-        self._revisions: list[int] = []
+        self._indexed: list[tuple[ServerTool, ...]] = []
         self._tools: dict[str, tuple[McpServer, ServerTool]] = {}
         self._aliases: dict[str, str] = {}
 
@@ -70,9 +70,9 @@ class McpServers:
 
     def tools(self) -> Mapping[str, tuple[McpServer, ServerTool]]:
         """Every tool by the name that the model uses, sorted by name."""
-        revisions = [server.revision for server in self._servers.values()]
-        if revisions != self._revisions:
-            self._revisions = revisions
+        tools = [server.tools for server in self._servers.values()]
+        if tools != self._indexed:
+            self._indexed = tools
             self._tools, self._aliases = _index(self.all())
         return self._tools
 

@@ -138,12 +138,10 @@ class HumanText:
             return
         took = "" if item.duration_ms is None else f" in {duration(item.duration_ms)}"
         if item.exit_code == 0:
-            verdict = self._style("green", f" succeeded{took}:")
-        elif item.exit_code is None:
-            verdict = self._style("red", f" {item.status}{took}:")
+            self._line(self._style("green", f" succeeded{took}:"))
         else:
-            verdict = self._style("red", f" exited {item.exit_code}{took}:")
-        self._line(verdict)
+            verdict = item.status if item.exit_code is None else f"exited {item.exit_code}"
+            self._line(self._style("red", f" {verdict}{took}:"))
         if item.aggregated_output:
             self._line(printable(item.aggregated_output))
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from codex_py.config.environment import without_variables
-from codex_py.errors import CallRefused, ToolError
+from codex_py.errors import ToolError
 from codex_py.execpolicy.decision import Rules
 from codex_py.execpolicy.place import Place
 from codex_py.process.process import Process
@@ -22,9 +22,7 @@ from codex_py.tools.shell.permission import (
     Approval,
     Ask,
     CommandCall,
-    Refuse,
     Run,
-    Verdict,
     allowing,
     decide,
     is_approved,
@@ -35,7 +33,6 @@ from codex_py.tools.truncate import truncate_output
 
 _REJECTED = "exec command rejected by user"
 _NOT_AGAIN = "the user did not let it run again outside of the sandbox"
-_ALLOWING_RULE = 'a rule with decision="allow" in $CODEX_HOME/rules'
 _AGAIN = "it failed in the sandbox; run it again outside of it?"
 
 _SANDBOX_WORDS: Final = (
@@ -93,10 +90,6 @@ class Orchestrator:
                     if not isinstance(again, Ask) or again.request == verdict.request:
                         break
                     verdict = again
-        if isinstance(verdict, Refuse):
-            cause = "a rule forbids it" if verdict.by_rule else "it needs an approval"
-            allow = None if verdict.by_rule else _ALLOWING_RULE
-            raise CallRefused(verdict.text, code="ApprovalDenied", cause=cause, allow=allow)
         return Run(verdict.sandboxed) if isinstance(verdict, Ask) else verdict
 
     def argv(self, call: CommandCall, context: ToolContext, *, sandboxed: bool) -> Sequence[str]:
@@ -149,7 +142,7 @@ class Orchestrator:
             self._rules = allowing(self._rules, request.prefix)
             self._write_rule(request.prefix)
 
-    def _decide(self, call: CommandCall, context: ToolContext) -> Verdict:
+    def _decide(self, call: CommandCall, context: ToolContext) -> Run | Ask:
         return decide(
             call,
             context.approval_policy,

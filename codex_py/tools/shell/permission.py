@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
+from codex_py.errors import CallRefused
 from codex_py.execpolicy.decision import Decision, PrefixRule, RuleMatch, Rules
 from codex_py.execpolicy.place import BY_NAME, Place
 from codex_py.execpolicy.safety import FORCED_RM, dangerous, is_known_safe
@@ -27,6 +28,7 @@ from codex_py.protocol.approval import (
 )
 from codex_py.tools.shell.quoting import quote_argv
 
+_ALLOWING_RULE = 'a rule with decision="allow" in $CODEX_HOME/rules'
 _NEVER_ESCALATES = (
     "approval policy is Never; reject command — you cannot ask for escalated permissions"
     " if the approval policy is Never"
@@ -99,17 +101,6 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Refuse:
-    text: str
-    """For the model."""
-    by_rule: bool = False
-    """A rule forbids it, and no other rule can allow it."""
-
-
-Verdict: TypeAlias = Run | Ask | Refuse
-
-
-@dataclass(frozen=True, slots=True)
 class _Cause:
     """Why the user has to be asked."""
 
@@ -127,19 +118,23 @@ def decide(
     rules: Rules,
     approved: Collection[Approval],
     place: Place = BY_NAME,
-) -> Verdict:
+) -> Run | Ask:
     """
     Args:
         sandbox: the mode of the sandbox. Under `danger-full-access` there is nothing to leave.
         approved: the approvals for the session. They save the question if the policy allows one and the
             model cannot change the program.
         place: where the command runs.
+
+    Raises:
+        CallRefused: it may not run.
     """
     match = rules.decide(call.argv, place)
     if match is not None and match.decision is Decision.FORBIDDEN:
         words = " ".join(match.deciding.prefix)
         forbids = f"policy forbids commands starting with `{words}`"
-        return Refuse(_rejected(call, match.justification or forbids), by_rule=True)
+        text = _rejected(call, match.justification or forbids)
+        raise CallRefused(text, code="ApprovalDenied", cause="a rule forbids it")
     if match is not None and match.decision is Decision.ALLOW:
         return Run(sandboxed=False, environment=place.safe_environment())
     danger = dangerous(call.argv)
@@ -149,9 +144,10 @@ def decide(
             why = (
                 f"it needs approval ({cause.reason}), and the approval policy lets nobody be asked"
             )
-            if isinstance(policy, GranularPolicy):
-                return Refuse(_rejected(call, f"{why} for `{cause.kind}`"))
-            return Refuse(cause.never)
+            granular = isinstance(policy, GranularPolicy)
+            text = _rejected(call, f"{why} for `{cause.kind}`") if granular else cause.never
+            needs = "it needs an approval"
+            raise CallRefused(text, code="ApprovalDenied", cause=needs, allow=_ALLOWING_RULE)
     sandboxed = not call.escalated
     if not causes or is_approved(call.approval, approved, place):
         return Run(sandboxed)

@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import pytest
 
+from codex_py.errors import CallRefused
 from codex_py.execpolicy.decision import Decision, PrefixRule, Rules
 from codex_py.execpolicy.place import Place
 from codex_py.protocol.approval import (
@@ -14,7 +16,7 @@ from codex_py.protocol.approval import (
     GranularPolicy,
     SandboxMode,
 )
-from codex_py.tools.shell.permission import Approval, Ask, CommandCall, Refuse, Run, Verdict, decide
+from codex_py.tools.shell.permission import Approval, Ask, CommandCall, Run, decide
 
 CWD = Path("/repo")
 UNTRUSTED, ON_FAILURE = ApprovalPolicy.UNTRUSTED, ApprovalPolicy.ON_FAILURE
@@ -43,6 +45,17 @@ def call(script: str, *, escalated: bool = False, justification: str | None = No
     )
 
 
+Verdict: TypeAlias = Run | Ask | tuple[str, bool]
+"""If it is refused: the text for the model, and True if nothing would allow it."""
+
+
+def decided(*arguments: Any) -> Verdict:
+    try:
+        return decide(*arguments)
+    except CallRefused as error:
+        return str(error), error.allow is None
+
+
 def verdict(
     script: str,
     policy: AskForApproval,
@@ -50,7 +63,7 @@ def verdict(
     mode: SandboxMode = "workspace-write",
     escalated: bool = False,
 ) -> Verdict:
-    return decide(call(script, escalated=escalated), policy, mode, RULES, ())
+    return decided(call(script, escalated=escalated), policy, mode, RULES, ())
 
 
 def shown(script: str) -> str:
@@ -62,8 +75,8 @@ def ask(script: str, reason: str | None, *, sandboxed: bool = True) -> Ask:
     return Ask(request, sandboxed)
 
 
-def refuse(script: str, why: str) -> Refuse:
-    return Refuse(f"`{shown(script)}` rejected: {why}")
+def refuse(script: str, why: str, *, by_rule: bool = False) -> tuple[str, bool]:
+    return f"`{shown(script)}` rejected: {why}", by_rule
 
 
 @pytest.mark.parametrize("policy", [ON_FAILURE, ON_REQUEST, NEVER])
@@ -101,7 +114,7 @@ def test_leaving_the_sandbox_is_asked_for_where_there_is_one(policy: ApprovalPol
 
 def test_leaving_the_sandbox_is_refused_where_nobody_is_asked() -> None:
     refused = [verdict("ls", NEVER, mode=mode, escalated=True) for mode in MODES]
-    assert refused == [Refuse(ESCALATES)] * 3
+    assert refused == [(ESCALATES, False)] * 3
 
 
 def test_the_model_says_why() -> None:
@@ -134,7 +147,7 @@ def test_a_rule_decides_before_all_else(policy: ApprovalPolicy) -> None:
                 verdict(script, policy, mode=mode, escalated=escalated)
                 for script in ("git fetch", "ls; curl x", "npm publish")
             ] == [
-                FREE if script == "git fetch" else replace(refuse(script, why), by_rule=True)
+                FREE if script == "git fetch" else refuse(script, why, by_rule=True)
                 for script, why in (
                     ("git fetch", ""),
                     ("ls; curl x", "policy forbids commands starting with `curl`"),
@@ -179,7 +192,7 @@ def test_a_granular_policy_refuses_some_questions_unasked() -> None:
     )
     # Both causes have to be let through.
     for policy in (asks, refuses):
-        assert isinstance(verdict("git push", policy, escalated=True), Refuse)
+        assert isinstance(verdict("git push", policy, escalated=True), tuple)
         assert verdict("touch x", policy) == HELD
 
 
@@ -187,7 +200,7 @@ def test_a_yes_for_the_session_covers_the_same_command_in_the_same_place() -> No
     argv = ("/bin/bash", "-lc", "touch x")
 
     def after(approved: Approval, policy: ApprovalPolicy = UNTRUSTED) -> Verdict:
-        return decide(call("touch x"), policy, "workspace-write", RULES, {approved})
+        return decided(call("touch x"), policy, "workspace-write", RULES, {approved})
 
     assert after((argv, CWD, False, False)) == HELD
     assert isinstance(after((argv, CWD, True, False)), Ask)
@@ -255,15 +268,15 @@ def test_a_yes_for_the_session_covers_a_script_while_its_programs_stay_the_same(
 
 def test_a_script_that_can_not_be_searched_for_an_rm_is_refused() -> None:
     script = "rm -f x\n: $x\n" + "cat <<A " * 15_000
-    refused = decide(call(script), NEVER, "workspace-write", Rules(), ())
-    assert isinstance(refused, Refuse)
-    assert refused.text.endswith("checked for `rm -f`. Use a shorter script")
+    refused = decided(call(script), NEVER, "workspace-write", Rules(), ())
+    assert isinstance(refused, tuple)
+    assert refused[0].endswith("checked for `rm -f`. Use a shorter script")
     assert isinstance(decide(call(script), ON_REQUEST, "workspace-write", Rules(), ()), Ask)
 
 
 def test_a_yes_of_before_does_not_change_that_nobody_is_asked_now() -> None:
     dangerous = call("rm -f x")
-    assert isinstance(decide(dangerous, NEVER, "read-only", RULES, {dangerous.approval}), Refuse)
+    assert isinstance(decided(dangerous, NEVER, "read-only", RULES, {dangerous.approval}), tuple)
     assert decide(dangerous, ON_REQUEST, "read-only", RULES, {dangerous.approval}) == HELD
 
 
