@@ -6,6 +6,7 @@ from io import StringIO
 from typing import Any, Literal, TypeAlias
 
 from codex_py.errors import ModelError
+from codex_py.model.failures import unfinished
 from codex_py.model.freeform import freeform_names, unwrapped_item
 from codex_py.model.json_fields import JsonObject, well_formed
 from codex_py.model.provider_data import Maker
@@ -51,6 +52,11 @@ class Piece:
     def size(self) -> int:
         """Characters of the text."""
         return self._text.tell()
+
+    @property
+    def is_nameless(self) -> bool:
+        """True for a call whose tool the server has not named."""
+        return self.kind == "function_call" and not self.name
 
     @property
     def may_be_complete(self) -> bool:
@@ -205,6 +211,14 @@ class BuildingDecoder:
     def _close(self) -> None:
         """The stream has ended without its last event."""
         raise NotImplementedError
+
+    def _complete(self, usage: Usage, *, end_turn: bool | None = None) -> None:
+        """End the response, unless a call in it has no name."""
+        if any(piece.is_nameless for piece in self._out.pieces):
+            self._fail(unfinished("a call came without a name"))
+        else:
+            self.finished = True
+            self._out.complete(usage, end_turn=end_turn)
 
     def _fail(self, failure: ModelError) -> None:
         """End the response. Its text is kept, unless another attempt will answer from the beginning."""

@@ -133,8 +133,10 @@ class AnthropicDecoder(BuildingDecoder):
             # Without a call the end of the message is waited for: if the stream breaks off, the next attempt then
             # answers from the beginning. A call that has no arguments, or cannot be read, may have been cut by the
             # limit of the output.
-            for earlier in [p for p in self._out.pieces if p.index <= piece.index]:
-                self._out.close(earlier)
+            ready = [each for each in self._out.pieces if each.index <= piece.index]
+            if not any(each.is_nameless for each in ready):
+                for each in ready:
+                    self._out.close(each)
 
     def _count(self, source: JsonObject) -> None:
         usage = object_field(source, "usage")
@@ -159,11 +161,9 @@ class AnthropicDecoder(BuildingDecoder):
                 code = {"code": "context_length_exceeded", "message": ""}
                 self._fail(stream_failure(code))
             case reason:
-                self.finished = True
                 # A server tool takes longer than a response: the same history continues it.
-                self._out.complete(
-                    self._total(), end_turn=False if reason == "pause_turn" else None
-                )
+                end_turn = False if reason == "pause_turn" else None
+                self._complete(self._total(), end_turn=end_turn)
 
     def _total(self) -> Usage:
         fresh, output, cached, written = (self._usage.get(name, 0) for name in _USAGE)

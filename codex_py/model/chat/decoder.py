@@ -163,11 +163,8 @@ class ChatDecoder(BuildingDecoder):
         elif reason in _FAILURES:
             message = f"the server ended the answer with finish_reason {reason!r}"
             self._fail(stream_failure({"code": _FAILURES[reason], "message": message}))
-        elif not self._calls.are_complete:
-            self._fail(unfinished("a call came without a name"))
         else:
-            self.finished = True
-            self._out.complete(usage)
+            self._complete(usage)
 
     def _fail(self, failure: ModelError) -> None:
         self._flush_head()
@@ -201,10 +198,6 @@ class _Calls:
         if (extra := delta.get("extra_content")) is not None:
             piece.data["extra_content"] = extra
         self._add(piece, function.get("arguments"))
-
-    @property
-    def are_complete(self) -> bool:
-        return all(piece.name for piece in self._calls)
 
     def _find(self, index: int | None, call_id: str, function: JsonObject) -> Piece | None:
         """The call that a piece belongs to; None for a new one."""

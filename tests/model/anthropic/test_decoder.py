@@ -170,6 +170,11 @@ def test_a_stop_reason_is_an_end_and_silence_is_none() -> None:
         decode(START, *text(0, "yes"))
 
 
+def test_a_call_without_a_name_is_a_failure() -> None:
+    with pytest.raises(StreamError, match="without a name"):
+        decode(*use(0, "t", '{"a": 1}', name=""), *use(1, "u", "{}"), reason("tool_use"), STOP)
+
+
 @pytest.mark.parametrize("pieces", [[], ["{}"], ['{"a": ']])
 def test_a_call_without_whole_arguments_waits_for_the_end(pieces: list[str]) -> None:
     started = use(0, "t", *pieces)
