@@ -16,6 +16,7 @@ from scripts.benchmarks.samples import Benchmark, Sample
 from scripts.benchmarks.sandbox import sandbox
 from scripts.benchmarks.server import BenchmarkServer
 from scripts.benchmarks.terminal import terminal, terminal_start
+from scripts.benchmarks.wires import wires
 
 _ROOT = Path(__file__).resolve().parents[2]
 
@@ -27,6 +28,7 @@ _BENCHMARKS: dict[str, tuple[Benchmark, int]] = {
     "stream": (samples.stream, 5),
     "arguments": (samples.arguments, 5),
     "parallel": (samples.parallel, 3),
+    "wires": (wires, 3),
     "output": (samples.output, 5),
     "resume": (samples.resume, 5),
     "many": (samples.many, 5),
@@ -56,8 +58,8 @@ def main() -> None:
 
 
 def _compared(name: str, agents: Sequence[Agent]) -> Sequence[Agent]:
-    """Who takes part: Codex has no `apply` of files, but git has; ways to hold a command are ours alone."""
-    if name == "sandbox":
+    """Who takes part: Codex has no `apply` of files, but git has; ways to hold a command, and APIs, are ours alone."""
+    if name in {"sandbox", "wires"}:
         return agents[:1]
     if not name.startswith("patch"):
         return agents

@@ -61,6 +61,14 @@ FIGURES = {
             )
             for backend in ("namespaces", "bwrap", "views", "supervised", "landlock", "seatbelt")
         ),
+        *(
+            figure
+            for wire in ("responses", "chat", "anthropic", "text")
+            for figure in (
+                Figure(name=f"wires, {wire}", what="CPU of turn 200 over turn 1", at_most=1.5),
+                Figure(name=f"wires, {wire}, CPU", what="of a turn, on average", unit="ms"),
+            )
+        ),
         # Of these, git is the peer.
         Figure(name="patch, diff", what="880 files, 3,600 hunks", unit="ms", of_peer=1.5),
         Figure(name="patch, diff, CPU", what="processor time of it", unit="ms"),

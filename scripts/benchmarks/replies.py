@@ -52,6 +52,16 @@ def calls_in_a_row(count: int, command: str) -> list[Reply]:
     return [*(_reply(_call(n, command)) for n in range(count)), *answers(1)]
 
 
+def plans_in_a_row(count: int) -> list[Reply]:
+    """So many responses with a text and a call that starts no process, then the answer."""
+    steps = [{"step": f"Step {n} of the work", "status": "pending"} for n in range(8)]
+    text = ev_message("This is what I will do now. " * 4)
+    calls = [
+        ev_function_call(f"call_{n}", "update_plan", {"plan": steps}, index=1) for n in range(count)
+    ]
+    return [*(_reply([*text, *call]) for call in calls), *answers(1)]
+
+
 def calls_at_once(count: int, command: str) -> list[Reply]:
     """One response with so many calls, then the answer."""
     calls = [event for n in range(count) for event in _call(n, command, index=n)]

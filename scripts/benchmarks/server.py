@@ -22,12 +22,14 @@ class BenchmarkServer:
         # Else the pipe would not end when the process does.
         other_end.close()
 
-    def play(self, make: Callable[..., Sequence[Script]], *args: Any) -> str:
+    def play(
+        self, make: Callable[..., Sequence[Script]], *args: Any, wire_api: str | None = None
+    ) -> str:
         """Answer the next requests with `make(*args)`, which is called over there.
 
         The configuration that sends an agent to it. Each call opens another port.
         """
-        self._control.send((make, args))
+        self._control.send((make, args, wire_api))
         return self._control.recv()
 
     def arrivals(self) -> list[float]:
@@ -56,9 +58,11 @@ def _serve(control: Connection) -> None:
                 control.send([request.received_s for request in server.requests])
                 continue
             server.close()
-            make, args = order
+            make, args, wire_api = order
             # What holds of requests is for tests to check.
-            server = ScriptedServer(make(*args), check_calls=False, check_prefix=False)
+            server = ScriptedServer(
+                make(*args), check_calls=False, check_prefix=False, text_tools=wire_api == "text"
+            )
             server.start()
             # A native Codex would report about every turn.
-            control.send(f"analytics.enabled = false\n{server.config_toml()}")
+            control.send(f"analytics.enabled = false\n{server.config_toml(wire_api=wire_api)}")
