@@ -109,21 +109,17 @@ def _names(kind: "Kind | None") -> list[str]:
             return []
 
 
-def _check_table(table: Mapping[str, Any], kinds: Table, key: KeyPath) -> Iterator[Problem]:
-    for name, value in table.items():
-        if (known := setting(kinds, name)) is None:
-            yield Problem((*key, name), "is unknown", unknown=True)
-        else:
-            yield from _check(value, known.kind, (*key, name))
-
-
 def _check(value: Any, kind: Kind, key: KeyPath) -> Iterator[Problem]:
     if isinstance(kind, AnyOf):
         # A kind of the same shape names the mistake inside a table.
         kind = next((one for one in kind if _same_shape(value, one)), kind)
     match kind:
         case dict() if isinstance(value, dict):
-            yield from _check_table(cast("dict[str, Any]", value), kind, key)
+            for name, part in cast("dict[str, Any]", value).items():
+                if (known := setting(kind, name)) is None:
+                    yield Problem((*key, name), "is unknown", unknown=True)
+                else:
+                    yield from _check(part, known.kind, (*key, name))
         case list() if isinstance(value, list):
             for number, element in enumerate(cast("list[Any]", value)):
                 yield from _check(element, kind[0], (*key, str(number)))
@@ -136,14 +132,10 @@ def _check(value: Any, kind: Kind, key: KeyPath) -> Iterator[Problem]:
 
 
 def _same_shape(value: Any, kind: Kind) -> bool:
-    match kind:
-        case str():
-            return _is_plain(value, kind)
-        case AnyOf():
-            return any(_same_shape(value, one) for one in kind)
-        case _:
-            # A choice is a tuple of strings.
-            return isinstance(value, str if isinstance(kind, tuple) else type(kind))
+    if isinstance(kind, str):
+        return _is_plain(value, kind)
+    # A choice is a tuple of strings.
+    return isinstance(value, str if isinstance(kind, tuple) else type(kind))
 
 
 def _is_plain(value: Any, kind: str) -> bool:

@@ -14,10 +14,7 @@ from codex_py.errors import ConfigError
 def explain(key: str, layers: Layers) -> str:
     """Where the value of a key comes from, or of every key in a table, as lines without the last line end.
 
-    Credentials are shown as `***`.
-
-    Raises:
-        ConfigError: there is no such key.
+    Credentials are shown as `***`. Raises a `ConfigError` if there is no such key.
     """
     path = parse_key(key)
     found = lookup(layers.merged(), path)

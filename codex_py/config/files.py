@@ -48,8 +48,7 @@ def read_text(path: Path, *, root: Path | None = None) -> str | None:
 def read_required_text(path: Path, key: str, *, root: Path | None = None) -> str:
     """The text of a file that a key of the configuration names. `root`: see `open_ordinary`.
 
-    Raises:
-        ConfigError: as for `read_text`, and if there is no such file.
+    Raises as `read_text` does, and if there is no such file.
     """
     text = read_text(path, root=root)
     if text is None:

@@ -7,6 +7,7 @@ the user's file for this program alone (`$CODEX_HOME/codex-py/config.toml`), the
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -244,14 +245,12 @@ def _listed(paths: Sequence[Path]) -> str:
 
 
 def _allowed(reader: _Reader, layer: Layer) -> Layer:
-    refused = [key for key in layer.values if key in PROJECT_REFUSED]
-    if not refused:
-        return layer
-    keys = ", ".join(f"`{key}`" for key in refused)
-    these = "this" if len(refused) == 1 else "these"
-    reader.warnings.append(f"Ignored {keys} in {layer.path}: a project may not set {these}.")
+    if refused := [key for key in layer.values if key in PROJECT_REFUSED]:
+        keys = ", ".join(f"`{key}`" for key in refused)
+        these = "this" if len(refused) == 1 else "these"
+        reader.warnings.append(f"Ignored {keys} in {layer.path}: a project may not set {these}.")
     values = {key: value for key, value in layer.values.items() if key not in PROJECT_REFUSED}
-    return Layer(layer.name, values, layer.path, layer.text)
+    return replace(layer, values=values)
 
 
 def _merged(low: Mapping[str, Any], high: Mapping[str, Any]) -> dict[str, Any]:

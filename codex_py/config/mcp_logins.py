@@ -28,6 +28,7 @@ class StoredLogins:
         # With the address, so that tokens are never sent to a new server of the same name.
         self._key = f"{name}|{sha256(url.encode()).hexdigest()[:16]}"
         self._folder = home / "codex-py" / "mcp-logins" / sha256(self._key.encode()).hexdigest()
+        self._file = self._folder / "login.json"
         self._kind: StoreKind = kind
 
     def read(self) -> str | None:
@@ -66,10 +67,6 @@ class StoredLogins:
                 make_private(self._folder)
                 stack.enter_context(locked(self._folder, _LOCK_TIMEOUT_S))
             yield
-
-    @property
-    def _file(self) -> Path:
-        return self._folder / "login.json"
 
     def _keyring(self) -> Any:
         """The module `keyring`; None if it is not used."""

@@ -123,11 +123,7 @@ def project_trust(level: Trust | None, home: Path, folders: Sequence[Path]) -> P
 
 
 def trust_project(home: Path, folders: Sequence[Path]) -> None:
-    """Trust a project with the present files in these folders, from its root down.
-
-    Raises:
-        ConfigError: a file cannot be read or written.
-    """
+    """Trust a project with the present files in these folders, from its root down. Raises a `ConfigError`."""
     root = folders[0]
     texts = _texts(_paths(home, folders), root)
     set_in_config(home, ("projects", str(root), "trust_level"), "trusted")

@@ -36,8 +36,7 @@ _Places: TypeAlias = Callable[[Layers, Mapping[str, Any], str], Iterator[str]]
 def unenforced(layers: Layers) -> tuple[str, ...]:
     """A sentence with file and line for each protection that is set and not accepted.
 
-    Raises:
-        ConfigError: a file of hooks cannot be read.
+    Raises a `ConfigError` if a file of hooks cannot be read.
     """
     values = layers.merged()
     # All layers count, because merging would replace one list by another.

@@ -161,10 +161,7 @@ def _outcome(changes: list[PatchedFile]) -> dict[Path, bytes | None]:
 def reversed_diff(diff: str, cwd: Path) -> str:
     """A diff that undoes what a unified diff does to the files under `cwd`.
 
-    It is made for the files as they are once `diff` is applied.
-
-    Raises:
-        PatchError: the diff does not fit the files.
+    It is made for the files as they are once `diff` is applied. Raises a `PatchError` if it does not fit them.
     """
     plan = plan_unified(diff, cwd, readable=readable_under([cwd]))
     undone = [part for change in reversed(plan.changes) for part in _opposite(change)]

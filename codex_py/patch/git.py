@@ -42,11 +42,7 @@ class Git:
     variables: Mapping[str, str]
 
     def run(self, folder: Path, *words: str) -> "subprocess.CompletedProcess[bytes]":
-        """Run a command to its end; it may have failed.
-
-        Raises:
-            CodexError: it could not be run, or did not come to an end.
-        """
+        """Run a command to its end; it may have failed. A `CodexError`: it could not be run, or did not end."""
         settings = [word for setting in _SETTINGS for word in ("-c", setting)]
         try:
             return subprocess.run(

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
+from codex_py.errors import PatchError
 from codex_py.patch.lines import BLANK
 
 
@@ -67,12 +68,12 @@ class LineIndex:
     Args:
         lines: of the file, without terminators.
         wanted: every line of every block that will be searched for. Only iterated over when needed.
-
-    Every search raises `ValueError` where there are more than a million distinct lines to look for.
+        path: of the file, for the `PatchError` if there are more than a million distinct lines to look for.
     """
 
-    def __init__(self, lines: list[str], wanted: Iterable[str]) -> None:
+    def __init__(self, lines: list[str], wanted: Iterable[str], path: str) -> None:
         self._lines = lines
+        self._path = path
         self._wanted = wanted
         self._prepared: list[tuple[dict[str, str], str]] = []
         self._scans = 0
@@ -156,7 +157,8 @@ class LineIndex:
         if not self._prepared:
             self._wanted = dict.fromkeys(self._wanted)
             if len(self._wanted) >= sys.maxunicode:
-                raise ValueError("too many distinct lines")
+                reason = f"Failed to apply the hunks of {self._path}: too many distinct lines"
+                raise PatchError(reason, kind="match")
         symbols: dict[str, str] = {}
         for line in self._wanted:
             symbols.setdefault(normal(line), chr(len(symbols) + 1))

@@ -31,19 +31,16 @@ class HunkReport(NamedTuple):
 
     def note(self) -> str | None:
         """A sentence if the place is not exactly the one that the patch says; else None."""
-        if self.placed is None or not (self.offset or self.fuzz or self.level or self.also_at):
+        told = (
+            self.offset and f"offset {self.offset:+d}",
+            self.fuzz and f"fuzz {self.fuzz}",
+            self.level and _DIFFERENCES[self.level],
+            self.also_at and f"it also fits at {', '.join(map(str, self.also_at))}",
+        )
+        if self.placed is None or not any(told):
             return None
-        parts: list[str] = []
-        if self.offset:
-            parts.append(f"offset {self.offset:+d}")
-        if self.fuzz:
-            parts.append(f"fuzz {self.fuzz}")
-        if self.level:
-            parts.append(_DIFFERENCES[self.level])
-        if self.also_at:
-            parts.append(f"it also fits at {', '.join(map(str, self.also_at))}")
         where = f"{self.path}: hunk {self.hunk} was applied at line {self.placed}"
-        return f"{where} ({'; '.join(parts)})."
+        return f"{where} ({'; '.join(str(part) for part in told if part)})."
 
     def ambiguity(self) -> str | None:
         """A sentence that lists the places where the lines fit as well; None if there is one place alone."""

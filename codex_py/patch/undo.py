@@ -115,10 +115,7 @@ def undone_by(entries: Sequence[Entry]) -> dict[int, int]:
 def newest_undo(journal: Journal) -> int:
     """The newest undo in the journal's working directory or below it that is still in force.
 
-    To undo it does the patch again, which is no undo.
-
-    Raises:
-        CodexError: there is none.
+    To undo it does the patch again, which is no undo. Raises a `CodexError` if there is none.
     """
     known, _ = entries(journal)
     undone = undone_by(known)
@@ -145,13 +142,7 @@ def entries(journal: Journal) -> tuple[list[Entry], list[int]]:
 
 
 def find_patch(journal: Journal, number: int | None = None) -> Entry:
-    """
-    Args:
-        number: of the entry; None as for `plan_undo`.
-
-    Raises:
-        CodexError: there is no such patch, or its record is damaged.
-    """
+    """The entry of a patch; None as for `plan_undo`. Raises a `CodexError` if there is none, or if it is damaged."""
     if number is None:
         number = _newest(journal)
     try:

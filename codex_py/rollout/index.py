@@ -27,10 +27,11 @@ def find_session(home: Path, id_or_name: str) -> Path | None:
     A thread that was taken back to an earlier prompt has several files: the newest counts.
     """
     if is_thread_id(id_or_name):
-        thread_id = id_or_name.lower()
-    elif (thread_id := thread_named(home, id_or_name)) is None:
-        return None
-    return next(files_of_thread(home, thread_id), None)
+        return next(files_of_thread(home, id_or_name.lower()), None)
+    # Of several threads with one name, the one that was named last counts.
+    names = reversed(thread_names(home).items())
+    thread_id = next((id_ for id_, name in names if name == id_or_name), None)
+    return None if thread_id is None else next(files_of_thread(home, thread_id), None)
 
 
 def files_of_thread(home: Path, thread_id: str) -> Iterator[Path]:
@@ -62,8 +63,8 @@ def newest_continuation(home: Path, path: Path) -> Path:
 
 def latest_session(home: Path, *, cwd: Path | None, model_provider: str | None) -> Path | None:
     """The file of the first of the `recent_sessions`; None if there is none."""
-    first = next(recent_sessions(home, cwd=cwd, model_provider=model_provider), None)
-    return None if first is None else first[0]
+    recent = recent_sessions(home, cwd=cwd, model_provider=model_provider)
+    return next((path for path, _, _ in recent), None)
 
 
 def recent_sessions(
@@ -140,12 +141,6 @@ def thread_names(home: Path) -> dict[str, str]:
             case _:
                 pass
     return names
-
-
-def thread_named(home: Path, name: str) -> str | None:
-    """The id of the thread that has a name; of several, the one that was named last."""
-    names = thread_names(home)
-    return next((id_ for id_, known in reversed(names.items()) if known == name), None)
 
 
 def rename_thread(home: Path, thread_id: str, name: str) -> None:

@@ -152,28 +152,18 @@ def thread_id_of(file_name: str) -> str | None:
 
 
 def home_of(path: Path) -> Path:
-    """The home that contains a session file.
-
-    Raises:
-        SessionError: the file is in no home.
-    """
+    """The home that contains a session file; a `SessionError` if the file is in none."""
     for folder in path.parents:
         if folder.name in {SESSIONS, ARCHIVED_SESSIONS}:
             return folder.parent
     raise SessionError(f"{path} does not lie in a {SESSIONS!r} folder")
 
 
-def line(kind: str, payload: bytes) -> bytes:
-    """One line, with newline, around an encoded payload."""
-    return b'{"timestamp":"%b","type":"%b","payload":%b}\n' % (
-        utc_timestamp().encode(),
-        kind.encode(),
-        payload,
-    )
-
-
-def json_line(kind: str, payload: Mapping[str, Any]) -> bytes:
-    return line(kind, encode_json(payload))
+def line(kind: str, payload: bytes | Mapping[str, Any]) -> bytes:
+    """One line, with newline; the payload may be encoded."""
+    encoded = payload if isinstance(payload, bytes) else encode_json(payload)
+    names = utc_timestamp().encode(), kind.encode()
+    return b'{"timestamp":"%b","type":"%b","payload":%b}\n' % (*names, encoded)
 
 
 def token_count(total: Usage, last: Usage, context_window: int | None) -> dict[str, Any]:

@@ -25,7 +25,6 @@ from codex_py.rollout.index import rename_thread
 from codex_py.rollout.records import (
     SessionMeta,
     home_of,
-    json_line,
     line,
     read_meta,
     session_path,
@@ -131,7 +130,7 @@ class RolloutWriter:
             undo.callback(os.close, fd)
             undo.callback(path.unlink, missing_ok=True)
             writer = cls(path, fd, lock, warn, is_new=True, cut=False)
-            writer._write(json_line("session_meta", meta.payload()))
+            writer._write(line("session_meta", meta.payload()))
             undo.pop_all()
             return writer
 
@@ -166,11 +165,11 @@ class RolloutWriter:
 
     def turn_context(self, payload: Mapping[str, Any]) -> None:
         """Write the settings of a turn; `model` is read back."""
-        self._append(json_line("turn_context", payload))
+        self._append(line("turn_context", payload))
 
     def event_msg(self, payload: Mapping[str, Any]) -> None:
         """Write something that was shown, an object with a `type`; `token_count` is read back."""
-        self._append(json_line("event_msg", payload))
+        self._append(line("event_msg", payload))
 
     def compacted(self, message: str, replacement_history: Sequence[EncodedItem]) -> None:
         """Write that the history was replaced. The base prompt is not part of the replacement."""

@@ -1,12 +1,14 @@
+import sys
 import time
 
 import pytest
 
+from codex_py.errors import PatchError
 from codex_py.patch.match import Level, LineIndex, Match
 
 
 def find(lines: list[str], block: list[str], start: int = 0) -> Match | None:
-    return LineIndex(lines, block).find(block, start)
+    return LineIndex(lines, block, "f").find(block, start)
 
 
 def test_the_first_place_from_the_start_on_is_found():
@@ -48,27 +50,27 @@ def test_one_level_applies_to_all_lines_of_a_block():
 
 
 def test_the_last_lines_are_found_at_the_end_only():
-    index = LineIndex(["a", "b", "a "], ["a", "b"])
+    index = LineIndex(["a", "b", "a "], ["a", "b"], "f")
     assert index.find_last(["a"]) == Match(2, 1, Level.TRAILING_BLANKS)
     assert index.find_last(["b"]) is None
     assert index.find_last(["a"], 3) is None
 
 
 def test_the_nearest_place_is_found_on_either_side():
-    index = LineIndex(["a", "x", "x", "a", "x", "x", "x", "a"], ["a"])
+    index = LineIndex(["a", "x", "x", "a", "x", "x", "x", "a"], ["a"], "f")
     places = {target: index.find_nearest(["a"], 0, target) for target in (0, 1, 2, 5, 6, 99)}
     assert {t: m.start for t, m in places.items() if m} == {0: 0, 1: 0, 2: 3, 5: 7, 6: 7, 99: 7}
     assert index.find_nearest(["a"], 4, 0) == Match(7, 1, Level.EXACT)
 
 
 def test_other_places_are_counted_up_to_a_limit():
-    index = LineIndex(["a"] * 10, ["a"])
+    index = LineIndex(["a"] * 10, ["a"], "f")
     assert index.places_at(Level.EXACT, ["a"], 2, 3) == [2, 3, 4]
 
 
 def test_a_block_that_fails_on_its_last_line_is_given_up_in_linear_time():
     block = ["same"] * 1999 + ["other"]
-    index = LineIndex(["same"] * 20_000, block)
+    index = LineIndex(["same"] * 20_000, block, "f")
     started = time.process_time()
     assert index.find(block) is None
     assert time.process_time() - started < 1
@@ -78,5 +80,11 @@ def test_a_block_is_searched_for_in_linear_time_where_its_last_line_occurs():
     lines = ["same"] * 20_000 + ["other"]
     block = ["same"] * 1000 + ["x"] + ["same"] * 999
     started = time.process_time()
-    assert LineIndex([*lines, "x"], block).find(block) is None
+    assert LineIndex([*lines, "x"], block, "f").find(block) is None
     assert time.process_time() - started < 1
+
+
+def test_a_patch_of_more_lines_than_there_are_characters_is_refused():
+    wanted = map(str, range(sys.maxunicode))
+    with pytest.raises(PatchError, match="too many distinct lines"):
+        LineIndex([], wanted, "f").find(["0"])

@@ -237,7 +237,7 @@ def _write_rejects(plan: PatchPlan, cwd: Path, report: Report) -> list[Path]:
     try:
         with Directories() as handles:
             overlay = Overlay(cwd, handles, readable_under([cwd]))
-            files = [overlay.write(path, text) for path, text in texts.items()]
+            files = [overlay.write(str(path), text) for path, text in texts.items()]
         PatchPlan(files, [], Findings()).checked(writable_under([cwd])).commit()
     except (OSError, PatchError) as error:
         report.note(f"what was left out could not be written: {error}")

@@ -48,11 +48,8 @@ def edit_text(text: str, hunks: Sequence[Hunk], path: str) -> tuple[str, list[Hu
         bom, text = BOM, text[1:]
     lines, terminators = split_lines(text)
     editor = _Editor(lines, hunks, path)
-    try:
-        for number, hunk in enumerate(hunks, 1):
-            editor.apply(hunk, number)
-    except ValueError as error:
-        raise PatchError(f"Failed to apply the hunks of {path}: {error}", kind="match") from error
+    for number, hunk in enumerate(hunks, 1):
+        editor.apply(hunk, number)
     if editor.failures:
         raise PatchError(joined(editor.failures), kind="match")
     # The sort is stable: what is inserted at one place keeps its order.
@@ -90,7 +87,7 @@ class _Editor:
     """Finds the hunks of a section one after the other; the search only moves forward."""
 
     def __init__(self, lines: list[str], hunks: Sequence[Hunk], path: str) -> None:
-        self._index = LineIndex(lines, _searched(hunks))
+        self._index = LineIndex(lines, _searched(hunks), path)
         self._lines = lines
         self._path = path
         self._cursor = 0
@@ -139,9 +136,7 @@ class _Editor:
     def _anchor(self, hunk: Hunk) -> tuple[int, int | None] | None:
         """Follow the headers; None, and a failure, if one of them is not found.
 
-        Returns:
-            The start of the search for the hunk, and the line index near which it should be, if the line
-            number of a unified diff says so.
+        Returns the start of the search, and the line index near which a unified diff says that the hunk should be.
         """
         start, hint = self._cursor, None
         for header in hunk.headers:

@@ -48,12 +48,10 @@ def find_patch(argv: Sequence[str]) -> ShellPatch | None:
     Args:
         argv: of the process; a script of a shell is its third argument, after `-c` or `-lc`.
     """
-    match argv:
-        case [name, patch] if name in _NAMES:
-            return ShellPatch(patch, None)
-        case _:
-            script = _script(argv)
-            return None if script is None else _in_script(script)
+    if len(argv) == 2 and argv[0] in _NAMES:
+        return ShellPatch(argv[1], None)
+    script = _script(argv)
+    return None if script is None else _in_script(script)
 
 
 def is_bare_patch(argv: Sequence[str]) -> bool:

@@ -64,8 +64,8 @@ class Status(NamedTuple):
 class Directories:
     """Open directories by path; a context manager that closes them.
 
-    Paths are absolute, normal, and free of links when they were checked. Every method raises the `OSError` of
-    what it could not do.
+    Paths are absolute, normal, and free of links when they were checked; modes are permission bits, and None goes
+    by the umask. Every method raises the `OSError` of what it could not do.
     """
 
     def __init__(self) -> None:
@@ -92,11 +92,7 @@ class Directories:
         return handle
 
     def make(self, path: str, mode: int | None = None) -> None:
-        """Make a directory; its parent is there.
-
-        Args:
-            mode: permission bits; None goes by the umask.
-        """
+        """Make a directory; its parent is there."""
         name, folder = self._in_folder(path)
         # Never more open than it will be; readable, to be opened for its mode.
         os.mkdir(name, 0o777 if mode is None else mode & 0o700 | stat.S_IRUSR, dir_fd=folder)
@@ -149,13 +145,9 @@ class Directories:
         *,
         is_link: bool,
     ) -> None:
-        """Make a file, or a symbolic link to where `data` leads.
+        """Make a file, or a symbolic link to where `data` leads. `owner`: user and group; None leaves it with us.
 
         If it exists, or cannot be written, what was made of it is left behind.
-
-        Args:
-            mode: permission bits; None goes by the umask.
-            owner: user and group; None leaves it with whoever we are.
         """
         name, folder = self._in_folder(location)
         if is_link:
@@ -177,13 +169,9 @@ class Directories:
             os.close(fd)
 
     def rewrite(self, location: str, data: bytes, mode: int, expected: Status) -> None:
-        """Overwrite a file in place, which keeps its links, its owner and its entry in the directory.
+        """Overwrite the very file that is expected in place, which keeps its links, its owner and its entry.
 
         If it cannot be written, it may be half-written.
-
-        Args:
-            mode: permission bits.
-            expected: it must be this very file.
         """
         name, folder = self._in_folder(location)
         fd = os.open(name, os.O_WRONLY | _EXISTING, dir_fd=folder)
@@ -251,14 +239,7 @@ def join(directory: str, name: str) -> str:
 
 
 def read_file(name: str, expected: Status, *, dir_fd: int | None = None) -> bytes:
-    """The contents of a regular file, which must be none of the kernel's.
-
-    Args:
-        expected: it must be this very file.
-
-    Raises:
-        OSError: it is none, or another one, or cannot be read.
-    """
+    """The contents of the very regular file that is expected; an `OSError` for others, and the kernel's."""
     fd = open_ordinary_entry(name, dir_fd=dir_fd)
     try:
         found = os.fstat(fd)

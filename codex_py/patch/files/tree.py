@@ -44,12 +44,7 @@ class PlannedTree:
         return [file for file in self._files.values() if file.touched]
 
     def _at(self, path: str, location: str, *, look: bool = True) -> FileChange:
-        """The entry of a location.
-
-        Args:
-            path: as messages name it, if the entry is not known yet.
-            look: or else nothing is there, whatever the disk says.
-        """
+        """The entry of a location, which messages name `path`. If not to `look`, nothing is there."""
         file = self._files.get(location)
         if file is None:
             before = None
@@ -63,9 +58,6 @@ class PlannedTree:
     def _read(self, file: FileChange, before: Status) -> bytes:
         """The contents on disk: of the file that was looked at, and that is checked again before it is
         replaced. Its directory is not reached through a link that has come there since.
-
-        Raises:
-            PatchError: of kind `refused`: it may not be read.
         """
         if file.old is None:
             if self._readable is not None and not self._readable(file.location):
@@ -181,11 +173,9 @@ class Overlay(PlannedTree):
             raise OSError(f"path `{path}` is not a file")
         return self._contents(file)
 
-    def write(
-        self, path: str | os.PathLike[str], data: bytes, *, added: bool = False
-    ) -> FileChange:
+    def write(self, path: str, data: bytes, *, added: bool = False) -> FileChange:
         """Make or overwrite a regular file, following symbolic links."""
-        file = self.target(os.fspath(path))
+        file = self.target(path)
         if file.location in self._directories or file.has_type(stat.S_IFDIR):
             raise system_error(errno.EISDIR)
         if file.present:

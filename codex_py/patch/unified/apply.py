@@ -131,7 +131,7 @@ class _Applier:
     @cached_property
     def _index(self) -> LineIndex:
         wanted = (_text(lines) for hunk in self.hunks for lines in (hunk.old, hunk.new))
-        return LineIndex(_text(self.lines), chain.from_iterable(wanted))
+        return LineIndex(_text(self.lines), chain.from_iterable(wanted), self.path)
 
     def _place(self, hunk: DiffHunk) -> _Place | None:
         old, lines = hunk.old, self.lines
