@@ -7,7 +7,6 @@ from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
-from codex_py.core.compact import estimated_tokens
 from codex_py.core.history import past_prompts
 from codex_py.core.parts import SessionParts
 from codex_py.core.session_turn import TurnResult
@@ -23,7 +22,7 @@ from codex_py.protocol.events import (
     UsageReported,
 )
 from codex_py.protocol.extension import Extension, Feature, TurnStart, combined
-from codex_py.protocol.messages import EncodedItem
+from codex_py.protocol.messages import EncodedItem, estimated_tokens
 from codex_py.protocol.prompts import Note, PastPrompt, UserPrompt, is_summary, user_prompt
 from codex_py.protocol.settings import Choices, TurnSettings
 from codex_py.protocol.stream import ModelClient, ToolChoice, Usage

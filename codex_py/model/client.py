@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
 
 import httpx
 
@@ -15,11 +16,15 @@ from codex_py.model.auth import Key
 from codex_py.model.error_body import plain_line
 from codex_py.model.failures import http_failure
 from codex_py.model.providers import Provider
+from codex_py.protocol.items import ResponseItem
+from codex_py.protocol.messages import estimated_tokens
 from codex_py.protocol.stream import (
-    Decoder,
+    Completed,
+    OutputItemDone,
     Prompt,
     RateLimits,
     ResponseEvent,
+    Usage,
     Wire,
 )
 
@@ -103,7 +108,7 @@ class HttpModelClient:
         try:
             if response.status_code != 200:
                 raise await self._failure(response)
-            events = self._events(response, self._wire.decoder(prompt))
+            events = self._events(response, prompt)
             async with aclosing(events):
                 yield events
         finally:
@@ -113,8 +118,10 @@ class HttpModelClient:
         await self._http.aclose()
 
     async def _events(
-        self, response: httpx.Response, decoder: Decoder
+        self, response: httpx.Response, prompt: Prompt
     ) -> AsyncGenerator[ResponseEvent]:
+        decoder = self._wire.decoder(prompt)
+        items: list[ResponseItem] = []
         if limits := _rate_limits(response.headers):
             yield RateLimits(limits)
         source = server_sent_events(response, max_quiet_s=self._max_quiet_s)
@@ -122,11 +129,11 @@ class HttpModelClient:
             async for batch in source:
                 for data in batch:
                     for event in decoder.feed(data):
-                        yield event
+                        yield _with_usage(event, prompt, items)
                 if decoder.finished:
                     break
             for event in decoder.end():
-                yield event
+                yield _with_usage(event, prompt, items)
             await _linger(source)
         finally:
             await source.aclose()
@@ -182,18 +189,31 @@ class UnavailableClient:
     """A `ModelClient` where none can be made: the first request says why, and the session began."""
 
     def __init__(self, error: ModelError) -> None:
-        self._error = error
+        self.error = error
 
     @asynccontextmanager
     async def stream(
         self,
         prompt: Prompt,  # noqa: ARG002 - named by the Protocol
     ) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
-        raise self._error
+        raise self.error
         yield  # pragma: no cover - makes this a context manager
 
     async def aclose(self) -> None:
         pass
+
+
+def _with_usage(event: ResponseEvent, prompt: Prompt, items: list[ResponseItem]) -> ResponseEvent:
+    """The event; if it ends a response whose server counts no tokens, with an estimate of them."""
+    match event:
+        case OutputItemDone(_, item):
+            items.append(item)
+        case Completed(usage=Usage(input_tokens=0, output_tokens=0)):
+            output = estimated_tokens(item.encoded() for item in items)
+            return replace(event, usage=Usage(prompt.estimated_tokens, output_tokens=output))
+        case _:
+            pass
+    return event
 
 
 def _shown(url: str) -> str:

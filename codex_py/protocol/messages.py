@@ -3,7 +3,7 @@
 import base64
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NewType
 
 EncodedItem = NewType("EncodedItem", bytes)
@@ -22,6 +22,10 @@ _IMAGES = {
     "webp": rb"RIFF[\0-\xff]{4}WEBP",
 }
 """The formats that models can read, by patterns of their first bytes."""
+
+_BYTES_PER_TOKEN = 4
+_IMAGE_TOKENS = 1_500
+"""About what providers count for an image, however large its file is."""
 
 
 def encode_json(value: object) -> bytes:
@@ -66,6 +70,17 @@ def image_url(data: bytes) -> str | None:
 def input_image(url: str, detail: str) -> dict[str, Any]:
     """`detail`: the resolution for the model: `original`, `high`, `low` or `auto`."""
     return {"type": "input_image", "image_url": url, "detail": detail}
+
+
+def estimated_tokens(items: Iterable[EncodedItem]) -> int:
+    size = images = 0
+    for item in items:
+        size += len(item)
+        if b"data:image/" in item:
+            found = re.findall(rb'data:image/[^"]+', item)
+            size -= sum(map(len, found))
+            images += len(found)
+    return size // _BYTES_PER_TOKEN + images * _IMAGE_TOKENS
 
 
 def replace_surrogates(value: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 from codex_py.errors import ConfigError
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.items import ResponseItem
-from codex_py.protocol.messages import EncodedItem
+from codex_py.protocol.messages import EncodedItem, estimated_tokens
 from codex_py.protocol.tools import ToolSpec
 
 
@@ -80,6 +80,11 @@ class Prompt:
     max_output_tokens: int | None = None
     """Limit on the output, reasoning included; None: the provider's own."""
     abilities: Abilities = field(default_factory=Abilities)
+
+    @property
+    def estimated_tokens(self) -> int:
+        head = f"{self.instructions}{self.tools}".encode(errors="replace")
+        return estimated_tokens([EncodedItem(head), *self.input])
 
 
 @frozen

@@ -24,7 +24,7 @@ from codex_py.protocol.stream import (
 from tests.support.raw_server import RawConnection, RawServer, answers, raw_server
 
 PROMPT = Prompt(model="m", input=(), cache_key="thread")
-COMPLETED = Completed("r", Usage())
+COMPLETED = Completed("r", Usage(1, output_tokens=1))
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n"
 
 

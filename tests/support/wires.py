@@ -122,13 +122,19 @@ class AnyWire:
         *replies: Script,
         resume: str | None = None,
         sink: EventSink = lambda _: None,
+        flags: Mapping[str, Any] | None = None,
         **parts: Any,
     ) -> str:
-        """Do something in a session with the provider of this wire; its id. `parts` are those of `open_session`."""
+        """Do something in a session with the provider of this wire; its id.
+
+        Args:
+            flags: more of the configuration.
+            parts: those of `open_session`.
+        """
         self.servers[wire].add(*replies)
         env = environment(self._place.home)
-        flags = {"sandbox_mode": "danger-full-access", "model_provider": wire}
-        config = load_config(cwd=self._place.cwd, environment=env, flags=flags)
+        more = {"sandbox_mode": "danger-full-access", "model_provider": wire, **(flags or {})}
+        config = load_config(cwd=self._place.cwd, environment=env, flags=more)
 
         def take(event: Event) -> None:
             if (data := event_data(event)) is not None:
@@ -143,9 +149,9 @@ class AnyWire:
 
         return asyncio.run(run())
 
-    def prompt(self, wire: str, text: str, *replies: Script, resume: str | None = None) -> str:
-        """One turn."""
-        return self.session(wire, lambda s: s.run_turn(text), *replies, resume=resume)
+    def prompt(self, wire: str, text: str, *replies: Script, **options: Any) -> str:
+        """One turn. `options`: those of `session`."""
+        return self.session(wire, lambda s: s.run_turn(text), *replies, **options)
 
     @property
     def requests(self) -> list[RecordedRequest]:
@@ -161,6 +167,11 @@ class AnyWire:
     def types(self) -> Mapping[str, int]:
         """How often there was which event: calls that run side by side come in any order."""
         return Counter(event["type"] for event in self.events)
+
+    @property
+    def warnings(self) -> list[str]:
+        items = [event["item"] for event in self.events if event["type"] == "item.completed"]
+        return [item["message"] for item in items if item["type"] == "error"]
 
     @property
     def last(self) -> JsonObject:
