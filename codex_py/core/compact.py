@@ -23,7 +23,7 @@ from codex_py.protocol.events import (
 )
 from codex_py.protocol.extension import Compaction
 from codex_py.protocol.items import Message, ResponseItem
-from codex_py.protocol.messages import EncodedItem, input_text, message
+from codex_py.protocol.messages import EncodedItem, estimated_tokens, input_text, message
 from codex_py.protocol.prompts import Note, context_length, user_prompt
 from codex_py.protocol.stream import ModelStream, Prompt
 
@@ -137,10 +137,6 @@ def is_worth_compacting(items: Sequence[EncodedItem]) -> bool:
     )
 
 
-def estimated_tokens(items: Sequence[EncodedItem]) -> int:
-    return sum(len(item) for item in items) // _BYTES_PER_TOKEN
-
-
 def _latest_prompts(history: Sequence[EncodedItem], context_window: int) -> list[str]:
     """The last prompts of the user, oldest first, as far as there is room for them; the first may be cut."""
     tokens = min(_KEPT_PROMPT_TOKENS, context_window // _KEPT_PART_OF_WINDOW)
@@ -164,6 +160,7 @@ class _Summarising:
         self.text = ""
         self.add_usage = parts.add_usage
         self._emit = parts.thread.emit
+        self._recover = parts.extension.recover
         self._prompt = parts.log.request(parts.thread.settings)
         self._items = list(self._prompt.input)
         request = parts.thread.settings.compact_prompt or instruction_text("compact/prompt.md")
@@ -188,10 +185,12 @@ class _Summarising:
         self._prompt = replace(self._prompt, tools=())
         return True
 
-    async def recover(self, failure: ModelError, retries_left: int) -> bool:  # noqa: ARG002
+    async def recover(self, failure: ModelError, retries_left: int) -> bool:
         shorter = _without_oldest(self._items) if failure.code in _TOO_LONG else None
-        self._items = self._items if shorter is None else shorter
-        return shorter is not None
+        if shorter is None:
+            return await self._recover(failure, retries_left)
+        self._items = shorter
+        return True
 
 
 def _without_oldest(items: Sequence[EncodedItem]) -> list[EncodedItem] | None:
