@@ -66,7 +66,11 @@ _SETTINGS: Final = (
 def secret_names(config: Config) -> set[str]:
     """The variables that hold keys for the configured providers or for MCP servers."""
     names = {"CODEX_API_KEY", "OPENAI_API_KEY"}
-    for name in (config.model_provider, *config.model_providers):
+    for name in (
+        config.model_provider,
+        *config.model_providers,
+        *(provider for provider, _ in config.model_fallbacks),
+    ):
         if variable := key_variable(name, config.model_providers):
             names.add(variable)
     for provider in config.model_providers.values():
@@ -83,41 +87,52 @@ def secret_names(config: Config) -> set[str]:
     return names
 
 
-def model_client(
-    setup: SessionSetup, provider: Provider, thread_id: str, *, home: str | None
-) -> ModelClient:
-    """The client for a thread. Without a key, a client whose requests raise the reason.
+class ModelClients:
+    """Makes the clients of a thread, which share their connections."""
 
-    Args:
-        home: the first provider of the thread; None: this one.
+    def __init__(self, setup: SessionSetup, thread_id: str, *, home: str) -> None:
+        """`home`: the first provider of the thread."""
+        self._setup = setup
+        self._thread_id = thread_id
+        self._home = home
+        self._http: httpx.AsyncClient | None = None
 
-    Raises:
-        ConfigError: `auth.json` cannot be read.
-    """
-    options, environment = setup.options, setup.environment
-    try:
-        # A tape needs no key, and none should be read for it.
-        key = None if options.replay else _key(setup.config, provider, environment)
-    except ModelError as error:
-        return UnavailableClient(error)
-    system = os.uname()
-    headers = {
-        "originator": options.originator,
-        "user-agent": f"{options.originator}/{__version__} ({system.sysname}; {system.machine})",
-        "session-id": thread_id,
-        "thread-id": thread_id,
-        "x-client-request-id": thread_id,
-    }
-    return HttpModelClient(
-        provider=provider,
-        wire=_wire(
-            provider, Maker(provider.id, home or provider.id), text_deltas=options.text_deltas
-        ),
-        http=http_client(environment=environment, transport=_transport(setup)),
-        key=key,
-        headers=headers,
-        environment=environment,
-    )
+    def connect(self, provider: Provider) -> ModelClient:
+        """The client for a provider. Without a key, a client whose requests raise the reason.
+
+        Raises:
+            ConfigError: `auth.json` cannot be read, or the provider is configured wrongly.
+        """
+        setup, thread_id = self._setup, self._thread_id
+        options, environment = setup.options, setup.environment
+        try:
+            # A tape needs no key, and none should be read for it.
+            key = None if options.replay else _key(setup.config, provider, environment)
+        except ModelError as error:
+            return UnavailableClient(error)
+        if self._http is None:
+            self._http = http_client(environment=environment, transport=_transport(setup))
+        system = os.uname()
+        headers = {
+            "originator": options.originator,
+            "user-agent": f"{options.originator}/{__version__} ({system.sysname}; {system.machine})",
+            "session-id": thread_id,
+            "thread-id": thread_id,
+            "x-client-request-id": thread_id,
+        }
+        maker = Maker(provider.id, self._home)
+        return HttpModelClient(
+            provider=provider,
+            wire=_wire(provider, maker, text_deltas=options.text_deltas),
+            http=self._http,
+            key=key,
+            headers=headers,
+            environment=environment,
+        )
+
+    async def aclose(self) -> None:
+        if self._http is not None:
+            await self._http.aclose()
 
 
 def _wire(provider: Provider, maker: Maker, *, text_deltas: bool) -> Wire:

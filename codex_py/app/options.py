@@ -5,16 +5,19 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from codex_py.config.config import Config
+from codex_py.model.providers import Provider
 from codex_py.protocol.approval import Approver
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.mcp import Elicitor
 from codex_py.protocol.settings import Choices
+from codex_py.protocol.stream import ModelClient
 
 McpStartupWait: TypeAlias = Callable[
     [Callable[[], Sequence[str]], Awaitable[None]], Awaitable[None]
 ]
 """Waits for MCP servers to start, or for a while. Gets a function that lists the pending ones, and an awaitable that
 completes when none are."""
+Connect: TypeAlias = Callable[[Provider], ModelClient]
 
 
 @frozen
@@ -67,3 +70,5 @@ class SessionSetup:
     """Answers the questions of MCP servers to the user."""
     warn: Callable[[str], None]
     """Shows the user a warning; each text once."""
+    connect: Connect | None = None
+    """Makes a client for another provider of the thread. None while there is no thread: factories of features have it."""

@@ -4,14 +4,15 @@ import os
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from inspect import iscoroutinefunction
 from typing import Any
 
 from codex_py.app.features.table import configured_features
 from codex_py.app.loading import load
-from codex_py.app.model import configured_provider, model_client
-from codex_py.app.options import SessionOptions, SessionSetup
+from codex_py.app.model import ModelClients, configured_provider
+from codex_py.app.options import Connect, SessionOptions, SessionSetup
 from codex_py.app.session_tools import SessionTools
 from codex_py.app.settings import configured_choices, turn_settings
 from codex_py.app.thread import (
@@ -71,9 +72,9 @@ async def open_session(
     setup = SessionSetup(config, options, environment, approver, elicitor, warnings)
     toolbox = SessionTools(setup)
 
-    def features() -> Sequence[Feature]:
+    def features(connect: Connect) -> Sequence[Feature]:
         functions = [load("codex_py.app.features.functions:functions")(tools)] if tools else []
-        configured = configured_features(setup)
+        configured = configured_features(replace(setup, connect=connect))
         return [warnings.feature, *extensions, *configured, *functions, toolbox, _watching(sink)]
 
     async with _opened(setup, features, toolbox) as session:
@@ -82,7 +83,7 @@ async def open_session(
 
 @asynccontextmanager
 async def _opened(
-    setup: SessionSetup, features: Callable[[], Sequence[Feature]], toolbox: SessionTools
+    setup: SessionSetup, features: Callable[[Connect], Sequence[Feature]], toolbox: SessionTools
 ) -> AsyncGenerator[Session]:
     config, options = setup.config, setup.options
     provider = configured_provider(config, setup.environment)
@@ -95,16 +96,16 @@ async def _opened(
     async with AsyncExitStack() as stack:
         stack.callback(file.close)
         try:
-            model = model_client(setup, provider, thread.id, home=thread.provider)
-            stack.push_async_callback(model.aclose)
+            clients = ModelClients(setup, thread.id, home=thread.provider or provider.id)
+            stack.push_async_callback(clients.aclose)
             session = Session(
                 ThreadLog(thread, file, lambda s: thread_context(setup, s)[0]),
                 settings,
                 settings_for=settings_for,
-                model=model,
+                model=clients.connect(provider),
                 load_handlers=toolbox.handlers,
                 retries=lambda: _retries(provider, options),
-                features=[_watching(RolloutEvents(file.event_msg)), *features()],
+                features=[_watching(RolloutEvents(file.event_msg)), *features(clients.connect)],
                 answer_check=lambda schema: load("codex_py.app.output_schema:answer_check")(schema),
             )
             _check_names(session.extension.tools)

@@ -11,7 +11,7 @@ from codex_py.config.environment import ShellEnvironmentPolicy
 from codex_py.config.files import read_required_text
 from codex_py.config.layers import SYSTEM_FOLDER, Layers, read_layers
 from codex_py.config.mcp import McpServerConfig, StoreKind, mcp_servers
-from codex_py.config.model_name import named_provider
+from codex_py.config.model_name import fallback_model, named_provider
 from codex_py.config.paths import inside_git
 from codex_py.config.project_trust import ProjectTrust, Trust
 from codex_py.config.schema import DEFAULTS
@@ -63,6 +63,8 @@ class Config:
     model_reasoning_summary: str | None
     model_verbosity: str | None
     model_catalog_json: Path | None
+    model_fallbacks: tuple[tuple[str, str], ...]
+    """Providers and models that take over, in this order, if one fails."""
     model_prices: Mapping[str, Mapping[str, float]]
     """Dollars for a million tokens by model: `input`, `cached_input`, `output`."""
     service_tier: str | None
@@ -207,6 +209,7 @@ def _config(layers: Layers) -> Config:
         "inside_git": inside_git(layers.cwd),
         "trust": layers.trust,
         "project_trust": layers.project_trust,
+        "model_fallbacks": tuple(map(fallback_model, values.get("model_fallbacks", ()))),
         "model_names_provider": named is not None,
         "model_providers": tables,
         "model_prices": values.get("model_prices", {}),

@@ -1,8 +1,9 @@
 """Reads `provider/model` where a model is named. LIGHT."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from codex_py.config.layers import Layers
+from codex_py.errors import ConfigError
 
 _COMMAND_LINE = {"command line", "-c"}
 
@@ -31,3 +32,20 @@ def split_model(name: str, providers: Collection[str]) -> tuple[str, str] | None
     """The provider and the model in `provider/model`; None if the first part is no provider."""
     provider, _, model = name.partition("/")
     return (provider, model) if model and provider in providers else None
+
+
+def fallback_model(entry: str | Mapping[str, str]) -> tuple[str, str]:
+    """The provider and the model of an entry of `model_fallbacks`: `provider/model`, or a table of both.
+
+    Raises:
+        ConfigError: one of them is missing.
+    """
+    if isinstance(entry, str):
+        provider, _, model = entry.partition("/")
+    else:
+        provider, model = entry.get("provider", ""), entry.get("model", "")
+    if not provider or not model:
+        raise ConfigError(
+            f'model_fallbacks: {entry!r} names no provider or no model; write "provider/model"'
+        )
+    return provider, model

@@ -44,6 +44,9 @@ KEYS: Final[Table] = {
     "model_auto_compact_token_limit_scope": unused(("total", "body_after_prefix"), "total"),
     "model_post_turn_compact_threshold_percent": unused("count"),
     "model_catalog_json": "path",
+    "model_fallbacks": Setting(
+        [AnyOf(("string", {"provider": "string", "model": "string"}))], default=[], project=False
+    ),
     "model_prices": Setting({"*": PRICES}, project=False),
     "model_reasoning_effort": REASONING_EFFORT,
     "plan_mode_reasoning_effort": unused(REASONING_EFFORT),

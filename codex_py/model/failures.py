@@ -202,6 +202,15 @@ def incomplete(reason: str) -> ModelError:
     return ModelError(f"Incomplete response returned, reason: {reason}", code=code)
 
 
+def another_may_answer(error: ModelError) -> bool:
+    """True if the provider is down, out of quota, or refuses the key, or if its model is too small for the request."""
+    return (
+        error.exit_code in {*_EXIT_CODES.values()}
+        or _KINDS.get(error.code) in {_Kind.QUOTA, _Kind.CONTEXT}
+        or error.status in {HTTPStatus.PAYMENT_REQUIRED, HTTPStatus.REQUEST_ENTITY_TOO_LARGE}
+    )
+
+
 def unfinished(cause: str) -> StreamError:
     """A stream that broke off."""
     return StreamError(

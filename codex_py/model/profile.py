@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from codex_py.protocol.frozen import frozen
 
@@ -44,3 +44,16 @@ class Profile:
     """Anthropic: how an effort is asked for."""
     extra_body: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Fields of every request; they replace those of the wire."""
+    left_out: list[str] = field(default_factory=list[str])
+    """Fields that the server refuses, such as `parallel_tool_calls` or `text.verbosity`: no request has them."""
+
+    def adjusted(self, settings: dict[str, Any]) -> dict[str, Any]:
+        """The fields of a request as the server wants them."""
+        settings = {**settings, **self.extra_body}
+        for name in self.left_out:
+            outer, _, inner = name.partition(".")
+            value = settings.pop(outer, None)
+            if inner and isinstance(value, dict):
+                rest = {k: v for k, v in cast("dict[str, Any]", value).items() if k != inner}
+                settings |= {outer: rest} if rest else {}
+        return settings

@@ -88,18 +88,26 @@ class OwnItems:
                 data[name] = without_images(data[name])
         if is_freeform:
             data = wrapped_item(data)
-        is_own = self._maker.own_data(data) is not None
+        if self._maker.own_data(data) is None:
+            return _without_maker(data)
         data.pop(FIELD, None)
-        if not is_own:
-            if data.get("type") in _ONLY_FOR_MAKER:
-                return None
-            data.pop("id", None)
         return EncodedItem(encode_json(data))
 
 
 def without_images(parts: Sequence[JsonObject]) -> Sequence[JsonObject]:
     """The parts of a message or an output, with a note in the place of each image."""
     return [_NO_IMAGE if part.get("type") == "input_image" else part for part in parts]
+
+
+def without_maker(item: EncodedItem) -> EncodedItem | None:
+    """The item as any provider takes it; None if only its maker can use it."""
+    return _without_maker(json.loads(item))
+
+
+def _without_maker(data: JsonObject) -> EncodedItem | None:
+    if data.get("type") in _ONLY_FOR_MAKER:
+        return None
+    return EncodedItem(encode_json({k: v for k, v in data.items() if k not in {FIELD, "id"}}))
 
 
 def grown(

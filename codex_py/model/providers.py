@@ -21,7 +21,7 @@ WIRES: Mapping[str, str] = {
     "text": "codex_py.model.chat.wire:ChatWire",
 }
 """The class of each API. `text` is `chat` for models that cannot call tools; see `Profile.tools`."""
-_TYPE_NAMES = {bool: "boolean", str: "string", Mapping[str, Any]: "table"}
+_TYPE_NAMES = {bool: "boolean", str: "string", list[str]: "list", Mapping[str, Any]: "table"}
 _KEY_HEADERS = ("bearer", "x-api-key", "api-key")
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 

@@ -32,6 +32,7 @@ def test_without_any_file_everything_has_its_default(place: Place):
         model_reasoning_summary=None,
         model_verbosity=None,
         model_catalog_json=None,
+        model_fallbacks=(),
         model_prices={},
         service_tier=None,
         tool_choice="auto",

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from codex_py.app.features.recovery import Recovery
 from codex_py.app.features.tool_choice import ToolChoices
 from codex_py.app.loading import load
-from codex_py.app.model import configured_provider
 from codex_py.app.options import SessionSetup
 from codex_py.protocol.extension import Extension, Feature
 from codex_py.protocol.prompts import Note, UserPrompt
@@ -40,10 +40,6 @@ _FEATURES: Sequence[tuple[Callable[[SessionSetup], Any], Callable[[SessionSetup]
         lambda setup: load("codex_py.app.features.turn_diff:TurnDiff")(setup.config.cwd),
     ),
     (
-        lambda setup: configured_provider(setup.config, setup.environment).profile.tools == "text",
-        lambda _: load("codex_py.app.features.text_tools:text_tools"),
-    ),
-    (
         lambda setup: setup.config.notify,
         lambda setup: load("codex_py.app.features.notify:TurnNotifier")(setup),
     ),
@@ -51,4 +47,6 @@ _FEATURES: Sequence[tuple[Callable[[SessionSetup], Any], Callable[[SessionSetup]
         lambda setup: any(server.enabled for server in setup.config.mcp_servers.values()),
         lambda setup: load("codex_py.app.features.mcp:McpFeature")(setup),
     ),
+    # The innermost: what the others wrap holds for every model.
+    (lambda _: True, Recovery),
 )

@@ -1,50 +1,44 @@
 """Tells a model that writes its calls as text what is wrong with a block that could not be read. LIGHT."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from codex_py.errors import CodexError
 from codex_py.model.text.format import FORMAT_REMINDER, read_message
-from codex_py.protocol.events import AgentMessage, Event, ItemCompleted
-from codex_py.protocol.extension import Extension, Thread, TurnStop
 from codex_py.protocol.prompts import Note
+from codex_py.protocol.tools import ToolSpec
 
 _MAX_STRIKES = 3
 
 
-def text_tools(thread: Thread) -> Extension:
+class FormatStrikes:
     """Three messages in a row with a mistake end the turn."""
-    problem: str | None = None
-    strikes = 0
 
-    def sink(event: Event) -> None:
-        nonlocal problem, strikes
-        match event:
-            case ItemCompleted(AgentMessage(text=text)):
-                specs = {spec.name: spec for spec in thread.settings.tools}
-                problem = read_message(text, specs).problem
-                strikes = 0 if problem is None else strikes + 1
-            case _:
-                pass
+    def __init__(self) -> None:
+        self._problem: str | None = None
+        self._strikes = 0
+        self._is_told = False
+        """The note about the last message is in the history."""
 
-    def notes() -> list[Note]:
-        nonlocal problem, strikes
-        wrong, problem = problem, None
+    def read(self, text: str, tools: Mapping[str, ToolSpec]) -> None:
+        """Read a message of the model. `tools`: those of the request, by name."""
+        self._problem = read_message(text, tools).problem
+
+    def note(self, *, is_end: bool) -> Note | None:
+        """The note about the last message. `is_end`: the turn ends without one; else a request follows.
+
+        Raises:
+            CodexError: it was the third mistake.
+        """
+        wrong, self._problem = self._problem, None
+        is_told, self._is_told = self._is_told, is_end
         if wrong is None:
-            return []
-        if strikes >= _MAX_STRIKES:
-            strikes = 0
+            self._strikes = self._strikes if is_told else 0
+            return None
+        self._strikes += 1
+        if self._strikes == _MAX_STRIKES:
+            self._strikes = 0
             raise CodexError(
                 f"the model wrote its tool calls wrongly {_MAX_STRIKES} times in a row: {wrong}",
                 code="tool_format",
             )
-        return [
-            Note(f"{wrong[0].upper()}{wrong[1:]}, so it was not run. {FORMAT_REMINDER}", "user")
-        ]
-
-    async def before_request() -> Sequence[Note]:
-        return notes()
-
-    async def before_stop(_: TurnStop) -> Note | None:
-        return next(iter(notes()), None)
-
-    return Extension(sink=sink, before_request=before_request, before_stop=before_stop)
+        return Note(f"{wrong[0].upper()}{wrong[1:]}, so it was not run. {FORMAT_REMINDER}", "user")

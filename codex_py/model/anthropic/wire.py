@@ -68,9 +68,8 @@ class AnthropicWire:
             settings["tool_choice"] = self._tool_choice(
                 choice if prompt.tools else ToolChoice("none"), parallel=prompt.parallel_tool_calls
             )
-        settings |= self._profile.extra_body
         mark = self._profile.cache_marks
-        fragments = [encode_json(settings).removesuffix(b"}")]
+        fragments = [encode_json(self._profile.adjusted(settings)).removesuffix(b"}")]
         for name, blocks in ((b"tools", tools), (b"system", history.system)):
             if blocks:
                 last = marked(blocks[-1]) if mark else blocks[-1]

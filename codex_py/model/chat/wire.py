@@ -62,8 +62,7 @@ class ChatWire:
                 settings["verbosity"] = prompt.verbosity
         if tools := function_specs(prompt.tools):
             settings |= self._tools(prompt, tools)
-        settings |= profile.extra_body
-        head = encode_json(settings).removesuffix(b"}")
+        head = encode_json(profile.adjusted(settings)).removesuffix(b"}")
         messages = b",".join(self._messages.of(prompt))
         return b"".join((head, b',"messages":[', messages, b"]}"))
 

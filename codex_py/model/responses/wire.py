@@ -47,7 +47,8 @@ class ResponsesWire:
         """
         self._watched = watched
         self._maker = maker or Maker()
-        self._functions_only = profile is not None and profile.function_tools_only
+        self._profile = profile or Profile()
+        self._functions_only = self._profile.function_tools_only
         self._own = OwnItems(self._maker, functions_only=self._functions_only)
 
     def body(self, prompt: Prompt) -> bytes:
@@ -74,7 +75,7 @@ class ResponsesWire:
             settings["service_tier"] = _SERVICE_TIERS.get(tier, tier)
         if prompt.max_output_tokens is not None:
             settings["max_output_tokens"] = prompt.max_output_tokens
-        fragments = [encode_json(settings).removesuffix(b"}")]
+        fragments = [encode_json(self._profile.adjusted(settings)).removesuffix(b"}")]
         if prompt.tools:
             specs = b",".join(encode_json(tool_entry(spec)) for spec in self._tools(prompt))
             fragments.append(b',"tools":[' + specs + b"]")

@@ -1,0 +1,264 @@
+"""The models that may answer a thread: its own, and `model_fallbacks`. LIGHT.
+
+If a request fails for good, the next one that can do the job goes on with the same history, in the middle of the turn.
+A server that refuses a part of the request is asked again without it; see `refusals`.
+"""
+
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from typing import Any
+
+from codex_py.app.features.refusals import remedy
+from codex_py.app.features.text_tools import FormatStrikes
+from codex_py.app.model import configured_provider
+from codex_py.app.options import SessionSetup
+from codex_py.app.settings import turn_settings
+from codex_py.errors import CodexError, ConfigError, ModelError, StreamError
+from codex_py.model.catalog import model_info
+from codex_py.model.client import UnavailableClient
+from codex_py.model.failures import another_may_answer
+from codex_py.model.provider_data import without_maker
+from codex_py.model.providers import Provider
+from codex_py.protocol.events import AgentMessage, Event, ItemCompleted
+from codex_py.protocol.extension import Thread
+from codex_py.protocol.messages import EncodedItem
+from codex_py.protocol.prompts import Note
+from codex_py.protocol.settings import TurnSettings
+from codex_py.protocol.stream import ModelClient, ModelStream, Prompt, ResponseEvent, ToolChoice
+from codex_py.tools.offered import own_names
+
+_FIRST_AGAIN_S = 300.0
+"""When the first provider is tried again, if it does not say."""
+_TOO_LONG = "context_length_exceeded"
+
+
+def fallbacks(setup: SessionSetup) -> list[tuple[Provider, str]]:
+    """The providers of `model_fallbacks`, and the model of each.
+
+    Raises:
+        ConfigError: there is no such provider, or it is configured wrongly.
+    """
+    found: list[tuple[Provider, str]] = []
+    for provider, model in setup.config.model_fallbacks:
+        config = replace(setup.config, model_provider=provider)
+        try:
+            found.append((configured_provider(config, setup.environment), model))
+        except ConfigError as error:
+            raise ConfigError(f"model_fallbacks: {error}") from error
+    return found
+
+
+class _Link:
+    """One model of the chain."""
+
+    def __init__(self, provider: Provider, model: str | None) -> None:
+        """`model`: None is that of the thread, with the thread's own client."""
+        self.provider = provider
+        self.model = model
+        self.client: ModelStream | None = None
+        self.settings: TurnSettings | None = None
+        self.stripped: dict[EncodedItem, EncodedItem | None] = {}
+        """Items that the server refuses as they are, and what is sent in their place."""
+
+
+class ModelChain:
+    def __init__(self, setup: SessionSetup, thread: Thread) -> None:
+        self._setup = setup
+        self._thread = thread
+        first = configured_provider(setup.config, setup.environment)
+        self._links = [
+            _Link(first, None),
+            *(_Link(provider, model) for provider, model in fallbacks(setup)),
+        ]
+        self._place = 0
+        self._resting = 0
+        """The fallback in use while the first provider is tried again; 0: none."""
+        self._first_again_at = 0.0
+        self._strikes = FormatStrikes()
+        self._prompt: Prompt | None = None
+        """The last request as it was sent."""
+
+    def stream(
+        self, model: ModelStream, prompt: Prompt
+    ) -> AbstractAsyncContextManager[AsyncIterator[ResponseEvent]]:
+        """Send a request to the model in use. `model`: the thread's own.
+
+        Raises:
+            ModelError: the model in use is too small for it.
+        """
+        link = self._link
+        prompt = self._prompt = self._adapted(prompt, link)
+        if link.settings is not None and (problem := _too_small(prompt, link.settings)):
+            raise ModelError(f"{self._name(link)}: {problem}", code=_TOO_LONG)
+        return (link.client or model)(prompt)
+
+    def recover(self, error: ModelError, retries_left: int, prompt: Prompt) -> bool:
+        """Make the next request succeed: changed, or sent to another model. False if it cannot.
+
+        Args:
+            prompt: the request that failed, before it was adapted to the model in use.
+        """
+        if self._is_remedied(error, prompt):
+            return True
+        if not another_may_answer(error) or (retries_left and not self._resting):
+            return False
+        for place in range(self._resting or self._place + 1, len(self._links)):
+            link = self._links[place]
+            problem = self._problem(link, error, prompt)
+            if problem is not None:
+                self._thread.warn(f"{self._name(link)} cannot go on: {problem}")
+                continue
+            asked_s = error.retry_after_s if isinstance(error, StreamError) else None
+            if self._place == 0:
+                wait_s = _FIRST_AGAIN_S if asked_s is None else asked_s
+                self._first_again_at = time.monotonic() + wait_s
+            failed, self._place, self._resting = self._link, place, 0
+            self._thread.warn(
+                f"provider {failed.provider.id} failed: {error}; going on with {self._name(link)}"
+            )
+            return True
+        return False
+
+    def before_request(self) -> Sequence[Note]:
+        if self._place and time.monotonic() >= self._first_again_at:
+            self._resting, self._place = self._place, 0
+            self._thread.warn(f"trying {self._name(self._link)} again")
+        else:
+            # A request to the first provider has succeeded since.
+            self._resting = 0
+        note = self._strikes.note(is_end=False) if self._writes_calls else None
+        return () if note is None else (note,)
+
+    def before_stop(self) -> Note | None:
+        return self._strikes.note(is_end=True) if self._writes_calls else None
+
+    def turn_facts(self) -> Mapping[str, Any]:
+        if len(self._links) == 1:
+            return {}
+        link = self._link
+        return {"model": link.model or self._thread.settings.model, "provider": link.provider.id}
+
+    def sink(self, event: Event) -> None:
+        match event:
+            case ItemCompleted(AgentMessage(text=text)) if self._writes_calls and self._prompt:
+                self._strikes.read(text, {spec.name: spec for spec in self._prompt.tools})
+            case _:
+                pass
+
+    @property
+    def _link(self) -> _Link:
+        return self._links[self._place]
+
+    @property
+    def _writes_calls(self) -> bool:
+        return self._link.provider.profile.tools == "text"
+
+    def _name(self, link: _Link) -> str:
+        return f"{link.provider.id}/{link.model or self._thread.settings.model}"
+
+    def _is_remedied(self, error: ModelError, prompt: Prompt) -> bool:
+        """Change what is sent to the provider in use, if that is what it wants."""
+        link = self._link
+        if error.code == "invalid_encrypted_content":
+            new = {item: without_maker(item) for item in prompt.input if b'"id"' in item}
+            if new.keys() <= link.stripped.keys():
+                return False
+            link.stripped |= new
+            what = "refuses its earlier reasoning, which is left out"
+        elif found := remedy(error, link.provider.profile, may_write_calls=self._may_write(prompt)):
+            profile, what = found
+            link.provider = replace(link.provider, profile=profile)
+            link.client = self._connect(link.provider).stream
+        else:
+            return False
+        self._thread.warn(f"provider {link.provider.id} {what}: {error}")
+        return True
+
+    def _may_write(self, prompt: Prompt) -> bool:
+        """True if calls may be written as text. A model that is known to call tools would only do worse."""
+        link = self._link
+        model = link.model or self._thread.settings.model
+        info = model_info(model, self._setup.config.model_catalog_json)
+        return bool(prompt.tools) and not (info.known and link.provider.wire_api == "responses")
+
+    def _connect(self, provider: Provider) -> ModelClient:
+        assert self._setup.connect is not None
+        return self._setup.connect(provider)
+
+    def _problem(self, link: _Link, error: ModelError, prompt: Prompt) -> str | None:
+        """Why a link cannot go on with a request; None if it can."""
+        try:
+            settings = self._settings(link)
+            if link.client is None:
+                client = self._connect(link.provider)
+                if isinstance(client, UnavailableClient):
+                    return str(client.error)
+                link.client = client.stream
+        except CodexError as failure:
+            return str(failure)
+        if error.code in {_TOO_LONG, "request_too_large"}:
+            now = self._link.settings or self._thread.settings
+            if settings.context_window <= now.context_window:
+                return "its context window is not larger"
+        takes_images = settings.abilities.images and not link.provider.profile.text_content_only
+        if not takes_images and any(b'"input_image"' in item for item in prompt.input):
+            return "it takes no images"
+        return _too_small(self._adapted(prompt, link), settings)
+
+    def _settings(self, link: _Link) -> TurnSettings:
+        """
+        Raises:
+            ConfigError: the catalogue cannot be read.
+        """
+        # These are about the configured model.
+        config = replace(
+            self._setup.config,
+            model_context_window=None,
+            model_max_output_tokens=None,
+            model_auto_compact_token_limit=None,
+        )
+        assert link.model is not None
+        choices = replace(self._thread.settings.choices, model=link.model)
+        link.settings = turn_settings(replace(self._setup, config=config), link.provider, choices)
+        return link.settings
+
+    def _adapted(self, prompt: Prompt, link: _Link) -> Prompt:
+        """A request of the thread, for another model than its own."""
+        if link.stripped:
+            items = [link.stripped.get(item, item) for item in prompt.input]
+            prompt = replace(prompt, input=[item for item in items if item is not None])
+        settings = link.settings
+        if settings is None:
+            return prompt
+        is_same = link.provider.id == self._links[0].provider.id
+        prompt = replace(
+            prompt,
+            model=settings.model,
+            reasoning=settings.reasoning,
+            verbosity=settings.verbosity,
+            max_output_tokens=settings.max_output_tokens,
+            abilities=settings.abilities,
+            parallel_tool_calls=settings.parallel_tool_calls,
+            service_tier=settings.service_tier if is_same else None,
+        )
+        if not prompt.tools:
+            return prompt
+        offered = {spec.name for spec in prompt.tools}
+        own = {spec.name for spec in self._thread.settings.tools}.intersection(own_names())
+        tools = [
+            *(spec for spec in settings.tools if spec.name not in own - offered),
+            *(spec for spec in prompt.tools if spec.name not in own),
+        ]
+        names = {spec.name for spec in tools}
+        choice = prompt.tool_choice
+        choice = ToolChoice(choice.mode, tuple(name for name in choice.names if name in names))
+        return replace(prompt, tools=tools, tool_choice=choice)
+
+
+def _too_small(prompt: Prompt, settings: TurnSettings) -> str | None:
+    tokens, window = prompt.estimated_tokens, settings.context_window
+    if tokens <= window:
+        return None
+    return f"its context window takes {window} tokens, the conversation has about {tokens}"

@@ -1,0 +1,62 @@
+"""Tells from an error which part of a request a server refuses. LIGHT."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from codex_py.errors import ModelError
+from codex_py.model.profile import Profile
+
+_NO_TOOLS: Final = (
+    r"(?i)not support (?:the use of )?(?:tool|function)|support tool use"
+    r"|\b(?:tools|tool use|tool calling|function calling)\b[^.]{0,40}\bnot (?:supported|enabled|available)"
+    r"|--enable-auto-tool-choice|tools param requires"
+    r"|(?:unknown|unrecognized|unsupported|unexpected)[a-z ]{0,40}:? ?['\"`]?tools\b"
+)
+_REFUSED: Final = (
+    r"(?i)unsupported|unknown|unrecognized|extra_forbidden|unexpected (?:field|key|param|prop|arg)"
+    r"|not (?:be )?(?:supported|permitted|allowed)|(?:not|n't) support"
+)
+_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
+    **{
+        name: (name,)
+        for name in (
+            *("parallel_tool_calls", "reasoning_effort", "reasoning", "include"),
+            *("prompt_cache_key", "service_tier", "stream_options", "tool_choice"),
+        )
+    },
+    "thinking": ("thinking", "output_config.effort"),
+    "output_config": ("output_config.effort",),
+    "verbosity": ("text.verbosity", "verbosity"),
+}
+"""What is left out of requests, by the name that the server gives it."""
+
+
+def remedy(
+    error: ModelError, profile: Profile, *, may_write_calls: bool
+) -> tuple[Profile, str] | None:
+    """The profile that the server seems to have, and what that means in words; None if it refuses nothing.
+
+    Args:
+        may_write_calls: the request had tools, and calls may be written as text instead.
+    """
+    message = str(error)
+    if re.search(_REFUSED, message):
+        for name, fields in _FIELDS.items():
+            new = [field for field in fields if field not in profile.left_out]
+            if new and _is_named(name, message):
+                profile = replace(profile, left_out=[*profile.left_out, *new])
+                return profile, f"refuses `{name}`, which is left out from now on"
+    if may_write_calls and profile.tools == "native" and re.search(_NO_TOOLS, message):
+        return replace(
+            profile, tools="text"
+        ), "refuses tools: calls are written as text from now on"
+    return None
+
+
+def _is_named(field: str, message: str) -> bool:
+    if "_" in field:
+        return re.search(rf"\b{field}\b", message) is not None
+    # Also a word of English.
+    return re.search(rf"(?:['\"`.]|: ?|^){field}(?:['\"`.:,\] ]|$)", message) is not None

@@ -1,0 +1,75 @@
+"""What servers say of a request that they do not take."""
+
+import pytest
+
+from codex_py.app.features.refusals import remedy
+from codex_py.errors import ModelError
+from codex_py.model.profile import Profile
+
+
+def changed(message: str) -> Profile:
+    found = remedy(ModelError(message), Profile(), may_write_calls=True)
+    return Profile() if found is None else found[0]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "house-model does not support tools",
+        "registry.ollama.ai/library/gemma:2b does not support tools",
+        "tools are not supported by this model",
+        "`tools` is not supported with this model",
+        "tool use is not supported",
+        "No endpoints found that support tool use. To learn more about provider routing, visit:",
+        '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set',
+        "tools param requires --jinja flag",
+        "unknown field `tools`",
+        "Unrecognized request argument supplied: tools",
+        "Function calling is not supported for this model.",
+    ],
+)
+def test_a_server_without_tools_is_recognised(message: str) -> None:
+    assert changed(message) == Profile(tools="text")
+    assert remedy(ModelError(message), Profile(), may_write_calls=False) is None
+    assert remedy(ModelError(message), Profile(tools="text"), may_write_calls=True) is None
+
+
+@pytest.mark.parametrize(
+    ("message", "left_out"),
+    [
+        ("Unsupported parameter: 'reasoning.effort' is not supported", ["reasoning"]),
+        ("Unsupported value: 'reasoning.effort' does not support 'xhigh'", ["reasoning"]),
+        ("Unsupported parameter: 'text.verbosity'", ["text.verbosity", "verbosity"]),
+        ("Unknown parameter: 'include'.", ["include"]),
+        ("Unrecognized request argument supplied: prompt_cache_key", ["prompt_cache_key"]),
+        ("property 'service_tier' is unsupported", ["service_tier"]),
+        ("`reasoning_effort` is not supported with this model", ["reasoning_effort"]),
+        ('[{"type":"extra_forbidden","loc":["body","stream_options"]}]', ["stream_options"]),
+        ("parallel_tool_calls is not supported", ["parallel_tool_calls"]),
+        ("tool_choice is not supported by this model", ["tool_choice"]),
+        ("thinking: Extra inputs are not permitted", ["thinking", "output_config.effort"]),
+    ],
+)
+def test_a_field_that_is_refused_is_recognised(message: str, left_out: list[str]) -> None:
+    assert changed(message) == Profile(left_out=left_out)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "unexpected status 404 Not Found: no such model, url: http://tools.example/v1",
+        "Invalid schema for function 'include': 'type' is missing",
+        "Unsupported tool type: 'web_search'",
+        "You must include a reasoning item; an empty list is not supported",
+        "maximum context length is 10 tokens",
+        "exceeded your current quota",
+    ],
+)
+def test_other_failures_change_nothing(message: str) -> None:
+    assert changed(message) == Profile()
+
+
+def test_a_field_is_left_out_once() -> None:
+    profile = Profile(left_out=["include"])
+    error = ModelError("Unknown parameter: 'include'.")
+    assert remedy(error, profile, may_write_calls=True) is None
