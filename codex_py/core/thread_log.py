@@ -91,6 +91,7 @@ class ThreadLog:
     ) -> None:
         self.thread = thread
         self._recorder = recorder
+        self.rename = recorder.rename
         self._context = context
         self._introduction: Occasion | None = "start" if thread.model is None else "resume"
         text = thread.instructions
@@ -197,13 +198,6 @@ class ThreadLog:
         self._history.replace(without_turns(self.items, turns))
         self._context_is_current = False
         self._recorder.event_msg({"type": "thread_rolled_back", "num_turns": turns})
-
-    def rename(self, name: str) -> None:
-        """
-        Raises:
-            SessionError: the name could not be saved.
-        """
-        self._recorder.rename(name)
 
     def _add(self, item: EncodedItem) -> None:
         self._recorder.response_item(self._history.add(item))

@@ -90,8 +90,6 @@ class Turns:
         return replace(second, error=CodexError(wrong, code="schema", exit_code=ExitCode.SCHEMA))
 
     async def compact(self) -> TurnResult:
-        """See `Session.compact`."""
-
         async def work(turn: SessionTurn) -> None:
             if not is_worth_compacting(self._parts.log.items):
                 raise CodexError("there is nothing to compact yet", code="nothing_to_compact")
@@ -192,7 +190,6 @@ class Turns:
     def _emit_end(
         self, turn: SessionTurn, error: CodexError | None, facts: Mapping[str, Any]
     ) -> None:
-        """Emit the terminal event of a turn."""
         emit = self._parts.thread.emit
         if error is None:
             denied = turn.denied if turn.denied.calls else None

@@ -121,11 +121,7 @@ class _Bounds:
         self._event_at = time.monotonic()
 
     def check(self, size_bytes: int) -> None:
-        """Count what was read.
-
-        Raises:
-            StreamError: it is too much, or no event has come for too long.
-        """
+        """Count what was read; raises a `StreamError` if it is too much, or no event has come for too long."""
         self._bytes += size_bytes
         if self._bytes - self._bytes_before_event > MAX_EVENT_BYTES:
             raise _disconnected(

@@ -16,7 +16,7 @@ import httpx
 
 from codex_py.errors import ExitCode, ModelError
 from codex_py.http.connection import Connection, os_words
-from codex_py.http.http1 import Body, Head, body_of, request_head, split_head
+from codex_py.http.http1 import Head, body_of, request_head, split_head
 from codex_py.http.proxy import ProxyTransport, proxies_from
 
 _KEEP_S = 60.0
@@ -170,6 +170,16 @@ class BulkTransport(httpx.AsyncBaseTransport):
             connection.close()
             raise
 
+        async def content() -> AsyncIterator[bytes]:
+            if first and (piece := body.feed(first)):
+                yield piece
+            while not body.done:
+                data = await connection.read(read_s)
+                if not data:
+                    body.end()
+                elif piece := body.feed(data):
+                    yield piece
+
         def release() -> None:
             if body.done and not body.rest and head.keeps_connection:
                 self._keep(origin, connection)
@@ -179,7 +189,7 @@ class BulkTransport(httpx.AsyncBaseTransport):
         return httpx.Response(
             head.status,
             headers=head.headers,
-            stream=_ResponseStream(connection, body, first, read_s, release),
+            stream=_ResponseStream(content(), release),
             extensions={
                 "http_version": b"HTTP/" + head.version,
                 "reason_phrase": head.reason,
@@ -224,32 +234,12 @@ class _NoAnswer(httpx.RemoteProtocolError):
 
 
 class _ResponseStream(httpx.AsyncByteStream):
-    def __init__(
-        self,
-        connection: Connection,
-        body: Body,
-        first: bytes,
-        timeout_s: float | None,
-        release: Callable[[], None],
-    ) -> None:
-        self._connection = connection
-        self._body = body
-        self._first = first
-        self._timeout_s = timeout_s
+    def __init__(self, content: AsyncIterator[bytes], release: Callable[[], None]) -> None:
+        self._content = content
         self._release: Callable[[], None] | None = release
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        body = self._body
-        data = self._first
-        self._first = b""
-        if data and (content := body.feed(data)):
-            yield content
-        while not body.done:
-            data = await self._connection.read(self._timeout_s)
-            if not data:
-                body.end()
-            elif content := body.feed(data):
-                yield content
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._content
 
     async def aclose(self) -> None:
         release, self._release = self._release, None

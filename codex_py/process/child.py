@@ -38,8 +38,13 @@ class Child:
             descriptor = os.pidfd_open(self.id)
         except (AttributeError, OSError):
             # Not Linux, or the kernel or the container refuses.
-            arguments = (loop, callback)
-            threading.Thread(target=self._wait_in_thread, args=arguments, daemon=True).start()
+            def wait() -> None:
+                self.process.wait()
+                # The loop may be closed by now.
+                with suppress(RuntimeError):
+                    loop.call_soon_threadsafe(callback)
+
+            threading.Thread(target=wait, daemon=True).start()
             return
 
         def exited() -> None:
@@ -48,14 +53,6 @@ class Child:
             callback()
 
         loop.add_reader(descriptor, exited)
-
-    def _wait_in_thread(
-        self, loop: asyncio.AbstractEventLoop, callback: Callable[[], None]
-    ) -> None:
-        self.process.wait()
-        # The loop may be closed by now.
-        with suppress(RuntimeError):
-            loop.call_soon_threadsafe(callback)
 
     def has_members(self) -> bool:
         """True if a process of the group is left; an unreaped leader counts."""

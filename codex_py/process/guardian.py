@@ -171,13 +171,9 @@ def _default_keyboard_signals() -> Generator[None]:
         yield
         return
     for number in ignored:
-        signal.signal(number, _do_nothing)
+        signal.signal(number, lambda _number, _frame: None)
     try:
         yield
     finally:
         for number in ignored:
             signal.signal(number, signal.SIG_IGN)
-
-
-def _do_nothing(_number: int, _frame: object) -> None:
-    pass

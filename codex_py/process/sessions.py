@@ -143,7 +143,6 @@ class ProcessSessions:
                 self._guardian.close()
 
     async def _all_finished(self, timeout_s: float) -> None:
-        """Wait until all are finished, or until the timeout."""
         await asyncio.gather(*(process.wait(timeout_s) for process in self._running))
 
     def _prune_left_behind(self) -> None:

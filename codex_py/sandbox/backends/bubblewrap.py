@@ -35,7 +35,7 @@ class BubblewrapBackend:
     def command(
         self, argv: Sequence[str], view: Layout, roots: Roots, cwd: Path, alive: str = ""
     ) -> list[str] | None:
-        """See `Backend.command`. No `bwrap` counts that lies where the model can write."""
+        # No `bwrap` counts that lies where the model can write.
         outside_of = [*roots.all, *([] if cwd == _ROOT else [cwd])]
         bwrap = find_program("bwrap", self._search_path, outside_of)
         filter_file = _filter_file(offline=view.offline)

@@ -37,7 +37,6 @@ class LauncherBackend:
         cwd: Path,  # noqa: ARG002
         alive: str = "",
     ) -> list[str] | None:
-        """See `Backend.command`."""
         is_supervised = self.name == "supervised"
         is_landlock = is_supervised or self.name == "landlock"
         program = filter_program(

@@ -62,7 +62,6 @@ class SeatbeltBackend:
         cwd: Path,  # noqa: ARG002
         alive: str = "",  # noqa: ARG002
     ) -> list[str] | None:
-        """See `Backend.command`."""
         if not os.access(self._program, os.X_OK):
             return None
         held = limited(argv, self._limits, processes=False)

@@ -32,7 +32,6 @@ class SupervisedCommand(Subreaper):
         self._here, self._there = _socket.socketpair()
 
     def start(self) -> int:
-        """See `Subreaper.start`."""
         # The supervisor cannot write elsewhere either. Its command, which is confined further, may not look into it.
         whole = [*self.confinement.writable, *self.confinement.whole]
         landlock.restrict([], [], whole=whole, hidden=[], offline=False)
