@@ -6,11 +6,12 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, cast
 from urllib.parse import urlsplit
 
+from codex_py.app.model import named_provider
 from codex_py.config.config import Config
 from codex_py.config.model_name import split_model
 from codex_py.errors import ConfigError, ExitCode, ModelError
 from codex_py.model.auth import find_key
-from codex_py.model.providers import Provider, resolve_provider
+from codex_py.model.providers import Provider
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.provider_ids import LOCAL_PROVIDERS
 
@@ -58,7 +59,7 @@ def local_settings(
         return {"model_provider": wanted, "model": model}
     failures: list[str] = []
     for name in LOCAL_PROVIDERS if wanted is None else [wanted]:
-        provider = resolve_provider(name, config.model_providers, environment=environment)
+        provider = named_provider(config, name, environment)
         try:
             models = [m for m in listed_models(provider, config, environment) if _can_chat(m)]
         except ModelError as error:

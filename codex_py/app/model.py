@@ -14,6 +14,7 @@ import httpx
 from codex_py import __version__
 from codex_py.app.loading import load
 from codex_py.app.options import SessionSetup
+from codex_py.app.provider_findings import fitted
 from codex_py.app.user_programs import user_programs
 from codex_py.config.config import Config
 from codex_py.errors import ModelError
@@ -27,12 +28,23 @@ from codex_py.protocol.stream import ModelClient, OutputTextDelta, ReasoningDelt
 
 
 def configured_provider(config: Config, environment: Mapping[str, str]) -> Provider:
+    """The provider of a session, fitted to what is known of its model.
+
+    Raises:
+        ConfigError: there is no such provider.
+    """
+    name = config.model_provider
+    own = config.model_providers.get(name, {}).get("profile", {})
+    return fitted(named_provider(config, name, environment), config.model, config.home, own)
+
+
+def named_provider(config: Config, name: str, environment: Mapping[str, str]) -> Provider:
     """
     Raises:
         ConfigError: there is no such provider.
     """
     return resolve_provider(
-        config.model_provider,
+        name,
         config.model_providers,
         openai_base_url=config.openai_base_url,
         environment=environment,

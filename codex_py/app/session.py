@@ -87,6 +87,8 @@ async def _opened(
 ) -> AsyncGenerator[Session]:
     config, options = setup.config, setup.options
     provider = configured_provider(config, setup.environment)
+    if provider.warning is not None:
+        setup.warn(provider.warning)
     settings_for = partial(turn_settings, setup, provider)
     settings = settings_for(options.choices or configured_choices(config, options.add_dirs))
     if (path := session_to_resume(setup)) is None:

@@ -37,6 +37,7 @@ class Command:
 
 TERMINAL = "frontends.tui.run:run_terminal"
 _MCP = "frontends.admin.mcp"
+_PROVIDERS = "frontends.admin.providers"
 
 COMMANDS = (
     Command(
@@ -90,6 +91,18 @@ COMMANDS = (
         "mcp-server",
         "Run an MCP server whose tools are this agent",
         "frontends.mcp_server.run:run_mcp_server",
+    ),
+    Command(
+        "providers COMMAND",
+        "List the providers of models, and try what they can do",
+        members={"list": f"{_PROVIDERS}:run_list", "test": f"{_PROVIDERS}:run_test"},
+        own_options=True,
+    ),
+    Command(
+        "models list",
+        "List models: window, output, abilities, prices",
+        members={"list": f"{_PROVIDERS}:run_models"},
+        own_options=True,
     ),
     Command("demo", "Show a session that needs no key and no network", "cli.main:run_demo"),
     Command(

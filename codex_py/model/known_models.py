@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 from codex_py.protocol.frozen import frozen
 
+_BEHIND_A_NAME = {"", "-", ":", "@", "_"}
+
 
 @frozen
 class Prices:
@@ -47,10 +49,15 @@ def table_date() -> date:
 def known_model(name: str) -> KnownModel | None:
     """The entry with the longest slug that a name begins with, whatever stands before its last slash.
 
-    Services write `4.6` or `4-6`, and some a colon before the size.
+    Services write `4.6` or `4-6`, and some a colon before the size. `gpt-5.6` is no `gpt-5`.
     """
-    plain = _plain(name.rpartition("/")[2])
-    fitting = [model for model in known_models() if plain.startswith(_plain(model.slug))]
+    name = name.rpartition("/")[2]
+    plain = _plain(name)
+    fitting = [
+        model
+        for model in known_models()
+        if plain.startswith(_plain(model.slug)) and name[len(model.slug) :][:1] in _BEHIND_A_NAME
+    ]
     return max(fitting, key=lambda model: len(model.slug), default=None)
 
 

@@ -69,6 +69,8 @@ class Provider:
     stream_idle_timeout_ms: int = 300_000
     requires_openai_auth: bool = False
     """The key is looked for where OpenAI's is."""
+    warning: str | None = None
+    """For the user of a session, in one sentence."""
 
 
 def resolve_provider(

@@ -1,0 +1,69 @@
+"""Remembers what `codex-py providers test` found out, and fits a provider to it. LIGHT.
+
+One file for all providers: `$CODEX_HOME/codex-py/providers.json`.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+from codex_py.config.files import as_config_error
+from codex_py.filesystem.own import make_private, open_emptied
+from codex_py.model.providers import Provider
+
+
+def fitted(provider: Provider, model: str, home: Path, own: Mapping[str, Any]) -> Provider:
+    """The provider with the profile that suits what a test of this model found out.
+
+    A model that could not call tools gets text tools, and a `warning` says so. What the user sets in the `profile` of
+    the table `own` stays.
+    """
+    found = _read(home).get(provider.id, {}).get(model, {})
+    if found.get("base_url") != provider.base_url or found.get("wire_api") != provider.wire_api:
+        # It was another server that was tested.
+        return provider
+    profile, works = provider.profile, found.get("works", {})
+    warning = None
+    if works.get("freeform tools") is False and "function_tools_only" not in own:
+        profile = replace(profile, function_tools_only=True)
+    if works.get("tools") is False and profile.tools == "native" and "tools" not in own:
+        profile = replace(profile, tools="text")
+        warning = (
+            f"{model!r} could not call tools when `codex-py providers test {provider.id}` tried it"
+            f" ({found.get('date')}), so its calls are written as text."
+        )
+    return replace(provider, profile=profile, warning=warning)
+
+
+def remember(
+    provider: Provider, model: str, home: Path, works: Mapping[str, bool], date: str
+) -> None:
+    """Write down what works.
+
+    Raises:
+        ConfigError: the file cannot be written.
+    """
+    known = _read(home)
+    facts = {"base_url": provider.base_url, "wire_api": provider.wire_api, "date": date}
+    known.setdefault(provider.id, {})[model] = {**facts, "works": dict(works)}
+    path = _path(home)
+    with as_config_error(path, "written"):
+        make_private(path.parent)
+        with os.fdopen(open_emptied(path), "w", encoding="utf-8") as file:
+            json.dump(known, file, indent=1)
+
+
+def _read(home: Path) -> dict[str, Any]:
+    """Nothing is remembered in a file that is not there or is damaged: the next test writes it anew."""
+    try:
+        data: Any = json.loads(_path(home).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return cast("dict[str, Any]", data) if isinstance(data, dict) else {}
+
+
+def _path(home: Path) -> Path:
+    return home / "codex-py" / "providers.json"

@@ -1,0 +1,126 @@
+"""`codex-py providers list` and `test`, and `codex-py models list`."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+from codex_py.app.model import named_provider
+from codex_py.app.provider_findings import remember
+from codex_py.app.provider_list import (
+    ListedModel,
+    ListedProvider,
+    listed_models_of_all,
+    listed_providers,
+    model_to_try,
+)
+from codex_py.app.provider_trial import Finding, advice, tried
+from codex_py.config.config import Config
+from codex_py.errors import CodexError
+from codex_py.frontends.arguments import Arguments
+from codex_py.frontends.command_parser import CommandParser, UsageError
+from codex_py.frontends.configuration import read_config, warn_of_config
+from codex_py.frontends.streams import print_json, print_out, tell
+from codex_py.frontends.terminal import aligned, on_one_line
+
+_WORKS = {True: "yes", False: "no", None: "?"}
+
+
+def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Print all providers; the exit code."""
+    options = _parser().parse_args(list(argv))
+    found = listed_providers(_config(options.overrides, environment), environment)
+    if options.json:
+        return print_json([asdict(provider) for provider in found], indent=2)
+    rows = [("ID", "NAME", "API", "KEY", "ADDRESS"), *map(_provider_row, found)]
+    return print_out("".join(f"{line.rstrip()}\n" for line in aligned(rows)))
+
+
+def run_models(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Print all models that something is known of; the exit code."""
+    options = _parser().parse_args(list(argv))
+    found = listed_models_of_all(_config(options.overrides, environment))
+    if options.json:
+        return print_json([asdict(model) for model in found], indent=2)
+    head = ("MODEL", "WINDOW", "OUTPUT", "PATCHES", "IMAGES", "EFFORT", "$/M IN", "CACHED", "OUT")
+    rows = [(*head, "AS OF"), *map(_model_row, found)]
+    return print_out("".join(f"{line.rstrip()}\n" for line in aligned(rows)))
+
+
+def run_test(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Try a provider, and remember what works; the exit code."""
+    parser = _parser()
+    parser.add_argument("-m", "--model")
+    parser.add_argument("name", nargs="?")
+    options = parser.parse_args(list(argv))
+    if options.name is None:
+        raise UsageError("say which provider: codex-py providers test NAME")
+    config = _config(options.overrides, environment)
+    provider = named_provider(config, options.name, environment)
+    model = options.model or model_to_try(config, provider, environment)
+    report: dict[str, Any] = {"provider": provider.id, "model": model, "findings": []}
+    try:
+        findings = asyncio.run(tried(config, provider, model, environment))
+    except CodexError as error:
+        if options.json:
+            facts = {"message": str(error), "code": error.code, "advice": advice(error, provider)}
+            return print_json({**report, "error": facts}, indent=2) or error.exit_code
+        tell(f"Error: {error}")
+        if (text := advice(error, provider)) is not None:
+            tell(text)
+        return error.exit_code
+    works = {each.ability: each.works for each in findings if each.works is not None}
+    remember(provider, model, config.home, works, datetime.now(UTC).date().isoformat())
+    if options.json:
+        facts = [asdict(finding) for finding in findings]
+        return print_json({**report, "findings": facts, "error": None}, indent=2)
+    lines = aligned([_finding_row(finding) for finding in findings])
+    text = "".join(f"  {line.rstrip()}\n" for line in lines)
+    return print_out(f"{on_one_line(f'{provider.id}/{model}')}\n{text}")
+
+
+def _parser() -> CommandParser:
+    parser = CommandParser(Arguments, only={"overrides"})
+    parser.add_argument("--json", action="store_true")
+    return parser
+
+
+def _config(overrides: Sequence[str], environment: Mapping[str, str]) -> Config:
+    config = read_config(Arguments(overrides=overrides or ()), environment)
+    warn_of_config(config)
+    return config
+
+
+def _provider_row(provider: ListedProvider) -> tuple[str, ...]:
+    key = {True: "set", False: "not set", None: ""}[provider.has_key]
+    address = provider.base_url or provider.problem or ""
+    if provider.answers is not None:
+        address += " (answers)" if provider.answers else " (does not answer)"
+    cells = (
+        provider.id,
+        provider.name or "",
+        provider.wire_api or "",
+        f"{provider.key or '-'} {key}".strip(),
+        address,
+    )
+    return tuple(on_one_line(cell) for cell in cells)
+
+
+def _model_row(model: ListedModel) -> tuple[str, ...]:
+    prices = model.prices
+    dollars = ("-",) * 3 if prices is None else (prices.input, prices.cached_input, prices.output)
+    return (
+        on_one_line(f"{model.provider}/{model.id}"),
+        str(model.context_window),
+        str(model.max_output_tokens or "-"),
+        model.tools,
+        "yes" if model.images else "no",
+        model.reasoning or "-",
+        *map(str, dollars),
+        model.date,
+    )
+
+
+def _finding_row(finding: Finding) -> tuple[str, ...]:
+    return (finding.ability, _WORKS[finding.works], on_one_line(finding.note))

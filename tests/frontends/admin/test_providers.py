@@ -1,0 +1,206 @@
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codex_py.testing import (
+    Reply,
+    ScriptedServer,
+    ev_completed,
+    ev_custom_tool_call,
+    ev_function_call,
+    ev_message,
+    ev_reasoning,
+)
+from tests.support.program import Workplace, run_codex_py
+
+NOBODY = {"CODEX_OSS_BASE_URL": "http://127.0.0.1:1/v1"}
+ADDRESSES = """\
+[model_providers.llamacpp]
+base_url = "http://127.0.0.1:1/v1"
+[model_providers.vllm]
+base_url = "{vllm}"
+"""
+CALL = [*ev_function_call("c1", "weather", {"city": "Oslo"}), ev_completed()]
+NO_CALL = [*ev_message("No."), ev_completed()]
+FINE = [
+    [*ev_message("one two three"), ev_completed()],
+    CALL,
+    [*CALL[:-1], *ev_function_call("c2", "weather", {"city": "Rome"}), ev_completed()],
+    [*ev_custom_tool_call("c1", "note", "hello"), ev_completed()],
+    CALL,
+    [*ev_message("Red."), ev_completed()],
+    [*ev_reasoning("Hm."), *ev_message("391"), ev_completed()],
+]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Workplace:
+    home, cwd = tmp_path / "home" / ".codex", tmp_path / "cwd"
+    home.mkdir(parents=True)
+    cwd.mkdir()
+    return Workplace(home, cwd)
+
+
+def command(place: Workplace, *args: str, **env: str) -> tuple[int, str, str]:
+    done = run_codex_py(list(args), place.home, place.cwd, {**NOBODY, **env})
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+def findings_of(place: Workplace, *args: str) -> dict[str, tuple[bool | None, str]]:
+    code, out, _ = command(place, "providers", "test", "mock", "--json", *args)
+    report = json.loads(out)
+    assert (code, report["provider"], report["model"]) == (0, "mock", "gpt-5.5")
+    return {each["ability"]: (each["works"], each["note"]) for each in report["findings"]}
+
+
+def server(script: Sequence[Any], *, text_tools: bool = False) -> ScriptedServer:
+    return ScriptedServer(script, check_prefix=False, text_tools=text_tools)
+
+
+def test_the_list_says_which_keys_are_set_and_which_servers_answer(place: Workplace) -> None:
+    with ScriptedServer(models=["m"]) as vllm:
+        text = ADDRESSES.format(vllm=vllm.base_url)
+        (place.home / "config.toml").write_text(text, encoding="utf-8")
+        code, out, _ = command(place, "providers", "list", "--json", GROQ_API_KEY="k")
+        _, table, _ = command(place, "providers", "list")
+    rows = {row["id"]: row for row in json.loads(out)}
+    assert code == 0
+    assert rows["groq"] == {
+        "id": "groq",
+        "name": "Groq",
+        "wire_api": "chat",
+        "base_url": "https://api.groq.com/openai/v1",
+        "key": "GROQ_API_KEY",
+        "has_key": True,
+        "answers": None,
+        "problem": None,
+    }
+    assert (rows["xai"]["has_key"], rows["openai"]["has_key"]) == (False, False)
+    assert "set AZURE_OPENAI_ENDPOINT" in rows["azure"]["problem"]
+    answers = [rows[name]["answers"] for name in ("ollama", "lmstudio", "llamacpp", "vllm")]
+    assert answers == [False, False, False, True]
+    assert f"{vllm.base_url} (answers)" in table
+    assert "GROQ_API_KEY not set" in table
+
+
+@pytest.mark.parametrize("wire_api", ["responses", "chat", "anthropic"])
+def test_a_test_says_what_works(place: Workplace, wire_api: str) -> None:
+    with server(FINE) as mock:
+        place.configure(mock, wire_api=wire_api)
+        findings = findings_of(place)
+    assert [*findings] == [
+        *("streaming", "tools", "parallel calls", "freeform tools", "tool_choice"),
+        *("images", "reasoning"),
+    ]
+    assert {works for works, _ in findings.values()} == {True}
+    assert len(mock.requests) == 7
+
+
+def test_what_does_not_work_is_told_and_used_by_later_sessions(place: Workplace) -> None:
+    script = [FINE[0], NO_CALL, NO_CALL, Reply(status=503, body=b'{"error": "busy"}'), NO_CALL]
+    with server(script) as mock:
+        place.configure(mock, wire_api="chat")
+        code, out, _ = command(place, "providers", "test", "mock")
+    assert code == 0
+    assert "  tools       no   the model did not call the tool" in out
+    assert "  images      no   the model did not see what is in the image" in out
+    with server([NO_CALL], text_tools=True) as mock:
+        port = json.loads((place.home / "codex-py/providers.json").read_text("utf-8"))
+        port["mock"]["gpt-5.5"]["base_url"] = mock.base_url
+        (place.home / "codex-py/providers.json").write_text(json.dumps(port), encoding="utf-8")
+        outcome = place.run(mock, wire_api="chat")
+        other = place.run(mock, "-m", "other", "go", wire_api="chat")
+    assert outcome.messages == ["No."]
+    warnings = [item["message"] for item in outcome.items if item["type"] == "error"]
+    assert any("'gpt-5.5' could not call tools when" in text for text in warnings)
+    assert "does not support tools" in other.error["message"]
+
+
+def test_a_server_that_refuses_tools_is_tried_with_calls_as_text(place: Workplace) -> None:
+    fine = [FINE[0], FINE[5], FINE[6], CALL]
+    with server(fine, text_tools=True) as mock:
+        place.configure(mock, wire_api="chat")
+        findings = findings_of(place)
+    assert findings["tools"] == (False, "'gpt-5.5' does not support tools")
+    assert findings["text tools"] == (True, "")
+
+
+@pytest.mark.parametrize(
+    ("reply", "code", "sentence", "advice"),
+    [
+        (
+            Reply(status=401, body=b'{"error": {"message": "bad key"}}'),
+            77,
+            "bad key",
+            "Look at the key in the variable `MOCK_KEY`.",
+        ),
+        (
+            Reply(body=b"<html>Hello", headers={"content-type": "text/html"}),
+            1,
+            "web page",
+            "check the base URL of the provider",
+        ),
+        (Reply(status=404, body=b"<html>"), 1, "404", "which usually ends in /v1"),
+    ],
+)
+def test_a_provider_that_answers_nothing_gets_one_sentence_and_an_advice(
+    place: Workplace, reply: Reply, code: int, sentence: str, advice: str
+) -> None:
+    with server([reply, reply]) as mock:
+        place.configure(mock, wire_api="chat")
+        found, out, err = command(place, "providers", "test", "mock")
+        _, report, _ = command(place, "providers", "test", "mock", "--json")
+    assert (found, out) == (code, "")
+    error = err.splitlines()[0]
+    assert error.startswith("Error: ")
+    assert sentence in error
+    assert advice in err
+    assert sentence in json.loads(report)["error"]["message"]
+    assert not (place.home / "codex-py" / "providers.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["test", "anthropic"], 77, "Missing environment variable: `ANTHROPIC_API_KEY`."),
+        (["test", "nope"], 78, "Model provider `nope` not found"),
+        (["test"], 2, "say which provider: codex-py providers test NAME"),
+        (["test", "lmstudio"], 69, "LM Studio does not answer at http://127.0.0.1:1"),
+        (["test", "openrouter"], 78, "say which model to try:"),
+        (["nope"], 2, "codex-py providers COMMAND, one of list, test"),
+    ],
+)
+def test_mistakes_get_one_sentence(
+    place: Workplace, words: list[str], code: int, message: str
+) -> None:
+    found, out, err = command(place, "providers", *words)
+    assert (found, out) == (code, "")
+    assert message in err
+    assert len(err.splitlines()) == 1
+
+
+def test_the_models_are_listed_with_what_the_user_set_over_it(place: Workplace) -> None:
+    text = '[model_prices."gpt-5.5"]\noutput = 1\n[model_prices.mine]\ninput = 2\noutput = 3\n'
+    (place.home / "config.toml").write_text(text, encoding="utf-8")
+    code, out, _ = command(place, "models", "list", "--json")
+    _, table, _ = command(place, "models", "list")
+    rows = {row["id"]: row for row in json.loads(out)}
+    assert code == 0
+    assert rows["claude-opus-4-5"] == {
+        "id": "claude-opus-4-5",
+        "provider": "anthropic",
+        "context_window": 200_000,
+        "max_output_tokens": 64_000,
+        "tools": "functions",
+        "images": True,
+        "reasoning": "medium",
+        "prices": {"input": 5, "cached_input": 0.5, "output": 25},
+        "date": "2026-11-20",
+    }
+    assert rows["gpt-5.5"]["prices"] == {"input": 5, "cached_input": 0.5, "output": 1}
+    assert rows["mine"]["prices"] == {"input": 2, "cached_input": 2, "output": 3}
+    assert (rows["gpt-5.5"]["date"], rows["gpt-6.1-sol"]["date"]) == ("config", "2026-11-20")
+    assert table.splitlines()[0].split()[:3] == ["MODEL", "WINDOW", "OUTPUT"]
