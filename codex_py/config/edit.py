@@ -9,10 +9,16 @@ from pathlib import Path
 from typing import Any, cast
 
 from codex_py.config.check import KeyPath, dotted, lookup
-from codex_py.config.files import as_config_error, locked, parse_toml, read_text, replace_text
+from codex_py.config.files import (
+    LOCK_TIMEOUT_S,
+    as_config_error,
+    parse_toml,
+    read_text,
+    replace_text,
+)
 from codex_py.config.overrides import only_path
 from codex_py.errors import ConfigError
-from codex_py.filesystem.own import make_private
+from codex_py.filesystem.own import locked, make_private
 
 
 def edit_config(home: Path, change: Callable[[str, Path], str]) -> None:
@@ -26,7 +32,7 @@ def edit_config(home: Path, change: Callable[[str, Path], str]) -> None:
     """
     with as_config_error(home / "config.toml", "written"):
         make_private(home)
-        with locked(home):
+        with locked(home, LOCK_TIMEOUT_S):
             path = Path(os.path.realpath(home / "config.toml"))
             text = read_text(path) or ""
             changed = change(text, path)

@@ -10,7 +10,6 @@ from typing import Any, cast
 
 from codex_py.errors import ConfigError
 from codex_py.filesystem.ordinary import read_whole
-from codex_py.filesystem.own import lock
 
 _MAX_DEPTH = 64
 """Of nested tables and arrays. More than a person writes, less than Python's stack allows."""
@@ -18,7 +17,7 @@ _MAX_DEPTH = 64
 _MAX_BYTES = 4 * 1024 * 1024
 """Of one file. More than a person writes, little enough to parse at once."""
 
-_LOCK_TIMEOUT_S = 10.0
+LOCK_TIMEOUT_S = 10.0
 """Replacing a file takes a few milliseconds."""
 
 _EXCERPT_CHARACTERS = 60
@@ -64,22 +63,6 @@ def as_config_error(path: Path, fault: str) -> Generator[None]:
     except (OSError, UnicodeEncodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "the path is not UTF-8"
         raise ConfigError(f"{path} cannot be {fault}: {reason}") from error
-
-
-@contextmanager
-def locked(folder: Path, timeout_s: float = _LOCK_TIMEOUT_S) -> Generator[None]:
-    """Hold the lock of a folder, so that programs which change its files take turns.
-
-    Raises:
-        TimeoutError: another program held the lock all the time.
-        OSError: the folder cannot be opened.
-    """
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        lock(descriptor, timeout_s)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def replace_text(path: Path, text: str) -> None:

@@ -21,7 +21,6 @@ from codex_py.config.project_trust import (
     ProjectTrust,
     Trust,
     Trusted,
-    Unknown,
     Untrusted,
     project_trust,
     trust_level,
@@ -229,7 +228,7 @@ def _project(reader: _Reader, home: Path, root: Path, trust: ProjectTrust) -> li
                 f"This project's own settings, rules and hooks are not used: {_listed(files)} changed since"
                 " the project was trusted; look at the change, and trust it with `codex-py exec --trust`."
             )
-        case Untrusted(files) | Unknown(files) if files:
+        case Untrusted(files) if files:
             reader.warnings.append(
                 f"Ignored {_listed(files)}: this project is not trusted; to trust it,"
                 f' set `{dotted(("projects", str(root)))}.trust_level = "trusted"` in'

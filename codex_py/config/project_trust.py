@@ -17,10 +17,10 @@ from typing import Any, Literal, TypeAlias
 
 from codex_py.config.check import problems
 from codex_py.config.edit import set_in_config
-from codex_py.config.files import as_config_error, locked, read_text, replace_text
+from codex_py.config.files import LOCK_TIMEOUT_S, as_config_error, read_text, replace_text
 from codex_py.errors import ConfigError
 from codex_py.filesystem.git import git_folder, named_path
-from codex_py.filesystem.own import make_private
+from codex_py.filesystem.own import locked, make_private
 from codex_py.protocol.frozen import frozen
 
 Trust: TypeAlias = Literal["trusted", "untrusted"]
@@ -45,21 +45,13 @@ class Changed:
 
 @frozen
 class Untrusted:
-    """The user does not trust the project."""
+    """The user does not trust the project, or has not decided yet."""
 
     files: tuple[Path, ...]
     """The files that are not used."""
 
 
-@frozen
-class Unknown:
-    """The user has not decided yet."""
-
-    files: tuple[Path, ...]
-    """The files that are not used."""
-
-
-ProjectTrust: TypeAlias = Trusted | Changed | Untrusted | Unknown
+ProjectTrust: TypeAlias = Trusted | Changed | Untrusted
 
 
 def trust_level(projects: Mapping[str, Any], cwd: Path, root: Path | None) -> Trust | None:
@@ -98,15 +90,10 @@ def project_trust(level: Trust | None, home: Path, folders: Sequence[Path]) -> P
     Raises:
         ConfigError: a file of a trusted project cannot be read, or the record cannot.
     """
-    paths = _paths(home, folders)
-    match level:
-        case None:
-            return Unknown(paths)
-        case "untrusted":
-            return Untrusted(paths)
-        case "trusted":
-            texts = _texts(paths, folders[0])
-    root = folders[0]
+    paths, root = _paths(home, folders), folders[0]
+    if level != "trusted":
+        return Untrusted(paths)
+    texts = _texts(paths, root)
     recorded = _recorded(home).get(str(root))
     if recorded is None:
         # If the home cannot be written, every run is the first.
@@ -180,7 +167,7 @@ def _record(home: Path, root: Path, digests: _Digests) -> None:
     path = _record_file(home)
     with as_config_error(path, "written"):
         make_private(path.parent)
-        with locked(path.parent):
+        with locked(path.parent, LOCK_TIMEOUT_S):
             projects = _recorded(home) | {str(root): digests}
             replace_text(path, json.dumps(projects, indent=1, sort_keys=True) + "\n")
 

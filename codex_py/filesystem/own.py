@@ -5,6 +5,8 @@ import fcntl
 import os
 import stat
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 _POLL_S = 0.01
@@ -51,6 +53,18 @@ def open_emptied(path: Path) -> int:
         os.close(opened)
         raise
     return opened
+
+
+@contextmanager
+def locked(path: Path, timeout_s: float, *, is_file: bool = False) -> Generator[None]:
+    """Hold the lock of a folder, or of a private file, which is made if it is missing. Raises as `lock` does."""
+    flags = os.O_RDWR | os.O_CREAT if is_file else os.O_RDONLY | os.O_DIRECTORY
+    descriptor = os.open(path, flags | os.O_CLOEXEC, 0o600)
+    try:
+        lock(descriptor, timeout_s)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def lock(descriptor: int, timeout_s: float, *, shared: bool = False) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from codex_py.errors import SessionError
-from codex_py.filesystem.own import lock, make_private
+from codex_py.filesystem.own import lock, locked, make_private
 from codex_py.protocol.events import (
     AgentMessage,
     ContextCompaction,
@@ -33,7 +33,6 @@ from codex_py.rollout.records import (
 )
 
 _LOCKS = "thread-writer-locks"
-_LOCK = os.O_RDWR | os.O_CREAT
 _MAX_DIFF_CHARACTERS = 200_000
 """Longer diffs are not shown either."""
 
@@ -53,7 +52,7 @@ class ThreadLock:
         self._coordination = folder / ".coordination.lock"
         self._path = folder / f"{thread_id}.lock"
         while True:
-            self._fd = _open(self._path, _LOCK)
+            self._fd = _open(self._path, os.O_RDWR | os.O_CREAT)
             try:
                 lock(self._fd, 0)
             except OSError as error:
@@ -69,13 +68,8 @@ class ThreadLock:
 
     def release(self) -> None:
         # If this fails, an empty, unlocked file is left behind.
-        with suppress(OSError):
-            fd = _open(self._coordination, _LOCK)
-            try:
-                lock(fd, 0)
-                self._path.unlink()
-            finally:
-                os.close(fd)
+        with suppress(OSError), locked(self._coordination, 0, is_file=True):
+            self._path.unlink()
         os.close(self._fd)
 
     def _is_current(self) -> bool:

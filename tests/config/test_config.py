@@ -5,7 +5,7 @@ import pytest
 
 from codex_py.config.config import Config
 from codex_py.config.environment import ShellEnvironmentPolicy
-from codex_py.config.project_trust import Unknown
+from codex_py.config.project_trust import Untrusted
 from codex_py.errors import ConfigError
 from codex_py.protocol.approval import ApprovalPolicy, GranularPolicy, SandboxLimits, SandboxPolicy
 from tests.config.conftest import Place
@@ -18,7 +18,7 @@ def test_without_any_file_everything_has_its_default(place: Place):
         project_root=place.root,
         inside_git=True,
         trust=None,
-        project_trust=Unknown(()),
+        project_trust=Untrusted(()),
         model="gpt-6.1-sol",
         model_provider="openai",
         model_names_provider=False,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.config.project_trust import Changed, Trusted, Unknown, Untrusted
+from codex_py.config.project_trust import Changed, Trusted, Untrusted
 from codex_py.errors import ConfigError
 from tests.config.conftest import Place
 
@@ -103,7 +103,7 @@ def test_what_lies_elsewhere_in_the_project_neither_counts_nor_is_forgotten(
 
 def test_trust_is_written_where_codex_looks_for_it(place: Place) -> None:
     path = place.project(SETTINGS)
-    assert place.load().project_trust == Unknown((path,))
+    assert place.load().project_trust == Untrusted((path,))
     place.trust()
     assert place.load().project_trust == Trusted({path: SETTINGS})
     place.user(f'[projects."{place.root}"]\ntrust_level = "untrusted"\n')

@@ -7,7 +7,7 @@ from codex_py.app.model import missing_key
 from codex_py.app.options import SessionOptions
 from codex_py.config.config import Config
 from codex_py.config.paths import folders_between
-from codex_py.config.project_trust import Changed, Unknown, trust_project
+from codex_py.config.project_trust import Changed, Trusted, trust_project
 from codex_py.errors import CodexError
 from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.approval import TerminalApprover
@@ -207,7 +207,7 @@ async def _settle_trust(config: Config, panels: Panels) -> bool:
     if is_unasked and config.sandbox_mode == "danger-full-access":
         # The agent may do all, whatever is answered: `--yolo`.
         return False
-    if not isinstance(trust, Unknown | Changed):
+    if config.trust == "untrusted" or isinstance(trust, Trusted):
         return False
     question: Fragments = [("bold", f"Do you trust what is in {printable(str(config.cwd))}?")]
     if isinstance(trust, Changed):

@@ -14,12 +14,12 @@ after `git apply`.
 import os
 import time
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from codex_py.errors import PatchError
-from codex_py.filesystem.own import lock, make_private
+from codex_py.filesystem.own import locked, make_private
 from codex_py.patch.files.change import Entry, State
 from codex_py.patch.files.entry_file import (
     DamagedEntry,
@@ -89,17 +89,14 @@ class Journal:
             OSError: the journal cannot be kept.
         """
         make_private(self._folder)
-        fd = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
+        with ExitStack() as stack:
             try:
-                lock(fd, patience_s)
+                stack.enter_context(locked(self._folder / "lock", patience_s, is_file=True))
             except TimeoutError as error:
                 raise PatchError(
                     "Another process is writing a patch and does not come to an end", kind="file"
                 ) from error
             yield
-        finally:
-            os.close(fd)
 
     def recover_locked(self) -> list[str]:
         """As `recover`, with the lock held."""
