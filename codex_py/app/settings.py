@@ -3,14 +3,15 @@
 Part of the composition root.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from codex_py.app.options import SessionSetup
 from codex_py.config.config import Config
 from codex_py.model.catalog import ModelInfo, listed_models, model_info
-from codex_py.model.providers import Provider
+from codex_py.model.known_models import known_models
+from codex_py.model.providers import Provider, key_variable
 from codex_py.protocol.approval import ApprovalPolicy
 from codex_py.protocol.settings import Choices, TurnSettings
 from codex_py.protocol.stream import Abilities
@@ -24,13 +25,22 @@ _COMPACT_AT_PERCENT = 90
 """Of the model's window, as in Codex. A configured limit applies only if it is lower."""
 
 
-def known_models(config: Config) -> list[str]:
-    """The models that the user can choose, the configured one first.
+def selectable_models(config: Config, environment: Mapping[str, str]) -> list[str]:
+    """The models that the user can choose, the configured one first; those of other providers with a key as `provider/model`.
 
     Raises:
         ConfigError: the configured catalogue cannot be read.
     """
-    return list(dict.fromkeys([config.model, *listed_models(config.model_catalog_json)]))
+    own = [model.slug for model in known_models() if model.provider == config.model_provider]
+    if config.model_provider == "openai" or not own:
+        own = listed_models(config.model_catalog_json)
+    others = [
+        f"{model.provider}/{model.slug}"
+        for model in known_models()
+        if model.provider != config.model_provider
+        and environment.get(key_variable(model.provider, config.model_providers) or "")
+    ]
+    return list(dict.fromkeys([config.model, *own, *others]))
 
 
 def configured_choices(config: Config, add_dirs: Sequence[Path]) -> Choices:

@@ -3,8 +3,10 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import Any, Final
 
+from codex_py.app.model import missing_key
 from codex_py.app.options import SessionOptions
 from codex_py.app.session import open_session
 from codex_py.core.session import Session
@@ -19,6 +21,7 @@ from codex_py.protocol.approval import Approver
 from codex_py.protocol.mcp import Elicitor
 from codex_py.protocol.settings import Choices
 from codex_py.rollout.git_info import git_info
+from codex_py.rollout.index import find_session
 
 _STREAM_RETRIES: Final = 10
 """These take more than two minutes: the user can interrupt them, and networks come back."""
@@ -92,8 +95,34 @@ class Conversation:
             self._settled.clear()
             await self.open_first(options)
 
-    async def open_first(self, options: SessionOptions | None) -> None:
-        """As `open`; without options no session is opened, and the composer gets back what was sent."""
+    async def move(self, provider: str, choices: Choices) -> None:
+        """Continue the conversation with a model of another provider. No turn may be running.
+
+        Raises:
+            CodexError: there is no conversation, or it cannot move; nothing has changed.
+        """
+        session = await self.opened()
+        config = replace(self.config, model_provider=provider, model=choices.model)
+        if (problem := missing_key(config, self._environment)) is not None:
+            raise CodexError(problem, code="missing_key")
+        options = replace(self.new_session(), choices=choices)
+        if session.has_begun:
+            if find_session(config.home, session.thread_id) is None:
+                raise CodexError(
+                    "this conversation is not saved, so it cannot move", code="unsaved"
+                )
+            options = replace(options, resume=session.thread_id)
+        self._settled.clear()
+        # Its file is locked while it is open.
+        await self._close_session()
+        self.config = config
+        await self.open_first(options, is_shown=True)
+
+    async def open_first(self, options: SessionOptions | None, *, is_shown: bool = False) -> None:
+        """As `open`; without options no session is opened, and the composer gets back what was sent.
+
+        `is_shown`: the conversation is on the screen already.
+        """
         waiting = self._surface.outbox.waiting
         try:
             is_open = options is not None and await self._replace(options)
@@ -102,7 +131,10 @@ class Conversation:
         if not is_open or self.session is None:
             self._surface.composer.restore(waiting)
             return
-        self.progress.begin(self.session)
+        if is_shown:
+            self.progress.refresh()
+        else:
+            self.progress.begin(self.session)
         self._surface.tasks.start(self._look_around())
         submissions = list(waiting)
         waiting.clear()

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from codex_py.app.session_tools import SessionTools
-from codex_py.app.settings import known_models
+from codex_py.app.settings import selectable_models
 from codex_py.config.edit import set_in_config
+from codex_py.config.model_name import split_model
 from codex_py.errors import CodexError
 from codex_py.frontends.configuration import sandbox_summary
 from codex_py.frontends.terminal import printable
@@ -21,6 +22,7 @@ from codex_py.frontends.tui.status import duration
 from codex_py.frontends.tui.theme import terminal_theme
 from codex_py.protocol.approval import ApprovalPolicy, SandboxMode
 from codex_py.protocol.mcp import McpServers, McpServerStatus
+from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS
 
 _THEMES = ("auto", "dark", "light")
 _EFFORTS = ("minimal", "low", "medium", "high", "xhigh")
@@ -51,7 +53,8 @@ _FULL_ACCESS: Fragments = [
 async def _model(context: CommandContext, argument: str) -> None:
     settings = (await context.conversation.opened()).settings
     panels, words = context.surface.panels, argument.partition(" ")
-    names, current = known_models(context.config), settings.model
+    names = selectable_models(context.config, context.surface.environment)
+    current = settings.model
     rows = [Row(name, name, "current" if name == current else "") for name in names]
     selected = names.index(current) if current in names else 0
     model = words[0] or await panels.pick("Model", rows, selected=selected)
@@ -61,8 +64,13 @@ async def _model(context: CommandContext, argument: str) -> None:
     effort = words[2] or await panels.pick("Reasoning effort", efforts)
     if effort is None:
         return
-    choices = replace(settings.choices, model=model, reasoning_effort=effort.strip() or None)
-    context.conversation.change(choices)
+    named = split_model(model, {*BUILT_IN_PROVIDERS, *context.config.model_providers})
+    provider, name = named or (context.config.model_provider, model)
+    choices = replace(settings.choices, model=name, reasoning_effort=effort.strip() or None)
+    if provider == context.config.model_provider:
+        context.conversation.change(choices)
+    else:
+        await context.conversation.move(provider, choices)
     context.transcript.notice(f"Model: {printable(model)} {effort}".rstrip())
 
 

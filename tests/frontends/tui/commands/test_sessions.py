@@ -119,3 +119,25 @@ def test_a_command_of_the_users_outlives_its_conversation(start: Start, place: W
         assert "cannot be written" not in program.text
         # The model of this conversation has not seen the other one.
         assert "[ -e go ]" not in str(server.requests[0].input)
+
+
+def test_a_conversation_moves_to_a_model_of_another_provider(start: Start) -> None:
+    with ScriptedServer([ANSWER]) as server, ScriptedServer([AGAIN]) as other:
+        url = f'model_providers.anthropic.base_url="{other.base_url}"'
+        program = start(server, "-c", url, "Hello?", ANTHROPIC_API_KEY="k" * 20)
+        program.wait_for("Hello you.")
+        program.type("/model groq/gpt-oss-120b low")
+        program.press("enter")
+        program.wait_for("Missing environment variable: `GROQ_API_KEY`")
+        program.type("/model anthropic/claude-opus-5-5 low")
+        program.press("enter")
+        program.wait_for("Model: anthropic/claude-opus-5-5 low")
+        program.type("And now?")
+        program.press("enter")
+        program.wait_for("Still here.")
+        text = "\n".join(program.lines)
+    body = other.requests[0].body
+    assert (body["model"], body["output_config"]) == ("claude-opus-5-5", {"effort": "low"})
+    assert [message["role"] for message in body["messages"]][-3:] == ["user", "assistant", "user"]
+    # What was said is not shown a second time.
+    assert text.count("Hello you.") == 1
