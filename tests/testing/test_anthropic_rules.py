@@ -203,10 +203,6 @@ BROKEN = [
         "messages[1]: a thinking block without a signature",
     ),
     (
-        anthropic(GO, says(text("Hi."), thinking("Hm.", "sig")), GO),
-        "messages[1]: a message with thinking that does not begin with it",
-    ),
-    (
         anthropic(GO, says({"type": "redacted_thinking", "data": "x"}), GO),
         "messages[1]: unknown data of redacted thinking",
     ),

@@ -170,9 +170,6 @@ def _check_result(block: JsonObject, where: str) -> None:
 def _check_thinking(
     content: Sequence[JsonObject], signatures: Mapping[str, str], where: str
 ) -> None:
-    is_thinking = [block["type"] in _THOUGHTS for block in content]
-    if any(is_thinking):
-        require(is_thinking[0], f"{where}: a message with thinking that does not begin with it")
     for block in content:
         if block["type"] == "redacted_thinking":
             require(block.get("data") in signatures, f"{where}: unknown data of redacted thinking")
@@ -181,7 +178,7 @@ def _check_thinking(
             require(signature, f"{where}: a thinking block without a signature")
             is_same = signatures.get(str(signature)) == block.get("thinking")
             require(is_same, f"{where}: the signature of a thinking block is not that of its text")
-    require(not is_thinking[-1], f"{where}: the final block cannot be thinking")
+    require(content[-1]["type"] not in _THOUGHTS, f"{where}: the final block cannot be thinking")
 
 
 def _check_last_calls(history: Sequence[tuple[str, Sequence[JsonObject]]]) -> None:

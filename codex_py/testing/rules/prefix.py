@@ -20,15 +20,16 @@ def prefix_problem(before: Sequence[object], items: Sequence[object]) -> str | N
 
 
 def chat_prefix(body: JsonObject) -> list[Any]:
-    """The messages, a user's as its paragraphs and images: templates that want roles to alternate make it grow."""
+    """The messages, a user's as its lines and images: it grows where templates want roles to alternate."""
     entries: list[Any] = []
     for message in objects(body.get("messages"), "`messages`"):
         if message.get("role") != "user":
             entries.append(message)
             continue
         for part in blocks(message["content"]):
-            texts = part["text"].split("\n\n") if part.get("type") == "text" else [part]
-            entries += [("user", text) for text in texts]
+            is_text = part.get("type") == "text"
+            pieces = filter(None, part["text"].split("\n")) if is_text else [part]
+            entries += [("user", piece) for piece in pieces]
     return entries
 
 
