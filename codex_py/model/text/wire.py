@@ -27,8 +27,8 @@ class TextToolsWire:
         self.path = wire.path
         self._seen: list[EncodedItem] = []
         self._items: list[EncodedItem] = []
-        self._names: dict[str, str] = {}
-        """The tool of each call, by the id of the call."""
+        self._open: list[tuple[str, str]] = []
+        """Id and tool of the calls that have no result yet."""
 
     @property
     def headers(self) -> Mapping[str, str]:
@@ -60,7 +60,7 @@ class TextToolsWire:
     def _translated(self, prompt: Prompt) -> Sequence[EncodedItem]:
         new = grown(self._seen, prompt.input)
         if new is None:
-            self._items, self._names = [], {}
+            self._items, self._open = [], []
             new = prompt.input
         self._seen = list(prompt.input)
         specs = {spec.name: spec for spec in prompt.tools}
@@ -72,30 +72,34 @@ class TextToolsWire:
             kind = data.get("type")
             if kind in {"function_call", "custom_tool_call"}:
                 name = called_tool(data.get("namespace"), str(data.get("name")))
-                self._names[str(data.get("call_id"))] = name
+                self._open.append((str(data.get("call_id")), name))
                 is_freeform = kind == "custom_tool_call"
                 body = str(data.get("input" if is_freeform else "arguments"))
                 text = call_text(name, body, is_freeform=is_freeform, spec=specs.get(name))
                 self._items.append(_said(text))
             elif kind == "local_shell_call":
                 call_id = str(data.get("call_id") or data.get("id"))
-                self._names[call_id] = "shell"
+                self._open.append((call_id, "shell"))
                 body = json.dumps({"command": object_field(data, "action").get("command")})
                 self._items.append(_said(call_text("shell", body, is_freeform=False, spec=None)))
             elif kind in {"function_call_output", "custom_tool_call_output"}:
-                self._items.append(self._result(data))
+                self._items += self._result(data)
             else:
                 self._items.append(item)
         return list(self._items)
 
-    def _result(self, data: JsonObject) -> EncodedItem:
-        call_id, output = str(data.get("call_id")), data.get("output")
-        name = self._names.get(call_id, "tool")
+    def _result(self, data: JsonObject) -> Sequence[EncodedItem]:
+        """A message with the result; none if there is no call that it answers."""
+        call_id, output = str(data.get("call_id") or data.get("id")), data.get("output")
+        call = next((call for call in self._open if call[0] == call_id), None)
+        if call is None:
+            return []
+        self._open.remove(call)
         parts = objects(output)
         texts = [text for part in parts if (text := text_field(part, "text"))]
         text = output if isinstance(output, str) else "\n".join(texts)
         images = [part for part in parts if part.get("type") == "input_image"]
-        return message("user", [input_text(result_text(name, call_id, text)), *images])
+        return [message("user", [input_text(result_text(call[1], call_id, text)), *images])]
 
 
 def _said(text: str) -> EncodedItem:
