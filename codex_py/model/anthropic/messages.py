@@ -81,8 +81,6 @@ class AnthropicMessages:
                 may_think = not results or blocks[0].startswith(_UNMARKED)
         if messages and messages[0][0] != "user":
             messages.insert(0, ("user", [_CONTINUE]))
-        if messages and messages[-1][0] == "assistant":
-            _trim(messages[-1][1])
         system = [encode_json({"type": "text", "text": text}) for text in texts if text.strip()]
         return AnthropicHistory(system, messages, list(called), may_think)
 
@@ -108,19 +106,18 @@ def _told(told: Told) -> Sequence[bytes]:
 
 def _said(turn: ModelTurn) -> tuple[list[bytes], list[bytes]]:
     """The blocks of the assistant, and those of the user with the results."""
-    said = list(turn.blocks)
-    while said and isinstance(said[-1], Thought):
-        # A message that ends with one is refused.
-        said.pop()
-    blocks = [encode_json(block) for each in said for block in _blocks(each)]
+    blocks = [encode_json(block) for each in turn.blocks for block in _blocks(each)]
+    while blocks and blocks[-1].startswith(_UNMARKED):
+        # A message that ends with a thought is refused.
+        blocks.pop()
     return blocks, [encode_json(_result(result)) for result in turn.complete_results()]
 
 
 def _blocks(block: Block) -> Sequence[JsonObject]:
     match block:
         case Text(text):
-            # Blank text is refused.
-            return [{"type": "text", "text": text}] if text.strip() else []
+            # Blank text is refused, and white space at the end of the last message.
+            return [{"type": "text", "text": text.rstrip()}] if text.strip() else []
         case Thought(text, data):
             # Without its signature, a thought is not accepted: it may be another model's.
             if data and (redacted := data.get("redacted")):
@@ -163,10 +160,3 @@ def _part(part: JsonObject) -> JsonObject | None:
     if found is not None:
         source = {"type": "base64", "media_type": found[1], "data": found[2]}
     return {"type": "image", "source": source}
-
-
-def _trim(blocks: list[bytes]) -> None:
-    """A last message of the assistant must not end in white space."""
-    last: JsonObject = json.loads(blocks[-1])
-    if last.get("type") == "text":
-        blocks[-1] = encode_json({**last, "text": last["text"].rstrip()})
