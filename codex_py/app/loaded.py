@@ -55,7 +55,7 @@ class LoadedTools:
             self.sandbox,
             hidden=hidden_names(config.shell_environment, setup.environment, names),
             shell=shell,
-            rules=rules,
+            rules=rules or Rules(),
             write_rule=self._write_rule,
         )
         tools = builtin_tools(

@@ -205,7 +205,8 @@ class McpServer:
         # A server that only closed its output, and that we then had to stop, has not exited.
         if has_exited or (connection.is_lost and process.exit_code not in _OUR_SIGNALS):
             self._failure = "exited"
-            end = f"exited with {_exit_text(process.exit_code)}"
+            code = process.exit_code or 0
+            end = f"exited with signal {-code}" if code < 0 else f"exited with code {code}"
         tail = process.stderr_tail().strip()[-_QUOTED_CHARS:]
         return f"{end}; the end of its stderr:\n{tail}" if tail else end
 
@@ -296,7 +297,3 @@ def _end_message(name: str, end: str, *, restarts: bool) -> str:
         f"MCP server `{name}` {end}\n{after} This call was not repeated: it may have done part of its"
         " work, so check before you call it again."
     )
-
-
-def _exit_text(code: int | None) -> str:
-    return f"signal {-code}" if code is not None and code < 0 else f"code {code}"

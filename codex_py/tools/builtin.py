@@ -27,16 +27,7 @@ def builtin_tools(
     allow_login_shell: bool = True,
     unambiguous_patches: bool = False,
 ) -> list[Tool[Any]]:
-    """
-    Args:
-        home: `$CODEX_HOME`, for the journal of files that patches replace; None keeps no journal.
-        shell: path of the user's shell.
-        structured_shell: `shell` and `local_shell` answer with JSON.
-        image_detail: the resolution of images from `view_image`, see `input_image`.
-        max_poll_ms: the longest wait of a `write_stdin` that writes nothing.
-        allow_login_shell: whether shells may read the profile files of the user.
-        unambiguous_patches: refuse a patch that fits several places.
-    """
+    """The tools of one session. `ApplyPatch`, `CommandTool`, `WriteStdin` and `ViewImage` say what the arguments mean."""
     patch = ApplyPatch(home, unambiguous=unambiguous_patches)
     runner = CommandRunner(processes, orchestrator, patch)
     return [

@@ -7,7 +7,7 @@ from typing import Any
 from codex_py.app.loading import load
 from codex_py.protocol.dispatch import Tool
 from codex_py.protocol.extension import Extension, Feature, OfferedTool, Thread
-from codex_py.tools.python.function import PythonFunction, tool_of
+from codex_py.tools.python.function import PythonFunction, tool
 
 
 def functions(tools: Sequence[Callable[..., Any]]) -> Feature:
@@ -15,7 +15,7 @@ def functions(tools: Sequence[Callable[..., Any]]) -> Feature:
     Raises:
         TypeError: a function cannot be described; see `tool`.
     """
-    made = [tool_of(function) for function in tools]
+    made = [tool(function) for function in tools]
 
     def feature(thread: Thread) -> Extension:
         def make(function: PythonFunction[..., Any]) -> Tool[Any]:

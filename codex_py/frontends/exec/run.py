@@ -64,19 +64,21 @@ class _Run:
         self.arguments, self.target, self.environment = arguments, target, environment
         self.prompt, self.stdout, self.stderr = prompt, OutputStream(1), stderr
         self.interruption = Interruption()
+        style = Style(color=wants_color(arguments.color, environment, isatty=os.isatty(2)))
+        shows = not self.config.hide_agent_reasoning
+        self.human = None if arguments.json else HumanText(stderr, style, show_reasoning=shows)
+        lines: EventSink = JsonLines(self.stdout)
+        if arguments.experimental_json:
+            lines = for_sdk(lines, lambda: self.interruption.signal)
+        self.sink = self.human or lines
 
     async def work(self) -> int:
         prompt = asyncio.wrap_future(self.prompt)
         if self.target.prompt in {None, "-"}:
             # An empty prompt is a mistake, which should leave no session behind.
             await prompt
-        human = None if self.arguments.json else self._human_text()
-        lines: EventSink = JsonLines(self.stdout)
-        if self.arguments.experimental_json:
-            lines = for_sdk(lines, lambda: self.interruption.signal)
-        sink = human or lines
         options = self._session_options()
-        opening = open_session(self.config, options, sink, environment=self.environment)
+        opening = open_session(self.config, options, self.sink, environment=self.environment)
         async with AsyncExitStack() as stack:
             try:
                 session = await stack.enter_async_context(opening)
@@ -86,21 +88,19 @@ class _Run:
                 for warning in self.config.warnings:
                     self.stderr.write_text(f"warning: {printable(warning)}\n")
                 raise
-            if human is not None:
-                human.begin(session.thread_id, session.settings, text)
+            if self.human is not None:
+                self.human.begin(session.thread_id, session.settings, text)
             asyncio.get_running_loop().call_later(_COLLECT_AFTER_S, _collect_garbage)
             images = image_paths(self.arguments.image)
             result = await session.run_turn(text, images=images, output_schema=self.schema)
         error = result.error
-        breaks_schema = error is not None and error.code == "schema"
-        if error is None or breaks_schema:
-            self._deliver(result)
-        if error is not None and breaks_schema:
-            if human is None:
-                sink(Error(str(error), error.code))
-            raise error
-        if error is not None:
+        if error is not None and error.code != "schema":
             return error.exit_code
+        self._deliver(result)
+        if error is not None:
+            if self.human is None:
+                self.sink(Error(str(error), error.code))
+            raise error
         if result.exit_code:
             return result.exit_code
         if self.arguments.fail_on == "denied" and result.denied:
@@ -122,11 +122,6 @@ class _Run:
             # A program gets the exact text. A terminal does not, even if nothing else goes there.
             shown = printable(message) if os.isatty(1) else message
             self.stdout.write_text(f"{shown}\n")
-
-    def _human_text(self) -> HumanText:
-        color = wants_color(self.arguments.color, self.environment, isatty=os.isatty(2))
-        show_reasoning = not self.config.hide_agent_reasoning
-        return HumanText(self.stderr, Style(color=color), show_reasoning=show_reasoning)
 
     def _session_options(self) -> SessionOptions:
         arguments = self.arguments

@@ -123,7 +123,11 @@ class _Index:
     """The words of all tools."""
 
     def __init__(self, tools: dict[str, ServerTool]) -> None:
-        self._entries = {name: Counter(_tool_words(name, tool)) for name, tool in tools.items()}
+        self._entries: dict[str, Counter[str]] = {}
+        for name, tool in tools.items():
+            described = _words(tool.description[:MAX_DESCRIPTION_CHARS])
+            named = _words(name.removeprefix("mcp")) * _NAME_WEIGHT
+            self._entries[name] = Counter([*described, *named])
         self._frequency = Counter(word for words in self._entries.values() for word in words)
         total = sum(words.total() for words in self._entries.values())
         self._mean_length = max(1.0, total / max(1, len(self._entries)))
@@ -145,11 +149,6 @@ class _Index:
             length = 1 - _LENGTH_PENALTY + _LENGTH_PENALTY * share
             score += rarity * count * (_SATURATION + 1) / (count + _SATURATION * length)
         return score
-
-
-def _tool_words(name: str, tool: ServerTool) -> list[str]:
-    described = tool.description[:MAX_DESCRIPTION_CHARS]
-    return [*_words(described), *_words(name.removeprefix("mcp")) * _NAME_WEIGHT]
 
 
 def _words(text: str) -> list[str]:

@@ -57,7 +57,10 @@ class McpTool:
             try:
                 result = await self._server.request("tools/call", call, item.progress)
             except RequestFailed as error:
-                raise _call_failed(f"{self._server.name}/{self._tool.name}", error) from error
+                cause = str(error).replace("\n", "\n    ")
+                failed = f"tool call failed for `{self._server.name}/{self._tool.name}`"
+                text = f"tool call error: {failed}\n\nCaused by:\n    {cause}"
+                raise ToolError(text, code=error.code) from error
             item.end(result)
             return call_output(
                 result,
@@ -94,9 +97,3 @@ def mcp_tool_finder(
         return McpTool(server, tool, configs[server.name], image_detail)
 
     return find
-
-
-def _call_failed(call: str, error: RequestFailed) -> ToolError:
-    cause = str(error).replace("\n", "\n    ")
-    text = f"tool call error: tool call failed for `{call}`\n\nCaused by:\n    {cause}"
-    return ToolError(text, code=error.code)

@@ -75,7 +75,15 @@ def tool(
     needs_approval: bool = False,
     parallel: bool = False,
 ) -> Callable[[Callable[P, R]], PythonFunction[P, R]]: ...
-def tool(function: AnyFunction | None = None, /, **options: Any) -> Any:
+def tool(
+    function: AnyFunction | None = None,
+    /,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    needs_approval: bool = False,
+    parallel: bool = False,
+) -> Any:
     """Make a tool of a function, for `open_session(…, tools=[…])`. A bare function there has the default options.
 
     The parameters are described by their types and by the docstring (a section `Args:`, or `:param name:`). The
@@ -87,6 +95,7 @@ def tool(function: AnyFunction | None = None, /, **options: Any) -> Any:
     its own, which cannot be cancelled: the turn ends without it.
 
     Args:
+        function: a `PythonFunction` is returned unchanged.
         name: letters, digits, `_` and `-`, at most 64; that of the function if None.
         description: the docstring without the parameters if None.
         needs_approval: ask the session's approver before each call. Without one, the calls are refused.
@@ -95,18 +104,9 @@ def tool(function: AnyFunction | None = None, /, **options: Any) -> Any:
     Raises:
         TypeError: the function has no usable name, or has parameters that cannot be named or described in a call.
     """
-    return partial(tool_of, **options) if function is None else tool_of(function)
-
-
-def tool_of(
-    function: AnyFunction,
-    *,
-    name: str | None = None,
-    description: str | None = None,
-    needs_approval: bool = False,
-    parallel: bool = False,
-) -> PythonFunction[..., Any]:
-    """As `tool`. Returns a `PythonFunction` unchanged."""
+    if function is None:
+        wanted = {"name": name, "description": description}
+        return partial(tool, **wanted, needs_approval=needs_approval, parallel=parallel)
     if isinstance(function, PythonFunction):
         return cast("PythonFunction[..., Any]", function)
     name = str(name or getattr(function, "__name__", ""))

@@ -209,41 +209,31 @@ class CommandRunner:
             raise failure from error
 
 
+@dataclass(eq=False)
 class CommandTool:
-    """A tool that runs commands.
-
-    Args:
-        shell: path of the user's shell.
-        structured: answer with JSON, as models without a freeform `apply_patch` were taught.
-        allow_login: whether a shell may read the files of the user's profile.
-    """
+    """A tool that runs commands."""
 
     parallel = True
 
-    def __init__(
-        self,
-        runner: CommandRunner,
-        shell: str,
-        *,
-        structured: bool = False,
-        allow_login: bool = True,
-    ) -> None:
-        self._runner = runner
-        self._shell = shell
-        self._structured = structured
-        self._allow_login = allow_login
+    runner: CommandRunner
+    shell: str
+    """Path of the user's shell."""
+    structured: bool = False
+    """Answer with JSON, as models without a freeform `apply_patch` were taught."""
+    allow_login: bool = True
+    """A shell may read the files of the user's profile."""
 
     def _in_shell(
         self, script: str, login: bool | None = None, shell: str | None = None
     ) -> list[str]:
         """The argv that runs a script in a shell. `login`: what the model asked for; None leaves it to the configuration."""
-        if login and not self._allow_login:
+        if login and not self.allow_login:
             raise ToolError(
                 "login shell is disabled by config; omit `login` or set it to false.",
                 code="InvalidArgs",
             )
-        is_login = self._allow_login and login is not False
-        return [shell or self._shell, "-lc" if is_login else "-c", script]
+        is_login = self.allow_login and login is not False
+        return [shell or self.shell, "-lc" if is_login else "-c", script]
 
     def replay(self, call: PastCall, past: PastItems) -> ThreadItem | None:
         if not call.has_run:

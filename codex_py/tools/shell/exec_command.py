@@ -62,9 +62,9 @@ class ExecCommand(CommandTool):
 
     async def run(self, params: ExecCommandParams, context: ToolContext) -> ToolOutput:
         started = time.monotonic()
-        shell = _shell_path(params.shell, self._shell) if params.shell else None
+        shell = _shell_path(params.shell, self.shell) if params.shell else None
         argv = self._in_shell(params.cmd, params.login, shell)
-        patched = await self._runner.patch_output(argv, params.cwd(context), context)
+        patched = await self.runner.patch_output(argv, params.cwd(context), context)
         if patched is not None:
             if patched.error_code is not None:
                 return patched
@@ -73,9 +73,9 @@ class ExecCommand(CommandTool):
             return replace(patched, text=text)
 
         yield_s = min(max(params.yield_time_ms, _MIN_YIELD_MS), _MAX_YIELD_MS) / 1000
-        process = await self._runner.run(argv, params, context, yield_s, tty=params.tty)
+        process = await self.runner.run(argv, params, context, yield_s, tty=params.tty)
         has_ended = process.finished.is_set()
-        session_id = None if has_ended else self._runner.sessions.keep(process)
+        session_id = None if has_ended else self.runner.sessions.keep(process)
         return _report(process, session_id, started, params.max_output_tokens, context)
 
 
@@ -112,9 +112,13 @@ class WriteStdin:
             raise ToolError(
                 f"write_stdin failed: Unknown process id {params.session_id}", code="ESRCH"
             )
+        wait_ms = params.yield_time_ms or _MIN_YIELD_MS
         if params.chars:
             _write(process, params.chars)
-        await process.wait(self._yield_ms(params) / 1000)
+            wait_ms = min(max(wait_ms, _MIN_YIELD_MS), _MAX_YIELD_MS)
+        else:
+            wait_ms = min(max(wait_ms, _MIN_POLL_MS), self._max_poll_ms)
+        await process.wait(wait_ms / 1000)
         session_id: int | None = params.session_id
         if process.finished.is_set():
             self._sessions.forget(params.session_id)
@@ -133,12 +137,6 @@ class WriteStdin:
             exit_code=report.exit_code,
             status="failed" if report.exit_code else "completed",
         )
-
-    def _yield_ms(self, params: WriteStdinParams) -> int:
-        wanted = params.yield_time_ms or _MIN_YIELD_MS
-        if params.chars:
-            return min(max(wanted, _MIN_YIELD_MS), _MAX_YIELD_MS)
-        return min(max(wanted, _MIN_POLL_MS), self._max_poll_ms)
 
 
 def _write(process: Process, chars: str) -> None:

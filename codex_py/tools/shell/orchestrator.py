@@ -6,7 +6,7 @@ Source of the steps: Codex, `core/src/tools/orchestrator.rs`; of the signs of a 
 
 import signal
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -46,31 +46,19 @@ _STOPPED: Final = frozenset({124, 128 + signal.SIGINT, 128 + signal.SIGKILL, 128
 """Exit codes of commands that were ended from outside."""
 
 
+@dataclass(eq=False)
 class Orchestrator:
-    """One serves all commands of a session.
+    """One serves all commands of a session."""
 
-    Args:
-        sandbox: the sandbox for the commands.
-        hidden: variables that a login shell does not see although the user's profile sets them.
-        shell: path of the user's own shell, whose scripts rules may allow wherever it is installed.
-        rules: the rules of the user.
-        write_rule: saves a rule of the user for later sessions. It never raises.
-    """
-
-    def __init__(
-        self,
-        sandbox: PlatformSandbox,
-        *,
-        hidden: Collection[str] = (),
-        shell: str = "",
-        rules: Rules | None = None,
-        write_rule: Callable[[Sequence[str]], None] = lambda _: None,
-    ) -> None:
-        self._sandbox = sandbox
-        self._hidden = hidden
-        self._shell = shell
-        self._rules = rules or Rules()
-        self._write_rule = write_rule
+    sandbox: PlatformSandbox
+    hidden: Collection[str] = ()
+    """Variables that a login shell does not see although the user's profile sets them."""
+    shell: str = ""
+    """Path of the user's own shell, whose scripts rules may allow wherever it is installed."""
+    rules: Rules = field(default_factory=Rules)
+    """The rules of the user."""
+    write_rule: Callable[[Sequence[str]], None] = lambda _: None
+    """Saves a rule of the user for later sessions. It never raises."""
 
     async def approve(self, call: CommandCall, context: ToolContext) -> Run:
         """Decide how the command runs, and ask the user if needed.
@@ -98,10 +86,10 @@ class Orchestrator:
         Raises:
             ToolError: no sandbox is available.
         """
-        argv = without_variables(call.argv, self._hidden)
+        argv = without_variables(call.argv, self.hidden)
         if not sandboxed:
             return argv
-        return self._sandbox.command(argv, context.sandbox_policy, call.cwd)
+        return self.sandbox.command(argv, context.sandbox_policy, call.cwd)
 
     async def may_leave(self, call: CommandCall, process: Process, context: ToolContext) -> bool:
         """Under `on-failure`, if the sandbox seems to have blocked the command: ask whether to run it again outside.
@@ -139,15 +127,15 @@ class Orchestrator:
     ) -> None:
         answer = await context.approvals.ask(request, [approval], rejected=rejected)
         if answer is ReviewDecision.APPROVED_WITH_RULE and request.prefix is not None:
-            self._rules = allowing(self._rules, request.prefix)
-            self._write_rule(request.prefix)
+            self.rules = allowing(self.rules, request.prefix)
+            self.write_rule(request.prefix)
 
     def _decide(self, call: CommandCall, context: ToolContext) -> Run | Ask:
         return decide(
             call,
             context.approval_policy,
             context.sandbox_policy.mode,
-            self._rules,
+            self.rules,
             context.approvals.granted,
             self._place(call, context),
         )
@@ -160,7 +148,7 @@ class Orchestrator:
             workspace=(context.cwd, *policy.writable_roots),
             # In every mode: an earlier mode may have allowed to write there, and the repository may come from others.
             temporary=(Path("/tmp"), Path(environment.get("TMPDIR") or "/tmp")),
-            shell=self._shell,
+            shell=self.shell,
         )
 
 

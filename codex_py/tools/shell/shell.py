@@ -57,12 +57,12 @@ class _TimedCommand(CommandTool):
     ) -> ToolOutput:
         if not argv:
             raise ToolError("command args are empty", code="InvalidArgs")
-        patched = await self._runner.patch_output(argv, params.cwd(context), context)
+        patched = await self.runner.patch_output(argv, params.cwd(context), context)
         if patched is not None:
             return patched
 
         wait_s = min(params.timeout_ms, _MAX_TIMEOUT_MS) / 1000
-        process = await self._runner.run(argv, params, context, wait_s)
+        process = await self.runner.run(argv, params, context, wait_s)
         in_time = process.finished.is_set()
         if not in_time:
             await process.stop(exit_code=_TIMED_OUT)
@@ -72,7 +72,7 @@ class _TimedCommand(CommandTool):
             text = f"command timed out after {round(duration_s * 1000)} milliseconds\n{text}"
             lines += 1
         limit = context.output_token_limit
-        if self._structured:
+        if self.structured:
             shown = truncate_output(text, limit, total_lines=lines)
             metadata = {"exit_code": process.exit_code, "duration_seconds": round(duration_s, 1)}
             report = encode_json({"output": shown, "metadata": metadata}).decode()

@@ -18,7 +18,6 @@ from codex_py.protocol.items import CustomToolCallOutput, FunctionCallOutput
 from codex_py.protocol.prompts import Note
 from codex_py.protocol.tools import FunctionPayload, ToolCall
 from codex_py.tools.python.call import PythonTool
-from codex_py.tools.python.function import tool_of
 from codex_py.tools.router import ToolRouter
 from tests.support.tool_calls import ScriptedApprover
 from tests.support.tool_context import tool_context
@@ -48,7 +47,7 @@ def run(function: Callable[..., Any], arguments: Any = None, **options: Any) -> 
 
 
 async def call(function: Callable[..., Any], arguments: Any = None, **options: Any) -> Outcome:
-    python = PythonTool(tool_of(function), image_detail="low")
+    python = PythonTool(tool(function), image_detail="low")
     events: list[Event] = []
     payload = FunctionPayload(json.dumps(arguments or {}))
     context = tool_context(Path("/repo"), events.append, **options)
@@ -285,7 +284,7 @@ async def _router(approver: ScriptedApprover) -> AsyncGenerator[Callable[[], Any
     def pay(amount: int) -> str:
         return f"paid {amount}"
 
-    router = ToolRouter([PythonTool(tool_of(pay), image_detail="low")])
+    router = ToolRouter([PythonTool(tool(pay), image_detail="low")])
     context = tool_context(
         Path("/repo"), lambda _: None, policy=ApprovalPolicy.ON_REQUEST, approver=approver
     )
@@ -365,7 +364,7 @@ def test_a_call_is_shown_again_as_it_was_live() -> None:
         return f"fine in {city}"
 
     live = run(weather, {"city": "Ulm"}).item
-    past = PythonTool(tool_of(weather), image_detail="low").replay(
+    past = PythonTool(tool(weather), image_detail="low").replay(
         PastCall("c", "weather", {"city": "Ulm"}, "fine in Ulm", None), PastItems()
     )
     assert isinstance(past, McpToolCall)

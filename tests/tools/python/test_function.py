@@ -13,7 +13,6 @@ from typing_extensions import TypedDict
 from codex_py import tool
 from codex_py.protocol.tools import FunctionSpec
 from codex_py.tools.python.arguments import arguments_schema
-from codex_py.tools.python.function import tool_of
 
 
 class Colour(Enum):
@@ -43,7 +42,7 @@ def defined(source: str, name: str) -> Callable[..., Any]:
 
 
 def spec(function: Callable[..., Any]) -> FunctionSpec:
-    return tool_of(function).spec
+    return tool(function).spec
 
 
 def test_a_function_is_described_by_its_types_and_its_docstring() -> None:
@@ -128,7 +127,7 @@ def everything(
     "function", [everything, defined("def f(a, b: dict = {}, c: list = []): ...", "f")]
 )
 def test_plain_types_are_described_as_pydantic_describes_them(function: Callable[..., Any]) -> None:
-    plain = tool_of(function)
+    plain = tool(function)
     described = arguments_schema("f", plain.parameters.values(), {})
     assert described.pop("type") == "object"
     assert plain.spec.parameters == {"type": "object", **described}
@@ -174,7 +173,7 @@ def test_options_of_the_decorator_hold_and_the_function_can_still_be_called() ->
     assert (double.spec.name, double.spec.description) == ("double-it", "Doubles.")
     assert (double.needs_approval, double.parallel) == (True, True)
     assert (half.spec.name, half.needs_approval, half.parallel) == ("half", False, False)
-    assert tool_of(half) is half
+    assert tool(half) is half
 
 
 def star(*names: str) -> None: ...
@@ -207,7 +206,7 @@ def test_a_function_that_a_model_cannot_call_is_refused(
     function: Callable[..., Any], reason: str
 ) -> None:
     with pytest.raises(TypeError, match=reason):
-        tool_of(function)
+        tool(function)
 
 
 def test_plain_functions_are_described_without_pydantic() -> None:
