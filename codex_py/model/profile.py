@@ -34,6 +34,7 @@ class Profile:
     text_content_only: bool = False
     """Chat: the content of messages is a string, and images are left out."""
     name_on_tool_message: bool = False
+    """Chat: a result names the tool that was called."""
     assistant_after_tool: bool = False
     """Chat: a user message may not follow a tool message: an assistant's goes between."""
     stream_usage: bool = True
