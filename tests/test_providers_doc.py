@@ -16,20 +16,14 @@ EXAMPLES = re.findall(r"```toml\n(.*?)```", TEXT, re.DOTALL)
 
 
 @pytest.mark.parametrize(
-    ("example", "wire_api", "model"),
-    zip(
-        EXAMPLES,
-        ("chat", "anthropic", "text"),
-        ("my-model", "claude-opus-5-5", "llama"),
-        strict=True,
-    ),
+    ("number", "wire_api", "model"),
+    [(0, "chat", "my-model"), (1, "anthropic", "claude-opus-5-5"), (2, "text", "llama")],
 )
-def test_each_example_is_a_provider(
-    tmp_path: Path, example: str, wire_api: str, model: str
-) -> None:
+def test_each_example_is_a_provider(tmp_path: Path, number: int, wire_api: str, model: str) -> None:
+    assert len(EXAMPLES) == 3
     own = tmp_path / "codex-py" / "config.toml"
     own.parent.mkdir()
-    own.write_text(example, encoding="utf-8")
+    own.write_text(EXAMPLES[number], encoding="utf-8")
     environment = {"CODEX_HOME": str(tmp_path), "HOME": str(tmp_path)}
     config = load_config(cwd=tmp_path, environment=environment, strict=True)
     assert (configured_provider(config, environment).wire_api, config.model) == (wire_api, model)
