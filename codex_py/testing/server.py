@@ -62,7 +62,7 @@ class ScriptedServer:
             system_first: refuse Chat's system messages behind the first, as strict templates do.
             text_tools: the model cannot call tools: calls are written into the text of messages, and a
                 request that offers tools is refused with a status of 400, which is no violation.
-            models: the ids that `…/models` lists.
+            models: the ids that `…/models` lists; without any there is no list.
             each_thread: play the whole script for every thread, told apart by their
                 `prompt_cache_key` or header `thread-id`, instead of once.
             watch: gets every POST as it comes, and what is wrong with it.
@@ -196,7 +196,7 @@ class ScriptedServer:
         path = request.path.partition("?")[0]
         api = next((api for api in self._apis if path.endswith(api.path)), None)
         errors = api or self._responses
-        if (request.method, path[-7:]) == ("GET", "/models"):
+        if request.method == "GET" and path.endswith("/models") and self._models["data"]:
             return RenderedReply(Reply(body=json.dumps(self._models).encode()))
         if request.method != "POST":
             upgrade = "upgrade" in request.headers

@@ -52,7 +52,7 @@ def told(role: str, value: str, *, has_image: bool) -> Item:
 
 def thought(value: str, kind: str) -> Item:
     summary = [{"type": "summary_text", "text": value}] if value else []
-    data: Item = {
+    data: Item | None = {
         "signed": {**OWN, "signature": f"sig {value}"},
         "redacted": {**OWN, "redacted": "sealed"},
         "chat": {**OWN, "field": "reasoning"},
@@ -141,10 +141,12 @@ def prompt(items: list[EncodedItem], **fields: Any) -> Prompt:
 def signatures(items: Sequence[Item]) -> dict[str, str]:
     sent = [json.loads(item) for item in encoded(items)]
     thoughts = [each for each in sent if each["type"] == "reasoning"]
-    own = [each for each in thoughts if (each.get("provider_data") or {}).get("model") == "m"]
-    known = {each["provider_data"].get("signature", ""): each for each in own}
-    texts = {name: "".join(p["text"] for p in each["summary"]) for name, each in known.items()}
-    return {**texts, "sealed": ""}
+    known = {"sealed": ""}
+    for each in thoughts:
+        data: Item = each["provider_data"] or {}
+        if data.get("model") == "m" and "signature" in data:
+            known[data["signature"]] = "".join(part["text"] for part in each["summary"])
+    return known
 
 
 def check(wire: Wire, body: Item, items: Sequence[Item]) -> None:
