@@ -27,7 +27,7 @@ from codex_py.protocol.stream import (
     Retry,
     Usage,
 )
-from codex_py.protocol.tools import ToolCall, ToolOutput
+from codex_py.protocol.tools import ToolCall, ToolOutput, coded_text
 
 _SERVICE_FAILED = "aborted: the provider failed"
 
@@ -102,7 +102,7 @@ class _RunningCall:
         if task.done() and not task.cancelled() and task.exception() is None:
             return task.result()
         elapsed_s = time.monotonic() - self.started_at
-        text = f"Wall time: {elapsed_s:.1f} seconds\n{aborted}"
+        text = coded_text("Canceled", f"Wall time: {elapsed_s:.1f} seconds\n{aborted}")
         return [handlers.answer(self.call, ToolOutput(text, success=False))]
 
 

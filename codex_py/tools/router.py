@@ -27,6 +27,7 @@ from codex_py.protocol.items import (
     LocalShellCall,
     ResponseItem,
 )
+from codex_py.protocol.messages import input_text
 from codex_py.protocol.prompts import Note
 from codex_py.protocol.tools import (
     MCP_PREFIX,
@@ -183,9 +184,17 @@ def output_item(
     # Tools bound their own output. This limit is for those that do not; it is a little higher, so
     # that no text is cut twice.
     text = truncate_output(output.text, limit_tokens * 6 // 5)
-    if output.error_code is not None:
-        text = coded_text(output.error_code, text)
-    value: Any = text if output.content is None else list(output.content)
+    content = None if output.content is None else list(output.content)
+    if (code := output.error_code) is not None:
+        text = coded_text(code, text)
+        if content is not None:
+            first = content[0] if content else {}
+            content[:1] = (
+                [input_text(coded_text(code, first["text"]))]
+                if "text" in first
+                else [input_text(coded_text(code, "")), *content[:1]]
+            )
+    value: Any = text if content is None else content
     is_custom = isinstance(call.payload, CustomPayload)
     kind = CustomToolCallOutput if is_custom else FunctionCallOutput
     return kind(call_id=call.call_id, output=value)

@@ -406,7 +406,7 @@ def test_a_cancelled_turn_leaves_every_call_with_an_output() -> None:
     (_, quick), (slow_id, slow) = asyncio.run(run())
     assert quick == "done"
     assert slow_id == "slow"
-    assert slow.startswith("Wall time: ")
+    assert slow.startswith("[ERROR:Canceled] Wall time: ")
     assert slow.endswith("aborted by user")
 
 

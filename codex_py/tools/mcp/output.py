@@ -31,15 +31,16 @@ def is_error(result: Mapping[str, Any]) -> bool:
 def call_output(
     result: Mapping[str, Any], wall_time_s: float, *, limit_tokens: int, image_detail: str
 ) -> ToolOutput:
-    """The result for the model, with its text within the limit. The model learns of an error from the text alone."""
+    """The result for the model, with its text within the limit."""
+    code = "ToolFailed" if is_error(result) else None
     header = f"Wall time: {wall_time_s:.4f} seconds\nOutput:"
-    success = not is_error(result)
     structured = result.get("structuredContent")
     if structured is not None:
         text = truncate_output(encode_json(structured).decode(), limit_tokens)
-        return ToolOutput(f"{header}\n{text}", success=success)
+        return ToolOutput(f"{header}\n{text}", success=code is None, error_code=code)
     parts = content_parts(_content(result), limit_tokens, image_detail)
-    return ToolOutput("", content=(input_text(header), *parts), success=success)
+    content = (input_text(header), *parts)
+    return ToolOutput("", content=content, success=code is None, error_code=code)
 
 
 def item_result(result: Mapping[str, Any]) -> dict[str, Any]:

@@ -122,7 +122,8 @@ class ApplyPatch:
         outcome = await _commit(plan, journal, item, context)
         wall_s = time.monotonic() - started
         if isinstance(outcome, PatchError):
-            return ToolOutput(command_report(1, wall_s, f"{outcome}\n"), success=False)
+            report = command_report(1, wall_s, f"{outcome}\n")
+            return ToolOutput(report, success=False, error_code=_write_code(outcome))
         notes = "".join([f"Note: {note}\n" for note in (*recovered, *plan.notes, *outcome.notes)])
         return ToolOutput(command_report(0, wall_s, plan.summary() + notes))
 

@@ -54,9 +54,11 @@ def test_structured_content_is_given_instead_as_text() -> None:
     )
 
 
-def test_an_error_is_told_by_its_text() -> None:
+def test_an_error_of_the_tool_has_a_code() -> None:
     result = {"content": [{"type": "text", "text": "no"}], "isError": True}
-    assert output(result) == ToolOutput("", content=(HEADER, input_text("no")), success=False)
+    assert output(result) == ToolOutput(
+        "", content=(HEADER, input_text("no")), success=False, error_code="ToolFailed"
+    )
 
 
 def test_an_image_that_services_refuse_is_left_out() -> None:

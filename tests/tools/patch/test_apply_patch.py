@@ -456,7 +456,7 @@ def test_a_failure_while_writing_is_reported_like_a_command(tmp_path: Path):
         rf"Exit code: 1\nWall time: [\d.]+ seconds\nOutput:\nFailed to write file {tmp_path}/dir/x: ",
         output.text,
     )
-    assert (output.success, output.error_code) == (False, None)
+    assert (output.success, output.error_code) == (False, "EEXIST")
     assert isinstance(events[-1], ItemCompleted)
     assert isinstance(events[-1].item, FileChange)
     assert events[-1].item.status == "failed"
