@@ -11,6 +11,7 @@ from codex_py import Extension, Note, Thread, ToolOutput, tool
 from codex_py.core.session import Session
 from codex_py.testing import (
     Pause,
+    Reply,
     ev_completed,
     ev_function_call,
     ev_local_shell_call,
@@ -52,6 +53,29 @@ def test_the_provider_of_a_session_can_be_another_one_for_a_while(
         # What only the first provider can read is not for the second one.
         assert b"sealed" not in request.raw
         assert b"sig_" not in request.raw
+
+
+@pytest.mark.parametrize(("first", "second"), list(itertools.permutations(MAIN, 2)))
+def test_another_provider_can_go_on_in_the_middle_of_a_turn(
+    ours: AnyWire, reference: AnyWire, first: str, second: str
+) -> None:
+    down = Reply(status=503, body=b'{"error":{"message":"Down."}}')
+    flags = {"model_fallbacks": [{"provider": second, "model": "gpt-5.5"}]}
+    ours.servers[second].add(*EVERYTHING[1:])
+    thread = ours.prompt(first, "go", EVERYTHING[0], down, flags=flags)
+    ours.prompt(first, "again", DONE, resume=thread)
+    thread = reference.prompt("responses", "go", *EVERYTHING)
+    reference.prompt("responses", "again", DONE, resume=thread)
+    assert ours.files == reference.files
+    assert ours.history == reference.history
+    # A warning comes on top.
+    shown, expected = (
+        [{**item, "id": None} for item in session.shown if item["type"] != "error"]
+        for session in (ours, reference)
+    )
+    assert shown == expected
+    assert results(ours.requests[-1]) == results(reference.requests[-1])
+    assert images(ours.requests[-1]) == images(reference.requests[-1])
 
 
 @pytest.mark.parametrize("wire", OTHERS)
