@@ -20,6 +20,8 @@ from codex_py.config.overrides import only_path
 from codex_py.errors import ConfigError
 from codex_py.filesystem.own import locked, make_private
 
+_BLANK = re.compile(r"\s*(?:#|\Z)")
+
 
 def edit_config(home: Path, change: Callable[[str, Path], str]) -> None:
     """Replace the text of `config.toml` by the result of `change`, which gets the text and the path.
@@ -129,7 +131,7 @@ def _with_sections(text: str, key: KeyPath, own: str, newline: str) -> str:
         if place is None:
             place = len(kept)
         end = len(section)
-        while _is_blank(section[end - 1]):
+        while _BLANK.match(section[end - 1]):
             end -= 1
         if any(line.strip() for line in section[end:]):
             kept += section[end:]
@@ -164,7 +166,3 @@ def _header(line: str) -> KeyPath | None:
         return only_path(tomllib.loads(line))[0]
     except ValueError:
         return None
-
-
-def _is_blank(line: str) -> bool:
-    return not line.strip() or line.lstrip().startswith("#")

@@ -62,7 +62,6 @@ def _leaves(value: Any, path: KeyPath) -> Iterator[KeyPath]:
 
 
 def _shown(value: Any, path: KeyPath) -> str:
-    """The value as TOML."""
     if kind_of(path) == "secret":
         return '"***"'
     match value:

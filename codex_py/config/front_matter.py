@@ -50,10 +50,14 @@ def _fields(lines: list[str]) -> dict[str, str]:
 def _value(value: str, below: list[str]) -> str:
     if _BLOCK.fullmatch(value):
         return ("\n" if value[0] == "|" else " ").join(below).strip()
+    whole = " ".join((value, *below))
     if value[:1] == '"':
-        return _quoted(value, below)
+        try:
+            text, _ = json.JSONDecoder(strict=False).raw_decode(whole)
+        except ValueError as error:
+            raise ValueError(f"the front matter has a bad quoted text: {value[:80]!r}") from error
+        return str(text)
     if value[:1] == "'":
-        whole = " ".join((value, *below))
         end = re.match(r"'((?:[^']|'')*)'", whole)
         if end is None:
             raise ValueError(f"the front matter has a quote without an end: {value[:80]!r}")
@@ -61,12 +65,3 @@ def _value(value: str, below: list[str]) -> str:
     plain = _COMMENT.sub("", value)
     # A name without text has a table or a list below it, which is not used.
     return " ".join(filter(None, (plain, *below))) if plain else ""
-
-
-def _quoted(value: str, below: list[str]) -> str:
-    whole = " ".join((value, *below))
-    try:
-        text, _ = json.JSONDecoder(strict=False).raw_decode(whole)
-    except ValueError as error:
-        raise ValueError(f"the front matter has a bad quoted text: {value[:80]!r}") from error
-    return str(text)

@@ -135,8 +135,6 @@ def read_layers(
 
 
 class _Reader:
-    """Makes and checks layers, and collects warnings."""
-
     def __init__(self, user_home: Path, *, strict: bool) -> None:
         self.warnings: list[str] = []
         self._user_home = user_home
@@ -225,22 +223,18 @@ def _project(reader: _Reader, home: Path, root: Path, trust: ProjectTrust) -> li
             ]
         case Changed(files):
             reader.warnings.append(
-                f"This project's own settings, rules and hooks are not used: {_listed(files)} changed since"
+                f"This project's own settings, rules and hooks are not used: {', '.join(map(str, files))} changed since"
                 " the project was trusted; look at the change, and trust it with `codex-py exec --trust`."
             )
         case Untrusted(files) if files:
             reader.warnings.append(
-                f"Ignored {_listed(files)}: this project is not trusted; to trust it,"
+                f"Ignored {', '.join(map(str, files))}: this project is not trusted; to trust it,"
                 f' set `{dotted(("projects", str(root)))}.trust_level = "trusted"` in'
                 f" {home / 'config.toml'}."
             )
         case _:
             pass
     return []
-
-
-def _listed(paths: Sequence[Path]) -> str:
-    return ", ".join(map(str, paths))
 
 
 def _allowed(reader: _Reader, layer: Layer) -> Layer:

@@ -25,8 +25,7 @@ def parse_overrides(overrides: Sequence[str]) -> dict[str, Any]:
     """
     values: dict[str, Any] = {}
     for override in overrides:
-        key, value = _split(override)
-        _assign(values, key, value)
+        _assign(values, *_split(override))
     require_shallow(values, "-c")
     return values
 

@@ -154,7 +154,6 @@ def _folder(root: Path, name: str) -> Path:
 
 
 def _recorded(home: Path) -> dict[str, _Digests]:
-    """The digests of every project, by its root."""
     path = _record_file(home)
     with suppress(ValueError):
         projects = json.loads(read_text(path) or "{}")

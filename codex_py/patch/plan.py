@@ -134,7 +134,6 @@ def readable_under(roots: Iterable[Path]) -> Callable[[str], bool]:
 
 
 def _identity(path: str) -> tuple[int, int] | None:
-    """The device and inode of a file; None if there is none."""
     try:
         found = os.stat(path)  # noqa: PTH116
     except OSError:

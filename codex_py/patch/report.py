@@ -113,13 +113,6 @@ def joined(failures: Sequence[str]) -> str:
     return text
 
 
-def explain_header(index: LineIndex, lines: Sequence[str], header: str, start: int) -> str:
-    """Explain why the line that an `@@` names was not found from line `start` on."""
-    if early := index.find([header]):
-        return before(early.start, start)
-    return nearest(lines, [header])
-
-
 def explain_block(
     index: LineIndex,
     lines: Sequence[str],
@@ -129,30 +122,25 @@ def explain_block(
     *,
     adds: bool,
 ) -> str:
-    """Explain why the old lines of a hunk were not found from line `start` on.
+    """Explain why the old lines of a hunk, or the line that an `@@` names, were not found from line `start` on.
 
     Args:
         adds: the new lines are not just lines of context.
     """
     if early := index.find(old):
-        return before(early.start, start)
+        return (
+            f"It is at line {early.start + 1}, but the search began at line {start + 1}, after the hunk or "
+            "the @@ line before: hunks must be in the order of the file and may not share lines."
+        )
     if adds and any(new) and (applied := index.find(new)):
         return (
             f"The lines that this hunk would make are already at line {applied.start + 1}: "
             "it seems to be already applied."
         )
-    return nearest(lines, [line.rstrip("\n") for line in old])
+    return _nearest(lines, [line.rstrip("\n") for line in old])
 
 
-def before(found: int, start: int) -> str:
-    """Explain that lines found at index `found` are too early: the search began at `start`."""
-    return (
-        f"It is at line {found + 1}, but the search began at line {start + 1}, after the hunk or the @@ "
-        "line before: hunks must be in the order of the file and may not share lines."
-    )
-
-
-def nearest(lines: Sequence[str], block: Sequence[str]) -> str:
+def _nearest(lines: Sequence[str], block: Sequence[str]) -> str:
     """The place that has most of the block, and the first line there that differs.
 
     Lines come without terminators.

@@ -174,7 +174,6 @@ class RolloutWriter:
         self._append(line("compacted", payload))
 
     def rename(self, name: str) -> None:
-        """Give the thread a name; see `rename_thread`."""
         rename_thread(home_of(self.path), thread_id_of(self.path.name) or "", name)
 
     def close(self) -> None:

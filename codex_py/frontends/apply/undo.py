@@ -22,14 +22,7 @@ from codex_py.frontends.terminal import aligned, printable
 from codex_py.patch.diff.writer import git_diff
 from codex_py.patch.files.change import Entry, patched_files
 from codex_py.patch.files.journal import Journal
-from codex_py.patch.undo import (
-    EditedSince,
-    UndoPlan,
-    entries,
-    find_patch,
-    plan_undo,
-    undone_by,
-)
+from codex_py.patch.undo import EditedSince, UndoPlan, entries, find_patch, plan_undo, undone_by
 from codex_py.protocol.patched_file import PatchedFile
 
 _MAX_NAMED = 3

@@ -13,14 +13,7 @@ from codex_py.errors import PatchError
 from codex_py.patch.envelope.reader import Hunk
 from codex_py.patch.lines import BOM, split_lines
 from codex_py.patch.match import LineIndex, Match
-from codex_py.patch.report import (
-    MAX_EXPLAINED,
-    MAX_PLACES,
-    HunkReport,
-    explain_block,
-    explain_header,
-    joined,
-)
+from codex_py.patch.report import MAX_EXPLAINED, MAX_PLACES, HunkReport, explain_block, joined
 
 _RANGE = re.compile(r"-(\d{1,9})(?:,\d+)? \+\d+(?:,\d+)? @@ ?(.*)")
 
@@ -150,7 +143,10 @@ class _Editor:
             if match is None:
                 failure = f"Failed to find context '{header}' in {self._path}"
                 if len(self.failures) < MAX_EXPLAINED:
-                    failure += f"\n{explain_header(self._index, self._lines, header, start)}"
+                    reason = explain_block(
+                        self._index, self._lines, [header], (), start, adds=False
+                    )
+                    failure += f"\n{reason}"
                 self.failures.append(failure)
                 return None
             start = match.start + 1

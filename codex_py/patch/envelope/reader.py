@@ -155,8 +155,6 @@ def _peel(lines: Sequence[str]) -> list[str] | None:
 
 
 class _Parser:
-    """Reads the lines of an envelope one section at a time."""
-
     def __init__(self, lines: list[str]) -> None:
         self._lines = lines
         # A character for each line, so that the end of a hunk is found without looking at each.

@@ -99,7 +99,6 @@ def _check(entry: Entry, directories: Directories) -> None:
 
 
 def _modes(folders: Iterable[str], directories: Directories) -> dict[str, int]:
-    """Permission bits of directories that are there."""
     modes: dict[str, int] = {}
     for folder in folders:
         # What cannot be looked at cannot be removed either.

@@ -212,14 +212,10 @@ class Directories:
             names.append(name)
         handle = self._handles.get(reached)
         if handle is None:
-            handle = self._keep("/", os.open("/", FOLDER_FLAGS))
+            handle = self._handles["/"] = os.open("/", FOLDER_FLAGS)
         for name in reversed(names):
             reached = join(reached, name)
-            handle = self._keep(reached, os.open(name, FOLDER_FLAGS, dir_fd=handle))
-        return handle
-
-    def _keep(self, path: str, handle: int) -> int:
-        self._handles[path] = handle
+            handle = self._handles[reached] = os.open(name, FOLDER_FLAGS, dir_fd=handle)
         return handle
 
     def _close_below(self, path: str) -> None:

@@ -88,7 +88,6 @@ def _take_back(change: FileChange, directories: Directories) -> None:
 
 
 def _is_made(contents: bytes, change: FileChange) -> bool:
-    """True if these are the contents that the change wrote."""
     if change.digest is not None:
         return digest(contents) == change.digest
     return contents == change.written

@@ -75,7 +75,9 @@ class Transaction:
         """Carry the changes out. On a `PatchError`, what has been done is for `roll_back`."""
         changes = by_folder(self._entry.changes)
         written = [change for change in changes if change.exists]
-        early = self._in_the_way()
+        # Files that become directories, and directories that go because one becomes a file.
+        early = {folder for folder in self._entry.obsolete if self._gives_way(folder)}
+        early.update(self._entry.made)
         removed = [change for change in changes if not change.exists]
         gone = {change.location for change in removed if {change.folder, change.location} & early}
         for change in removed:
@@ -90,11 +92,6 @@ class Transaction:
         for change in removed:
             if change.location not in gone:
                 self._set_aside(change)
-
-    def _in_the_way(self) -> set[str]:
-        """Files that become directories, and directories that go because one becomes a file."""
-        going = {folder for folder in self._entry.obsolete if self._gives_way(folder)}
-        return going.union(self._entry.made)
 
     def _make_room(self, early: set[str], written: Sequence[FileChange]) -> None:
         for folder in self._entry.obsolete:

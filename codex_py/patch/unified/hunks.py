@@ -91,7 +91,6 @@ class FileDiff:
         return not self.hunks[0].old and self.hunks[0].old_start == 0
 
     def refusal(self, reason: str, kind: PatchErrorKind = "parse") -> PatchError:
-        """An error about this part of the diff."""
         return PatchError(reason, kind=kind, line=self.line)
 
     def reversed(self) -> "FileDiff":

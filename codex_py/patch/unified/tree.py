@@ -110,7 +110,6 @@ class DiffTree(PlannedTree):
         return file.before is not None
 
     def is_removed(self, file: FileChange) -> bool:
-        """True if the diff has removed the entry."""
         return self._now.get(file.location, file) is None
 
     def put(self, file: FileChange, content: Content) -> None:
@@ -159,7 +158,6 @@ class DiffTree(PlannedTree):
         file.is_link, file.is_submodule = content.kind == "link", is_submodule
 
     def _find_emptied(self, gone: set[str]) -> None:
-        """Collect the directories that are empty once these entries are gone."""
         gone = set(gone)
         waiting = [(-folder.count("/"), folder) for folder in self._folders_of(gone)]
         heapq.heapify(waiting)
