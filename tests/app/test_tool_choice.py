@@ -14,6 +14,8 @@ from codex_py.core.session import Session
 from codex_py.errors import ConfigError
 from codex_py.protocol.stream import ToolChoice
 from codex_py.testing import ScriptedServer, ev_completed, ev_function_call, ev_message
+from tests.support.program import Workplace
+from tests.support.wires import AnyWire
 
 CALL = [*ev_function_call("c1", "exec_command", {"cmd": "true"}), ev_completed()]
 PLAN = [*ev_function_call("c2", "update_plan", {"plan": []}), ev_completed()]
@@ -106,3 +108,61 @@ def test_calls_of_one_response_run_one_after_another_if_they_must(tmp_path: Path
     server = run(tmp_path, [both, DONE], config=config)
     assert server.requests[0].body["parallel_tool_calls"] is False
     assert (tmp_path / "log").read_text(encoding="utf-8") == "one\ntwo\n"
+
+
+@pytest.mark.parametrize(
+    ("choice", "chat", "anthropic"),
+    [
+        ("auto", [None, None], ["auto", "auto"]),
+        ("none", ["none", "none"], ["none", "none"]),
+        ("required", ["required", None], ["any", "auto"]),
+        (
+            "exec_command",
+            [{"type": "function", "function": {"name": "exec_command"}}, None],
+            ["tool", "auto"],
+        ),
+    ],
+)
+def test_other_apis_say_it_in_their_own_words(
+    tmp_path: Path, choice: str, chat: list[Any], anthropic: list[str]
+) -> None:
+    home, cwd = tmp_path / "home", tmp_path / "cwd"
+    home.mkdir()
+    cwd.mkdir()
+    with AnyWire(Workplace(home, cwd)) as wires:
+        for wire in ("chat", "anthropic"):
+            wires.prompt(wire, "go", CALL, DONE, flags={"tool_choice": choice})
+        sent: dict[str, list[Any]] = {
+            wire: [r.fields.get("tool_choice") for r in wires.servers[wire].requests]
+            for wire in ("chat", "anthropic")
+        }
+    assert sent["chat"] == chat
+    assert [each["type"] for each in sent["anthropic"]] == anthropic
+    assert sent["anthropic"][0].get("name") == (choice if choice == "exec_command" else None)
+
+
+@pytest.mark.parametrize("wire", ["chat", "anthropic", "text"])
+@pytest.mark.parametrize("choice", ["none", "allowed:update_plan"])
+def test_it_is_enforced_on_every_wire(tmp_path: Path, wire: str, choice: str) -> None:
+    home, cwd = tmp_path / "home", tmp_path / "cwd"
+    home.mkdir()
+    cwd.mkdir()
+    written = [*ev_function_call("c1", "exec_command", {"cmd": "echo x > log"}), ev_completed()]
+    with AnyWire(Workplace(home, cwd)) as wires:
+        wires.prompt(wire, "go", written, DONE, flags={"tool_choice": choice})
+    assert not (cwd / "log").exists()
+    assert "[ERROR:ToolNotAllowed]" in str(wires.requests[1].fields["messages"][-1])
+    assert wires.last["type"] == "turn.completed"
+
+
+def test_the_user_is_warned_of_a_server_that_does_not_know_it(tmp_path: Path) -> None:
+    home, cwd = tmp_path / "home", tmp_path / "cwd"
+    home.mkdir()
+    cwd.mkdir()
+    profile = {"model_providers": {"chat": {"profile": {"tool_choice": "ignored"}}}}
+    with AnyWire(Workplace(home, cwd)) as wires:
+        wires.prompt("chat", "go", DONE, flags={"tool_choice": "required", **profile})
+    assert wires.warnings == [
+        "chat does not know `tool_choice`: the model is free to call no tool."
+    ]
+    assert "tool_choice" not in wires.requests[0].fields
