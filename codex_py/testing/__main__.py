@@ -48,8 +48,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     configuration = server.config_toml(wire_api=arguments.wire_api)
     sys.stdout.write(f"# Into config.toml; and: export MOCK_KEY=any\n{configuration}\n")
     sys.stdout.flush()
-    server.start()
     try:
+        server.start()
         threading.Event().wait()
     except KeyboardInterrupt:
         # Violations were printed as they came.

@@ -56,3 +56,34 @@ def test_a_port_that_is_none_is_an_error(capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit, match="2"):
         main(["script.json", "--port", "99999"])
     assert "--port: '99999' is no port" in capsys.readouterr().err
+
+
+def test_a_script_is_served_in_any_api(tmp_path: Path):
+    path = tmp_path / "script.json"
+    path.write_text(
+        '[["Look:", {"type": "function_call", "call_id": "a", "name": "x", "arguments": {}}]]',
+        encoding="utf-8",
+    )
+    program = subprocess.Popen(
+        [sys.executable, "-m", "codex_py.testing", str(path), "--wire-api", "text"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+    )
+    assert program.stdout is not None
+    lines: list[str] = []
+    while not lines or "wire_api" not in lines[-1]:
+        lines.append(program.stdout.readline())
+    configuration: Any = tomllib.loads("".join(lines))
+    provider: dict[str, str] = configuration["model_providers"]["mock"]
+    assert provider["wire_api"] == "text"
+    port = urlsplit(provider["base_url"]).port
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    body = {"messages": [{"role": "user", "content": "go"}]}
+    connection.request("POST", "/v1/chat/completions", json.dumps(body))
+    assert b"[DONE]" in connection.getresponse().read()
+    connection.close()
+    program.send_signal(signal.SIGINT)
+    _, err = program.communicate(timeout=10)
+    assert err == "POST /v1/chat/completions, 49 bytes, 1 messages, the last: user\n"

@@ -55,6 +55,15 @@ def test_an_object_is_played_as_it_stands(tmp_path: Path):
     ]
 
 
+def test_events_of_other_apis_go_out_as_they_are(tmp_path: Path):
+    chunk: dict[str, Any] = {"id": "x", "choices": []}
+    start = {"type": "content_block_start", "index": 0}
+    written = [{"events": [chunk, start, "Hi."]}]
+    assert load_script(script(tmp_path, written)) == [
+        Reply(events=[chunk, start, *ev_message("Hi.", index=2)])
+    ]
+
+
 NO_SCRIPTS: list[tuple[Any, str]] = [
     ("[", "Expecting value: line 1 column 2 (char 1)"),
     ({}, "a script is a list of replies"),

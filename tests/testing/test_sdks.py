@@ -20,9 +20,6 @@ from codex_py.testing import (
 )
 from codex_py.testing.events import Event
 
-openai = pytest.importorskip("openai")
-anthropic = pytest.importorskip("anthropic")
-
 ANSWER = [
     ev_created(),
     *ev_reasoning("Look first.", index=0),
@@ -40,11 +37,24 @@ def says(*events: Any) -> list[Any]:
     return [ev_created(), *ev_message("Hello"), *events]
 
 
+@pytest.fixture
+def openai() -> Any:
+    """Imported when it is needed: that takes seconds."""
+    return pytest.importorskip("openai")
+
+
+@pytest.fixture
+def anthropic() -> Any:
+    return pytest.importorskip("anthropic")
+
+
 def openai_client(server: ScriptedServer) -> Any:
+    openai = pytest.importorskip("openai")
     return openai.OpenAI(base_url=server.base_url, api_key="any", max_retries=0)
 
 
 def anthropic_client(server: ScriptedServer) -> Any:
+    anthropic = pytest.importorskip("anthropic")
     base_url = server.base_url.removesuffix("/v1")
     return anthropic.Anthropic(base_url=base_url, api_key="any", max_retries=0)
 
@@ -141,7 +151,7 @@ def test_the_rules_let_through_what_the_anthropic_sdk_sends_back():
             assert stream.get_final_text() == "Hello"
 
 
-def test_the_sdks_see_an_answer_that_was_cut_off():
+def test_the_sdks_see_an_answer_that_was_cut_off(openai: Any):
     script = says(ev_incomplete())
     with ScriptedServer([script, script]) as server:
         with chat(server) as stream, pytest.raises(openai.LengthFinishReasonError):
@@ -150,7 +160,7 @@ def test_the_sdks_see_an_answer_that_was_cut_off():
             assert stream.get_final_message().stop_reason == "max_tokens"
 
 
-def test_the_sdks_raise_a_failure_within_a_stream():
+def test_the_sdks_raise_a_failure_within_a_stream(openai: Any, anthropic: Any):
     script = says(ev_failed("server_is_overloaded", "Busy."))
     with ScriptedServer([script, script]) as server:
         with chat(server) as stream, pytest.raises(openai.APIError, match="Busy") as from_chat:
@@ -164,7 +174,7 @@ def test_the_sdks_raise_a_failure_within_a_stream():
     assert from_messages.value.body["error"] == {"type": "overloaded_error", "message": "Busy."}
 
 
-def test_the_sdks_raise_a_status():
+def test_the_sdks_raise_a_status(openai: Any, anthropic: Any):
     body = b'{"error": {"message": "Slow down.", "type": "x", "code": null}}'
     reply = Reply(status=429, body=body)
     with ScriptedServer([reply, reply]) as server:
@@ -175,7 +185,7 @@ def test_the_sdks_raise_a_status():
     assert raised.value.body["error"]["type"] == "rate_limit_error"
 
 
-def test_the_sdks_raise_a_broken_rule():
+def test_the_sdks_raise_a_broken_rule(anthropic: Any):
     server = ScriptedServer()
     server.start()
     wrong = {"role": "assistant", "content": "hm"}
