@@ -17,23 +17,34 @@ from codex_py.app.options import SessionSetup
 from codex_py.app.provider_findings import fitted
 from codex_py.app.user_programs import user_programs
 from codex_py.config.config import Config
-from codex_py.errors import ModelError
+from codex_py.config.schema import DEFAULTS
+from codex_py.errors import ConfigError, ModelError
 from codex_py.http.transport import http_client, http_transport
 from codex_py.model.auth import Key, find_key, unusable_command
 from codex_py.model.client import HttpModelClient, UnavailableClient
 from codex_py.model.provider_data import Maker
 from codex_py.model.providers import WIRES, Provider, key_variable, resolve_provider
 from codex_py.model.tape.transports import RecordingTransport, ReplayTransport
+from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS
 from codex_py.protocol.stream import ModelClient, OutputTextDelta, ReasoningDelta, Wire
+
+_DEFAULT: Final = DEFAULTS["model"]
+_WITHOUT_DEFAULT: Final = {*BUILT_IN_PROVIDERS} - {"openai", "azure", "openrouter"}
+"""Providers that do not serve the default model."""
 
 
 def configured_provider(config: Config, environment: Mapping[str, str]) -> Provider:
     """The provider of a session, fitted to what is known of its model.
 
     Raises:
-        ConfigError: there is no such provider.
+        ConfigError: there is no such provider, or no model of it is named.
     """
     name = config.model_provider
+    if name in _WITHOUT_DEFAULT and "model" not in config.values and config.model == _DEFAULT:
+        raise ConfigError(
+            f"the provider {name!r} has no model {_DEFAULT!r}: say which with -m {name}/MODEL"
+            " (codex-py models list)"
+        )
     own = config.model_providers.get(name, {}).get("profile", {})
     return fitted(named_provider(config, name, environment), config.model, config.home, own)
 

@@ -1,12 +1,11 @@
 """Tries what a provider's API can do, with a few tiny requests. Only `codex-py providers test` does."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from codex_py.app.model import model_client
+from codex_py.app.model import ModelClients
 from codex_py.app.options import SessionOptions, SessionSetup
 from codex_py.config.config import Config
 from codex_py.errors import CodexError, ExitCode, ModelError, StreamError
@@ -151,17 +150,24 @@ async def tried(
     Raises:
         CodexError: not even the first request was answered.
     """
-    async with _client(config, provider, environment) as client:
+    setup = SessionSetup(
+        config, SessionOptions(), environment, None, DecliningElicitor(), lambda _: None
+    )
+    clients = ModelClients(setup, new_thread_id(), home=provider.id)
+    try:
+        client = clients.connect(provider)
         answer = await _asked(client, model, "Count from one to twenty in words.", {})
         findings = [_streaming(answer)]
         tools = await _found(client, model, _TOOLS)
         findings.append(tools)
         checks = (*_WITH_TOOLS, *_WITHOUT_TOOLS) if tools.works else _WITHOUT_TOOLS
         findings += [await _found(client, model, check) for check in checks]
-    if tools.works is False and provider.profile.tools == "native":
-        as_text = replace(provider, profile=replace(provider.profile, tools="text"))
-        async with _client(config, as_text, environment) as client:
-            findings.append(await _found(client, model, replace(_TOOLS, ability="text tools")))
+        if tools.works is False and provider.profile.tools == "native":
+            as_text = replace(provider, profile=replace(provider.profile, tools="text"))
+            check = replace(_TOOLS, ability="text tools")
+            findings.append(await _found(clients.connect(as_text), model, check))
+    finally:
+        await clients.aclose()
     return findings
 
 
@@ -209,20 +215,6 @@ def _streaming(answer: _Answer) -> Finding:
     if not answer.usage.total_tokens:
         notes.append("the server reports no usage")
     return Finding("streaming", answer.text_deltas > 0, "; ".join(notes))
-
-
-@asynccontextmanager
-async def _client(
-    config: Config, provider: Provider, environment: Mapping[str, str]
-) -> AsyncGenerator[ModelClient]:
-    setup = SessionSetup(
-        config, SessionOptions(), environment, None, DecliningElicitor(), lambda _: None
-    )
-    client = model_client(setup, provider, new_thread_id(), home=None)
-    try:
-        yield client
-    finally:
-        await client.aclose()
 
 
 def advice(error: CodexError, provider: Provider) -> str | None:

@@ -29,6 +29,7 @@ from codex_py.protocol.approval import Approver
 from codex_py.protocol.events import EventSink
 from codex_py.protocol.extension import Extension, Feature, OfferedTool, Thread
 from codex_py.protocol.mcp import DecliningElicitor, Elicitor
+from codex_py.protocol.prompts import Note, UserPrompt
 from codex_py.protocol.tools import MCP_PREFIX, called_tool
 from codex_py.rollout.writer import RolloutEvents
 from codex_py.tools.offered import own_names
@@ -75,7 +76,15 @@ async def open_session(
     def features(connect: Connect) -> Sequence[Feature]:
         functions = [load("codex_py.app.features.functions:functions")(tools)] if tools else []
         configured = configured_features(replace(setup, connect=connect))
-        return [warnings.feature, *extensions, *configured, *functions, toolbox, _watching(sink)]
+        return [
+            warnings.feature,
+            _image_warning,
+            *extensions,
+            *configured,
+            *functions,
+            toolbox,
+            _watching(sink),
+        ]
 
     async with _opened(setup, features, toolbox) as session:
         yield session
@@ -145,6 +154,17 @@ def _check_names(tools: Sequence[OfferedTool]) -> None:
 
 def _watching(sink: EventSink) -> Feature:
     return lambda _: Extension(sink=sink)
+
+
+def _image_warning(thread: Thread) -> Extension:
+    async def before_prompt(prompt: UserPrompt) -> Sequence[Note]:
+        if prompt.images and not thread.settings.abilities.images:
+            thread.warn(
+                f"{thread.settings.model!r} takes no images: it only reads that there are some."
+            )
+        return ()
+
+    return Extension(before_prompt=before_prompt)
 
 
 class _Warnings:

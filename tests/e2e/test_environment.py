@@ -60,6 +60,15 @@ def test_unless_the_user_asks_for_it(place: Workplace, policy: str) -> None:
     assert f"MOCK_KEY={KEY}" not in seen
 
 
+def test_the_key_of_a_built_in_provider_is_not_for_commands(place: Workplace) -> None:
+    with commands("echo [$ANTHROPIC_API_KEY]") as server:
+        text = f'[model_providers.anthropic]\nbase_url = "{server.base_url}"\n'
+        (place.home / "config.toml").write_text(text, encoding="utf-8")
+        outcome = place.rerun("-m", "anthropic/m", "go", env={"ANTHROPIC_API_KEY": "key-77e1"})
+    assert outcome.items[-2]["aggregated_output"] == "[]\n"
+    assert server.requests[0].headers["x-api-key"] == "key-77e1"
+
+
 def test_a_profile_does_not_bring_keys_back(place: Workplace) -> None:
     profile = place.home.parent / ".bash_profile"
     profile.write_text("export MOCK_KEY=again OTHER_KEY=again HANDED=again KEPT=kept", "ascii")

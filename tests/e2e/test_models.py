@@ -87,11 +87,21 @@ def test_a_model_without_images_gets_a_note_in_their_place(place: Workplace, wir
     (place.cwd / "a.png").write_bytes(_PNG)
     done = [ev_created(), *ev_message("Done."), ev_completed()]
     with ScriptedServer([done], text_tools=wire_api == "text") as server:
-        place.run(server, "-m", "deepseek-v4-pro", "-i", "a.png", "--", "look", wire_api=wire_api)
+        args = ("-m", "deepseek-v4-pro", "-i", "a.png", "--", "look")
+        outcome = place.run(server, *args, wire_api=wire_api)
+    assert "'deepseek-v4-pro' takes no images:" in str(outcome.items[0])
     text = server.requests[0].raw.decode()
     assert "(an image was left out: this model takes text only)" in text
     assert "image/png" not in text
     assert '"view_image"' not in text
+
+
+def test_a_provider_without_the_default_model_wants_one(place: Workplace) -> None:
+    outcome = place.rerun("-c", "model_provider=anthropic", "go")
+    assert outcome.code == 78
+    assert (
+        "'anthropic' has no model 'gpt-6.1-sol': say which with -m anthropic/MODEL" in outcome.err
+    )
 
 
 def test_a_model_that_does_not_know_patches_gets_their_grammar_and_an_example(
