@@ -1,6 +1,7 @@
 """What happens if a provider fails or refuses something in the middle of a turn, from outside."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -177,15 +178,39 @@ def test_the_first_provider_is_tried_again_when_it_said(place: Workplace) -> Non
     async def work(session: Session) -> None:
         await session.run_turn("one")
         await session.run_turn("two")
-        await session.run_turn("three")
 
     away = failure(503, "down", {"retry-after-ms": "1"})
-    with AnyWire(place, retries=0) as wires:
-        wires.servers["chat"].add(DONE, DONE)
-        wires.session("responses", work, away, away, DONE, flags=to("chat"))
+    with AnyWire(place) as wires:
+        wires.servers["chat"].add(DONE)
+        wires.session("responses", work, away, DONE, flags=to("chat"))
     ends = [event for event in wires.events if event["type"] == "turn.completed"]
-    assert [end["provider"] for end in ends] == ["chat", "chat", "responses"]
-    assert wires.warnings.count("trying responses/gpt-5.5 again") == 2
+    assert [end["provider"] for end in ends] == ["chat", "responses"]
+    assert wires.warnings[-1] == "trying responses/gpt-5.5 again"
+
+
+def test_after_a_failed_trial_the_first_provider_is_left_alone(place: Workplace) -> None:
+    async def work(session: Session) -> None:
+        for prompt in ("one", "two", "three"):
+            await session.run_turn(prompt)
+
+    away = failure(503, "down", {"retry-after-ms": "1"})
+    with AnyWire(place) as wires:
+        wires.servers["chat"].add(DONE, DONE, DONE)
+        wires.session("responses", work, away, away, flags=to("chat"))
+    assert len(wires.servers["responses"].requests) == 2
+    assert wires.last["provider"] == "chat"
+
+
+def test_a_model_that_the_user_chooses_is_tried_at_once(place: Workplace) -> None:
+    async def work(session: Session) -> None:
+        await session.run_turn("one")
+        session.change(replace(session.settings.choices, model="gpt-5.4"))
+        await session.run_turn("two")
+
+    with AnyWire(place) as wires:
+        wires.servers["chat"].add(DONE)
+        wires.session("responses", work, failure(503, "down"), DONE, flags=to("chat"))
+    assert (wires.last["provider"], wires.last["model"]) == ("responses", "gpt-5.4")
 
 
 def test_a_trial_of_the_first_provider_spends_no_retries(place: Workplace) -> None:

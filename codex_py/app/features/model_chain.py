@@ -76,6 +76,8 @@ class ModelChain:
         self._resting = 0
         """The fallback in use while the first provider is tried again; 0: none."""
         self._first_again_at = 0.0
+        self._failed_model = ""
+        """Of the thread. If the user has chosen another one since, it is tried at once."""
         self._strikes = FormatStrikes()
         self._prompt: Prompt | None = None
         """The last request as it was sent."""
@@ -110,10 +112,8 @@ class ModelChain:
             if problem is not None:
                 self._thread.warn(f"{self._name(link)} cannot go on: {problem}")
                 continue
-            asked_s = error.retry_after_s if isinstance(error, StreamError) else None
             if self._place == 0:
-                wait_s = _FIRST_AGAIN_S if asked_s is None else asked_s
-                self._first_again_at = time.monotonic() + wait_s
+                self._rest(error)
             failed, self._place, self._resting = self._link, place, 0
             self._thread.warn(
                 f"provider {failed.provider.id} failed: {error}; going on with {self._name(link)}"
@@ -122,7 +122,8 @@ class ModelChain:
         return False
 
     def before_request(self) -> Sequence[Note]:
-        if self._place and time.monotonic() >= self._first_again_at:
+        is_due = time.monotonic() >= self._first_again_at
+        if self._place and (is_due or self._thread.settings.model != self._failed_model):
             self._resting, self._place = self._place, 0
             self._thread.warn(f"trying {self._name(self._link)} again")
         else:
@@ -157,6 +158,15 @@ class ModelChain:
 
     def _name(self, link: _Link) -> str:
         return f"{link.provider.id}/{link.model or self._thread.settings.model}"
+
+    def _rest(self, error: ModelError) -> None:
+        """Leave the first provider alone for a while."""
+        wait_s = error.retry_after_s if isinstance(error, StreamError) else None
+        if wait_s is None or self._resting:
+            # A server that asks for a second again and again would be tried before each request.
+            wait_s = max(wait_s or 0.0, _FIRST_AGAIN_S)
+        self._first_again_at = time.monotonic() + wait_s
+        self._failed_model = self._thread.settings.model
 
     def _is_remedied(self, error: ModelError, prompt: Prompt) -> bool:
         """Change what is sent to the provider in use, if that is what it wants."""
