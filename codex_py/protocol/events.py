@@ -21,23 +21,25 @@ _BASELINE_TOKENS = 12_000
 
 
 @frozen(kw_only=True)
-class AgentMessage:
+class _Item:
+    id: str
+
+
+@frozen(kw_only=True)
+class AgentMessage(_Item):
     type: ClassVar = "agent_message"
-    id: str
     text: str
 
 
 @frozen(kw_only=True)
-class ReasoningSummary:
+class ReasoningSummary(_Item):
     type: ClassVar = "reasoning"
-    id: str
     text: str
 
 
 @frozen(kw_only=True)
-class CommandExecution:
+class CommandExecution(_Item):
     type: ClassVar = "command_execution"
-    id: str
     command: str
     """The argv, joined with shell quoting."""
     aggregated_output: str = ""
@@ -55,9 +57,8 @@ class Change:
 
 
 @frozen(kw_only=True)
-class FileChange:
+class FileChange(_Item):
     type: ClassVar = "file_change"
-    id: str
     changes: Sequence[Change]
     """Sorted by path."""
     status: Status = "in_progress"
@@ -68,9 +69,8 @@ class FileChange:
 
 
 @frozen(kw_only=True)
-class McpToolCall:
+class McpToolCall(_Item):
     type: ClassVar = "mcp_tool_call"
-    id: str
     server: str
     tool: str
     arguments: Any
@@ -80,9 +80,8 @@ class McpToolCall:
 
 
 @frozen(kw_only=True)
-class WebSearch:
+class WebSearch(_Item):
     type: ClassVar = "web_search"
-    id: str
     query: str
     action: dict[str, Any] | None = None
 
@@ -95,19 +94,17 @@ class TodoEntry:
 
 
 @frozen(kw_only=True)
-class TodoList:
+class TodoList(_Item):
     type: ClassVar = "todo_list"
-    id: str
     items: Sequence[TodoEntry]
     explanation: str | None = field(default=None, metadata={"json": False})
 
 
 @frozen(kw_only=True)
-class ErrorItem:
+class ErrorItem(_Item):
     """Something the user should know that does not end the turn."""
 
     type: ClassVar = "error"
-    id: str
     message: str
     tool: str | None = field(default=None, metadata={"json": "unless none"})
     """The tool of a call that could not run, as the model wrote it; see `failed_call`."""
@@ -116,34 +113,31 @@ class ErrorItem:
 
 
 @frozen(kw_only=True)
-class UserMessage:
+class UserMessage(_Item):
     """A prompt steered into a running turn, once the model gets it; in a replay, any prompt. Live only."""
 
     type: ClassVar = "user_message"
     live_only: ClassVar = True
-    id: str
     text: str
     images: Sequence[str] = ()
     """Paths, absolute."""
 
 
 @frozen(kw_only=True)
-class ContextCompaction:
+class ContextCompaction(_Item):
     """A compaction; it starts when the summary is requested. Live only, as in Codex."""
 
     type: ClassVar = "context_compaction"
     live_only: ClassVar = True
-    id: str
     status: Status = "in_progress"
 
 
 @frozen(kw_only=True)
-class TurnTime:
+class TurnTime(_Item):
     """How long a turn took that completed. Only in a replay."""
 
     type: ClassVar = "turn_time"
     live_only: ClassVar = True
-    id: str
     duration_ms: int
 
 
@@ -244,43 +238,45 @@ class Reconnecting:
     wait_s: float = field(kw_only=True)
 
 
-@frozen
-class MessageDelta:
-    """Text of an answer as it arrives. Live only: never written to `--json`."""
+class _LiveOnly:
+    """For whoever shows the session as it runs; never written to `--json`."""
 
+    __slots__ = ()
     type: ClassVar = None
+
+
+@frozen
+class MessageDelta(_LiveOnly):
+    """Text of an answer as it arrives."""
+
     delta: str
 
 
 @frozen
-class ReasoningSummaryDelta:
-    type: ClassVar = None
+class ReasoningSummaryDelta(_LiveOnly):
     delta: str
     part: int
 
 
 @frozen
-class CommandOutputDelta:
-    type: ClassVar = None
+class CommandOutputDelta(_LiveOnly):
     item_id: str
     delta: str
 
 
 @frozen
-class McpToolCallProgress:
-    """The progress of a call, as its server reports it. Live only."""
+class McpToolCallProgress(_LiveOnly):
+    """The progress of a call, as its server reports it."""
 
-    type: ClassVar = None
     item_id: str
     message: str
     """One line: `3/10`, the message of the server, or both."""
 
 
 @frozen
-class CallDenied:
-    """A policy, the sandbox or the user refused a call. Live only."""
+class CallDenied(_LiveOnly):
+    """A policy, the sandbox or the user refused a call."""
 
-    type: ClassVar = None
     tool: str
     reason: str
     """The output that the model gets."""
@@ -290,26 +286,23 @@ class CallDenied:
 
 
 @frozen
-class SteeringRefused:
-    """An extension refused the oldest prompt that was steered into the turn and not sent yet. Live only."""
+class SteeringRefused(_LiveOnly):
+    """An extension refused the oldest prompt that was steered into the turn and not sent yet."""
 
-    type: ClassVar = None
     text: str
 
 
 @frozen
-class FilesPatched:
-    """A patch has been written. Live only."""
+class FilesPatched(_LiveOnly):
+    """A patch has been written."""
 
-    type: ClassVar = None
     files: Sequence[PatchedFile]
 
 
 @frozen
-class UsageReported:
-    """The tokens used so far, after each response. Live only."""
+class UsageReported(_LiveOnly):
+    """The tokens used so far, after each response."""
 
-    type: ClassVar = None
     last: Usage
     """Of the last response, which shows how full the window is. An estimate after a compaction."""
     total: Usage
