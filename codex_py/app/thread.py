@@ -96,21 +96,23 @@ def thread_context(
         max_bytes=config.project_doc_max_bytes,
         fallback_filenames=config.project_doc_fallback_filenames,
     )
-    items = initial_items(
-        config,
-        permissions=permissions_instructions(
-            settings.sandbox_policy, settings.approval_policy, config.cwd
-        ),
-        environment=environment_context(
-            cwd=config.cwd,
-            shell=user_shell(environment),
-            sandbox_policy=settings.sandbox_policy,
-            today=datetime.now().astimezone().date(),
-            timezone=timezone_name(environment),
-        ),
-        agents=agents.text,
+    permissions = permissions_instructions(
+        settings.sandbox_policy, settings.approval_policy, config.cwd
     )
-    return items, agents.warnings
+    place = environment_context(
+        cwd=config.cwd,
+        shell=user_shell(environment),
+        sandbox_policy=settings.sandbox_policy,
+        today=datetime.now().astimezone().date(),
+        timezone=timezone_name(environment),
+    )
+    # In the order of Codex.
+    developer = [
+        config.developer_instructions,
+        permissions if config.include_permissions_instructions else None,
+    ]
+    user = [agents.text, place if config.include_environment_context else None]
+    return initial_items(developer, user), agents.warnings
 
 
 def base_instructions(config: Config) -> str:

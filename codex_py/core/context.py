@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import date
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from codex_py.instructions import instruction_text
 from codex_py.protocol.approval import (
@@ -49,34 +49,11 @@ _NO_AGENTS: Final = (
 )
 
 
-class ContextSettings(Protocol):
-    """The part of the configuration that the first items are made from."""
+def initial_items(developer: Sequence[str | None], user: Sequence[str | None]) -> list[EncodedItem]:
+    """The items between the base prompt and the first prompt: a message of each role, made of these parts.
 
-    @property
-    def developer_instructions(self) -> str | None: ...
-    @property
-    def include_permissions_instructions(self) -> bool: ...
-    @property
-    def include_environment_context(self) -> bool: ...
-
-
-def initial_items(
-    settings: ContextSettings,
-    *,
-    permissions: str,
-    environment: str,
-    agents: str | None,
-) -> list[EncodedItem]:
-    """The items between the base prompt and the first prompt, in the order of Codex.
-
-    The arguments are the results of `permissions_instructions`, `environment_context` and `agents_md`. Parts
-    that the settings turn off and blank parts are left out, and so is a message without parts.
+    Parts that are None or blank are left out, and so is a message without parts.
     """
-    developer = [
-        settings.developer_instructions,
-        permissions if settings.include_permissions_instructions else None,
-    ]
-    user = [agents, environment if settings.include_environment_context else None]
     return [
         message(role, parts)
         for role, texts in (("developer", developer), ("user", user))

@@ -6,6 +6,7 @@ process. Local addresses are no exception: `NO_PROXY` has to name them.
 
 import ipaddress
 from collections.abc import Mapping
+from contextlib import suppress
 
 import httpx
 
@@ -66,15 +67,11 @@ def _covers(entry: str, host: str, port: int) -> bool:
     entry = entry.split("://")[-1]
     if entry == "*":
         return True
-    try:
+    address = None
+    with suppress(ValueError):  # one of them is a name
         address = ipaddress.ip_address(host)
-    except ValueError:
-        address = None
-    try:
-        if address is not None and address in ipaddress.ip_network(entry.strip("[]"), strict=False):
+        if address in ipaddress.ip_network(entry.strip("[]"), strict=False):
             return True
-    except ValueError:
-        pass
     name, colon, entry_port = entry.rpartition(":")
     if colon and name and entry_port.isdigit():
         return int(entry_port) == port and _covers(name, host, port)

@@ -92,9 +92,8 @@ class ProcessSessions:
         if len(self._sessions) >= self._max_sessions:
             finished = (key for key, old in self._sessions.items() if old.finished.is_set())
             self.forget(next(finished, next(iter(self._sessions))))
-        session_id = random.randrange(1_000, 100_000)
-        while session_id in self._sessions:
-            session_id = random.randrange(1_000, 100_000)
+        while (session_id := random.randrange(1_000, 100_000)) in self._sessions:
+            pass
         self._sessions[session_id] = process
         return session_id
 

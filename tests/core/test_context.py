@@ -1,5 +1,4 @@
 import json
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import get_args
@@ -25,38 +24,19 @@ from codex_py.protocol.approval import (
 CWD = Path("/repo")
 
 
-@dataclass
-class Settings:
-    developer_instructions: str | None = None
-    include_permissions_instructions: bool = True
-    include_environment_context: bool = True
-
-
-def items(settings: Settings, agents: str | None = "agents") -> list[tuple[str, list[str]]]:
-    """Role and texts of each message."""
-    encoded = initial_items(settings, permissions="perms", environment="env", agents=agents)
-    messages = [json.loads(item) for item in encoded]
-    assert {message["type"] for message in messages} <= {"message"}
-    return [
-        (message["role"], [part["text"] for part in message["content"]]) for message in messages
-    ]
-
-
 def test_a_thread_begins_with_the_developer_and_the_place():
-    assert items(Settings(developer_instructions="dev")) == [
-        ("developer", ["dev", "perms"]),
-        ("user", ["agents", "env"]),
-    ]
+    encoded = initial_items(["dev", "perms"], ["agents", "env"])
+    messages = [json.loads(item) for item in encoded]
+    assert {message["type"] for message in messages} == {"message"}
+    assert [
+        (message["role"], [part["text"] for part in message["content"]]) for message in messages
+    ] == [("developer", ["dev", "perms"]), ("user", ["agents", "env"])]
 
 
 def test_what_is_turned_off_or_blank_is_left_out():
-    settings = Settings(
-        developer_instructions=" ",
-        include_permissions_instructions=False,
-        include_environment_context=False,
-    )
-    assert items(settings) == [("user", ["agents"])]
-    assert items(settings, agents=None) == []
+    only_user = initial_items([" ", None], ["agents", None])
+    assert only_user == initial_items([], ["agents"])
+    assert initial_items([" ", None], [None, None]) == []
 
 
 def environment(policy: SandboxPolicy, cwd: Path = CWD) -> str:

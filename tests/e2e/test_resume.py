@@ -27,6 +27,21 @@ def test_the_newest_session_of_all_folders_is_found_on_demand(place: Workplace) 
     assert anywhere.messages == ["two"]
 
 
+def test_the_context_can_be_turned_off(place: Workplace) -> None:
+    switches = ("include_permissions_instructions", "include_environment_context")
+    off = [word for name in switches for word in ("-c", f"{name}=false")]
+    with ScriptedServer([says("one"), says("two")]) as server:
+        place.run(server, *off, "-c", "developer_instructions='mine'", "first")
+        place.run(server, "second")
+    without, whole = (
+        [text for item in request.input for text in texts(item)] for request in server.requests
+    )
+    assert without[-2:] == ["mine", "first"]
+    for block in ("<permissions instructions>", "<environment_context>"):
+        assert [text for text in without if text.startswith(block)] == []
+        assert len([text for text in whole if text.startswith(block)]) == 1
+
+
 def test_standard_input_is_left_alone_beside_a_prompt(place: Workplace) -> None:
     with ScriptedServer([says("one"), says("two")]) as server:
         place.run(server, "first")
