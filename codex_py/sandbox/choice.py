@@ -8,8 +8,7 @@ from pathlib import Path
 from codex_py.errors import ToolError
 from codex_py.protocol.approval import DEFAULT_LIMITS, SandboxLimits, SandboxPolicy
 from codex_py.sandbox.backends.backend import Backend
-from codex_py.sandbox.backends.bubblewrap import BubblewrapBackend
-from codex_py.sandbox.backends.launcher import LauncherBackend
+from codex_py.sandbox.backends.linux import BubblewrapBackend, LauncherBackend
 from codex_py.sandbox.backends.seatbelt import SeatbeltBackend
 from codex_py.sandbox.layout import (
     Layout,
@@ -82,7 +81,7 @@ class PlatformSandbox:
         home, hidden = ([], ()) if self._home is None else ([self._home], secrets(self._home))
         own = (*own_paths(), *home, *absent)
         view = layout(roots, own, offline=not policy.network_access, hidden=hidden)
-        command = self._backend.command(argv, view, roots, cwd, self._liveness.path())
+        command = self._backend.command(argv, view, cwd, self._liveness.path())
         if command is None:
             # It was there when it was tried.
             raise self._refusal([f"{self._backend.name}: gone"])
@@ -143,8 +142,8 @@ def problem(backend: Backend, roots: Roots = _NO_ROOTS) -> str | None:
     `roots`: folders whose programs must not be started, not even to try them.
     """
     root = Path("/")
-    view = Layout((), (), (), offline=True)
-    command = backend.command(["/bin/sh", "-c", ": >/dev/null"], view, roots, root)
+    view = Layout((), (), (), offline=True, roots=roots)
+    command = backend.command(["/bin/sh", "-c", ": >/dev/null"], view, root)
     if command is None:
         return "not there"
     try:

@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import codex_py
@@ -63,6 +63,8 @@ class Layout:
     """Protected names that are symbolic links, and stay the same. Their targets are in `protected`."""
     hidden: tuple[Path, ...] = ()
     """Paths that cannot be read, if the backend can hide them. They exist, and are no links."""
+    roots: Roots = field(default_factory=Roots, compare=False)
+    """The folders that `writable` follows from."""
 
 
 def resolve_roots(policy: SandboxPolicy, tmpdir: str, home: Path | None = None) -> Roots:
@@ -143,6 +145,7 @@ def layout(
         offline=offline,
         links=tuple(links),
         hidden=hidden,
+        roots=roots,
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from codex_py.protocol.approval import SandboxPolicy
 from codex_py.sandbox.backends.backend import Backend
 from codex_py.sandbox.choice import PlatformSandbox, platform_backends, problem
-from codex_py.sandbox.layout import Layout, Roots
+from codex_py.sandbox.layout import Layout
 
 BACKENDS = [
     backend for backend in platform_backends(os.environ["PATH"]) if problem(backend) is None
@@ -20,7 +20,7 @@ class Unconfined:
     name = "none"
 
     def command(
-        self, argv: Sequence[str], view: Layout, roots: Roots, cwd: Path, alive: str = ""
+        self, argv: Sequence[str], view: Layout, cwd: Path, alive: str = ""
     ) -> list[str] | None:
         return list(argv)
 

@@ -11,7 +11,7 @@ from codex_py.errors import ToolError
 from codex_py.protocol.approval import SandboxPolicy
 from codex_py.sandbox.child.seccomp import filter_program
 from codex_py.sandbox.choice import PlatformSandbox
-from codex_py.sandbox.layout import Layout, Roots, own_paths
+from codex_py.sandbox.layout import Layout, own_paths
 from tests.sandbox.local_backends import BACKENDS, run_in
 
 
@@ -24,7 +24,7 @@ class FakeBackend:
     asked: list[list[str]] = field(default_factory=list[list[str]])
 
     def command(
-        self, argv: Sequence[str], view: Layout, roots: Roots, cwd: Path, alive: str = ""
+        self, argv: Sequence[str], view: Layout, cwd: Path, alive: str = ""
     ) -> list[str] | None:
         self.asked.append(list(argv))
         return self.start

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Protocol
 
 from codex_py.protocol.approval import SandboxLimits
-from codex_py.sandbox.layout import Layout, Roots
+from codex_py.sandbox.layout import Layout
 
 
 class Backend(Protocol):
@@ -13,7 +13,7 @@ class Backend(Protocol):
     def name(self) -> str: ...
 
     def command(
-        self, argv: Sequence[str], view: Layout, roots: Roots, cwd: Path, alive: str = ""
+        self, argv: Sequence[str], view: Layout, cwd: Path, alive: str = ""
     ) -> list[str] | None:
         """The command line that runs `argv` in the view; None if this machine lacks what that takes.
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from codex_py.protocol.approval import SandboxLimits
 from codex_py.protocol.protected import PROTECTED_NAMES
 from codex_py.sandbox.backends.backend import limited
-from codex_py.sandbox.layout import Layout, Roots, absent_names
+from codex_py.sandbox.layout import Layout, absent_names
 
 _SANDBOX_EXEC = "/usr/bin/sandbox-exec"
 """Never looked up on `PATH`, where the model might put another."""
@@ -58,17 +58,16 @@ class SeatbeltBackend:
         self,
         argv: Sequence[str],
         view: Layout,
-        roots: Roots,
         cwd: Path,  # noqa: ARG002
         alive: str = "",  # noqa: ARG002
     ) -> list[str] | None:
         if not os.access(self._program, os.X_OK):
             return None
         held = limited(argv, self._limits, processes=False)
-        return [self._program, "-p", seatbelt_profile(view, roots), "--", *held]
+        return [self._program, "-p", seatbelt_profile(view), "--", *held]
 
 
-def seatbelt_profile(view: Layout, roots: Roots) -> str:
+def seatbelt_profile(view: Layout) -> str:
     """The profile. If several rules match, the last one counts.
 
     Protected names need not exist, and match in upper and lower case, because most disks of macOS ignore case.
@@ -77,10 +76,11 @@ def seatbelt_profile(view: Layout, roots: Roots) -> str:
     rules += [f"(allow file-write* (subpath {_quoted(path)}))\n" for path in view.writable]
     # Moving a root would take what is in it away from the path at which it is protected.
     rules += [f"(deny file-write-unlink (literal {_quoted(path)}))\n" for path in view.writable]
-    closed = dict.fromkeys((*view.protected, *absent_names(roots)))
+    closed = dict.fromkeys((*view.protected, *absent_names(view.roots)))
     rules += [f"(deny file-write* (subpath {_quoted(path)}))\n" for path in closed]
     rules += [f"(deny file-read* (subpath {_quoted(path)}))\n" for path in view.hidden]
-    for root in dict.fromkeys((*roots.all, *(path.parent for path in roots.protected_names))):
+    places = (path.parent for path in view.roots.protected_names)
+    for root in dict.fromkeys((*view.roots.all, *places)):
         names = "|".join(_pattern(name, any_case=True) for name in PROTECTED_NAMES)
         prefix = "" if root == Path("/") else _pattern(str(root))
         rules.append(f'(deny file-write* (regex #"^{prefix}/({names})(/.*)?$"))\n')

@@ -6,12 +6,12 @@ from codex_py.protocol.approval import DEFAULT_LIMITS
 from codex_py.sandbox.backends.seatbelt import SeatbeltBackend, seatbelt_profile
 from codex_py.sandbox.layout import Layout, Roots
 
-READ_ONLY = seatbelt_profile(Layout((), (), (), offline=True), Roots())
+READ_ONLY = seatbelt_profile(Layout((), (), (), offline=True))
 
 
-def rules(view: Layout, roots: Roots) -> str:
+def rules(view: Layout) -> str:
     """What a view adds to the profile of a read-only sandbox."""
-    profile = seatbelt_profile(view, roots)
+    profile = seatbelt_profile(view)
     assert profile.startswith(READ_ONLY)
     return profile.removeprefix(READ_ONLY)
 
@@ -25,7 +25,7 @@ def test_everything_is_denied_but_reading() -> None:
 
 def test_roots_are_writable_and_names_in_them_are_not() -> None:
     root, own = Path('/a/"b" (c).d'), Path('/a/"b" (c).d/own')
-    assert rules(Layout((root,), (own,), (), offline=True), Roots((root,))) == (
+    assert rules(Layout((root,), (own,), (), offline=True, roots=Roots((root,)))) == (
         '(allow file-write* (subpath "/a/\\"b\\" (c).d"))\n'
         '(deny file-write-unlink (literal "/a/\\"b\\" (c).d"))\n'
         '(deny file-write* (subpath "/a/\\"b\\" (c).d/own"))\n'
@@ -36,13 +36,13 @@ def test_roots_are_writable_and_names_in_them_are_not() -> None:
 
 
 def test_the_network_is_there_where_it_is_allowed() -> None:
-    assert "(allow network*)" in rules(Layout((), (), (), offline=False), Roots())
+    assert "(allow network*)" in rules(Layout((), (), (), offline=False))
 
 
 def test_the_command_is_run_by_sandbox_exec_with_the_profile() -> None:
     view = Layout((), (), (), offline=True)
     backend = SeatbeltBackend(DEFAULT_LIMITS, program="/bin/sh")
-    command = backend.command(["ls", "-l"], view, Roots(), Path("/"))
+    command = backend.command(["ls", "-l"], view, Path("/"))
     assert command is not None
     assert command[:4] == ["/bin/sh", "-p", READ_ONLY, "--"]
     assert command[-2:] == ["ls", "-l"]

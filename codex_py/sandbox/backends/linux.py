@@ -1,0 +1,147 @@
+"""Confinement on Linux: by our own launcher, which needs nothing installed, or by bubblewrap."""
+
+import os
+import sys
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from codex_py.programs import find_program
+from codex_py.protocol.approval import SandboxLimits
+from codex_py.sandbox.backends.backend import limited
+from codex_py.sandbox.child import landlock
+from codex_py.sandbox.child.seccomp import filter_program
+from codex_py.sandbox.layout import PACKAGE, Layout, absent_names
+
+# The package of the launcher, without the packages around it: what those import would cost 5 ms.
+_START = (
+    "import sys; package = type(sys)('codex_py.sandbox.child'); "
+    "package.__path__ = [sys.argv.pop(1)]; "
+    "sys.modules['codex_py'] = sys.modules[package.__name__] = package; "
+    "from codex_py.sandbox.child.{} import main; main(sys.argv[1:])"
+)
+_CHILD = str(PACKAGE / "sandbox" / "child")
+_SHARED_MEMORY = "/dev/shm"
+"""The locks that processes share lie there, such as those of Python's `multiprocessing`. A view has its own;
+with Landlock it is as open as `/tmp`."""
+# A shell opens both, because our own descriptors are closed when a command starts: 9 has the seccomp
+# filter, and to 8 bwrap writes the id of the first process that it starts, as JSON.
+_WITH_FILES = 'info=$1; shift; exec "$@" 9<"$0" 8>"$info"'
+_ROOT = Path("/")
+
+
+class LauncherBackend:
+    """Confinement by `sandbox.child.launcher`."""
+
+    def __init__(self, name: str, limits: SandboxLimits) -> None:
+        """`name`: `namespaces`, `views`, `supervised` or `landlock`; see the launcher."""
+        self.name = name
+        self._limits = limits
+
+    def command(
+        self,
+        argv: Sequence[str],
+        view: Layout,
+        cwd: Path,  # noqa: ARG002
+        alive: str = "",
+    ) -> list[str] | None:
+        is_supervised = self.name == "supervised"
+        is_landlock = is_supervised or self.name == "landlock"
+        program = filter_program(
+            os.uname().machine,
+            offline=view.offline,
+            guard_truncate=is_landlock and landlock.version() < landlock.TRUNCATE_SINCE,
+            supervised=is_supervised,
+        )
+        if program is None or not sys.executable:
+            return None
+        start = _START.format("supervised" if is_supervised else "launcher")
+        words = [os.path.realpath(sys.executable), "-I", "-S", "-c", start, _CHILD]
+        words += [self.name, f"filter={program.hex()}", f"alive={alive}"]
+        words += [f"processes={self._limits.max_processes}", f"files={self._limits.max_open_files}"]
+        if self._limits.max_memory_mb is not None:
+            words.append(f"memory={self._limits.max_memory_mb << 20}")
+        if view.offline:
+            words.append("offline")
+        for path in view.writable:
+            # Landlock alone grants a folder whole or in parts, and a temporary one is of no use in parts.
+            whole = self.name == "landlock" and path in view.temporary
+            words.append(f"{'whole' if whole else 'write'}={path}")
+        if is_landlock and Path("/tmp") in view.writable:
+            words.append(f"whole={_SHARED_MEMORY}")
+        words += [f"protect={path}" for path in view.protected]
+        words += [f"{'protect' if is_landlock else 'link'}={path}" for path in view.links]
+        words += [f"hide={path}" for path in view.hidden]
+        if is_supervised:
+            # The supervisor refuses to create these names; they need no placeholders.
+            words += [f"protect={path}" for path in absent_names(view.roots)]
+        return [*words, "--", *argv]
+
+
+class BubblewrapBackend:
+    """Confinement by `bwrap`, if it is installed: https://github.com/containers/bubblewrap
+
+    Some systems, such as some Ubuntu, let bubblewrap make namespaces but no program without a profile of its own.
+    It comes after our own launcher because its monitor dies of Ctrl-C in a terminal, and takes a command with it
+    that would have caught that.
+    """
+
+    name = "bwrap"
+
+    def __init__(self, search_path: str, limits: SandboxLimits) -> None:
+        self._search_path = search_path
+        self._limits = limits
+        # Ordinary users need one. Without it, root can work in folders of other users.
+        self._user_namespace = os.geteuid() != 0
+
+    def command(
+        self, argv: Sequence[str], view: Layout, cwd: Path, alive: str = ""
+    ) -> list[str] | None:
+        # No `bwrap` counts that lies where the model can write.
+        outside_of = [*view.roots.all, *([] if cwd == _ROOT else [cwd])]
+        bwrap = find_program("bwrap", self._search_path, outside_of)
+        filter_file = _filter_file(offline=view.offline)
+        if bwrap is None or filter_file is None:
+            return None
+        command = ["/bin/sh", "-c", _WITH_FILES, filter_file, alive or os.devnull]
+        command += [os.path.realpath(bwrap), "--die-with-parent"]
+        command += ["--info-fd", "8", "--seccomp", "9"]
+        if self._user_namespace:
+            command.append("--unshare-user")
+        else:
+            command += ["--cap-drop", "ALL", "--cap-add", "CAP_DAC_OVERRIDE"]
+        command += ["--unshare-pid", "--unshare-ipc", *_mounts(view)]
+        if view.offline:
+            command.append("--unshare-net")
+        held = limited(argv, self._limits, processes=self._user_namespace)
+        return [*command, "--chdir", os.path.realpath(cwd), "--", *held]
+
+
+def _mounts(view: Layout) -> list[str]:
+    words = ["--bind" if _ROOT in view.writable else "--ro-bind", "/", "/"]
+    words += ["--dev", "/dev", "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]
+    for path in view.writable:
+        if path != _ROOT:
+            words += ["--bind", str(path), str(path)]
+    # Read-only: root owns the switches in /proc/sys, and for some of them that is enough.
+    words += ["--proc", "/proc", "--remount-ro", "/proc"]
+    for path in view.protected:
+        words += ["--ro-bind", str(path), str(path)]
+    for path in view.hidden:
+        if path.is_dir():
+            words += ["--tmpfs", str(path), "--remount-ro", str(path)]
+        else:
+            # A device cannot be opened through such a mount.
+            words += ["--ro-bind", os.devnull, str(path)]
+    return words
+
+
+@cache
+def _filter_file(*, offline: bool) -> str | None:
+    """The path of an anonymous file with the filter, for children of this process; None if there is no filter."""
+    program = filter_program(os.uname().machine, offline=offline)
+    if program is None or sys.platform != "linux":
+        return None
+    descriptor = os.memfd_create("filter")
+    os.write(descriptor, program)
+    return f"/proc/{os.getpid()}/fd/{descriptor}"
