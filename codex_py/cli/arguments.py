@@ -32,11 +32,7 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
     found, words = CommandParser(Arguments).parse_known_args(list(argv[:end]))
     for word in words:
         # argparse gives unknown options back among the words.
-        if (
-            word.startswith("-")
-            and (flag := _FLAG.match(word))
-            and " " not in word.partition("=")[0]
-        ):
+        if (flag := _FLAG.match(word)) and " " not in word.partition("=")[0]:
             raise UsageError(_unknown_option(flag[0]))
     options = given(found)
     images: list[str] = options.get("image", [])

@@ -99,11 +99,7 @@ def _split(argv: Sequence[str]) -> tuple[str, list[str]]:
 
 
 def _member(group: Command, argv: Sequence[str]) -> tuple[str, list[str]]:
-    """The command of the group that the words name, and the words without the name.
-
-    Raises:
-        UsageError: they name none.
-    """
+    """The command of the group that the words name, and the words without the name."""
     word, rest = _split(argv)
     if word in group.members:
         return group.members[word], rest

@@ -20,10 +20,9 @@ def start(argv: Sequence[str], *, as_apply_patch: bool) -> int:
     if handler is signal.default_int_handler:
         # An exception in the middle of an import may be printed and forgotten. There is nothing to clean up yet.
         signal.signal(signal.SIGINT, _leave)
-    if as_apply_patch:
-        run = load("codex_py.frontends.apply.envelope:main")
-    else:
-        run = load("codex_py.cli.main:main")
+    run = load(
+        "codex_py.frontends.apply.envelope:main" if as_apply_patch else "codex_py.cli.main:main"
+    )
     signal.signal(signal.SIGINT, handler)
     return run(argv)
 

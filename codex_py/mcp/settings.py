@@ -32,14 +32,11 @@ class HttpTransport:
     """Called once for each connection, when the SDK is loaded."""
 
 
-Transport: TypeAlias = StdioTransport | HttpTransport
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
     name: str
     """As configured; any text."""
-    transport: Transport
+    transport: StdioTransport | HttpTransport
     required: bool = False
     """If it fails to start, so does the session."""
     startup_timeout_s: float = 10.0

@@ -120,10 +120,7 @@ class McpFeature(McpServers):
             await self.aclose()
 
     def _wrap_model(self, model: ModelStream) -> ModelStream:
-        """Requests that offer tools wait for the servers and offer theirs.
-
-        If the provider refuses a request because of one of them, it is sent again without that tool.
-        """
+        """Requests that offer tools wait for the servers and offer theirs."""
 
         @asynccontextmanager
         async def stream(prompt: Prompt) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
@@ -144,6 +141,7 @@ class McpFeature(McpServers):
     async def _open(
         self, model: ModelStream, prompt: Prompt, stack: AsyncExitStack
     ) -> AsyncIterator[ResponseEvent]:
+        """If the provider refuses a request because of a tool of a server, send it again without that tool."""
         while True:
             tools = (*prompt.tools, *self.catalogue.specs())
             try:

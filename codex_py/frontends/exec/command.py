@@ -58,8 +58,8 @@ def run_exec(arguments: Arguments, environment: Mapping[str, str]) -> int:
         piped=target.resume is None and not target.resume_last,
     )
     # This takes some 80 ms, in which an open pipe may already say something.
-    run = load("codex_py.frontends.exec.run:run")
-    return run(arguments, target, environment, prompt=prompt, stderr=stderr)
+    make = load("codex_py.frontends.exec.run:ExecRun")
+    return make(arguments, target, environment, prompt, stderr).run()
 
 
 def start_reading(

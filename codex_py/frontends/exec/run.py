@@ -32,21 +32,9 @@ _COLLECT_AFTER_S = 0.3
 """By now everything is imported, and a short run is over."""
 
 
-def run(
-    arguments: Arguments,
-    target: SessionTarget,
-    environment: Mapping[str, str],
-    *,
-    prompt: "Future[str]",
-    stderr: OutputStream,
-) -> int:
+class ExecRun:
     """See `run_exec`; `prompt` comes from `start_reading`."""
-    if arguments.full_auto:
-        stderr.write_text("warning: --full-auto is deprecated; use --sandbox workspace-write\n")
-    return asyncio.run(_Run(arguments, target, environment, prompt, stderr).supervised())
 
-
-class _Run:
     def __init__(
         self,
         arguments: Arguments,
@@ -55,6 +43,8 @@ class _Run:
         prompt: "Future[str]",
         stderr: OutputStream,
     ) -> None:
+        if arguments.full_auto:
+            stderr.write_text("warning: --full-auto is deprecated; use --sandbox workspace-write\n")
         self.config = load_exec_config(arguments, environment)
         schema, message = arguments.output_schema, arguments.output_last_message
         # jsonschema takes 60 ms to load.
@@ -72,7 +62,7 @@ class _Run:
             lines = for_sdk(lines, lambda: self.interruption.signal)
         self.sink = self.human or lines
 
-    async def work(self) -> int:
+    async def _work(self) -> int:
         prompt = asyncio.wrap_future(self.prompt)
         if self.target.prompt in {None, "-"}:
             # An empty prompt is a mistake, which should leave no session behind.
@@ -108,7 +98,6 @@ class _Run:
         return ExitCode.DONE
 
     def _deliver(self, result: TurnResult) -> None:
-        """Write the last message to the file, and to standard output."""
         message = result.last_message
         if (file := self.message_file) is not None:
             file.write(message or "")
@@ -138,11 +127,15 @@ class _Run:
             text_deltas=False,
         )
 
-    async def supervised(self) -> int:
+    def run(self) -> int:
+        """The exit code."""
+        return asyncio.run(self._supervised())
+
+    async def _supervised(self) -> int:
         """Work to the end, or until a signal or a broken pipe ends it early."""
         self.stdout.on_failure = self.interruption.cancel
         try:
-            code = await self.interruption.run(self.work())
+            code = await self.interruption.run(self._work())
         except asyncio.CancelledError:
             if self.stdout.failure is None:
                 raise

@@ -24,12 +24,12 @@ from codex_py import __version__
 from codex_py.app.options import SessionOptions
 from codex_py.config.config import Config
 from codex_py.config.paths import codex_home
-from codex_py.errors import CodexError, ExitCode
+from codex_py.errors import CodexError, ExitCode, SessionError
 from codex_py.frontends.arguments import Arguments
 from codex_py.frontends.command_parser import UsageError, working_folder
 from codex_py.frontends.interruption import Interruption
 from codex_py.frontends.mcp_server.client import Call, Client
-from codex_py.frontends.mcp_server.threads import Threads, recorded_cwd
+from codex_py.frontends.mcp_server.threads import Threads
 from codex_py.frontends.mcp_server.tools import (
     TOOLS,
     NewThread,
@@ -40,6 +40,8 @@ from codex_py.frontends.mcp_server.tools import (
 )
 from codex_py.frontends.streams import OutputStream, is_pipe
 from codex_py.mcp.stdio import IncomingMessages, OutgoingMessages
+from codex_py.rollout.index import find_session
+from codex_py.rollout.records import read_meta
 
 _ORIGINATOR = "codex_mcp_server"
 _MAX_MESSAGE_BYTES = 32 * 1024 * 1024
@@ -82,8 +84,6 @@ async def _serve(arguments: Arguments, environment: Mapping[str, str]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Agent:
-    """The handlers of the server."""
-
     _arguments: Arguments
     _environment: Mapping[str, str]
     _threads: Threads
@@ -125,7 +125,10 @@ class _Agent:
                 reply = arguments_of(Reply, params.arguments)
 
                 def load() -> Config:
-                    cwd = recorded_cwd(codex_home(environment), reply.id)
+                    path = find_session(codex_home(environment), reply.id)
+                    if path is None:
+                        raise SessionError(f"no thread found with the id {reply.id!r}")
+                    cwd = read_meta(path).cwd
                     return server_config(self._arguments, environment, cwd=cwd, has_user=has_user)
 
                 return await self._threads.go_on(reply.id, reply.prompt, call, load)

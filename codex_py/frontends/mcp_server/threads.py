@@ -6,7 +6,6 @@ import traceback
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from mcp_types import CallToolResult
@@ -15,14 +14,12 @@ from codex_py.app.options import SessionOptions
 from codex_py.app.session import open_session
 from codex_py.config.config import Config
 from codex_py.core.session import Session
-from codex_py.errors import CodexError, SessionError
+from codex_py.errors import CodexError
 from codex_py.frontends.mcp_server.client import Call
 from codex_py.frontends.mcp_server.tools import tool_result
 from codex_py.protocol.approval import ApprovalRequest, Review, ReviewDecision, approval_data
 from codex_py.protocol.events import Event, ThreadStarted
 from codex_py.protocol.mcp import Elicitation, ElicitationAnswer
-from codex_py.rollout.index import find_session
-from codex_py.rollout.records import read_meta
 
 _MAX_OPEN = 16
 """Threads that stay open between calls, with their MCP servers and connections. Others are read from their
@@ -191,18 +188,6 @@ class Threads:
         for thread in idle[:-_MAX_OPEN]:
             self._start(thread, thread.close())
             thread.is_ending = True
-
-
-def recorded_cwd(home: Path, thread_id: str) -> str:
-    """The folder in which a thread was begun.
-
-    Raises:
-        SessionError: there is no such thread, or its file cannot be read.
-    """
-    path = find_session(home, thread_id)
-    if path is None:
-        raise SessionError(f"no thread found with the id {thread_id!r}")
-    return read_meta(path).cwd
 
 
 def _session_configured(session: Session) -> dict[str, Any]:

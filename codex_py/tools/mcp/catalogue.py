@@ -120,8 +120,6 @@ def described(spec: FunctionSpec) -> dict[str, Any]:
 
 
 class _Index:
-    """The words of all tools."""
-
     def __init__(self, tools: dict[str, ServerTool]) -> None:
         self._entries: dict[str, Counter[str]] = {}
         for name, tool in tools.items():

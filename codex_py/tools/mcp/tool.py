@@ -84,10 +84,7 @@ def mcp_tool_finder(
     catalogue: McpCatalogue,
     image_detail: str,
 ) -> Callable[[str], Tool[Any] | None]:
-    """Return a function that finds the tools of servers, and our own about them, by the name that a model writes.
-
-    `image_detail`: the resolution of images for the model, see `input_image`.
-    """
+    """Return a function that finds the tools of servers, and our own about them, by the name that a model writes."""
     own = {tool.name: tool for tool in own_mcp_tools(servers, catalogue)}
 
     def find(name: str) -> Tool[Any] | None:

@@ -128,11 +128,7 @@ class ApplyPatch:
         return ToolOutput(command_report(0, wall_s, plan.summary() + notes))
 
     async def _approve(self, plan: PatchPlan, cwd: Path, context: ToolContext) -> None:
-        """Return if the plan may be carried out. The question names files outside by their resolved paths.
-
-        Raises:
-            ToolError: the policy or the user refused.
-        """
+        """Ask for an approval if that is needed. The question names files outside by their resolved paths."""
         policy = context.approval_policy
         writable = writable_by(context, self._home)
         outside = [] if writable is None else plan.refused(writable)

@@ -29,11 +29,7 @@ _SERVER: Final = "python"
 
 
 class PythonTool:
-    """One function in one session.
-
-    Args:
-        image_detail: the resolution of images for the model, see `input_image`.
-    """
+    """One function in one session. `image_detail`: see `input_image`."""
 
     def __init__(self, function: PythonFunction[..., Any], *, image_detail: str) -> None:
         self.name = function.spec.name

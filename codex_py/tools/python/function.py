@@ -34,7 +34,6 @@ _ARGUMENTS: Final = re.compile(r"(?:Args|Arguments|Parameters):")
 _ARGUMENT: Final = re.compile(r"\s+\*{0,2}(\w+)(?: *\([^)]*\))?: *(.*)")
 _FIELD: Final = re.compile(r":param (?:[^:]* )?(\w+): *(.*)")
 
-
 _TYPE_NAMES: Final[Mapping[Any, str]] = {
     str: "string",
     int: "integer",
@@ -141,7 +140,7 @@ def _parameters(function: AnyFunction, name: str) -> Mapping[str, Parameter]:
 
 
 def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
-    """The text of a docstring on the function, and that on each parameter."""
+    """The text on the function, and that on each parameter."""
     description: list[str] = []
     about: dict[str, str] = {}
     latest, in_arguments, indent = "", False, 0

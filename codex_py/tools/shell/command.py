@@ -46,7 +46,6 @@ _BARE_PATCH = (
     ' Rerun as ["apply_patch", "<patch>"]'
 )
 
-
 # Relative to the directory of the turn; a path cannot contain NUL.
 Workdir: TypeAlias = Annotated[
     str | None,

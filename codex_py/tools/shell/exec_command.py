@@ -28,7 +28,6 @@ _MIN_POLL_MS = 5_000
 _MAX_POLL_MS = 300_000
 _SHELLS = {"bash", "zsh", "sh", "dash", "ksh", "fish"}
 
-
 OutputLimit: TypeAlias = Annotated[
     int | None,
     Field(description="How much output to return, in tokens. Longer output is cut in the middle."),

@@ -153,7 +153,6 @@ class Orchestrator:
 
 
 def _looks_blocked(exit_code: int | None, output: str) -> bool:
-    """True if the sandbox probably made the command fail."""
     if exit_code in {None, 0} or exit_code in _STOPPED:
         return False
     if exit_code == 128 + signal.SIGSYS:

@@ -102,8 +102,6 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class _Cause:
-    """Why the user has to be asked."""
-
     kind: Literal["sandbox_approval", "rules"]
     reason: str | None
     """For the user."""

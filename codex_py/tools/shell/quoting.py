@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 
 _UNQUOTED = re.compile(r"[+\-./:@\]_0-9A-Za-z]+")
-# A caret is safe in one place only, right after the opening quote.
+# Both match at any place. A caret is safe in one place only, right after the opening quote.
 _SINGLE = re.compile(r"\^?[^'^\\]*")
 _DOUBLE = re.compile(r"[^`$!^]*")
 _ESCAPED_IN_DOUBLE = re.compile(r'(["\\])')
@@ -25,8 +25,9 @@ def _quote(word: str) -> str:
     parts: list[str] = []
     start = 0
     while start < len(word):
-        single = _longest(_SINGLE, word, start)
-        double = _longest(_DOUBLE, word, start)
+        single, double = (
+            found.group() for each in (_SINGLE, _DOUBLE) if (found := each.match(word, start))
+        )
         part = max(single, double, key=len)
         start += len(part)
         if _UNQUOTED.fullmatch(part):
@@ -36,8 +37,3 @@ def _quote(word: str) -> str:
         else:
             parts.append('"' + _ESCAPED_IN_DOUBLE.sub(r"\\\1", part) + '"')
     return "".join(parts)
-
-
-def _longest(pattern: re.Pattern[str], word: str, start: int) -> str:
-    match = pattern.match(word, start)
-    return match.group() if match else ""

@@ -18,7 +18,6 @@ from codex_py.tools.truncate import truncate_middle, truncate_output
 _TIMED_OUT = 124
 _MAX_TIMEOUT_MS = 24 * 60 * 60 * 1000
 
-
 _Timeout: TypeAlias = Annotated[
     int,
     Field(
