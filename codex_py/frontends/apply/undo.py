@@ -53,10 +53,6 @@ def run_undo(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     if options.show and options.force:
         raise UsageError("--show changes nothing, so there is nothing to force")
     raise_when_stopped()
-    return _run(options, environment)
-
-
-def _run(options: _Options, environment: Mapping[str, str]) -> int:
     journal = Journal(codex_home(environment), working_folder(options.cd))
     for sentence in journal.recover():
         tell(sentence)

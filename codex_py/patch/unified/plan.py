@@ -42,8 +42,7 @@ def plan_unified(
     Args:
         text: the diff; text in it that is not UTF-8 has been decoded with `surrogateescape`.
         cwd: absolute; names in the diff are relative to it.
-        readable: says of a real, absolute path whether it may be read; None allows everything. It is
-            asked before a file is opened, and what it refuses ends it.
+        readable: see `plan_patch`.
         strip: how many leading directories to leave out of names; None guesses, see `targets_of`.
         directory: put in front of all names; relative to `cwd`.
         reverse: undo the diff.
