@@ -98,7 +98,8 @@ def check(api: str, found: Read) -> None:
         # No call is known to be complete before the end.
         assert not found.calls
     for call in found.calls:
-        if isinstance(call, FunctionCall):
+        # The Responses API says itself when a call is complete.
+        if isinstance(call, FunctionCall) and api == "anthropic":
             assert isinstance(json.loads(call.arguments), dict)
 
 

@@ -26,7 +26,8 @@ Message: TypeAlias = tuple[str, list[bytes]]
 """Role and blocks."""
 _CACHE_MARK = b',"cache_control":{"type":"ephemeral"}}'
 _CONTINUE = encode_json({"type": "text", "text": "Continue."})
-_UNMARKED = (b'{"type":"thinking"', b'{"type":"redacted_thinking"')
+_THOUGHTS = ("thinking", "redacted_thinking")
+_UNMARKED = tuple(b'{"type":"%b"' % kind.encode() for kind in _THOUGHTS)
 _BYTES_OF_DATA_URL = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
 
 
@@ -75,10 +76,10 @@ class AnthropicMessages:
                 turn.encoded = _said(turn)
             blocks, results = turn.encoded
             _append(messages, "assistant", blocks)
+            if blocks:
+                may_think = not results or messages[-1][1][0].startswith(_UNMARKED)
             _append(messages, "user", results)
             called.update((call.name, None) for call in turn.calls)
-            if blocks:
-                may_think = not results or blocks[0].startswith(_UNMARKED)
         if messages and messages[0][0] != "user":
             messages.insert(0, ("user", [_CONTINUE]))
         system = [encode_json({"type": "text", "text": text}) for text in texts if text.strip()]
@@ -91,11 +92,14 @@ def marked(block: bytes) -> bytes:
 
 
 def _append(messages: list[Message], role: str, blocks: Sequence[bytes]) -> None:
-    """Add blocks. Roles alternate: those of one role in a row are one message."""
-    if blocks and messages and messages[-1][0] == role:
-        messages[-1] = (role, [*messages[-1][1], *blocks])
-    elif blocks:
-        messages.append((role, list(blocks)))
+    """Add blocks. Roles alternate: those of one role in a row are one message, which has thoughts only if it begins with
+    one: a model may go on where another broke off."""
+    before = messages.pop()[1] if blocks and messages and messages[-1][0] == role else []
+    together = [*before, *blocks]
+    if together and not together[0].startswith(_UNMARKED):
+        together = [*before, *(block for block in blocks if not block.startswith(_UNMARKED))]
+    if together:
+        messages.append((role, together))
 
 
 def _told(told: Told) -> Sequence[bytes]:
@@ -106,11 +110,16 @@ def _told(told: Told) -> Sequence[bytes]:
 
 def _said(turn: ModelTurn) -> tuple[list[bytes], list[bytes]]:
     """The blocks of the assistant, and those of the user with the results."""
-    blocks = [encode_json(block) for each in turn.blocks for block in _blocks(each)]
-    while blocks and blocks[-1].startswith(_UNMARKED):
-        # A message that ends with a thought is refused.
+    blocks = [block for each in turn.blocks for block in _blocks(each)]
+    while blocks and blocks[-1].get("type") in _THOUGHTS:
+        # A message that ends with one is refused.
         blocks.pop()
-    return blocks, [encode_json(_result(result)) for result in turn.complete_results()]
+    if blocks and blocks[-1].get("type") == "text":
+        # The last message may not end in white space, and each is the last one at a time.
+        blocks[-1] = {**blocks[-1], "text": blocks[-1]["text"].rstrip()}
+    return [encode_json(block) for block in blocks], [
+        encode_json(_result(result)) for result in turn.complete_results()
+    ]
 
 
 def _blocks(block: Block) -> Sequence[JsonObject]:
