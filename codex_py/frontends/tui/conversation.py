@@ -15,7 +15,7 @@ from codex_py.errors import CodexError
 from codex_py.frontends.tui.compose.submission import Submission
 from codex_py.frontends.tui.markdown import Markdown
 from codex_py.frontends.tui.progress import Progress
-from codex_py.frontends.tui.surface import Launch, Surface
+from codex_py.frontends.tui.surface import Surface
 from codex_py.frontends.tui.transcript import Transcript
 from codex_py.protocol.approval import Approver
 from codex_py.protocol.mcp import Elicitor
@@ -40,14 +40,13 @@ class Conversation:
         self,
         surface: Surface,
         transcript: Transcript,
-        launch: Launch,
         *,
         approver: Approver,
         elicitor: Elicitor,
     ) -> None:
         self._surface = surface
         self._transcript = transcript
-        self._environment = launch.environment
+        self._environment = surface.environment
         self._approver = approver
         self._elicitor = elicitor
         self._open_one = AsyncExitStack()
@@ -57,8 +56,8 @@ class Conversation:
         self._servers: asyncio.Future[None] | None = None
         """The start of the MCP servers that the turn waits for."""
         self.session: Session | None = None
-        self.config = launch.config
-        self.add_dirs = launch.add_dirs
+        self.config = surface.launch.config
+        self.add_dirs = surface.launch.add_dirs
         self.progress = Progress(surface, transcript, lambda: self.session)
 
     @property

@@ -14,7 +14,7 @@ from codex_py.frontends.tui.compose.external import clipboard_image, edited, edi
 from codex_py.frontends.tui.fitting import fit
 from codex_py.frontends.tui.key_codes import ESC, bind
 from codex_py.frontends.tui.picker import Row
-from codex_py.frontends.tui.surface import LateHalf, Surface
+from codex_py.frontends.tui.surface import Surface
 
 _AGAIN_TO_LEAVE: Final = "Press Ctrl-C again to leave"
 _AGAIN_TO_LEAVE_WORK: Final = "The agent works: press Ctrl-D again to leave"
@@ -47,19 +47,19 @@ SHORTCUTS: Final = (
 )
 
 
-def program_keys(surface: Surface, half: LateHalf) -> KeyBindings:
+def program_keys(surface: Surface) -> KeyBindings:
     keys = KeyBindings()
     composer = surface.composer
     composing = Condition(lambda: surface.panels.top is None)
     is_empty = Condition(lambda: not composer.buffer.text)
     announced = Condition(lambda: bool(surface.status.announced))
     completing = Condition(lambda: composer.completion.is_open)
-    _add_ending_keys(surface, half, composing, keys)
+    _add_ending_keys(surface, composing, keys)
     _add_writing_keys(surface, composing, keys)
     can_list = composing & is_empty & ~vi_navigation_mode
     can_answer = composing & announced & ~completing
-    bind(keys, "c-t", lambda _: half().run_command("transcript"), composing)
-    bind(keys, "?", lambda _: half().run_command("keymap"), can_list)
+    bind(keys, "c-t", lambda _: surface.half().run_command("transcript"), composing)
+    bind(keys, "?", lambda _: surface.half().run_command("keymap"), can_list)
     bind(keys, "c-z", lambda _: surface.tasks.start(surface.screen.suspend()))
     bind(keys, "c-l", lambda _: surface.screen.scroll_away())
     # Before the composer's own: a question waits until the user has stopped writing.
@@ -72,16 +72,14 @@ def program_keys(surface: Surface, half: LateHalf) -> KeyBindings:
     return keys
 
 
-def _add_ending_keys(
-    surface: Surface, half: LateHalf, composing: Condition, keys: KeyBindings
-) -> None:
+def _add_ending_keys(surface: Surface, composing: Condition, keys: KeyBindings) -> None:
     """Keys that interrupt, go back or leave; some when they are pressed twice."""
     composer, hints, leaving = surface.composer, surface.hints, surface.leaving
     held = Condition(lambda: composer.vi_uses_escape)
     is_empty = Condition(lambda: not composer.buffer.text)
 
     def interrupt() -> bool:
-        return half.loaded is not None and half.loaded.interrupt()
+        return surface.loaded is not None and surface.loaded.interrupt()
 
     def twice(hint: str, action: Callable[[], None]) -> None:
         if hints.answered == hint:
@@ -91,7 +89,7 @@ def _add_ending_keys(
 
     def escape(_event: KeyPressEvent) -> None:
         if not (interrupt() or composer.text):
-            twice(_AGAIN_TO_GO_BACK, lambda: half().run_command("back"))
+            twice(_AGAIN_TO_GO_BACK, lambda: surface.half().run_command("back"))
 
     def escape_of_vi(event: KeyPressEvent) -> None:
         event.key_processor.feed(KeyPress(Keys.Escape), first=True)
@@ -103,7 +101,7 @@ def _add_ending_keys(
             twice(_AGAIN_TO_LEAVE, leaving.leave)
 
     def control_d(_event: KeyPressEvent) -> None:
-        if half.loaded is not None and half.loaded.is_working:
+        if surface.loaded is not None and surface.loaded.is_working:
             twice(_AGAIN_TO_LEAVE_WORK, leaving.leave)
         else:
             leaving.leave()

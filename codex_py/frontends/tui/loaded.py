@@ -24,7 +24,7 @@ from codex_py.frontends.tui.panel import yes_or_no
 from codex_py.frontends.tui.panels import Panels
 from codex_py.frontends.tui.render import Renderer
 from codex_py.frontends.tui.shell import UserShell
-from codex_py.frontends.tui.surface import Launch, Surface
+from codex_py.frontends.tui.surface import Surface
 from codex_py.frontends.tui.transcript import Transcript
 from codex_py.protocol.approval import ApprovalPolicy
 from codex_py.protocol.prompts import Note
@@ -45,10 +45,9 @@ Without any of them, to see how it works:
 class Loaded:
     """A `LoadedHalf`."""
 
-    def __init__(self, surface: Surface, launch: Launch) -> None:
-        screen = surface.screen
+    def __init__(self, surface: Surface) -> None:
+        screen, launch = surface.screen, surface.launch
         self._surface = surface
-        self._launch = launch
         self._transcript = Transcript(
             Renderer(screen.theme),
             print_lines=screen.print,
@@ -59,7 +58,6 @@ class Loaded:
         self._conversation = Conversation(
             surface,
             self._transcript,
-            launch,
             approver=TerminalApprover(surface.panels, self._transcript, screen),
             elicitor=TerminalElicitor(surface.panels),
         )
@@ -109,7 +107,7 @@ class Loaded:
         return self._shell.stop() or self._conversation.interrupt()
 
     async def begin(self) -> None:
-        conversation, launch = self._conversation, self._launch
+        conversation, launch = self._conversation, self._surface.launch
         options = None
         try:
             if await _settle_trust(conversation.config, self._surface.panels):
@@ -166,7 +164,7 @@ class Loaded:
 
     async def _options(self) -> SessionOptions | None:
         """The session that the command line names; None if the user picks none, and so leaves."""
-        target = self._launch.target
+        target = self._surface.launch.target
         resume = target.resume
         if target.pick:
             resume = await pick_session(self._conversation, self._surface)

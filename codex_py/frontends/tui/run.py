@@ -4,7 +4,16 @@ import asyncio
 import gc
 from collections.abc import Mapping
 
-from prompt_toolkit.input import Input, create_input
+from prompt_toolkit.input import create_input
+from prompt_toolkit.layout import (
+    AnyContainer,
+    Dimension,
+    DynamicContainer,
+    HSplit,
+    Window,
+    to_container,
+)
+from prompt_toolkit.layout.controls import FormattedTextControl
 
 from codex_py import __version__
 from codex_py.app.loading import load
@@ -14,16 +23,21 @@ from codex_py.frontends.command_parser import working_folder
 from codex_py.frontends.configuration import load_session_config
 from codex_py.frontends.streams import OutputStream
 from codex_py.frontends.terminal import printable
-from codex_py.frontends.tui.fitting import Fragments
+from codex_py.frontends.tui.compose.window import composer_window
+from codex_py.frontends.tui.fitting import Fragments, fit, joined
 from codex_py.frontends.tui.keys import program_keys
-from codex_py.frontends.tui.layout import program_layout
 from codex_py.frontends.tui.output import TerminalWriter
-from codex_py.frontends.tui.surface import LateHalf, Launch, Surface
-from codex_py.frontends.tui.theme import Theme, terminal_theme
+from codex_py.frontends.tui.surface import Launch, Surface
+from codex_py.frontends.tui.theme import terminal_theme
 
 _DRAIN_S = 1.0
 _LOADED = "codex_py.frontends.tui.loaded:Loaded"
 """300 ms: more than the first frame takes."""
+_LEAST_ROWS = 3
+"""Of what is under way, however low the screen is."""
+_OTHER_ROWS = 8
+"""Rows of the rest, as a rule."""
+_QUEUED = "  (after the turn; Alt-Up takes it back)"
 
 
 def run_terminal(arguments: Arguments, environment: Mapping[str, str]) -> int:
@@ -48,72 +62,111 @@ async def _run(launch: Launch) -> int:
     config = launch.config
     wanted = config.values.get("tui", {}).get("theme")
     theme = terminal_theme(launch.environment, wanted, cwd=str(config.cwd))
-    terminal = Terminal(launch, theme, writer, create_input())
+    surface = Surface(launch, theme, writer, create_input(), lambda own: load(_LOADED)(own))
+    keys = program_keys(surface)
+    surface.screen.show(_layout(surface), keys, surface.status.title)
+    processor = surface.screen.app.key_processor
+    processor.before_key_press += surface.panels.before_key
+    processor.before_key_press += surface.hints.key_pressed
+    processor.after_key_press += surface.panels.after_key
+    surface.leaving.listen()
+    surface.screen.print(_greeting(surface))
     try:
-        code = await terminal.run()
+        farewell = await _shown(surface)
     finally:
+        # One of the tasks may still have read it.
+        surface.composer.history.close()
         # Before anything else is written, be it a traceback.
         writer.drain(_DRAIN_S)
-    if code == 0 and terminal.farewell:
-        OutputStream(1).write_text(terminal.farewell)
+    code = surface.leaving.result()
+    if code == 0:
+        OutputStream(1).write_text(farewell)
     return code
 
 
-class Terminal:
-    """The program from its first frame to its last. There is one per process.
-
-    Attributes:
-        farewell: what to print when the terminal is the shell's again.
-    """
-
-    def __init__(
-        self, launch: Launch, theme: Theme, writer: TerminalWriter, keyboard: Input
-    ) -> None:
-        self.farewell = ""
-        self._half = LateHalf(lambda: load(_LOADED)(self._surface, launch))
-        self._surface = surface = Surface(launch, theme, writer, keyboard, self._half)
-        keys = program_keys(surface, self._half)
-        surface.screen.show(program_layout(surface, self._live), keys, surface.status.title)
-        processor = surface.screen.app.key_processor
-        processor.before_key_press += surface.panels.before_key
-        processor.before_key_press += surface.hints.key_pressed
-        processor.after_key_press += surface.panels.after_key
-
-    async def run(self) -> int:
-        """Show the program until the user leaves; the exit code."""
-        surface = self._surface
-        surface.leaving.listen()
-        surface.screen.print(self._greeting())
+async def _shown(surface: Surface) -> str:
+    """Show the program until the user leaves. Returns what to print then."""
+    farewell = ""
+    async with surface.tasks:
+        opening = surface.tasks.create_task(_begin(surface))
         try:
-            async with surface.tasks:
-                opening = surface.tasks.create_task(self._begin())
-                try:
-                    await surface.screen.run()
-                except EOFError:
-                    surface.leaving.lost_terminal()
-                finally:
-                    opening.cancel()
-                    if self._half.loaded is not None:
-                        self.farewell = await self._half.loaded.close()
-                    surface.panels.close()
+            await surface.screen.run()
+        except EOFError:
+            surface.leaving.lost_terminal()
         finally:
-            # One of the tasks may still have read it.
-            surface.composer.history.close()
-        return surface.leaving.result()
+            opening.cancel()
+            if surface.loaded is not None:
+                farewell = await surface.loaded.close()
+            surface.panels.close()
+    return farewell
 
-    async def _begin(self) -> None:
-        # While the user looks at the first frame.
-        await asyncio.to_thread(load, _LOADED)
-        gc.enable()
-        await self._half().begin()
 
-    def _live(self, width: int, max_rows: int) -> list[Fragments]:
-        half = self._half.loaded
-        return [] if half is None else half.live(width, max_rows)
+async def _begin(surface: Surface) -> None:
+    # While the user looks at the first frame.
+    await asyncio.to_thread(load, _LOADED)
+    gc.enable()
+    await surface.half().begin()
 
-    def _greeting(self) -> str:
-        """Without rich, which is not loaded yet."""
-        where = printable(str(self._surface.cwd))
-        if self._surface.screen.theme.dumb:
-            return f"codex-py {__version__} in {where}\n"
-        return f"\x1b[1mcodex-py {__version__}\x1b[0m in {where}\n"
+
+def _greeting(surface: Surface) -> str:
+    """Without rich, which is not loaded yet."""
+    where = printable(str(surface.cwd))
+    if surface.screen.theme.dumb:
+        return f"codex-py {__version__} in {where}\n"
+    return f"\x1b[1mcodex-py {__version__}\x1b[0m in {where}\n"
+
+
+def _layout(surface: Surface) -> AnyContainer:
+    """The last rows of the screen: what is under way, the composer or a panel, and the status."""
+    composer = composer_window(surface.composer, surface.screen)
+    return HSplit(
+        [
+            Window(
+                FormattedTextControl(lambda: _live(surface)),
+                height=lambda: _live_height(surface),
+                dont_extend_height=True,
+            ),
+            DynamicContainer(lambda: surface.panels.top or composer),
+            Window(FormattedTextControl(lambda: _below(surface)), height=1),
+        ]
+    )
+
+
+def _live(surface: Surface) -> Fragments:
+    """What is under way, the line that names it, and an empty line above the composer."""
+    screen, theme, outbox = surface.screen, surface.screen.theme, surface.outbox
+    lines: list[Fragments] = []
+    if surface.loaded is not None:
+        most = max(_LEAST_ROWS, screen.height - _OTHER_ROWS)
+        lines += surface.loaded.live(screen.width, most)
+    if working := surface.status.working(theme):
+        lines += [[], working]
+    for submissions, note in ((outbox.steered, ""), (outbox.queue, _QUEUED)):
+        for each in submissions:
+            text = printable(each.text.splitlines()[0])
+            lines.append([("class:quiet", f"  {theme.glyph('prompt')} {text}{note}")])
+    lines.append([])
+    if (left := _rows_beside_panel(surface)) is not None:
+        return joined(lines[max(0, len(lines) - left) :])
+    return [fragment for line in lines for fragment in (*line, ("", "\n"))]
+
+
+def _rows_beside_panel(surface: Surface) -> int | None:
+    """How many rows the panel leaves, for it gives up none; None if there is no panel."""
+    if (panel := surface.panels.top) is None:
+        return None
+    columns, rows = surface.screen.width, surface.screen.height
+    return max(0, rows - 1 - to_container(panel).preferred_height(columns, rows).preferred)
+
+
+def _live_height(surface: Surface) -> Dimension:
+    return Dimension.exact(0) if _rows_beside_panel(surface) == 0 else Dimension()
+
+
+def _below(surface: Surface) -> Fragments:
+    columns = surface.screen.width
+    if hint := surface.hints.text or surface.panels.hint:
+        return [("class:quiet", fit(hint, columns))]
+    mode = f"{name} " if (name := surface.composer.vi_mode) else ""
+    line = surface.status.line(surface.screen.theme, columns - len(mode))
+    return [("class:accent", mode), *line]

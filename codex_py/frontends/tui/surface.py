@@ -195,25 +195,13 @@ class LoadedHalf(Protocol):
         ...
 
 
-class LateHalf:
-    """The other half, loaded when it is first called for."""
-
-    def __init__(self, load: Callable[[], LoadedHalf]) -> None:
-        self._load = load
-        self.loaded: LoadedHalf | None = None
-
-    def __call__(self) -> LoadedHalf:
-        if self.loaded is None:
-            self.loaded = self._load()
-        return self.loaded
-
-
 class Surface:
     """The parts of the light half.
 
     Attributes:
         safe_environment: for programs such as git: its `PATH` leads to none that the project or the model can
             have made.
+        loaded: the other half; None as long as nothing has called for it.
     """
 
     def __init__(
@@ -222,8 +210,11 @@ class Surface:
         theme: Theme,
         writer: TerminalWriter,
         keyboard: Input,
-        half: LateHalf,
+        load: "Callable[[Surface], LoadedHalf]",
     ) -> None:
+        self.launch = launch
+        self.loaded: LoadedHalf | None = None
+        self._load = load
         config, self.environment = launch.config, launch.environment
         settings = config.values.get("tui", {})
         is_vi = settings.get("vim_mode_default", False)
@@ -242,10 +233,16 @@ class Surface:
         self.skills = SkillSource()
         self.composer = Composer(
             config,
-            lambda submission: half().submitted(submission),
-            sources=(CommandSource(lambda: half().commands), FileSource(files), self.skills),
+            lambda submission: self.half().submitted(submission),
+            sources=(CommandSource(lambda: self.half().commands), FileSource(files), self.skills),
             changed=self.screen.changed,
         )
         self.notify = Notifications(settings, self.environment, self.screen)
         self.panels = Panels(self.screen, self.composer, self.status, self.notify)
         self.leaving = Leaving(self.screen.exit)
+
+    def half(self) -> LoadedHalf:
+        """The other half, loaded now if need be."""
+        if self.loaded is None:
+            self.loaded = self._load(self)
+        return self.loaded
