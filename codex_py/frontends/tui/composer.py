@@ -1,20 +1,62 @@
-"""The text that the user writes, with what is offered for it, and the history of what was sent."""
+"""The composer: the text that the user writes, how it is shown, its keys, and what was sent.
+
+Keys that are not bound here are as in emacs or in vi, which prompt-toolkit knows.
+"""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from prompt_toolkit.application import get_app
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.document import Document
 from prompt_toolkit.enums import EditingMode
+from prompt_toolkit.filters import Condition, emacs_mode, vi_insert_mode, vi_navigation_mode
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.key_binding.vi_state import InputMode
+from prompt_toolkit.keys import Keys
+from prompt_toolkit.layout import (
+    AnyContainer,
+    BufferControl,
+    ConditionalContainer,
+    Dimension,
+    HSplit,
+    VSplit,
+    Window,
+)
+from prompt_toolkit.layout.controls import FormattedTextControl
 
 from codex_py.config.config import Config
-from codex_py.frontends.tui.compose.attachments import Attachments, is_long
-from codex_py.frontends.tui.compose.completion import Completion, Source
+from codex_py.frontends.tui.compose.attachments import Attachments, Display, is_long
+from codex_py.frontends.tui.compose.completion import ROWS, Completion, Source
 from codex_py.frontends.tui.compose.external import image_paths
 from codex_py.frontends.tui.compose.prompt_history import PromptHistory
-from codex_py.frontends.tui.compose.submission import Submission
+from codex_py.frontends.tui.fitting import Fragments
+from codex_py.frontends.tui.key_codes import ESC, PASTE, bind
+from codex_py.frontends.tui.screen import Screen
+
+_MAX_ROWS = 12
+_PLACEHOLDER = "Ask codex-py to do anything"
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    text: str
+    """`[Image #1]`, … in it stand for the images."""
+    images: Sequence[Path] = ()
+    """Absolute."""
+    queued: bool = False
+    """To be sent when the turn is over, not into it."""
+
+
+@dataclass(slots=True)
+class Outbox:
+    waiting: list[Submission] = field(default_factory=list[Submission])
+    """Sent off before there was a session."""
+    steered: list[Submission] = field(default_factory=list[Submission])
+    """Sent into the running turn."""
+    queue: list[Submission] = field(default_factory=list[Submission])
+    """To be sent when the running turn is over."""
 
 
 class Composer:
@@ -187,3 +229,61 @@ class Composer:
     def _show(self, text: str) -> None:
         self.buffer.document = Document(text, len(text))
         self._changed()
+
+
+def composer_window(composer: Composer, screen: Screen) -> AnyContainer:
+    def height() -> Dimension:
+        return Dimension(min=1, max=max(1, min(_MAX_ROWS, screen.height // 2)))
+
+    def mark() -> Fragments:
+        if composer.buffer.text.startswith("!"):
+            return [("class:warning", "! ")]
+        return [("bold", f"{screen.theme.glyph('prompt')} ")]
+
+    control = BufferControl(
+        composer.buffer,
+        key_bindings=_keys(composer),
+        input_processors=[Display(composer.attachments, _PLACEHOLDER)],
+    )
+    text = Window(control, height=height, dont_extend_height=True, wrap_lines=True)
+    offered = Window(
+        FormattedTextControl(lambda: composer.completion.rows(screen.width)),
+        height=Dimension(max=ROWS),
+        dont_extend_height=True,
+    )
+    is_open = Condition(lambda: composer.completion.is_open)
+    line = VSplit([Window(FormattedTextControl(mark), width=2), text])
+    return HSplit([line, ConditionalContainer(offered, is_open)])
+
+
+def _keys(composer: Composer) -> KeyBindings:
+    buffer, completion = composer.buffer, composer.completion
+    offering = Condition(lambda: completion.is_open)
+    at_top = Condition(lambda: buffer.document.on_first_line) & ~offering
+    at_bottom = Condition(lambda: buffer.document.on_last_line) & ~offering
+    writing = emacs_mode | vi_insert_mode
+
+    def enter(event: KeyPressEvent) -> None:
+        # Characters behind it that came at the same time were not typed: a terminal that does not mark
+        # what is pasted sends it like this, and its first line alone should not go off.
+        behind = event.key_processor.input_queue
+        if composer.folds_bursts and any(not isinstance(press.key, Keys) for press in behind):
+            buffer.insert_text("\n")
+        else:
+            composer.enter()
+
+    keys = KeyBindings()
+    bind(keys, "enter", enter)
+    bind(keys, "tab", lambda _: composer.complete())
+    bind(keys, "c-j", lambda _: buffer.insert_text("\n"))
+    bind(keys, PASTE, lambda event: composer.paste(event.data))
+    bind(keys, ESC, lambda _: completion.close(), offering)
+    bind(keys, "up c-p", lambda _: completion.move(-1), offering)
+    bind(keys, "down c-n", lambda _: completion.move(1), offering)
+    bind(keys, "up", lambda _: composer.recall(1), at_top)
+    bind(keys, "c-p", lambda _: composer.recall(1), at_top & writing)
+    bind(keys, "k", lambda _: composer.recall(1), at_top & vi_navigation_mode)
+    bind(keys, "down", lambda _: composer.recall(-1), at_bottom)
+    bind(keys, "c-n", lambda _: composer.recall(-1), at_bottom & writing)
+    bind(keys, "j", lambda _: composer.recall(-1), at_bottom & vi_navigation_mode)
+    return keys

@@ -9,10 +9,11 @@ from typing import Any, Final
 from codex_py.app.model import missing_key
 from codex_py.app.options import SessionOptions
 from codex_py.app.session import open_session
+from codex_py.config.skills import find_skills
 from codex_py.core.session import Session
 from codex_py.core.session_turn import TurnResult
 from codex_py.errors import CodexError
-from codex_py.frontends.tui.compose.submission import Submission
+from codex_py.frontends.tui.composer import Submission
 from codex_py.frontends.tui.markdown import Markdown
 from codex_py.frontends.tui.progress import Progress
 from codex_py.frontends.tui.surface import Surface
@@ -158,7 +159,7 @@ class Conversation:
                 await self._close_session()
                 self._open_one, self.session = stack.pop_all(), session
         except CodexError as error:
-            self._transcript.error(str(error))
+            self._transcript.notice(str(error), "error")
             return False
         return True
 
@@ -183,24 +184,17 @@ class Conversation:
             self._surface.hints.show(f"not sent: {_NONE}")
         elif self._turn is None:
             self.progress.prompt(submission)
-            self._start(lambda: session.run_turn(submission.text, images=submission.images))
+            self.run(lambda: session.run_turn(submission.text, images=submission.images))
         elif not submission.queued and session.steer(submission.text, images=submission.images):
             outbox.steered.append(submission)
         else:
             outbox.queue.append(submission)
         self._surface.screen.changed()
 
-    def compact(self) -> None:
-        """Put a summary in place of what was said, as a turn that can be interrupted. None may be running."""
-        if self.session is not None:
-            self.progress.work_begins()
-            self._start(self.session.compact)
-
-    def retry(self) -> None:
-        """Continue the turn that was cut off. None may be running."""
-        if self.session is not None:
-            self.progress.work_begins()
-            self._start(self.session.retry)
+    def run(self, work: Callable[[], Coroutine[Any, Any, TurnResult]]) -> None:
+        """Run `Session.compact` or `retry`, as a turn that can be interrupted. None may be running."""
+        self.progress.work_begins()
+        self._turn = self._surface.tasks.create_task(self._run(work))
 
     def change(self, choices: Choices) -> None:
         """Run the next turns with other settings. There must be a session.
@@ -238,9 +232,9 @@ class Conversation:
             servers.result()
 
     async def _look_around(self) -> None:
-        """Read the files of the user and of the project, in threads."""
         await self._find_branch()
-        await asyncio.to_thread(self._surface.skills.load, self.config, self._environment)
+        skills = await asyncio.to_thread(find_skills, self.config, self._environment)
+        self._surface.skills = skills.found
         await self._surface.composer.history.load()
         # Else the first answer waits until lexers and tables are loaded, and what is typed meanwhile as well.
         await asyncio.to_thread(self._transcript.renderer.text, Markdown(_REHEARSED), 80)
@@ -254,9 +248,6 @@ class Conversation:
         if (turn := self._turn) is not None:
             turn.cancel()
             await asyncio.wait([turn])
-
-    def _start(self, work: Callable[[], Coroutine[Any, Any, TurnResult]]) -> None:
-        self._turn = self._surface.tasks.create_task(self._run(work))
 
     async def _run(self, work: Callable[[], Coroutine[Any, Any, TurnResult]]) -> None:
         is_complete = False

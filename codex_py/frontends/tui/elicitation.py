@@ -13,14 +13,12 @@ from codex_py.protocol.mcp import Elicitation, ElicitationAnswer
 
 T = TypeVar("T")
 
-_Value = str | int | float | bool | list[str] | None
 _FORMATS = {
     "email": re.compile(r"[^@\s]+@[^@\s]+"),
     "uri": re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+"),
     "date": re.compile(r"\d{4}-\d\d-\d\d"),
     "date-time": re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d+)?)?([Zz]|[+-]\d\d:\d\d)?"),
 }
-
 
 _DECLINED: Final = object()
 _DONE: Final = object()
@@ -115,10 +113,6 @@ class TerminalElicitor:
         )
 
     async def _ask(self, panel: Callable[[], Panel[T]]) -> T:
-        """
-        Raises:
-            _Declined: the user gives no answer.
-        """
         answer = await self._panels.ask(panel, about="An MCP server asks")
         if answer is _DECLINED:
             raise _Declined
@@ -172,7 +166,7 @@ def problem(text: str, field: Mapping[str, Any], *, needed: bool) -> str:
     return _out_of_range(len(text), field.get("minLength"), field.get("maxLength"), " characters")
 
 
-def parsed(text: str, field: Mapping[str, Any]) -> _Value:
+def parsed(text: str, field: Mapping[str, Any]) -> str | int | float:
     """
     Raises:
         ValueError: it is no number, and one is wanted.

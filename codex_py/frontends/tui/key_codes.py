@@ -63,10 +63,7 @@ def bind(
     *,
     eager: bool = False,
 ) -> None:
-    """
-    Args:
-        keys: names with blanks between them, each of which does the action; `c-x+c-e` is one key after the other.
-    """
+    """`keys`: names with blanks between them, each of which does the action; `c-x+c-e` is one key after the other."""
 
     def handler(event: KeyPressEvent) -> None:
         action(event)
@@ -154,6 +151,5 @@ def _from_text(character: str, shifted: str, base: str, modifiers: int) -> KeyNa
 
 
 def _printable(code: int) -> str:
-    """The character, if it is one that can be typed; else nothing."""
     text = chr(code) if code <= _LAST_CODE else ""
     return text if text.isprintable() else ""

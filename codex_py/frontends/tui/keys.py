@@ -142,7 +142,6 @@ async def _search_history(surface: Surface) -> None:
 
 
 async def _edit(surface: Surface) -> None:
-    """Hand the terminal to the user's editor, and take it back with what was written."""
     environment, composer = surface.environment, surface.composer
     command = editor_command(surface.safe_environment, surface.cwd)
     before, images = composer.expanded

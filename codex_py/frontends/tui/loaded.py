@@ -16,7 +16,7 @@ from codex_py.frontends.tui.commands.prompts import PROMPTS, custom_commands
 from codex_py.frontends.tui.commands.registry import Command, CommandContext, Commands
 from codex_py.frontends.tui.commands.sessions import SESSIONS, pick_session
 from codex_py.frontends.tui.commands.settings import SETTINGS
-from codex_py.frontends.tui.compose.submission import Submission
+from codex_py.frontends.tui.composer import Submission
 from codex_py.frontends.tui.conversation import Conversation
 from codex_py.frontends.tui.elicitation import TerminalElicitor
 from codex_py.frontends.tui.fitting import Fragments
@@ -80,11 +80,11 @@ class Loaded:
 
     def submitted(self, submission: Submission) -> None:
         conversation, line = self._conversation, submission.text
-        if not line and not submission.images:
-            if conversation.progress.offers_retry:
-                conversation.retry()
-            return
         session, composer = conversation.session, self._surface.composer
+        if not line and not submission.images:
+            if session is not None and conversation.progress.offers_retry:
+                conversation.run(session.retry)
+            return
         composer.history.add(line, "" if session is None else session.thread_id)
         if line.startswith("!"):
             self._surface.tasks.start(self._run_shell(submission))
@@ -118,7 +118,7 @@ class Loaded:
                 self._transcript.notice(_NO_KEY.format(problem=problem, config=path))
             options = await self._options()
         except CodexError as error:
-            self._transcript.error(str(error))
+            self._transcript.notice(str(error), "error")
         await conversation.open_first(options)
 
     async def close(self) -> str:
@@ -138,7 +138,7 @@ class Loaded:
             try:
                 await command.run(self._context, argument)
             except CodexError as error:
-                self._transcript.error(str(error))
+                self._transcript.notice(str(error), "error")
 
         self._surface.tasks.create_task(work())
 
@@ -195,11 +195,7 @@ class Loaded:
 
 
 async def _settle_trust(config: Config, panels: Panels) -> bool:
-    """Ask whether this folder is trusted, if nobody has said so; True if the answer is a new yes.
-
-    Raises:
-        ConfigError: the answer cannot be saved.
-    """
+    """Ask whether this folder is trusted, if nobody has said so; True if the answer is a new yes."""
     trust = config.project_trust
     is_unasked = config.approval_policy is ApprovalPolicy.NEVER
     if is_unasked and config.sandbox_mode == "danger-full-access":

@@ -15,10 +15,7 @@ _KNOW_OSC9: Final = ("iTerm.app", "WezTerm", "ghostty", "WarpTerminal")
 
 
 class Notifications:
-    """
-    Args:
-        settings: the table `tui` of the configuration.
-    """
+    """As the table `tui` of the configuration has them set."""
 
     def __init__(
         self, settings: Mapping[str, Any], environment: Mapping[str, str], screen: Screen

@@ -83,21 +83,17 @@ class TerminalWriter(io.TextIOBase):
     """Writes from a thread of its own, so that a terminal which takes nothing holds nothing up.
 
     What is written goes out in order, after the next `flush`. Neither of them blocks or raises: see
-    `backlog` before adding what can wait, and `on_failure`.
+    `backlog` before adding what can wait. Of a terminal that is gone, the keyboard tells.
     """
 
     def __init__(self, fd: int) -> None:
-        self.on_failure: Callable[[], None] = lambda: None
-        """Called in the writing thread, once, when the terminal is gone."""
         self._fd = fd
         self._parts: list[str] = []
         self._queue: deque[bytes] = deque()
         self._backlog = 0
-        self._is_closing = False
         self._has_failed = False
         self._state = threading.Condition()
-        self._thread = threading.Thread(target=self._run, name="terminal writer", daemon=True)
-        self._thread.start()
+        threading.Thread(target=self._run, name="terminal writer", daemon=True).start()
 
     @property
     def backlog(self) -> int:
@@ -122,21 +118,15 @@ class TerminalWriter(io.TextIOBase):
                 self._backlog += len(data)
                 self._state.notify_all()
 
-    def drain(self, timeout_s: float) -> bool:
-        """Wait until all is written; whether it was in time."""
-        deadline = time.monotonic() + timeout_s
+    def drain(self, timeout_s: float) -> None:
+        """Wait until all is written, so long at most."""
         with self._state:
-            while self._backlog and not self._has_failed:
-                left = deadline - time.monotonic()
-                if left <= 0 or not self._state.wait(left):
-                    return False
-        return True
+            self._state.wait_for(lambda: not self._backlog, timeout_s)
 
     def _run(self) -> None:
         while True:
             with self._state:
-                while not self._queue:
-                    self._state.wait()
+                self._state.wait_for(lambda: self._queue)
                 data = memoryview(self._queue.popleft())
             while data:
                 try:
@@ -146,20 +136,16 @@ class TerminalWriter(io.TextIOBase):
                     time.sleep(0.01)
                     continue
                 except OSError:
-                    self._fail()
+                    with self._state:
+                        self._has_failed = True
+                        self._queue.clear()
+                        self._backlog = 0
+                        self._state.notify_all()
                     return
                 data = data[count:]
                 with self._state:
                     self._backlog -= count
                     self._state.notify_all()
-
-    def _fail(self) -> None:
-        with self._state:
-            self._has_failed = True
-            self._queue.clear()
-            self._backlog = 0
-            self._state.notify_all()
-        self.on_failure()
 
 
 def terminal_output(
@@ -168,10 +154,7 @@ def terminal_output(
     size: Callable[[], Size],
     before_erase: Callable[[], None],
 ) -> Vt100_Output:
-    """
-    Args:
-        before_erase: may move the cursor before what is below it is erased.
-    """
+    """`before_erase` may move the cursor before what is below it is erased."""
     output = (_DumbOutput if theme.dumb else _Output)(
         writer,  # pyright: ignore[reportArgumentType]  # all of TextIO that is used
         size,
@@ -236,10 +219,7 @@ class Frame:
 
 
 def frame_of(screen: Screen, cursor: tuple[int, int]) -> Frame:
-    """
-    Args:
-        cursor: column and row.
-    """
+    """`cursor`: column and row."""
     column, row = cursor
     return Frame([_width(screen, y) for y in range(row + 1)], column)
 

@@ -137,7 +137,6 @@ class Panels:
         self._composer.paste(text)
 
     async def _until_free(self, about: str) -> None:
-        """Wait until the question may have the keyboard."""
         announced_at = time.monotonic() if about else -_ANNOUNCED_S
         self._is_called = False
         try:
@@ -157,11 +156,7 @@ class Panels:
             self._status.announced = ""
 
     def _free_in_s(self, announced_at: float, *, continues: bool) -> float | None:
-        """When a question may have the keyboard; None while something is written.
-
-        Args:
-            continues: it belongs to the answer of another.
-        """
+        """When a question may have the keyboard; None while something is written."""
         if self._is_called:
             return 0
         has_draft = bool(self._composer.buffer.text)
@@ -181,6 +176,5 @@ class Panels:
         self._focus()
 
     def _focus(self) -> None:
-        """Give the keyboard to the panel on top, or to the composer."""
         self._screen.app.layout.focus(self.top or self._composer.buffer)
         self._screen.changed()

@@ -1,7 +1,6 @@
 """Makes text of models, tools and files safe to show: bounded, and with nothing that steers a terminal."""
 
 import re
-from collections.abc import Sequence
 
 from codex_py.frontends.terminal import printable
 
@@ -44,12 +43,6 @@ def command_output(text: str) -> str:
         lines = (line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
         text = "\n".join(lines)
     return plain(text)
-
-
-def aligned(rows: Sequence[tuple[str, str]]) -> str:
-    """Two columns of text, a row each."""
-    width = max((len(name) for name, _ in rows), default=0)
-    return "\n".join(f"{name:{width}}  {text}".rstrip() for name, text in rows)
 
 
 def cut(text: str, size: int, more: str = "…") -> str:

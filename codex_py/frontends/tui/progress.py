@@ -8,7 +8,8 @@ from pathlib import Path
 
 from codex_py.app.thread import thread_items
 from codex_py.core.session import Session
-from codex_py.frontends.tui.compose.submission import Submission
+from codex_py.frontends.tui.cells.item import user_cell
+from codex_py.frontends.tui.composer import Submission
 from codex_py.frontends.tui.surface import Surface
 from codex_py.frontends.tui.transcript import Transcript
 from codex_py.protocol import events
@@ -97,8 +98,7 @@ class Progress:
     def prompt(self, submission: Submission) -> None:
         """A turn begins with this prompt."""
         self.said.append(events.UserMessage(id="", text=submission.text))
-        self._transcript.user(submission.text)
-        self.work_begins()
+        self._transcript.print(user_cell(submission.text))
 
     def work_begins(self) -> None:
         self._last_answer = ""
@@ -118,7 +118,6 @@ class Progress:
             self._clock.cancel()
 
     def _advised(self, error: events.ErrorInfo) -> str:
-        """Why the turn failed, and what can be done about it here."""
         if error.code == "context_length_exceeded":
             advice = "/compact puts a summary in place of the conversation, /retry goes on with it;"
             return f"{error.message}\n{advice} /new begins another one."

@@ -133,7 +133,6 @@ def _ascii(char: str) -> str:
 
 @lru_cache(maxsize=1000)
 def _style(style: Style | None) -> str:
-    """A style of rich in prompt-toolkit's words."""
     if not style:
         return ""
     sequences = ANSI(style.render("x", color_system=ColorSystem.TRUECOLOR))

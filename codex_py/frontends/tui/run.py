@@ -23,7 +23,7 @@ from codex_py.frontends.command_parser import working_folder
 from codex_py.frontends.configuration import load_session_config
 from codex_py.frontends.streams import OutputStream
 from codex_py.frontends.terminal import printable
-from codex_py.frontends.tui.compose.window import composer_window
+from codex_py.frontends.tui.composer import composer_window
 from codex_py.frontends.tui.fitting import Fragments, fit, joined
 from codex_py.frontends.tui.keys import program_keys
 from codex_py.frontends.tui.output import TerminalWriter

@@ -15,18 +15,18 @@ from prompt_toolkit.input import Input
 
 from codex_py.app.user_programs import user_programs
 from codex_py.config.config import Config
+from codex_py.config.skills import Skill
 from codex_py.errors import CodexError
 from codex_py.frontends.arguments import SessionTarget
 from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.compose.completion import (
     CommandName,
-    CommandSource,
-    FileSource,
-    SkillSource,
+    command_source,
+    file_source,
+    skill_source,
 )
 from codex_py.frontends.tui.compose.files import FileIndex
-from codex_py.frontends.tui.compose.submission import Outbox, Submission
-from codex_py.frontends.tui.composer import Composer
+from codex_py.frontends.tui.composer import Composer, Outbox, Submission
 from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.notifications import Notifications
 from codex_py.frontends.tui.output import TerminalWriter, reflows
@@ -100,10 +100,7 @@ class Tasks(asyncio.TaskGroup):
 
 
 class Leaving:
-    """
-    Args:
-        end: stops the drawing.
-    """
+    """How the program ends. `end` stops the drawing."""
 
     def __init__(self, end: Callable[[], None]) -> None:
         self._end = end
@@ -164,7 +161,6 @@ class LoadedHalf(Protocol):
 
     @property
     def commands(self) -> Sequence[CommandName]: ...
-
     @property
     def is_working(self) -> bool:
         """A turn or a command of the user is under way."""
@@ -174,22 +170,16 @@ class LoadedHalf(Protocol):
         """The rows of what may still change."""
         ...
 
-    def submitted(self, submission: Submission) -> None:
-        """The user has sent this off."""
-        ...
-
+    def submitted(self, submission: Submission) -> None: ...
     def run_command(self, name: str) -> None:
-        """Run a command of the terminal, by its name without the slash."""
+        """`name`: without the slash."""
         ...
 
     def interrupt(self) -> bool:
         """End what is under way, or stop waiting for it; True if there was something."""
         ...
 
-    async def begin(self) -> None:
-        """Open the first session."""
-        ...
-
+    async def begin(self) -> None: ...
     async def close(self) -> str:
         """Close the session. Returns what to print when the terminal is the shell's again."""
         ...
@@ -201,6 +191,7 @@ class Surface:
     Attributes:
         safe_environment: for programs such as git: its `PATH` leads to none that the project or the model can
             have made.
+        skills: as far as they are known.
         loaded: the other half; None as long as nothing has called for it.
     """
 
@@ -230,11 +221,15 @@ class Surface:
         self.tasks = Tasks(self.hints)
         self.outbox = Outbox()
         files = FileIndex(config.cwd, self.safe_environment, use_git=config.inside_git)
-        self.skills = SkillSource()
+        self.skills: Sequence[Skill] = ()
         self.composer = Composer(
             config,
             lambda submission: self.half().submitted(submission),
-            sources=(CommandSource(lambda: self.half().commands), FileSource(files), self.skills),
+            sources=(
+                command_source(lambda: self.half().commands),
+                file_source(files),
+                skill_source(lambda: self.skills),
+            ),
             changed=self.screen.changed,
         )
         self.notify = Notifications(settings, self.environment, self.screen)

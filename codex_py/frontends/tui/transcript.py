@@ -8,19 +8,19 @@ from typing import Literal
 from rich.console import RenderableType
 from rich.rule import Rule
 
+from codex_py.frontends.terminal import aligned
 from codex_py.frontends.tui.blocks import Block, Blocks
 from codex_py.frontends.tui.cells.command import explored, explored_cell
-from codex_py.frontends.tui.cells.item import item_cell, live_cell
-from codex_py.frontends.tui.cells.message import (
+from codex_py.frontends.tui.cells.item import (
     block_cell,
     denied_cell,
+    item_cell,
+    live_cell,
     note_cell,
     reason_cell,
     reasoning_cell,
-    user_cell,
     worked_cell,
 )
-from codex_py.frontends.tui.cells.patch import diff_cell
 from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.render import Renderer
 from codex_py.frontends.tui.theme import Theme
@@ -42,8 +42,6 @@ _INTERRUPTED = "Conversation interrupted - say what to do instead"
 
 @dataclass(slots=True)
 class _Answer:
-    """The answer that is arriving."""
-
     blocks: Blocks = field(default_factory=Blocks)
     streamed: list[str] = field(default_factory=list[str])
     is_printed: bool = False
@@ -130,26 +128,17 @@ class Transcript:
     def _theme(self) -> Theme:
         return self.renderer.theme
 
-    def user(self, text: str, images: Sequence[str] = ()) -> None:
-        self.print(user_cell(text, images))
+    def notice(self, text: str, style: str = "text") -> None:
+        """`style`: `text`, `warning` or `error`."""
+        self.print(note_cell(text, style))
 
-    def notice(self, text: str) -> None:
-        self.print(note_cell(text))
+    def table(self, rows: Sequence[Sequence[str]]) -> None:
+        self.notice("\n".join(line.rstrip() for line in aligned(rows)))
 
     def separate(self, text: str) -> None:
         """Draw a line with a notice below it."""
         self.print(Rule(style="quiet"))
         self.print(note_cell(text), space=False)
-
-    def warning(self, text: str) -> None:
-        self.print(note_cell(text, "warning"))
-
-    def error(self, text: str) -> None:
-        self.print(note_cell(text, "error"))
-
-    def diff(self, diff: str) -> None:
-        """Show a whole diff, git style."""
-        self.print(diff_cell(diff, fold=False))
 
     def replay(self, items: Sequence[events.ThreadItem]) -> None:
         """Show an earlier conversation; only its end, if it is long."""
@@ -277,13 +266,14 @@ class Transcript:
         """The answer broke off and comes again. Drop what is not printed yet."""
         if self._answer.is_printed:
             self._end_answer()
-            self.warning("The answer broke off here and comes again")
+            self.notice("The answer broke off here and comes again", "warning")
         self._answer = _Answer()
 
     def _end_answer(self) -> None:
         self._print_blocks(self._answer.blocks.finish())
         if hidden := self._answer.blocks.hidden:
-            self.warning(f"The last {hidden:,} characters of the answer are not shown")
+            text = f"The last {hidden:,} characters of the answer are not shown"
+            self.notice(text, "warning")
         self._answer = _Answer()
 
     def _turn(self, event: events.TurnStarted | events.TurnCompleted | events.TurnFailed) -> None:
@@ -297,7 +287,7 @@ class Transcript:
         self._turn_began = None
         if isinstance(event, events.TurnFailed):
             is_aborted = event.error.code == "aborted"
-            self.error(_INTERRUPTED if is_aborted else event.error.message)
+            self.notice(_INTERRUPTED if is_aborted else event.error.message, "error")
         elif (worked := worked_cell(int(worked_s) * 1000)) is not None:
             self.print(worked)
 

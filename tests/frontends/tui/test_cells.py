@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from codex_py.frontends.tui.cells.command import script_of
+from codex_py.frontends.tui.cells.item import user_cell
 from codex_py.frontends.tui.theme import Theme
 from codex_py.protocol.events import (
     CallDenied,
@@ -109,9 +110,11 @@ $ codex-py exec 'a command line that is quite a lot longer than a narrow termina
 
 
 def prompts(shown: Shown) -> None:
-    shown.transcript.user("Change the loader, so that it reads each folder.\n\nAnd be quick.")
+    shown.transcript.print(
+        user_cell("Change the loader, so that it reads each folder.\n\nAnd be quick.")
+    )
     shown.complete(UserMessage(id="1", text="Look at this:", images=["/tmp/screen.png"]))
-    shown.transcript.user("\n".join(f"line {n} of a log" for n in range(200)))
+    shown.transcript.print(user_cell("\n".join(f"line {n} of a log" for n in range(200))))
 
 
 def answer(shown: Shown) -> None:

@@ -239,9 +239,9 @@ def test_another_theme_holds_for_what_comes_next() -> None:
     shown = Shown(theme=Theme())
     shown.tell(MessageDelta("text"))
     drawn = shown.transcript.live(80, 20)
-    shown.transcript.warning("Careful")
+    shown.transcript.notice("Careful", "warning")
     shown.renderer.theme = Theme(background="light")
-    shown.transcript.warning("Careful")
+    shown.transcript.notice("Careful", "warning")
     dark, light = (part for part in shown.parts if "Careful" in part)
     assert "\x1b[33m" in dark
     assert "\x1b[35m" in light

@@ -1,16 +1,18 @@
-"""The cell of each kind of item; here too are those of the plan, of MCP servers, searches and compaction."""
+"""The cell of each kind of item, and of what the program says; those of commands and patches are beside it."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from rich.console import RenderableType
+from rich.styled import Styled
 from rich.text import Text
 
-from codex_py.frontends.tui.cells.command import command_cell, running_cell
+from codex_py.frontends.tui.blocks import Block, Prose
+from codex_py.frontends.tui.cells.command import command_cell, running_cell, took
 from codex_py.frontends.tui.cells.layout import Hanging, below, folded, marked
-from codex_py.frontends.tui.cells.message import note_cell, reasoning_cell, user_cell, worked_cell
 from codex_py.frontends.tui.cells.patch import change_cell, changing_cell
+from codex_py.frontends.tui.markdown import Code, Markdown
 from codex_py.frontends.tui.plain import cut, one_line
 from codex_py.frontends.tui.theme import Theme
 from codex_py.protocol import events
@@ -21,6 +23,12 @@ _RESULT_HEAD, _RESULT_TAIL = 3, 2
 _MOST_STEPS = 50
 _MOST_PARTS = 20
 """Of a list or an object of JSON."""
+_PROMPT_HEAD, _PROMPT_TAIL = 30, 10
+"""Lines. Of a prompt that holds a whole log, its ends are enough to know it by."""
+_MOST_THOUGHT = 8_000
+_NOTE_HEAD, _NOTE_TAIL = 40, 10
+_SHORT_TURN_MS = 2_000
+_NOTE_SIGNS = {"text": "•", "warning": "⚠", "error": "■"}
 
 
 def item_cell(item: events.ThreadItem, theme: Theme) -> RenderableType | None:
@@ -90,7 +98,6 @@ def _plan_cell(item: events.TodoList) -> RenderableType:
 
 
 def _call_cell(item: events.McpToolCall) -> RenderableType:
-    """A call that is over."""
     failed = item.error is not None or item.status in {"failed", "declined"}
     parts = [_call("Declined" if item.status == "declined" else "Called", item)]
     if item.error is not None:
@@ -161,3 +168,48 @@ def _result_text(result: Mapping[str, Any] | None) -> str:
     if not texts and (structured := result.get("structured_content")) is not None:
         texts.append(_json(structured))
     return "\n".join(texts)
+
+
+def user_cell(text: str, images: Sequence[str] = ()) -> RenderableType:
+    pictures = "".join(f"\n[image: {path}]" for path in images)
+    text = (text + pictures).strip("\n")
+    body = folded(text, head=_PROMPT_HEAD, tail=_PROMPT_TAIL, style="user")
+    return marked(body, sign="\u203a", style="accent")
+
+
+def block_cell(block: Block, *, is_start: bool) -> RenderableType:
+    """A part of an answer. `is_start`: it gets the answer's mark."""
+    if isinstance(block, Prose):
+        body = Markdown(block.markdown)
+    else:
+        body = Code(block.text, block.language)
+    return Hanging("• " if is_start else "  ", body, style="quiet")
+
+
+def reasoning_cell(text: str) -> RenderableType:
+    return marked(Styled(Markdown(cut(text.strip(), _MOST_THOUGHT)), "thought"))
+
+
+def note_cell(text: str, style: str = "text") -> RenderableType:
+    """What the program says: a notice (style `text`), a `warning` or an `error`."""
+    head = 4 * _NOTE_HEAD if style == "text" else _NOTE_HEAD
+    body = folded(text, head=head, tail=_NOTE_TAIL, style=style)
+    return marked(body, sign=_NOTE_SIGNS[style], style="quiet" if style == "text" else style)
+
+
+def denied_cell(tool: str, reason: str) -> RenderableType:
+    """A call that was not allowed to run. `reason` is as the model is told."""
+    head = Text.assemble((f"{one_line(tool, 100)} ", "action"), "was not allowed")
+    return marked(head, below(folded(reason, head=3, tail=1)), sign="✗", style="error")
+
+
+def reason_cell(reason: str) -> RenderableType:
+    """Why a call was not allowed to run, below the cell of the call."""
+    return Hanging("  ", below(folded(reason, head=3, tail=1)))
+
+
+def worked_cell(milliseconds: int) -> RenderableType | None:
+    """How long a turn took; None for a short one, which needs no line."""
+    if milliseconds < _SHORT_TURN_MS:
+        return None
+    return Text(f"  Worked for {took(milliseconds)}", "quiet")

@@ -4,6 +4,7 @@ What is shown is not what is applied: text that is no diff is shown as it is ins
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
@@ -16,7 +17,7 @@ from codex_py.frontends.tui.cells.layout import Hanging, below, folded, marked
 from codex_py.frontends.tui.plain import cut, one_line, plain
 from codex_py.patch.diff.names import stripped
 from codex_py.patch.unified import reader
-from codex_py.patch.unified.hunks import DiffHunk, FileDiff, Operation
+from codex_py.patch.unified.hunks import DiffHunk, FileDiff
 from codex_py.protocol.events import Change, FileChange
 
 _MOST_READ = 200_000
@@ -30,14 +31,13 @@ _LONGEST_PATH = 300
 
 _STYLES = {"+": "added", "-": "removed"}
 _SHOWN = {"@": "…", "\\": " "}
-_KINDS = {"add": "Added", "delete": "Deleted", "update": "Edited"}
+_VERBS = {"add": "Added", "delete": "Deleted", "rename": "Renamed"}
+_EDITED = "Edited"
 
 Sign: TypeAlias = Literal["+", "-", " ", "@", "\\"]
 
 _ENVELOPE = re.compile(r"\*\*\* (Add|Delete|Update) File: (.*)")
 _MOVE = "*** Move to: "
-_VERBS = {"Add": "Added", "Delete": "Deleted", "Update": "Edited"}
-_OPERATIONS: dict[Operation, str] = {"add": "Added", "delete": "Deleted", "rename": "Renamed"}
 _SIGNS: dict[bytes, Sign] = {b"+": "+", b"-": "-"}
 
 
@@ -53,18 +53,10 @@ class DiffLine:
 @dataclass(slots=True)
 class ShownFile:
     path: str
-    verb: str = "Edited"
+    verb: str = _EDITED
     """`Added`, `Edited`, `Deleted` or `Renamed`."""
     moved_to: str = ""
     lines: list[DiffLine] = field(default_factory=list[DiffLine])
-
-    @property
-    def added(self) -> int:
-        return sum(line.sign == "+" for line in self.lines)
-
-    @property
-    def removed(self) -> int:
-        return sum(line.sign == "-" for line in self.lines)
 
 
 def change_cell(item: FileChange) -> RenderableType:
@@ -98,7 +90,7 @@ def diff_cell(diff: str, *, changes: Sequence[Change] = (), fold: bool = True) -
         if f"/{file.moved_to}" in named:
             file.moved_to = f"/{file.moved_to}"
     if not files:
-        files = [ShownFile(change.path, _KINDS[change.kind]) for change in changes]
+        files = [ShownFile(change.path, _VERBS.get(change.kind, _EDITED)) for change in changes]
     most = _MOST_LINES if fold else _MOST_LINES_IN_ALL
     if len(files) == 1:
         return marked(*_file(files[0], most), *unread, style="ok")
@@ -128,10 +120,9 @@ def _file(file: ShownFile, most: int) -> list[RenderableType]:
 
 
 def _count(files: Sequence[ShownFile]) -> Text:
-    added, removed = sum(file.added for file in files), sum(file.removed for file in files)
-    return Text.assemble(
-        (" (", "quiet"), (f"+{added}", "added"), " ", (f"-{removed}", "removed"), (")", "quiet")
-    )
+    count = Counter(line.sign for file in files for line in file.lines)
+    added, removed = (f"+{count['+']}", "added"), (f"-{count['-']}", "removed")
+    return Text.assemble((" (", "quiet"), added, " ", removed, (")", "quiet"))
 
 
 def _named(verb: str, item: FileChange) -> Text:
@@ -173,7 +164,7 @@ def read_diff(diff: str) -> list[ShownFile]:
 def _shown(file: FileDiff) -> ShownFile:
     count = int(file.has_prefix and file.is_git)
     old, new = (stripped(name, count) or name for name in (file.old_name, file.new_name))
-    shown = ShownFile(old, _OPERATIONS.get(file.operation, "Edited"), new if old != new else "")
+    shown = ShownFile(old, _VERBS.get(file.operation, _EDITED), new if old != new else "")
     for hunk in file.hunks:
         if shown.lines:
             shown.lines.append(DiffLine("@", ""))
@@ -200,7 +191,7 @@ def _envelope(lines: list[str]) -> Iterator[ShownFile]:
         if head := _ENVELOPE.match(line):
             if file is not None:
                 yield file
-            file = ShownFile(head[2].strip(), _VERBS[head[1]])
+            file = ShownFile(head[2].strip(), _VERBS.get(head[1].lower(), _EDITED))
         elif file is None or line.startswith("*** End"):
             continue
         elif line.startswith(_MOVE):

@@ -12,7 +12,6 @@ from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.cells.command import script_of
 from codex_py.frontends.tui.commands.registry import Command, CommandContext
 from codex_py.frontends.tui.keys import SHORTCUTS
-from codex_py.frontends.tui.plain import aligned
 from codex_py.programs import find_program
 from codex_py.protocol import events
 
@@ -50,11 +49,10 @@ async def _export(context: CommandContext, argument: str) -> None:
 
 async def _help(context: CommandContext, _: str) -> None:
     rows = [(f"/{each.name} {each.argument}".rstrip(), each.help) for each in context.commands.all]
-    context.transcript.notice(aligned(rows))
+    context.transcript.table(rows)
 
 
 def _markdown(items: Sequence[events.ThreadItem]) -> str:
-    """The conversation, for people."""
     parts: list[str] = []
     for item in items:
         match item:
@@ -99,7 +97,7 @@ async def _transcript(context: CommandContext, _: str) -> None:
 
 
 async def _keymap(context: CommandContext, _: str) -> None:
-    context.transcript.notice(aligned(SHORTCUTS))
+    context.transcript.table(SHORTCUTS)
 
 
 async def _quit(context: CommandContext, _: str) -> None:

@@ -15,7 +15,7 @@ from codex_py.config.front_matter import front_matter
 from codex_py.errors import CodexError
 from codex_py.filesystem.ordinary import read_whole
 from codex_py.frontends.tui.commands.registry import Command, CommandContext, Work
-from codex_py.frontends.tui.compose.submission import Submission
+from codex_py.frontends.tui.composer import Submission
 from codex_py.frontends.tui.panel import Choice, Option
 from codex_py.instructions import instruction_text
 
@@ -137,8 +137,4 @@ def _sends(path: Path) -> Work:
 
 
 def _read(path: Path) -> tuple[Mapping[str, str], str]:
-    """
-    Raises:
-        OSError, ValueError: it is no text of a reasonable size, or its front matter is damaged.
-    """
     return front_matter(read_whole(path, _MAX_BYTES).decode())

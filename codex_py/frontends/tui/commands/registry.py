@@ -41,10 +41,7 @@ class Command(CommandName):
 
 
 class Commands:
-    """
-    Args:
-        all: in the order in which they are listed.
-    """
+    """By their names; `all` is in the order in which they are listed."""
 
     def __init__(self, all: Sequence[Command]) -> None:
         self.all = all

@@ -5,11 +5,13 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from codex_py.app.patching import changes_since_commit
 from codex_py.errors import CodexError
 from codex_py.frontends.terminal import printable
+from codex_py.frontends.tui.cells.patch import diff_cell
 from codex_py.frontends.tui.commands.registry import Command, CommandContext
 from codex_py.frontends.tui.conversation import Conversation
 from codex_py.frontends.tui.fitting import fit
@@ -97,14 +99,14 @@ async def _rename(context: CommandContext, argument: str) -> None:
 
 
 async def _compact(context: CommandContext, _: str) -> None:
-    await context.conversation.opened()
-    context.conversation.compact()
+    context.conversation.run((await context.conversation.opened()).compact)
 
 
 async def _retry(context: CommandContext, _: str) -> None:
-    if not (await context.conversation.opened()).is_unfinished:
+    session = await context.conversation.opened()
+    if not session.is_unfinished:
         raise CodexError("there is nothing to try again", code="nothing_to_retry")
-    context.conversation.retry()
+    context.conversation.run(session.retry)
 
 
 async def _back(context: CommandContext, _: str) -> None:
@@ -134,21 +136,13 @@ async def _diff(context: CommandContext, _: str) -> None:
     if not diff:
         context.transcript.notice("Nothing has been changed since the last commit.")
     else:
-        context.transcript.diff(diff)
+        context.transcript.print(diff_cell(diff, fold=False))
 
 
-async def _undo(context: CommandContext, _: str) -> None:
-    await _take_back(context, None, "Undid")
-
-
-async def _redo(context: CommandContext, _: str) -> None:
-    number = await asyncio.to_thread(newest_undo, _journal(context))
-    await _take_back(context, number, "Made again")
-
-
-async def _take_back(context: CommandContext, number: int | None, done: str) -> None:
+async def _take_back(context: CommandContext, _: str, *, redo: bool = False) -> None:
     def work() -> str:
-        journal = _journal(context)
+        journal = Journal(context.config.home, context.config.cwd)
+        number = newest_undo(journal) if redo else None
         journal.recover()
         plan = plan_undo(journal, number)
         plan.commit()
@@ -156,16 +150,15 @@ async def _take_back(context: CommandContext, number: int | None, done: str) -> 
         return ", ".join(os.path.relpath(change.path, cwd) for change in plan.changes)
 
     paths = await asyncio.to_thread(work)
-    context.transcript.notice(f"{done} the patch of {paths}")
+    context.transcript.notice(f"{'Made again' if redo else 'Undid'} the patch of {paths}")
 
 
-def _journal(context: CommandContext) -> Journal:
-    return Journal(context.config.home, context.config.cwd)
+_redo = partial(_take_back, redo=True)
 
 
 SESSIONS = [
     Command("diff", "show what differs from the last commit", _diff),
-    Command("undo", "bring back what the last patch replaced", _undo, while_working=False),
+    Command("undo", "bring back what the last patch replaced", _take_back, while_working=False),
     Command("redo", "take the last undo back", _redo, while_working=False),
     Command("new", "begin a new conversation", _new, while_working=False),
     Command("clear", "begin a new one on an empty screen", _clear, while_working=False),

@@ -11,13 +11,12 @@ from codex_py.config.edit import set_in_config
 from codex_py.config.model_name import split_model
 from codex_py.errors import CodexError
 from codex_py.frontends.configuration import sandbox_summary
-from codex_py.frontends.terminal import printable
+from codex_py.frontends.terminal import aligned, printable
 from codex_py.frontends.tui.cells.command import script_of
 from codex_py.frontends.tui.commands.registry import Command, CommandContext
 from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.panel import yes_or_no
 from codex_py.frontends.tui.picker import Row
-from codex_py.frontends.tui.plain import aligned
 from codex_py.frontends.tui.status import duration
 from codex_py.frontends.tui.theme import terminal_theme
 from codex_py.protocol.approval import ApprovalPolicy, SandboxMode
@@ -26,22 +25,17 @@ from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS
 
 _THEMES = ("auto", "dark", "light")
 _EFFORTS = ("minimal", "low", "medium", "high", "xhigh")
-
+_ON_REQUEST, _NEVER = ApprovalPolicy.ON_REQUEST, ApprovalPolicy.NEVER
 _PERMISSIONS: list[tuple[str, str, ApprovalPolicy, SandboxMode]] = [
     (
         "Ask for approval",
         "works in this folder; asks to leave it or to use the network",
-        ApprovalPolicy.ON_REQUEST,
+        _ON_REQUEST,
         "workspace-write",
     ),
-    (
-        "Never ask",
-        "works in this folder and cannot leave it",
-        ApprovalPolicy.NEVER,
-        "workspace-write",
-    ),
-    ("Read only", "reads; asks to change anything", ApprovalPolicy.ON_REQUEST, "read-only"),
-    ("Full access", "may do all that you may, unasked", ApprovalPolicy.NEVER, "danger-full-access"),
+    ("Never ask", "works in this folder and cannot leave it", _NEVER, "workspace-write"),
+    ("Read only", "reads; asks to change anything", _ON_REQUEST, "read-only"),
+    ("Full access", "may do all that you may, unasked", _NEVER, "danger-full-access"),
 ]
 _FULL_ACCESS: Fragments = [
     ("bold", "Let the agent do all that you may, without asking?"),
@@ -115,7 +109,7 @@ async def _status(context: CommandContext, _: str) -> None:
         ("tokens", tokens),
         ("context", f"{usage.context_left_percent}% left of {settings.context_window:,}"),
     ]
-    context.transcript.notice(aligned(rows))
+    context.transcript.table(rows)
 
 
 async def _cost(context: CommandContext, _: str) -> None:
@@ -134,7 +128,7 @@ async def _cost(context: CommandContext, _: str) -> None:
 
 
 async def _skills(context: CommandContext, _: str) -> None:
-    found = context.surface.skills.skills.found
+    found = context.surface.skills
     if not found:
         context.transcript.notice("There are no skills. Each is a folder with a SKILL.md.")
         return
@@ -204,12 +198,8 @@ def _lines(status: McpServerStatus, *, verbose: bool) -> Iterator[str]:
     if status.tools and not verbose:
         yield f"  {', '.join(tool.name for tool in status.tools)}"
     elif status.tools:
-        yield aligned(
-            [
-                (f"  {tool.name}", tool.description.strip().partition("\n")[0])
-                for tool in status.tools
-            ]
-        )
+        told = [(tool.name, tool.description.strip().partition("\n")[0]) for tool in status.tools]
+        yield from (f"  {line}".rstrip() for line in aligned(told))
 
 
 SETTINGS = [

@@ -105,10 +105,7 @@ class Attachments:
 
 
 class Display(Processor):
-    """
-    Args:
-        placeholder: shown where there is no text.
-    """
+    """Shows the labels of attachments, and the placeholder where there is no text."""
 
     def __init__(self, attachments: Attachments, placeholder: str) -> None:
         self._attachments = attachments

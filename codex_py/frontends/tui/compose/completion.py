@@ -3,17 +3,15 @@
 import asyncio
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
+from typing import TypeAlias
 
 from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.document import Document
 from prompt_toolkit.utils import get_cwidth
 
-from codex_py.config.config import Config
-from codex_py.config.skills import Skills, find_skills
+from codex_py.config.skills import Skill
 from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.compose.files import FileIndex
 from codex_py.frontends.tui.fitting import Fragments, fit, joined, window
@@ -24,6 +22,8 @@ _SLOW_S = 0.2
 _MAX_NAME = 0.6
 """Of the width, where there is a note behind the name."""
 _MAX_FILES = 50
+_MISS = 3
+"""The rank of a name that does not fit; 0 is the best."""
 _PLAIN_PATH = re.compile(r"[\w./@%+=:,~-]+")
 
 
@@ -46,19 +46,16 @@ class Word:
     """The text behind the sign, up to the cursor."""
 
 
-class Source(Protocol):
-    def word(self, document: Document) -> Word | None:
-        """The word at the cursor that can be completed; None if this is none for this source."""
-        ...
+Found: TypeAlias = Sequence[Suggestion]
+"""The best first."""
 
-    def suggestions(
-        self, word: str
-    ) -> Sequence[Suggestion] | Callable[[], Awaitable[Sequence[Suggestion]]]:
-        """The suggestions for the word, the best first; or a search for them, if it takes a while.
 
-        The search is cancelled when more is typed.
-        """
-        ...
+@dataclass(frozen=True, slots=True)
+class Source:
+    word: re.Pattern[str]
+    """Finds the word to complete in the text before the cursor: its sign, and behind that, group 1."""
+    suggestions: Callable[[str], Found | Callable[[], Awaitable[Found]]]
+    """Has the suggestions for a word without its sign; or a search for them, which is cancelled when more is typed."""
 
 
 class Completion:
@@ -76,7 +73,7 @@ class Completion:
         self._changed = changed
         self._word: Word | None = None
         self._closed: Word | None = None
-        self._found: Sequence[Suggestion] = ()
+        self._found: Found = ()
         self._selected = 0
         self._task: asyncio.Task[None] | None = None
         self._then: Callable[[], None] | None = None
@@ -95,11 +92,12 @@ class Completion:
 
     def update(self) -> None:
         """The text or the cursor has changed."""
-        document = self._buffer.document
-        found = next(
-            ((word, source) for source in self._sources if (word := source.word(document))), None
-        )
-        word = None if found is None else found[0]
+        before = self._buffer.document.text_before_cursor
+        word = suggestions = None
+        for source in self._sources:
+            if match := source.word.search(before):
+                word, suggestions = Word(match.start(), match[1]), source.suggestions
+                break
         if word == self._word:
             return
         self._stop()
@@ -107,14 +105,14 @@ class Completion:
         if word is None or (self._closed is not None and self._closed.start != word.start):
             self._closed = None
         self._word = word
-        if found is None or self._closed is not None:
+        if word is None or suggestions is None or self._closed is not None:
             self._found = ()
             return
-        suggestions = found[1].suggestions(found[0].text)
-        if callable(suggestions):
-            self._task = asyncio.ensure_future(self._wait(suggestions))
+        found = suggestions(word.text)
+        if callable(found):
+            self._task = asyncio.ensure_future(self._wait(found))
         else:
-            self._show(suggestions)
+            self._show(found)
 
     def close(self) -> None:
         self._stop()
@@ -159,7 +157,7 @@ class Completion:
             rows.append([(style, sign + name), ("class:quiet", note)])
         return joined(rows)
 
-    async def _wait(self, find: Callable[[], Awaitable[Sequence[Suggestion]]]) -> None:
+    async def _wait(self, find: Callable[[], Awaitable[Found]]) -> None:
         slow = asyncio.get_running_loop().call_later(_SLOW_S, self._say_slow)
         try:
             found = await find()
@@ -173,7 +171,7 @@ class Completion:
             then()
         self._changed()
 
-    def _show(self, found: Sequence[Suggestion]) -> None:
+    def _show(self, found: Found) -> None:
         # The same may be offered again, and be selected still.
         if found != self._found:
             self._found, self._selected = found, 0
@@ -189,15 +187,6 @@ class Completion:
             self._task = None
 
 
-def word_after(sign: str, document: Document) -> Word | None:
-    """The word at the cursor, if it begins with the sign and stands at the start of the text or after a blank."""
-    before = document.current_line_before_cursor
-    match = re.search(r"(?:^|(?<=[\s(\"'`]))" + re.escape(sign) + r"([^\s]*)\Z", before)
-    if match is None:
-        return None
-    return Word(document.cursor_position - len(match[0]), match[1])
-
-
 @dataclass(frozen=True, slots=True)
 class CommandName:
     name: str
@@ -209,73 +198,53 @@ class CommandName:
     """The argument it takes, as the help shows it: `[NAME]`."""
 
 
-class CommandSource:
+def command_source(commands: Callable[[], Sequence[CommandName]]) -> Source:
     """`/` at the very beginning.
 
     Args:
         commands: gives all there are, in the order in which they are listed.
     """
 
-    def __init__(self, commands: Callable[[], Sequence[CommandName]]) -> None:
-        self._commands = commands
+    def suggestions(word: str) -> Found:
+        offered: list[tuple[Suggestion, tuple[str, ...]]] = []
+        for each in commands():
+            # A command that needs an argument is not sent without one.
+            is_whole = not each.argument or each.argument.startswith("[")
+            name = f"/{each.name} {each.argument}".rstrip()
+            suggestion = Suggestion(name, f"/{each.name}", each.help, sends=is_whole)
+            offered.append((suggestion, (each.name, *each.aliases)))
+        return _fitting(word, offered)
 
-    def word(self, document: Document) -> Word | None:
-        before = document.text_before_cursor
-        if not re.fullmatch(r"/[\w:.-]*", before):
-            return None
-        return Word(0, before[1:])
-
-    def suggestions(self, word: str) -> Sequence[Suggestion]:
-        found: list[tuple[int, Suggestion]] = []
-        for command in self._commands():
-            names = (command.name, *command.aliases)
-            ranks = [rank for name in names if (rank := _rank(word, name)) is not None]
-            if ranks:
-                # A command that needs an argument is not sent without one.
-                is_whole = not command.argument or command.argument.startswith("[")
-                name = f"/{command.name} {command.argument}".rstrip()
-                suggestion = Suggestion(name, f"/{command.name}", command.help, sends=is_whole)
-                found.append((min(ranks), suggestion))
-        return _best_first(found)
+    return Source(re.compile(r"\A/([\w:.-]*)\Z"), suggestions)
 
 
-class SkillSource:
+def skill_source(skills: Callable[[], Sequence[Skill]]) -> Source:
     """`$` before a word."""
 
-    def __init__(self) -> None:
-        self.skills = Skills()
-
-    def load(self, config: Config, environment: Mapping[str, str]) -> None:
-        """Read the skills from their folders. It blocks."""
-        self.skills = find_skills(config, environment)
-
-    def word(self, document: Document) -> Word | None:
-        return word_after("$", document)
-
-    def suggestions(self, word: str) -> Sequence[Suggestion]:
-        found = [
-            (rank, Suggestion(f"${skill.name}", f"${skill.name}", skill.description))
-            for skill in self.skills.found
-            if (rank := _rank(word, skill.name)) is not None
+    def suggestions(word: str) -> Found:
+        offered = [
+            (Suggestion(f"${skill.name}", f"${skill.name}", skill.description), (skill.name,))
+            for skill in skills()
         ]
-        return _best_first(found)
+        return _fitting(word, offered)
+
+    return Source(_word_after("$"), suggestions)
 
 
-class FileSource:
+def file_source(files: FileIndex) -> Source:
     """`@` before a word."""
 
-    def __init__(self, files: FileIndex) -> None:
-        self._files = files
-
-    def word(self, document: Document) -> Word | None:
-        return word_after("@", document)
-
-    def suggestions(self, word: str) -> Callable[[], Awaitable[Sequence[Suggestion]]]:
-        return partial(self._search, word)
-
-    async def _search(self, word: str) -> Sequence[Suggestion]:
-        paths = await self._files.search(word, _MAX_FILES)
+    async def search(word: str) -> Found:
+        paths = await files.search(word, _MAX_FILES)
         return [Suggestion(path, quoted(path)) for path in paths]
+
+    return Source(_word_after("@"), lambda word: partial(search, word))
+
+
+def _word_after(sign: str) -> re.Pattern[str]:
+    """A word that begins with the sign, at the start of the text or after a blank, a bracket or a quote."""
+    sign = re.escape(sign)
+    return re.compile(rf"{sign}(?<![^\s(\"'`]{sign})(\S*)\Z")
 
 
 def quoted(path: str) -> str:
@@ -283,16 +252,17 @@ def quoted(path: str) -> str:
     return path if _PLAIN_PATH.fullmatch(path) else json.dumps(path, ensure_ascii=False)
 
 
-def _best_first(ranked: list[tuple[int, Suggestion]]) -> Sequence[Suggestion]:
-    return [suggestion for _, suggestion in sorted(ranked, key=lambda pair: pair[0])]
+def _fitting(word: str, offered: Sequence[tuple[Suggestion, Sequence[str]]]) -> Found:
+    """Those with a name that fits the word."""
+    ranked = [(min(_rank(word, name) for name in names), each) for each, names in offered]
+    return [each for rank, each in sorted(ranked, key=lambda pair: pair[0]) if rank < _MISS]
 
 
-def _rank(typed: str, name: str) -> int | None:
-    """How well a name fits, 0 the best; None if it does not."""
+def _rank(typed: str, name: str) -> int:
     typed, name = typed.lower(), name.lower()
     if name.startswith(typed):
         return 0
     if typed in name:
         return 1
     letters = iter(name)
-    return 2 if all(letter in letters for letter in typed) else None
+    return 2 if all(letter in letters for letter in typed) else _MISS

@@ -94,7 +94,6 @@ def _read(path: Path | None, added: int) -> list[str]:
 
 
 def _text(line: bytes) -> str | None:
-    """The text of a line; None if the line is damaged."""
     try:
         entry: Any = json.loads(line)
         text = entry["text"]
@@ -141,12 +140,9 @@ def _cut(descriptor: int, size: int, kept: int) -> None:
 
 
 def _open_regular(path: Path, flags: int) -> int:
-    """
-    Raises:
-        OSError: it cannot be opened, or is no regular file, which may never answer.
-    """
     descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
     if not S_ISREG(os.fstat(descriptor).st_mode):
+        # It may never answer.
         os.close(descriptor)
         raise OSError("not a regular file")
     return descriptor
