@@ -47,7 +47,6 @@ class Conversation:
     ) -> None:
         self._surface = surface
         self._transcript = transcript
-        self._environment = surface.environment
         self._approver = approver
         self._elicitor = elicitor
         self._open_one = AsyncExitStack()
@@ -58,7 +57,6 @@ class Conversation:
         """The start of the MCP servers that the turn waits for."""
         self.session: Session | None = None
         self.config = surface.launch.config
-        self.add_dirs = surface.launch.add_dirs
         self.progress = Progress(surface, transcript, lambda: self.session)
 
     @property
@@ -82,7 +80,7 @@ class Conversation:
             source="cli",
             originator="codex-tui",
             choices=None if self.session is None else self.session.settings.choices,
-            add_dirs=self.add_dirs,
+            add_dirs=self._surface.launch.add_dirs,
             stream_retries=_STREAM_RETRIES,
             keep_commands=True,
             mcp_startup_wait=self._wait_for_servers,
@@ -135,7 +133,7 @@ class Conversation:
             self.progress.refresh()
         else:
             self.progress.begin(self.session)
-        self._surface.tasks.start(self._look_around())
+        self._surface.start(self._look_around())
         submissions = list(waiting)
         waiting.clear()
         if self.session.is_unfinished and not submissions:
@@ -151,7 +149,7 @@ class Conversation:
                         self.config,
                         options,
                         self.progress,
-                        environment=self._environment,
+                        environment=self._surface.environment,
                         approver=self._approver,
                         elicitor=self._elicitor,
                     )
@@ -233,7 +231,7 @@ class Conversation:
 
     async def _look_around(self) -> None:
         await self._find_branch()
-        skills = await asyncio.to_thread(find_skills, self.config, self._environment)
+        skills = await asyncio.to_thread(find_skills, self.config, self._surface.environment)
         self._surface.skills = skills.found
         await self._surface.composer.history.load()
         # Else the first answer waits until lexers and tables are loaded, and what is typed meanwhile as well.
@@ -276,4 +274,4 @@ class Conversation:
         self._surface.composer.restore(unsent)
         self.progress.work_ended()
         if not self._surface.leaving.is_under_way:
-            self._surface.tasks.start(self._find_branch())
+            self._surface.start(self._find_branch())

@@ -13,7 +13,7 @@ from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.compose.external import clipboard_image, edited, editor_command
 from codex_py.frontends.tui.fitting import fit
 from codex_py.frontends.tui.key_codes import ESC, bind
-from codex_py.frontends.tui.picker import Row
+from codex_py.frontends.tui.picker import Picker, Row
 from codex_py.frontends.tui.surface import Surface
 
 _AGAIN_TO_LEAVE: Final = "Press Ctrl-C again to leave"
@@ -60,7 +60,7 @@ def program_keys(surface: Surface) -> KeyBindings:
     can_answer = composing & announced & ~completing
     bind(keys, "c-t", lambda _: surface.half().run_command("transcript"), composing)
     bind(keys, "?", lambda _: surface.half().run_command("keymap"), can_list)
-    bind(keys, "c-z", lambda _: surface.tasks.start(surface.screen.suspend()))
+    bind(keys, "c-z", lambda _: surface.start(surface.screen.suspend()))
     bind(keys, "c-l", lambda _: surface.screen.scroll_away())
     # Before the composer's own: a question waits until the user has stopped writing.
     bind(keys, "tab", lambda _: surface.panels.call(), can_answer, eager=True)
@@ -114,7 +114,7 @@ def _add_ending_keys(surface: Surface, composing: Condition, keys: KeyBindings) 
 
 def _add_writing_keys(surface: Surface, composing: Condition, keys: KeyBindings) -> None:
     """Keys of the composer that need more than the composer: a list, an editor, the clipboard."""
-    start, outbox = surface.tasks.start, surface.outbox
+    start, outbox = surface.start, surface.outbox
     queued = Condition(lambda: bool(outbox.queue))
 
     def take_back(_event: KeyPressEvent) -> None:
@@ -136,7 +136,7 @@ async def _search_history(surface: Surface) -> None:
     async def preview(text: str) -> str:
         return "\n".join(f"    {fit(printable(line), room)}" for line in text.splitlines()[:8])
 
-    found = await surface.panels.pick("Earlier prompts", rows, preview=preview)
+    found = await surface.panels.show(Picker("Earlier prompts", rows, preview=preview))
     if found is not None:
         composer.set_text(found)
 

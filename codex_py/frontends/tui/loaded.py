@@ -8,12 +8,12 @@ from codex_py.app.options import SessionOptions
 from codex_py.config.config import Config
 from codex_py.config.paths import folders_between
 from codex_py.config.project_trust import Changed, Trusted, trust_project
-from codex_py.errors import CodexError
+from codex_py.errors import CodexError, nearest
 from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.approval import TerminalApprover
 from codex_py.frontends.tui.commands.program import PROGRAM
 from codex_py.frontends.tui.commands.prompts import PROMPTS, custom_commands
-from codex_py.frontends.tui.commands.registry import Command, CommandContext, Commands
+from codex_py.frontends.tui.commands.registry import Command, CommandContext
 from codex_py.frontends.tui.commands.sessions import SESSIONS, pick_session
 from codex_py.frontends.tui.commands.settings import SETTINGS
 from codex_py.frontends.tui.composer import Submission
@@ -63,11 +63,11 @@ class Loaded:
         )
         self._shell = UserShell(launch.config, launch.environment, self._conversation.progress)
         own = custom_commands(launch.config.home)
-        self._commands = Commands([*SETTINGS, *SESSIONS, *PROMPTS, *PROGRAM, *own])
-        self._context = CommandContext(
-            surface, self._commands, self._conversation, self._transcript, self._shell
-        )
-        self.commands = self._commands.all
+        self.commands = [*SETTINGS, *SESSIONS, *PROMPTS, *PROGRAM, *own]
+        self._by_name = {
+            name: each for each in self.commands for name in (each.name, *each.aliases)
+        }
+        self._context = CommandContext(surface, self._conversation, self._transcript, self._shell)
         self.live = self._transcript.live
         if prompt := launch.target.prompt:
             # As it is, even if it looks like a command.
@@ -87,21 +87,22 @@ class Loaded:
             return
         composer.history.add(line, "" if session is None else session.thread_id)
         if line.startswith("!"):
-            self._surface.tasks.start(self._run_shell(submission))
+            self._surface.start(self._run_shell(submission))
         elif not line.startswith("/"):
             conversation.send(submission)
-        elif (found := self._commands.find(line)) is not None:
-            self._run(*found)
-        elif (problem := self._commands.unknown(line)) is not None:
-            composer.set_text(line)
-            self._surface.hints.show(problem)
-        else:
+        elif (command := self._by_name.get(line[1:].partition(" ")[0])) is not None:
+            self._run(command, line.partition(" ")[2].strip())
+        elif "/" in (name := next(iter(line[1:].split()), "")) or "\n" in line:
+            # A path such as `/etc/hosts is wrong` is no command.
             conversation.send(submission)
+        else:
+            composer.set_text(line)
+            near = nearest(name, self._by_name)
+            meant = f" Did you mean /{near}?" if near else ""
+            self._surface.hints.show(f"no command /{name}.{meant}")
 
     def run_command(self, name: str) -> None:
-        found = self._commands.find(f"/{name}")
-        assert found is not None
-        self._run(*found)
+        self._run(self._by_name[name], "")
 
     def interrupt(self) -> bool:
         return self._shell.stop() or self._conversation.interrupt()

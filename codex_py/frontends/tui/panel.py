@@ -39,11 +39,13 @@ class Panel(Generic[T]):
 
     Attributes:
         hint: its keys, for the line below; empty if it shows them itself.
+        changed: is called when there is something new to draw.
         postpone: is given text that answers nothing, when the panel is a question of the agent.
     """
 
     hint = ""
     container: AnyContainer
+    changed: Callable[[], None]
     postpone: Callable[[str], None] | None = None
 
     def __init__(self) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -10,9 +10,8 @@ from prompt_toolkit.layout import AnyContainer
 
 from codex_py.frontends.tui.composer import Composer
 from codex_py.frontends.tui.fitting import both_ends
-from codex_py.frontends.tui.notifications import Notifications
+from codex_py.frontends.tui.notifications import Notify
 from codex_py.frontends.tui.panel import Panel, Postponed
-from codex_py.frontends.tui.picker import Picker, Preview, Row, Search
 from codex_py.frontends.tui.screen import Screen
 from codex_py.frontends.tui.status import Status
 
@@ -27,9 +26,7 @@ _ANNOUNCED_S = 0.5
 class Panels:
     """The last one that was opened is shown, and has the keyboard."""
 
-    def __init__(
-        self, screen: Screen, composer: Composer, status: Status, notify: Notifications
-    ) -> None:
+    def __init__(self, screen: Screen, composer: Composer, status: Status, notify: Notify) -> None:
         self._screen = screen
         self._composer = composer
         self._status = status
@@ -73,6 +70,7 @@ class Panels:
 
     async def show(self, panel: Panel[T]) -> T:
         """Show a panel until it has its result. Later ones come on top."""
+        panel.changed = self._screen.changed
         self._open.append(panel)
         self._none_open.clear()
         self._focus()
@@ -80,20 +78,6 @@ class Panels:
             return await panel.result
         finally:
             self._close(panel)
-
-    async def pick(
-        self,
-        title: str,
-        rows: "Sequence[Row[T]] | Search[T]",
-        *,
-        preview: "Preview[T] | None" = None,
-        selected: int = 0,
-    ) -> T | None:
-        """Have the user pick from a list: see `Picker`."""
-        changed = self._screen.changed
-        return await self.show(
-            Picker(title, rows, changed=changed, preview=preview, selected=selected)
-        )
 
     async def ask(self, panel: Callable[[], Panel[T]], *, about: str) -> T:
         """Show a question of the agent: one after the other, and not while a list is open.

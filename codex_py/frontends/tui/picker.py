@@ -49,7 +49,6 @@ class Picker(Panel[T | None]):
     Args:
         rows: a list, in which every typed word has to be in the label or the note; or a search, which is
             called at once and whenever something is typed, and cancelled when more is typed.
-        changed: is called when there is something new to draw.
         selected: index of the row that Enter takes if nothing is moved.
     """
 
@@ -58,14 +57,12 @@ class Picker(Panel[T | None]):
         title: str,
         rows: "Sequence[Row[T]] | Search[T]",
         *,
-        changed: Callable[[], None],
         preview: "Preview[T] | None" = None,
         selected: int = 0,
     ) -> None:
         super().__init__()
         self._source = rows
         self._preview = preview
-        self._changed = changed
         self._rows: Sequence[Row[T]] = ()
         self._selected = selected
         self._seen = ""
@@ -122,11 +119,11 @@ class Picker(Panel[T | None]):
             self._looking = asyncio.ensure_future(
                 self._look(self._preview, self._rows[self._selected].value)
             )
-        self._changed()
+        self.changed()
 
     async def _look(self, preview: "Preview[T]", value: T) -> None:
         self._seen = await preview(value)
-        self._changed()
+        self.changed()
 
     def _stop(self) -> None:
         for task in (self._searching, self._looking):

@@ -28,7 +28,7 @@ from codex_py.frontends.tui.compose.completion import (
 from codex_py.frontends.tui.compose.files import FileIndex
 from codex_py.frontends.tui.composer import Composer, Outbox, Submission
 from codex_py.frontends.tui.fitting import Fragments
-from codex_py.frontends.tui.notifications import Notifications
+from codex_py.frontends.tui.notifications import notifications
 from codex_py.frontends.tui.output import TerminalWriter, reflows
 from codex_py.frontends.tui.panels import Panels
 from codex_py.frontends.tui.screen import Screen
@@ -78,25 +78,6 @@ class Hints:
     def _end(self, text: str) -> None:
         if text and self.text == text:
             self.show("")
-
-
-class Tasks(asyncio.TaskGroup):
-    """Work beside all else. A bug in a task ends the program."""
-
-    def __init__(self, hints: Hints) -> None:
-        super().__init__()
-        self._hints = hints
-
-    def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run it as a task; a hint reports a `CodexError`."""
-
-        async def run() -> None:
-            try:
-                await work
-            except CodexError as error:
-                self._hints.show(printable(str(error)))
-
-        self.create_task(run())
 
 
 class Leaving:
@@ -191,6 +172,7 @@ class Surface:
     Attributes:
         safe_environment: for programs such as git: its `PATH` leads to none that the project or the model can
             have made.
+        tasks: work beside all else. A bug in a task ends the program.
         skills: as far as they are known.
         loaded: the other half; None as long as nothing has called for it.
     """
@@ -218,7 +200,7 @@ class Surface:
             title_items=settings.get("terminal_title", TITLE_ITEMS),
         )
         self.hints = Hints(self.screen.changed)
-        self.tasks = Tasks(self.hints)
+        self.tasks = asyncio.TaskGroup()
         self.outbox = Outbox()
         files = FileIndex(config.cwd, self.safe_environment, use_git=config.inside_git)
         self.skills: Sequence[Skill] = ()
@@ -232,9 +214,20 @@ class Surface:
             ),
             changed=self.screen.changed,
         )
-        self.notify = Notifications(settings, self.environment, self.screen)
+        self.notify = notifications(settings, self.environment, self.screen)
         self.panels = Panels(self.screen, self.composer, self.status, self.notify)
         self.leaving = Leaving(self.screen.exit)
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run it as a task; a hint reports a `CodexError`."""
+
+        async def run() -> None:
+            try:
+                await work
+            except CodexError as error:
+                self.hints.show(printable(str(error)))
+
+        self.tasks.create_task(run())
 
     def half(self) -> LoadedHalf:
         """The other half, loaded now if need be."""

@@ -48,7 +48,8 @@ async def _export(context: CommandContext, argument: str) -> None:
 
 
 async def _help(context: CommandContext, _: str) -> None:
-    rows = [(f"/{each.name} {each.argument}".rstrip(), each.help) for each in context.commands.all]
+    commands = context.surface.half().commands
+    rows = [(f"/{each.name} {each.argument}".rstrip(), each.help) for each in commands]
     context.transcript.table(rows)
 
 

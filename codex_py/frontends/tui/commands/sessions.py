@@ -15,7 +15,7 @@ from codex_py.frontends.tui.cells.patch import diff_cell
 from codex_py.frontends.tui.commands.registry import Command, CommandContext
 from codex_py.frontends.tui.conversation import Conversation
 from codex_py.frontends.tui.fitting import fit
-from codex_py.frontends.tui.picker import Row
+from codex_py.frontends.tui.picker import Picker, Row
 from codex_py.frontends.tui.surface import Surface
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.undo import newest_undo, plan_undo
@@ -68,7 +68,7 @@ async def pick_session(conversation: Conversation, surface: Surface) -> str | No
             for message in messages
         )
 
-    picked = await surface.panels.pick("Resume a session", search, preview=preview)
+    picked = await surface.panels.show(Picker("Resume a session", search, preview=preview))
     return None if picked is None else picked.id
 
 
@@ -119,7 +119,7 @@ async def _back(context: CommandContext, _: str) -> None:
     room = context.surface.screen.width - 4
     rows = [Row(fit(printable(prompt.prompt.text), room), prompt.turns) for prompt in past]
     title = "Go back to a prompt (files stay as they are)"
-    turns = await context.surface.panels.pick(title, rows, selected=len(rows) - 1)
+    turns = await context.surface.panels.show(Picker(title, rows, selected=len(rows) - 1))
     if turns is None or context.conversation.is_working:
         return
     prompt = session.rollback(turns)

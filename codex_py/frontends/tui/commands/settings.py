@@ -16,7 +16,7 @@ from codex_py.frontends.tui.cells.command import script_of
 from codex_py.frontends.tui.commands.registry import Command, CommandContext
 from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.panel import yes_or_no
-from codex_py.frontends.tui.picker import Row
+from codex_py.frontends.tui.picker import Picker, Row
 from codex_py.frontends.tui.status import duration
 from codex_py.frontends.tui.theme import terminal_theme
 from codex_py.protocol.approval import ApprovalPolicy, SandboxMode
@@ -51,11 +51,11 @@ async def _model(context: CommandContext, argument: str) -> None:
     current = settings.model
     rows = [Row(name, name, "current" if name == current else "") for name in names]
     selected = names.index(current) if current in names else 0
-    model = words[0] or await panels.pick("Model", rows, selected=selected)
+    model = words[0] or await panels.show(Picker("Model", rows, selected=selected))
     if model is None:
         return
     efforts = [Row("the model's own", ""), *(Row(name, name) for name in _EFFORTS)]
-    effort = words[2] or await panels.pick("Reasoning effort", efforts)
+    effort = words[2] or await panels.show(Picker("Reasoning effort", efforts))
     if effort is None:
         return
     named = split_model(model, {*BUILT_IN_PROVIDERS, *context.config.model_providers})
@@ -77,7 +77,7 @@ async def _permissions(context: CommandContext, _: str) -> None:
         for each in _PERMISSIONS
     ]
     selected = next((n for n, row in enumerate(rows) if row.value[2:] == current), 0)
-    picked = await context.surface.panels.pick("Permissions", rows, selected=selected)
+    picked = await context.surface.panels.show(Picker("Permissions", rows, selected=selected))
     if picked is None:
         return
     label, _, policy, mode = picked
@@ -86,7 +86,8 @@ async def _permissions(context: CommandContext, _: str) -> None:
         question = yes_or_no(_FULL_ACCESS, "Yes, give it full access", "No, leave it as it is")
         if not await context.surface.panels.show(question):
             return
-    sandbox = replace(context.config, sandbox_mode=mode).sandbox_policy(conversation.add_dirs)
+    add_dirs = context.surface.launch.add_dirs
+    sandbox = replace(context.config, sandbox_mode=mode).sandbox_policy(add_dirs)
     conversation.change(replace(now.choices, approval_policy=policy, sandbox_policy=sandbox))
     context.transcript.notice(f"Permissions: {label}")
 
@@ -155,8 +156,8 @@ async def _stop(context: CommandContext, _: str) -> None:
 
 
 async def _theme(context: CommandContext, argument: str) -> None:
-    name = argument or await context.surface.panels.pick(
-        "Background", [Row(each, each) for each in _THEMES]
+    name = argument or await context.surface.panels.show(
+        Picker("Background", [Row(each, each) for each in _THEMES])
     )
     if name is None:
         return

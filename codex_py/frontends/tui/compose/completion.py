@@ -6,7 +6,7 @@ import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.utils import get_cwidth
@@ -38,8 +38,7 @@ class Suggestion:
     """Enter sends the line at once: nothing is missing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(NamedTuple):
     start: int
     """Place of its first character in the text, which is the sign that asks for suggestions."""
     text: str

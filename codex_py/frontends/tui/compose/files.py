@@ -20,7 +20,7 @@ _FRESH_S: Final = 5.0
 _MAX_WALKED: Final = 100_000
 _WALK_S: Final = 3.0
 _MAX_QUERY: Final = 64
-_PASSED_OVER: Final = frozenset({"node_modules", "__pycache__"})
+_PASSED_OVER: Final = frozenset({b"node_modules", b"__pycache__"})
 _OF_THE_KERNEL: Final = frozenset({b"/proc", b"/sys", b"/dev"})
 
 
@@ -113,18 +113,14 @@ def _walked(folder: Path) -> Iterator[bytes]:
         try:
             with os.scandir(os.path.join(os.fsencode(folder), below)) as entries:  # noqa: PTH118 - bytes
                 for entry in entries:
-                    if entry.path in _OF_THE_KERNEL:
+                    if entry.name.startswith(b".") or entry.path in _OF_THE_KERNEL:
                         continue
-                    name = entry.name
-                    if name.startswith(b"."):
-                        continue
-                    path = below + b"/" + name if below else name
-                    if entry.is_dir(follow_symlinks=False):
-                        if os.fsdecode(name) not in _PASSED_OVER:
-                            folders.append(path)
-                    else:
+                    path = below + b"/" + entry.name if below else entry.name
+                    if not entry.is_dir(follow_symlinks=False):
                         count += 1
                         yield path
+                    elif entry.name not in _PASSED_OVER:
+                        folders.append(path)
         except OSError:
             continue
         if count > _MAX_WALKED or time.monotonic() > deadline:
