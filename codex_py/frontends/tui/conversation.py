@@ -31,11 +31,7 @@ _NONE: Final = "there is no conversation; /new begins one, /resume goes on with 
 
 
 class Conversation:
-    """One session at a time, and one turn of it.
-
-    Attributes:
-        config: what the next session is opened with.
-    """
+    """One session at a time, and one turn of it; `config` is what the next session is opened with."""
 
     def __init__(
         self,
@@ -101,7 +97,7 @@ class Conversation:
         """
         session = await self.opened()
         config = replace(self.config, model_provider=provider, model=choices.model)
-        if (problem := missing_key(config, self._environment)) is not None:
+        if (problem := missing_key(config, self._surface.environment)) is not None:
             raise CodexError(problem, code="missing_key")
         options = replace(self.new_session(), choices=choices)
         if session.has_begun:

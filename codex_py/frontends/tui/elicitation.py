@@ -167,10 +167,7 @@ def problem(text: str, field: Mapping[str, Any], *, needed: bool) -> str:
 
 
 def parsed(text: str, field: Mapping[str, Any]) -> str | int | float:
-    """
-    Raises:
-        ValueError: it is no number, and one is wanted.
-    """
+    """A `ValueError` means that it is no number, and one is wanted."""
     match field.get("type"):
         case "integer":
             return int(text)

@@ -46,11 +46,7 @@ def both_ends(text: str, columns: int) -> str:
 def ends_of(
     rows: Sequence[Fragments], room: int, mark: Callable[[int], Fragments]
 ) -> Sequence[Fragments]:
-    """The first and the last rows, as many as there is room for.
-
-    Args:
-        mark: makes the row between them, given how many rows are left out.
-    """
+    """The first and the last rows, as many as there is room for; between them `mark(rows left out)`."""
     if len(rows) <= room:
         return rows
     tail = max(0, (room - 1) // 2)
@@ -74,6 +70,13 @@ def wrapped(text: Fragments, columns: int) -> list[Fragments]:
         if not line or not any(part[1] for part in line):
             rows.append([])
     return rows
+
+
+def shortened(row: Fragments, columns: int) -> Fragments:
+    """The beginning of a row that is wider, with an ellipsis."""
+    shown = explode_text_fragments(row)
+    end = len(_head("".join(part[1] for part in shown), columns - 1))
+    return [*shown[:end], (shown[end - 1][0], "…")]
 
 
 def joined(rows: Sequence[Fragments]) -> Fragments:

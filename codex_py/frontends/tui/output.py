@@ -33,11 +33,7 @@ _CUTTING = ("XTERM_VERSION", "STY")
 
 
 class Finished:
-    """In the order in which they were added; of far too many, the first and the last.
-
-    Args:
-        most_each: characters that are kept at either end.
-    """
+    """Finished lines in their order; of far too many, `most_each` characters of the first and of the last."""
 
     def __init__(self, most_each: int = _MOST_EACH) -> None:
         self._most_each = most_each

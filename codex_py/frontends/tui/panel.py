@@ -200,11 +200,7 @@ def _left_out(rows: int) -> Fragments:
 
 
 class Entry(Panel[str | None]):
-    """A text to be written. Its result is the text, stripped; None if the user writes none.
-
-    Args:
-        check: what is wrong with a text, or nothing.
-    """
+    """A text, which `check` finds nothing wrong with. Its result is stripped; None if the user writes none."""
 
     hint = "Enter sends, Ctrl-J begins a new line, Esc goes back"
 

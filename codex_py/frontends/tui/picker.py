@@ -12,9 +12,16 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.layout import AnyContainer, BufferControl, Dimension, HSplit, VSplit, Window
 from prompt_toolkit.layout.controls import FormattedTextControl
 from prompt_toolkit.layout.processors import AfterInput
-from prompt_toolkit.utils import get_cwidth
 
-from codex_py.frontends.tui.fitting import Fragments, fit, joined, panel_rows, window, wrapped
+from codex_py.frontends.tui.fitting import (
+    Fragments,
+    fit,
+    joined,
+    panel_rows,
+    shortened,
+    window,
+    wrapped,
+)
 from codex_py.frontends.tui.key_codes import ESC, bind
 from codex_py.frontends.tui.panel import Panel
 
@@ -168,7 +175,7 @@ class Picker(Panel[T | None]):
             ]
             lines = wrapped(text, columns)
             if len(lines) > 1 and not (is_selected and len(lines) <= spare + 1):
-                lines = [_cut_row(text, columns)]
+                lines = [shortened(text, columns)]
             rows += [
                 [("", "  " if n or not is_selected else "> "), *line]
                 for n, line in enumerate(lines)
@@ -185,16 +192,3 @@ class Picker(Panel[T | None]):
 
 def _room() -> int:
     return panel_rows(get_app().output.get_size().rows)
-
-
-def _cut_row(text: Fragments, columns: int) -> Fragments:
-    """The beginning of a row, whose end shows that there is more."""
-    row: Fragments = []
-    for style, part, *_ in text:
-        room = columns - sum(get_cwidth(shown[1]) for shown in row)
-        if get_cwidth(part) > room:
-            # Blanks are between the parts.
-            blanks = part[: len(part) - len(part.lstrip())]
-            return [*row, (style, blanks + fit(part, room - len(blanks)))]
-        row.append((style, part))
-    return row

@@ -16,14 +16,7 @@ from codex_py.protocol import events
 
 
 class Progress:
-    """An `EventSink` that passes the events on to the transcript.
-
-    Args:
-        session: gives the one that is open.
-
-    Attributes:
-        said: the conversation as it was shown, without what the user has gone back from.
-    """
+    """An `EventSink` that passes the events on to the transcript; `session` gives the one that is open."""
 
     def __init__(
         self, surface: Surface, transcript: Transcript, session: Callable[[], Session | None]
@@ -33,6 +26,7 @@ class Progress:
         self._transcript = transcript
         self._session = session
         self.said: list[events.ThreadItem] = []
+        """As it was shown, without what the user has gone back from."""
         self._has_failed = False
         """The last turn failed in a way that may pass."""
         self._last_answer = ""

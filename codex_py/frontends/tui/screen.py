@@ -76,7 +76,6 @@ class Screen:
         self._writer = writer
         self._keyboard = keyboard
         read_whole_sequences(keyboard, self._focus_changed)
-        self._dumb = theme.dumb
         self._reflows = reflows
         self._title: Callable[[Theme], str] = lambda _: ""
         self._shown_title = ""
@@ -111,11 +110,7 @@ class Screen:
     def show(
         self, body: AnyContainer, keys: KeyBindingsBase, title: Callable[[Theme], str]
     ) -> None:
-        """Draw this, from the first frame on.
-
-        Args:
-            title: names the terminal's window, asked with each frame; nothing in it steers the terminal.
-        """
+        """Draw this, from the first frame on. `title` names the window, and is asked with each frame."""
         self.app.layout = Layout(body)
         self.app.key_bindings = keys
         self._title = title
@@ -217,10 +212,7 @@ class Screen:
             self.changed()
 
     async def _end_reports(self) -> None:
-        """Have the terminal report nothing more, and wait for what it may have sent before.
-
-        Before the terminal leaves its raw mode, for it would print them.
-        """
+        """Have the terminal report nothing more, before it leaves its raw mode and would print what it sends."""
         self.send(_LEAVE)
         await asyncio.to_thread(self._writer.drain, _DRAIN_S)
         await asyncio.sleep(_REPORTS_S)
@@ -236,7 +228,7 @@ class Screen:
 
     def _write_control(self, sequence: str) -> None:
         """A sequence that moves nothing, if the terminal knows any."""
-        if not self._dumb:
+        if not self.theme.dumb:
             self._output.write_raw(sequence)
 
     def _frame(self) -> None:

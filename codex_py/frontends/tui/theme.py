@@ -102,9 +102,7 @@ def terminal_theme(
 ) -> Theme:
     """Read the abilities of the terminal from the environment.
 
-    Args:
-        wanted: `tui.theme`. Only `dark` and `light` count; the palettes that Codex names there do not.
-        cwd: of the session.
+    Of `tui.theme`, which is `wanted`, `dark` and `light` count; the palettes that Codex names there do not.
     """
     dumb = environment.get("TERM", "") in {"", "dumb"}
     # The first of these that is set decides, as setlocale(3) says.

@@ -124,10 +124,6 @@ class Transcript:
                 return
         self._redraw()
 
-    @property
-    def _theme(self) -> Theme:
-        return self.renderer.theme
-
     def notice(self, text: str, style: str = "text") -> None:
         """`style`: `text`, `warning` or `error`."""
         self.print(note_cell(text, style))
@@ -168,7 +164,7 @@ class Transcript:
     def live(self, width: int, max_rows: int) -> list[Fragments]:
         """The rows of what may still change; if they are too many, the important ones."""
         # Rows show the age of what runs in seconds, and so are good for one.
-        key = (width, max_rows, int(self._clock()) if self._running else 0, self._theme)
+        key = (width, max_rows, int(self._clock()) if self._running else 0, self.renderer.theme)
         if self._drawn is None or self._drawn[0] != key:
             self._drawn = key, self._live_rows(width, max_rows)
         return self._drawn[1]
@@ -196,7 +192,7 @@ class Transcript:
         heads: list[Fragments] = []
         for each in self._running.values():
             age = self._clock() - each.began
-            cell = live_cell(each.item, each.output, age, self._theme, tail=tail)
+            cell = live_cell(each.item, each.output, age, self.renderer.theme, tail=tail)
             if cell is not None:
                 cell_rows = self.renderer.fragments(cell, width)
                 rows += [[], *cell_rows]
@@ -240,12 +236,12 @@ class Transcript:
 
     def _show(self, item: events.ThreadItem) -> None:
         if isinstance(item, events.CommandExecution) and (
-            looks := explored(item, self._theme.shell)
+            looks := explored(item, self.renderer.theme.shell)
         ):
             is_start = self._last != "explored"
             self.print(explored_cell(looks, is_start=is_start), space=is_start)
             self._last = "explored"
-        elif (cell := item_cell(item, self._theme)) is not None:
+        elif (cell := item_cell(item, self.renderer.theme)) is not None:
             self.print(cell)
             if getattr(item, "status", "") == "declined":
                 self._last = "declined"

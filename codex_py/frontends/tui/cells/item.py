@@ -61,10 +61,7 @@ def item_cell(item: events.ThreadItem, theme: Theme) -> RenderableType | None:
 def live_cell(
     item: events.ThreadItem, output: str, elapsed_s: float, theme: Theme, *, tail: int
 ) -> RenderableType | None:
-    """An item that is under way; None for one that is shown in another way.
-
-    `output`: the end of what it has printed or said so far, of which `tail` lines may be shown.
-    """
+    """An item under way, with the last `tail` lines of its output; None for one that is shown in another way."""
     match item:
         case events.CommandExecution():
             return running_cell(item, output, elapsed_s, theme, tail=tail)

@@ -19,11 +19,7 @@ _READ = 20_000
 
 
 class Hanging:
-    """A body with a sign before its first row, and something as wide before the others.
-
-    Args:
-        rest: of the width of `sign`; blanks unless given.
-    """
+    """A body with a sign before its first row, and `rest`, as wide, or blanks before the others."""
 
     def __init__(
         self, sign: str, body: RenderableType, *, style: str = "", rest: str | None = None

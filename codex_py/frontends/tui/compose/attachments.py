@@ -79,10 +79,7 @@ class Attachments:
         return _SURROGATE.sub("\ufffd", _MARK.sub(content, text)), tuple(images)
 
     def fold(self, text: str, images: Sequence[Path]) -> str:
-        """The way back. Images without a label in the text go in front of it.
-
-        A text that is too long to be written in is folded whole.
-        """
+        """The way back. Images without a label go in front; a text that is too long to edit is folded whole."""
         text = self.clean(text)
         if len(text) > _MAX_WRITTEN:
             return "".join(f"{self.mark(path)} " for path in images) + self.mark(text)
@@ -125,9 +122,7 @@ class Display(Processor):
         for place, fragment in enumerate(explode_text_fragments(fragments)):
             style, character = fragment[0], fragment[1]
             before = document.text[: start + place]
-            label = (
-                self._attachments.shown(character, before) if character >= "\U00100000" else None
-            )
+            label = self._attachments.shown(character, before)
             if label is not None:
                 style += " class:accent"
             text = label or _plain(character)

@@ -58,11 +58,7 @@ class Source:
 
 
 class Completion:
-    """Watches a buffer, and has suggestions for it.
-
-    Args:
-        changed: is called when there is something new to draw.
-    """
+    """Watches a buffer, has suggestions for it, and calls `changed` when there are others to draw."""
 
     def __init__(
         self, buffer: Buffer, sources: Sequence[Source], changed: Callable[[], None]
@@ -198,11 +194,7 @@ class CommandName:
 
 
 def command_source(commands: Callable[[], Sequence[CommandName]]) -> Source:
-    """`/` at the very beginning.
-
-    Args:
-        commands: gives all there are, in the order in which they are listed.
-    """
+    """`/` at the very beginning. `commands` gives all there are, in the order in which they are listed."""
 
     def suggestions(word: str) -> Found:
         offered: list[tuple[Suggestion, tuple[str, ...]]] = []

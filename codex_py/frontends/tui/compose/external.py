@@ -140,10 +140,8 @@ def edited(command: Sequence[str], text: str, environment: Mapping[str, str]) ->
                 )
                 raise CodexError(f"{name} {how}; the text is as it was", code="editor")
             # A command of the model can write there too, and could have us read a file of the kernel's.
-            written = read_whole(path, _MAX_EDITED_BYTES, root=Path(folder)).decode(
-                errors="replace"
-            )
-            return written.replace("\r\n", "\n").rstrip("\n")
+            written = read_whole(path, _MAX_EDITED_BYTES, root=Path(folder))
+            return written.decode(errors="replace").replace("\r\n", "\n").rstrip("\n")
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise CodexError(f"{name} could not be run: {reason}", code="editor") from error

@@ -27,10 +27,8 @@ _OF_THE_KERNEL: Final = frozenset({b"/proc", b"/sys", b"/dev"})
 class FileIndex:
     """The names are listed when they are first asked for, and again when they are some seconds old.
 
-    Listing and searching are done in threads. Paths are relative to `cwd`, with slashes.
-
-    Args:
-        use_git: list what git would track. Without git all files that are not hidden are listed.
+    Listing and searching are done in threads. Paths are relative to `cwd`, with slashes. With `use_git` they are
+    what git would track, else all files that are not hidden.
     """
 
     def __init__(self, cwd: Path, environment: Mapping[str, str], *, use_git: bool) -> None:
