@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from codex_py.app.model import secret_names
+from codex_py.config.config import load_config
 from codex_py.core.session import Session
 from codex_py.errors import ConfigError
 from codex_py.testing import (
@@ -17,7 +19,7 @@ from codex_py.testing import (
     ev_reasoning,
 )
 from codex_py.testing.events import ev_created
-from tests.support.program import Workplace
+from tests.support.program import Workplace, environment
 from tests.support.wires import AnyWire
 
 PLAIN = ("responses", "chat", "anthropic", "text")
@@ -142,6 +144,12 @@ def test_a_fallback_without_its_key_is_skipped_with_a_warning(place: Workplace) 
     skipped, switched = known_warnings(wires)
     assert skipped == "chat/chat-b cannot go on: Missing environment variable: `NO_SUCH_KEY`."
     assert switched.endswith("going on with anthropic/anthropic-b")
+
+
+def test_commands_do_not_see_the_key_of_a_fallback(place: Workplace) -> None:
+    flags = {"model_fallbacks": ["deepseek/deepseek-chat"]}
+    config = load_config(cwd=place.cwd, environment=environment(place.home), flags=flags)
+    assert "DEEPSEEK_API_KEY" in secret_names(config)
 
 
 def test_a_first_provider_without_a_key_has_a_fallback_too(place: Workplace) -> None:
@@ -362,8 +370,17 @@ def test_a_field_that_is_refused_twice_fails_the_turn(place: Workplace) -> None:
     assert len(wires.requests) == 2
 
 
-def test_reasoning_that_a_server_cannot_decrypt_is_left_out(place: Workplace) -> None:
-    refusal = failure(400, "cannot be decrypted", code="invalid_encrypted_content")
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        failure(400, "cannot be decrypted", code="invalid_encrypted_content"),
+        failure(400, "Encrypted content could not be verified."),
+    ],
+    ids=["code", "words"],
+)
+def test_reasoning_that_a_server_cannot_decrypt_is_left_out(
+    place: Workplace, refusal: Reply
+) -> None:
     thinks = call("true", "c1", *ev_reasoning("I think"))
     again = call("true", "c2", *ev_reasoning("I think again", encrypted="new"))
     with AnyWire(place, check_prefix=False) as wires:

@@ -171,8 +171,12 @@ class ModelChain:
     def _is_remedied(self, error: ModelError, prompt: Prompt) -> bool:
         """Change what is sent to the provider in use, if that is what it wants."""
         link = self._link
-        if error.code == "invalid_encrypted_content":
-            new = {item: without_maker(item) for item in prompt.input if b'"id"' in item}
+        if error.code == "invalid_encrypted_content" or "encrypted content" in str(error).lower():
+            new = {
+                item: without_maker(item)
+                for item in prompt.input
+                if b'"id"' in item or b'"encrypted_content"' in item
+            }
             if new.keys() <= link.stripped.keys():
                 return False
             link.stripped |= new
