@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from codex_py.config.files import as_config_error
 from codex_py.filesystem.own import make_private, open_emptied
+from codex_py.model.json_fields import object_field
 from codex_py.model.providers import Provider
 
 
@@ -21,11 +22,11 @@ def fitted(provider: Provider, model: str, home: Path, own: Mapping[str, Any]) -
     A model that could not call tools gets text tools, and a `warning` says so. What the user sets in the `profile` of
     the table `own` stays.
     """
-    found = _read(home).get(provider.id, {}).get(model, {})
+    found = object_field(object_field(_read(home), provider.id), model)
     if found.get("base_url") != provider.base_url or found.get("wire_api") != provider.wire_api:
         # It was another server that was tested.
         return provider
-    profile, works = provider.profile, found.get("works", {})
+    profile, works = provider.profile, object_field(found, "works")
     warning = None
     if works.get("freeform tools") is False and "function_tools_only" not in own:
         profile = replace(profile, function_tools_only=True)
@@ -48,7 +49,8 @@ def remember(
     """
     known = _read(home)
     facts = {"base_url": provider.base_url, "wire_api": provider.wire_api, "date": date}
-    known.setdefault(provider.id, {})[model] = {**facts, "works": dict(works)}
+    models = object_field(known, provider.id)
+    known = {**known, provider.id: {**models, model: {**facts, "works": dict(works)}}}
     path = _path(home)
     with as_config_error(path, "written"):
         make_private(path.parent)

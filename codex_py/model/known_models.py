@@ -63,13 +63,12 @@ def known_model(name: str) -> KnownModel | None:
 
 def prices_of(name: str, configured: Mapping[str, Mapping[str, float]]) -> Prices | None:
     """The prices of a model: those of `[model_prices.NAME]`, over those of the table; None if `input` or `output` is unknown."""
-    listed = known_model(name)
-    own = configured.get(name, {})
+    listed, own = known_model(name), configured.get(name, {})
+    if "input" in own:
+        own = {"cached_input": own["input"], **own}
     if listed is not None:
         return replace(listed.prices, **own)
-    if not {"input", "output"} <= own.keys():
-        return None
-    return Prices(own["input"], own.get("cached_input", own["input"]), own["output"])
+    return Prices(**own) if {"input", "output"} <= own.keys() else None
 
 
 @cache

@@ -1,0 +1,48 @@
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from codex_py.app.provider_findings import fitted, remember
+from codex_py.app.settings import cost
+from codex_py.config.config import load_config
+from codex_py.model.providers import resolve_provider
+from codex_py.protocol.stream import Usage
+
+GROQ = resolve_provider("groq", {})
+
+
+def test_what_was_found_out_fits_the_model_and_the_address_that_were_tried(tmp_path: Path) -> None:
+    remember(GROQ, "a", tmp_path, {"tools": False, "freeform tools": False}, "2026-11-22")
+    remember(GROQ, "b", tmp_path, {"tools": True}, "2026-11-22")
+    found = fitted(GROQ, "a", tmp_path, {})
+    assert (found.profile.tools, found.profile.function_tools_only) == ("text", True)
+    assert found.warning is not None
+    assert "'a' could not call tools" in found.warning
+    elsewhere = replace(GROQ, base_url="http://127.0.0.1:1/v1")
+    for provider, model in ((GROQ, "b"), (GROQ, "c"), (elsewhere, "a")):
+        assert fitted(provider, model, tmp_path, {}) == provider
+    assert fitted(GROQ, "a", tmp_path, {"tools": "native"}).profile.tools == "native"
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"groq": 1}', '{"groq": {"a": [1]}}'])
+def test_a_damaged_memory_is_no_memory(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "codex-py" / "providers.json"
+    path.parent.mkdir()
+    path.write_text(text, encoding="utf-8")
+    assert fitted(GROQ, "a", tmp_path, {}) == GROQ
+    remember(GROQ, "a", tmp_path, {"tools": False}, "2026-11-22")
+    assert fitted(GROQ, "a", tmp_path, {}).profile.tools == "text"
+
+
+def test_the_cost_is_known_at_the_provider_of_a_price(tmp_path: Path) -> None:
+    def config(*overrides: str):
+        environment = {"HOME": str(tmp_path), "CODEX_HOME": str(tmp_path)}
+        return load_config(cwd=tmp_path, environment=environment, overrides=overrides)
+
+    usage = Usage(input_tokens=3_000_000, cached_input_tokens=1_000_000, output_tokens=1_000_000)
+    assert cost(config(), "gpt-5.5", usage) == 2 * 5 + 0.5 + 30
+    local = "model_provider=ollama"
+    assert cost(config(local), "gpt-oss:20b", usage) is None
+    prices = 'model_prices."gpt-oss:20b"={input=1, output=2}'
+    assert cost(config(local, prices), "gpt-oss:20b", usage) == 2 + 1 + 2
