@@ -39,21 +39,28 @@ class ChatMessages:
             messages.append(encode_json({"role": role, "content": "\n\n".join(texts)}))
         told: list[JsonObject] = []
         """The content of the next message of the user."""
+        last: Told | None = None
         is_after_tool = False
         for turn in turns:
             if isinstance(turn, Told):
                 told += turn.parts
+                last = turn
                 continue
-            messages += self._user(told, is_after_tool=is_after_tool)
+            messages += self._user(told, last, is_after_tool=is_after_tool)
             encoded, images = self._said(turn)
             messages += encoded
-            told, is_after_tool = list(images), bool(turn.calls)
-        return [*messages, *self._user(told, is_after_tool=is_after_tool)]
+            told, last, is_after_tool = list(images), None, bool(turn.calls)
+        return [*messages, *self._user(told, last, is_after_tool=is_after_tool)]
 
-    def _user(self, parts: Sequence[JsonObject], *, is_after_tool: bool) -> list[bytes]:
-        """Text alone is a plain string: some servers take nothing else."""
+    def _user(
+        self, parts: Sequence[JsonObject], last: Told | None, *, is_after_tool: bool
+    ) -> list[bytes]:
+        """Text alone is a plain string: some servers take nothing else. `last` keeps the translation."""
         if not parts:
             return []
+        key = (len(parts), is_after_tool)
+        if last is not None and last.encoded is not None and last.encoded[0] == key:
+            return last.encoded[1]
         content: Any
         if all(part["type"] == "input_text" for part in parts):
             content = "\n\n".join(part["text"] for part in parts)
@@ -62,6 +69,8 @@ class ChatMessages:
         messages = [encode_json({"role": "user", "content": content})]
         if is_after_tool and self._profile.assistant_after_tool:
             messages.insert(0, encode_json({"role": "assistant", "content": "OK."}))
+        if last is not None:
+            last.encoded = key, messages
         return messages
 
     def _said(self, turn: ModelTurn) -> tuple[list[bytes], Sequence[JsonObject]]:
