@@ -92,14 +92,18 @@ def marked(block: bytes) -> bytes:
 
 
 def _append(messages: list[Message], role: str, blocks: Sequence[bytes]) -> None:
-    """Add blocks. Roles alternate: those of one role in a row are one message, which has thoughts only if it begins with
-    one: a model may go on where another broke off."""
-    before = messages.pop()[1] if blocks and messages and messages[-1][0] == role else []
-    together = [*before, *blocks]
-    if together and not together[0].startswith(_UNMARKED):
-        together = [*before, *(block for block in blocks if not block.startswith(_UNMARKED))]
-    if together:
-        messages.append((role, together))
+    """Add blocks. Roles alternate: those of one role in a row are one message."""
+    if blocks and messages and messages[-1][0] == role:
+        messages[-1] = (role, _with_legal_thoughts([*messages[-1][1], *blocks]))
+    elif blocks:
+        messages.append((role, list(blocks)))
+
+
+def _with_legal_thoughts(blocks: list[bytes]) -> list[bytes]:
+    """A message has thoughts only if it begins with one: a model may have gone on where another broke off."""
+    if not blocks or blocks[0].startswith(_UNMARKED):
+        return blocks
+    return [block for block in blocks if not block.startswith(_UNMARKED)]
 
 
 def _told(told: Told) -> Sequence[bytes]:
@@ -117,9 +121,8 @@ def _said(turn: ModelTurn) -> tuple[list[bytes], list[bytes]]:
     if blocks and blocks[-1].get("type") == "text":
         # The last message may not end in white space, and each is the last one at a time.
         blocks[-1] = {**blocks[-1], "text": blocks[-1]["text"].rstrip()}
-    return [encode_json(block) for block in blocks], [
-        encode_json(_result(result)) for result in turn.complete_results()
-    ]
+    results = [encode_json(_result(result)) for result in turn.complete_results()]
+    return _with_legal_thoughts([encode_json(block) for block in blocks]), results
 
 
 def _blocks(block: Block) -> Sequence[JsonObject]:
