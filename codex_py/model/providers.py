@@ -147,6 +147,9 @@ def _built_in(
     if not own.get("env_key") and (own.get("auth") or own.get("experimental_bearer_token")):
         # The user's key comes from elsewhere, and goes where keys usually go.
         table = {name: value for name, value in table.items() if name not in _OF_THE_KEY}
+    if "base_url" in own and table.get("wire_api") == "chat":
+        # A table of the shared file means here what it means to Codex, which speaks nothing else.
+        table["wire_api"] = "responses"
     table |= {**own, "profile": {**table.get("profile", {}), **own.get("profile", {})}}
     if provider_id in _CANNOT_BE_REDEFINED - {"openai"}:
         port = environment.get("CODEX_OSS_PORT", "").strip()

@@ -123,6 +123,13 @@ def test_a_built_in_provider_needs_no_table_but_a_key(provider_id: str) -> None:
             find_key(provider, environment={}, home=Path("/nowhere"))
 
 
+def test_a_table_that_codex_could_use_means_what_it_means_there() -> None:
+    table = {"base_url": "https://openrouter.example/v1", "env_key": "K"}
+    assert resolve_provider("openrouter", {"openrouter": table}).wire_api == "responses"
+    chat = {**table, "wire_api": "chat"}
+    assert resolve_provider("openrouter", {"openrouter": chat}).wire_api == "chat"
+
+
 def test_a_table_overrides_fields_of_a_built_in_provider() -> None:
     own = {"base_url": "http://127.0.0.1:1/v1", "profile": {"tool_ids": "verbatim"}}
     provider = resolve_provider("mistral", {"mistral": own})
