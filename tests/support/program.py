@@ -96,7 +96,7 @@ class Workplace:
 
     def configure(self, server: ScriptedServer, **provider: Any) -> None:
         """Have the scripted server as the provider, without retries unless `provider` asks for them."""
-        keys = {"request_max_retries": 0, "stream_max_retries": 0, **provider}
+        keys: dict[str, Any] = {"request_max_retries": 0, "stream_max_retries": 0, **provider}
         (self.home / "config.toml").write_text(server.config_toml(**keys), encoding="utf-8")
 
     def run(
