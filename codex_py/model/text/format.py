@@ -17,13 +17,15 @@ from codex_py.protocol.frozen import frozen
 from codex_py.protocol.tools import FreeformSpec, FunctionSpec, HostedSpec, ToolSpec, called_tool
 
 _OPENING = re.compile(r"^<tool\b([^>\n]*)>[ \t]*\n?", re.MULTILINE | re.IGNORECASE)
+_MARK = re.compile(
+    rf"(?P<opening>{_OPENING.pattern})|^[ \t]*(?:(?P<fence>```+|~~~+)|(?P<result><tool_result\b))",
+    re.MULTILINE | re.IGNORECASE,
+)
 _CLOSING = re.compile(r"\n?^</tool>", re.MULTILINE | re.IGNORECASE)
 _CLOSING_IN_LINE = re.compile(r"</tool>", re.IGNORECASE)
 _NAME = re.compile(r"""\bname\s*=\s*["']?([^"'\s>]+)""")
-_FENCE = re.compile(r"^[ \t]*(```+|~~~+).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
-_RESULT = re.compile(r"^[ \t]*<tool_result\b", re.MULTILINE)
 _CDATA = re.compile(r"\s*<!\[CDATA\[(.*)\]\]>\s*", re.DOTALL)
-_CHILD = re.compile(r"<(\w+)>(.*?)</\1>", re.DOTALL)
+_CHILD = re.compile(r"\s*<(\w+)>")
 
 FORMAT_REMINDER = (
     'Write a call as a block, with both tags on lines of their own:\n\n<tool name="exec_command">\n'
@@ -90,35 +92,34 @@ def result_text(name: str, call_id: str, output: str) -> str:
 
 def read_message(text: str, specs: Specs) -> ReadMessage:
     """Find the calls in the text of a message."""
-    fences = [match.span() for match in _FENCE.finditer(text)]
     calls: list[TextCall] = []
     rest: list[str] = []
     problem: str | None = None
-    start = 0
-    while (opening := _next(_OPENING, text, start, fences)) is not None:
-        if (result := _next(_RESULT, text, start, fences)) and result.start() < opening.start():
+    start = place = 0
+    while (mark := _MARK.search(text, place)) is not None:
+        if mark["fence"]:
+            place = _end_of_fence(text, mark)
+            continue
+        if mark["result"]:
+            # The model made results up: what follows rests on them.
+            text = text[: mark.start()]
             break
-        other = _OPENING.search(text, opening.end())
+        other = _OPENING.search(text, mark.end())
         limit = other.start() if other is not None else len(text)
-        closing = _CLOSING.search(text, opening.end(), limit)
-        closing = closing or _CLOSING_IN_LINE.search(text, opening.end(), limit)
-        name = _NAME.search(opening[1])
+        closing = _CLOSING.search(text, mark.end(), limit)
+        closing = closing or _CLOSING_IN_LINE.search(text, mark.end(), limit)
+        name = _NAME.search(mark["opening"])
         # Some servers stop at the closing tag, and leave it out.
-        end, after = closing.span() if closing is not None else (limit, limit)
+        end, place = closing.span() if closing is not None else (limit, limit)
         if name is None or (closing is None and other is not None):
             what = 'has no name="…"' if name is None else "does not end with </tool>"
             problem = problem or f"a <tool> block {what}"
-            rest.append(text[start:after])
+            rest.append(text[start:place])
         else:
-            rest.append(text[start : opening.start()])
-            calls.append(_call(name[1], text[opening.end() : end], specs))
-        start = after
-        fences = [match.span() for match in _FENCE.finditer(text, start)]
-    tail = text[start:]
-    if result := _next(_RESULT, tail, 0, [match.span() for match in _FENCE.finditer(tail)]):
-        # The model made results up: what follows rests on them.
-        tail = tail[: result.start()]
-    rest.append(tail)
+            rest.append(text[start : mark.start()])
+            calls.append(_call(name[1], text[mark.end() : end], specs))
+        start = place
+    rest.append(text[start:])
     remaining = "".join(rest)
     if not calls:
         leaked, remaining = leaked_calls(remaining)
@@ -126,14 +127,10 @@ def read_message(text: str, specs: Specs) -> ReadMessage:
     return ReadMessage(remaining.strip() if calls else remaining, calls, problem)
 
 
-def _next(
-    pattern: re.Pattern[str], text: str, start: int, fences: Sequence[tuple[int, int]]
-) -> re.Match[str] | None:
-    """The next match that is in no code fence."""
-    for match in pattern.finditer(text, start):
-        if not any(begin <= match.start() < end for begin, end in fences):
-            return match
-    return None
+def _end_of_fence(text: str, opening: re.Match[str]) -> int:
+    closing = re.compile(rf"^[ \t]*{opening['fence']}[ \t]*$", re.MULTILINE)
+    end = closing.search(text, opening.end())
+    return len(text) if end is None else end.end()
 
 
 def _call(name: str, body: str, specs: Specs) -> TextCall:
@@ -165,8 +162,16 @@ def _is_json(body: str) -> bool:
 
 def _from_children(body: str, spec: ToolSpec | None) -> str | None:
     """Arguments written as `<name>value</name>`, as JSON; None for another body."""
-    children = _CHILD.findall(body)
-    if not children or _CHILD.sub("", body).strip():
+    children: list[tuple[str, str]] = []
+    place = 0
+    while (child := _CHILD.match(body, place)) is not None:
+        closing = f"</{child[1]}>"
+        end = body.find(closing, child.end())
+        if end < 0:
+            return None
+        children.append((child[1], body[child.end() : end]))
+        place = end + len(closing)
+    if not children or body[place:].strip():
         return None
     properties: Mapping[str, Any] = (
         spec.parameters.get("properties", {}) if isinstance(spec, FunctionSpec) else {}

@@ -28,6 +28,16 @@ def _in_fence(text: str, place: int) -> bool:
     return len(re.findall(r"^[ \t]*```", text[:place], re.MULTILINE)) % 2 == 1
 
 
+def _between(opening: str, text: str, closing: str) -> Iterator[tuple[re.Match[str], str]]:
+    """The openings that are closed, each with what is between. Looks no further behind one that nothing closes: the time
+    would grow with the square of the text."""
+    openings, closings = re.compile(opening), re.compile(closing)
+    place = 0
+    while (start := openings.search(text, place)) and (end := closings.search(text, start.end())):
+        yield start, text[start.end() : end.start()]
+        place = end.end()
+
+
 def _tagged(text: str) -> Iterator[Found]:
     """`<tool_call>{"name": …, "arguments": …}</tool_call>`; GLM has the name and `<arg_key>`, `<arg_value>` in it."""
     for body in re.findall(r"<tool_call>(.*?)(?:</tool_call>|\Z)", text, re.DOTALL):
@@ -35,29 +45,28 @@ def _tagged(text: str) -> Iterator[Found]:
             yield from _functions(body)
         elif "<arg_key>" in body:
             name = body.partition("<")[0].strip()
-            pairs = re.findall(
-                r"<arg_key>(.*?)</arg_key>\s*<arg_value>(.*?)</arg_value>", body, re.DOTALL
-            )
-            yield name, _as_json(pairs)
+            found = _between(r"<arg_key>([^<]*)</arg_key>\s*<arg_value>", body, "</arg_value>")
+            yield name, _as_json([(start[1], value) for start, value in found])
         else:
             yield from _named_object(body)
 
 
 def _functions(text: str) -> Iterator[Found]:
     """`<function=NAME><parameter=KEY>VALUE</parameter></function>`, or JSON between the tags."""
-    for name, body in re.findall(r"<function=([^>\s]+)>(.*?)(?:</function>|\Z)", text, re.DOTALL):
-        pairs = re.findall(r"<parameter=([^>\s]+)>(.*?)</parameter>", body, re.DOTALL)
+    for name, body in re.findall(r"<function=([^<>\s]+)>(.*?)(?:</function>|\Z)", text, re.DOTALL):
+        found = _between(r"<parameter=([^<>\s]+)>", body, "</parameter>")
+        pairs = [(start[1], value) for start, value in found]
         yield name, _as_json(pairs) if pairs else (body.strip() or "{}")
 
 
 def _harmony(text: str) -> Iterator[Found]:
     """`<|channel|>commentary to=functions.NAME <|constrain|>json<|message|>{…}<|call|>`."""
-    for name, body in re.findall(
-        r"to=(?:functions\.)?([\w.-]+).*?<\|message\|>(.*?)(?:<\|call\|>|<\|end\|>|\Z)",
-        text,
-        re.DOTALL,
-    ):
-        yield name, body.strip()
+    place = 0
+    for start, body in _between(r"<\|message\|>", text, r"<\|call\|>|<\|end\|>|\Z"):
+        called = re.search(r"to=(?:functions\.)?([\w.-]+)", text[place : start.start()])
+        if called is not None:
+            yield called[1], body.strip()
+        place = start.end() + len(body)
 
 
 def _deepseek(text: str) -> Iterator[Found]:
@@ -81,14 +90,14 @@ def _dsml(text: str) -> Iterator[Found]:
     for name, body in re.findall(
         r'<(?:｜DSML｜)?invoke name="([^"]+)">(.*?)(?:</(?:｜DSML｜)?invoke>|\Z)', text, re.DOTALL
     ):
-        found = re.findall(
-            r'<(?:｜DSML｜)?parameter name="([^"]+)"([^>]*)>(.*?)</(?:｜DSML｜)?parameter>',
-            body,
-            re.DOTALL,
+        found = _between(
+            r'<(?:｜DSML｜)?parameter name="([^"]+)"([^<>]*)>', body, "</(?:｜DSML｜)?parameter>"
         )
-        pairs = [(key, value) for key, how, value in found if 'string="false"' not in how]
-        others = {key: _json_or_text(value) for key, how, value in found if 'string="false"' in how}
-        yield name, json.dumps({**dict(pairs), **others}, ensure_ascii=False)
+        values = {
+            start[1]: _json_or_text(value) if 'string="false"' in start[2] else value
+            for start, value in found
+        }
+        yield name, json.dumps(values, ensure_ascii=False)
 
 
 def _kimi(text: str) -> Iterator[Found]:
@@ -106,12 +115,10 @@ def _mistral(text: str) -> Iterator[Found]:
     """`[TOOL_CALLS][{"name": …, "arguments": …}]`, or `[TOOL_CALLS]NAME[ARGS]{…}`."""
     body = text.partition("[TOOL_CALLS]")[2].strip()
     if not body.startswith("["):
-        for name, arguments in re.findall(
-            r"([\w.-]+)\s*(?:\[CALL_ID\]\S*?)?\[ARGS\]\s*(.*?)(?=\[TOOL_CALLS\]|\Z)",
-            body,
-            re.DOTALL,
-        ):
-            yield name, arguments.strip()
+        for call in body.split("[TOOL_CALLS]"):
+            name, mark, arguments = call.partition("[ARGS]")
+            if mark:
+                yield name.partition("[CALL_ID]")[0].strip(), arguments.strip()
         return
     yield from _named_object(body)
 
@@ -146,11 +153,11 @@ def _json_or_text(value: str) -> Any:
 
 
 _FAMILIES: Sequence[tuple[str, Callable[[str], Iterator[Found]]]] = (
-    (r"^\s*<tool_call>", _tagged),
-    (r"^\s*<function=", _functions),
-    (r"<\|channel\|>commentary[^<]*to=|^\s*<\|start\|>assistant[^<]*to=", _harmony),
+    (r"^[ \t]*<tool_call>", _tagged),
+    (r"^[ \t]*<function=", _functions),
+    (r"<\|channel\|>commentary[^<]*to=|^[ \t]*<\|start\|>assistant[^<]*to=", _harmony),
     (r"<｜tool▁calls?▁begin｜>", _deepseek),
-    (r"^\s*<(?:｜DSML｜)?(?:function_calls|tool_calls|invoke)\b", _dsml),
+    (r"^[ \t]*<(?:｜DSML｜)?(?:function_calls|tool_calls|invoke)\b", _dsml),
     (r"<\|tool_calls_section_begin\|>|<\|tool_call_begin\|>", _kimi),
-    (r"^\s*\[TOOL_CALLS\]", _mistral),
+    (r"^[ \t]*\[TOOL_CALLS\]", _mistral),
 )

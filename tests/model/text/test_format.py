@@ -150,3 +150,24 @@ def test_what_is_written_is_read_back(text: str) -> None:
     written = call_text("exec_command", json.dumps({"cmd": text}), is_freeform=False, spec=RUN)
     ((name, arguments),) = calls(written)
     assert (name, json.loads(arguments)) == ("exec_command", {"cmd": text})
+
+
+ENDLESS = [
+    "\n" * 300_000,
+    f"{block('{}')}\n" * 10_000,
+    '<tool name="exec_command">\n{}\n' * 10_000,
+    '<tool name="exec_command">\n{"cmd":"' + "<p>" * 200_000,
+    "<|channel|>commentary " + "to=a " * 200_000,
+    "<function=a>" + "<parameter=a>" * 100_000,
+    "<function=" * 100_000,
+    "<tool_call>a" + "<arg_key>" * 100_000,
+    '<invoke name="a">' + '<parameter name="x">' * 100_000,
+    "[TOOL_CALLS]" + "a" * 300_000,
+    "```\n<tool_result\n```\n" * 30_000,
+]
+
+
+@pytest.mark.parametrize("text", ENDLESS, ids=lambda text: text.strip()[:20] or "newlines")
+def test_a_model_that_repeats_itself_does_not_stop_the_program(text: str) -> None:
+    # A square of these lengths takes minutes.
+    read_message(text, SPECS)
