@@ -33,29 +33,22 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
     for word in words:
         # argparse gives unknown options back among the words.
         if (flag := _FLAG.match(word)) and " " not in word.partition("=")[0]:
-            raise UsageError(_unknown_option(flag[0]))
+            if flag[0] in _NOT_YET:
+                raise UsageError(f"{flag[0]} is not supported yet")
+            # The help texts leave hidden spellings out, which are not worth suggesting.
+            known = sorted(set(re.findall(r"--[a-z-]+", help_text("exec"))))
+            raise UsageError(f"unknown option {flag[0]}.{suggestion(flag[0], known)}")
     options = given(found)
     images: list[str] = options.get("image", [])
-    if (at := _resumed_among(images)) is not None:
-        words += images[at : at + 2]
-        del images[at : at + 2]
+    # Client libraries put `resume ID` behind the words of `--image`.
+    for at, (word, thread_id) in enumerate(pairwise(images)):
+        if word == "resume" and is_thread_id(thread_id):
+            words += images[at : at + 2]
+            del images[at : at + 2]
+            break
     arguments = Arguments(words=tuple(words), literal_words=tuple(argv[end + 1 :]), **options)
     if arguments.experimental_json:
         arguments = replace(arguments, json=True)
     if arguments.record is not None and arguments.replay is not None:
         raise UsageError("--record and --replay exclude each other: a replay asks no model")
     return arguments
-
-
-def _resumed_among(images: Sequence[str]) -> int | None:
-    """The index of `resume ID` among the words of `--image`: client libraries put it behind them."""
-    pairs = enumerate(pairwise(images))
-    return next((at for at, pair in pairs if pair[0] == "resume" and is_thread_id(pair[1])), None)
-
-
-def _unknown_option(flag: str) -> str:
-    if flag in _NOT_YET:
-        return f"{flag} is not supported yet"
-    # The help texts leave hidden spellings out, which are not worth suggesting.
-    known = sorted(set(re.findall(r"--[a-z-]+", help_text("exec"))))
-    return f"unknown option {flag}.{suggestion(flag, known)}"

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from codex_py.config.check import kind_of, lookup, without_effect
 from codex_py.config.environment import ShellEnvironmentPolicy
@@ -201,6 +201,7 @@ def _config(layers: Layers) -> Config:
         return cls(**given, **{name: _value(values, f"{key}.{name}") for name in names})
 
     servers, server_warnings = mcp_servers(values.get("mcp_servers", {}))
+    searching: Any = values.get("tools", {}).get("web_search")
     sandbox_mode, sandbox_warnings = chosen_sandbox_mode(layers)
     settings: dict[str, Any] = {
         "home": layers.home,
@@ -222,7 +223,11 @@ def _config(layers: Layers) -> Config:
         ),
         "sandbox_limits": section(SandboxLimits, "sandbox_limits"),
         "shell_environment": section(ShellEnvironmentPolicy, "shell_environment_policy"),
-        **_web_search(values),
+        # The old switch `tools.web_search = false` still turns it off.
+        "web_search": values.get(
+            "web_search", "disabled" if searching is False else DEFAULTS["web_search"]
+        ),
+        "web_search_options": searching if isinstance(searching, dict) else {},
         "mcp_servers": servers,
         "mcp_oauth_credentials_store": values.get("mcp_oauth_credentials_store", "auto"),
         "features": values.get("features", {}),
@@ -265,16 +270,6 @@ def _text(layers: Layers, file_key: str, key: str) -> str | None:
         return layers.merged().get(key)
     root = layers.project_root if layer.name == "project" else None
     return read_required_text(Path(layer.values[file_key]), file_key, root=root)
-
-
-def _web_search(values: Mapping[str, Any]) -> dict[str, Any]:
-    tool = values.get("tools", {}).get("web_search")
-    # The old switch `tools.web_search = false` still turns it off.
-    default = "disabled" if tool is False else DEFAULTS["web_search"]
-    return {
-        "web_search": values.get("web_search", default),
-        "web_search_options": cast("dict[str, Any]", tool) if isinstance(tool, dict) else {},
-    }
 
 
 def _approval(value: Any) -> AskForApproval | None:

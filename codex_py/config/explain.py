@@ -23,30 +23,21 @@ def explain(key: str, layers: Layers) -> str:
             similar = suggestion(path)
             hint = f"; did you mean `{similar}`?" if similar else ""
             raise ConfigError(f"`{key}` is no known setting{hint}")
-        return "\n".join(_unset(path))
+        name = dotted(path)
+        defaults = (
+            f"{each} = {_shown(value, path)}\n  the default; it is set nowhere"
+            for each, value in DEFAULTS.items()
+            if each == name or each.startswith(f"{name}.")
+        )
+        return "\n".join(defaults) or f"{name} is set nowhere and has no default"
     lines: list[str] = []
     for leaf in _leaves(found, path):
-        lines += _story(layers, leaf)
+        values = [(layer, lookup(layer.values, leaf)) for layer in layers.layers]
+        (winner, value), *overridden = [each for each in values if each[1] is not None]
+        lines += [f"{dotted(leaf)} = {_shown(value, leaf)}", f"  from {_source(winner, leaf)}"]
+        for layer, other in overridden:
+            lines.append(f"  overrides {_shown(other, leaf)} from {_source(layer, leaf)}")
     return "\n".join(lines)
-
-
-def _unset(path: KeyPath) -> Iterator[str]:
-    name = dotted(path)
-    found = [key for key in DEFAULTS if key == name or key.startswith(f"{name}.")]
-    for key in found:
-        yield f"{key} = {_shown(DEFAULTS[key], path)}"
-        yield "  the default; it is set nowhere"
-    if not found:
-        yield f"{name} is set nowhere and has no default"
-
-
-def _story(layers: Layers, path: KeyPath) -> Iterator[str]:
-    found = [(layer, lookup(layer.values, path)) for layer in layers.layers]
-    (winner, value), *overridden = [each for each in found if each[1] is not None]
-    yield f"{dotted(path)} = {_shown(value, path)}"
-    yield f"  from {_source(winner, path)}"
-    for layer, other in overridden:
-        yield f"  overrides {_shown(other, path)} from {_source(layer, path)}"
 
 
 def _source(layer: Layer, path: KeyPath) -> str:

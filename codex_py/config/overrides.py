@@ -25,19 +25,24 @@ def parse_overrides(overrides: Sequence[str]) -> dict[str, Any]:
     """
     values: dict[str, Any] = {}
     for override in overrides:
-        _assign(values, *_split(override))
+        found = _ASSIGNMENT.match(override)
+        if found is None:
+            raise ConfigError(
+                f"Error parsing -c overrides: Invalid override (missing '='): {override}"
+            )
+        key, value = (found[1], found[2]) if found[1] is not None else (found[3], found[4])
+        if not key.strip():
+            raise ConfigError(f"Error parsing -c overrides: Empty key in override: {override}")
+        *parents, last = parse_key(key.strip())
+        table = values
+        for part in parents:
+            inner = table.get(part)
+            if not isinstance(inner, dict):
+                inner = table[part] = cast("dict[str, Any]", {})
+            table = cast("dict[str, Any]", inner)
+        table[last] = _value(value)
     require_shallow(values, "-c")
     return values
-
-
-def _split(override: str) -> tuple[KeyPath, Any]:
-    found = _ASSIGNMENT.match(override)
-    if found is None:
-        raise ConfigError(f"Error parsing -c overrides: Invalid override (missing '='): {override}")
-    key, value = (found[1], found[2]) if found[1] is not None else (found[3], found[4])
-    if not key.strip():
-        raise ConfigError(f"Error parsing -c overrides: Empty key in override: {override}")
-    return parse_key(key.strip()), _value(value)
 
 
 def parse_key(text: str) -> KeyPath:
@@ -69,13 +74,3 @@ def _value(text: str) -> Any:
         return text
     # Text with a line break could set other keys too.
     return table["value"] if table.keys() == {"value"} else text
-
-
-def _assign(values: dict[str, Any], key: KeyPath, value: Any) -> None:
-    table = values
-    for part in key[:-1]:
-        inner = table.get(part)
-        if not isinstance(inner, dict):
-            inner = table[part] = cast("dict[str, Any]", {})
-        table = cast("dict[str, Any]", inner)
-    table[key[-1]] = value

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from codex_py.config.config import Config
 from codex_py.config.front_matter import front_matter
@@ -61,7 +61,9 @@ def find_skills(config: Config, environment: Mapping[str, str]) -> Skills:
     """All skills that can be used here; those of a project only if it is trusted."""
     found: dict[str, Skill] = {}
     warnings: list[str] = []
-    disabled = _disabled(config.values)
+    entries = config.values.get("skills", {}).get("config", [])
+    off = [entry for entry in entries if entry.get("enabled") is False]
+    disabled = {str(entry[key]) for entry in off for key in ("path", "name") if key in entry}
     for folder, root in _folders(config, environment):
         for path in _files(folder, root):
             try:
@@ -86,13 +88,6 @@ def _folders(config: Config, environment: Mapping[str, str]) -> Iterator[tuple[P
     yield user_home(environment) / ".agents" / "skills", None
     yield config.home / "skills" / ".system", None
     yield SYSTEM_FOLDER / "skills", None
-
-
-def _disabled(values: Mapping[str, Any]) -> set[str]:
-    """Names and paths of skills that `[[skills.config]]` turns off."""
-    entries = values.get("skills", {}).get("config", [])
-    off = (entry for entry in entries if entry.get("enabled") is False)
-    return {str(entry[key]) for entry in off for key in ("path", "name") if key in entry}
 
 
 def _files(top: Path, root: Path | None) -> list[Path]:

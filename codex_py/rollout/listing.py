@@ -108,7 +108,9 @@ def _tail(path: Path, size: int) -> tuple[list[PreviewMessage], bool]:
             continue
         if (prompt := prompt_of(item)) is not None:
             messages.append(PreviewMessage("user", prompt.text[:_SHOWN_CHARACTERS]))
-        elif text := _answer(item):
+        elif item.get("role") == "assistant" and (
+            text := "".join(message_texts(item.get("content")))
+        ):
             messages.append(PreviewMessage("assistant", text[:_SHOWN_CHARACTERS]))
     return messages, start == 0
 
@@ -122,7 +124,3 @@ def _item(line: bytes) -> Any:
         return payload if payload["type"] == "message" else None
     except (ValueError, TypeError, LookupError, RecursionError):
         return None
-
-
-def _answer(item: Any) -> str:
-    return "".join(message_texts(item.get("content"))) if item.get("role") == "assistant" else ""

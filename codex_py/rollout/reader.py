@@ -92,7 +92,13 @@ class _Reading:
         with session_lines(path) as (meta, lines):
             if meta.history_base is not None:
                 thread_id, end = meta.history_base
-                self.read(self._base(path, thread_id), end if before is None else min(end, before))
+                files = files_of_thread(home_of(path), thread_id)
+                base = next((each for each in files if each not in self._seen), None)
+                if base is None:
+                    raise SessionError(
+                        f"{path} goes on from session {thread_id}, whose file is missing; {OTHER_SESSION}"
+                    )
+                self.read(base, end if before is None else min(end, before))
             for raw in lines:
                 if raw == b"\n":
                     continue
@@ -105,14 +111,6 @@ class _Reading:
                     break
                 self._take(kind, payload, encoded)
         return meta
-
-    def _base(self, path: Path, thread_id: str) -> Path:
-        for candidate in files_of_thread(home_of(path), thread_id):
-            if candidate not in self._seen:
-                return candidate
-        raise SessionError(
-            f"{path} goes on from session {thread_id}, whose file is missing; {OTHER_SESSION}"
-        )
 
     def _take(self, kind: str, payload: dict[str, Any], encoded: EncodedItem | None) -> None:
         match kind, payload:
