@@ -59,15 +59,12 @@ def agents_md(
             if document is not None and _decoded(document.content).strip():
                 documents.append(document)
     project = _joined(documents, max_bytes, warnings)
-    return AgentsMd(_laid_out(folders[-1], general, project), tuple(warnings))
-
-
-def _laid_out(cwd: Path, general: str, project: str) -> str | None:
     if not general and not project:
-        return None
-    heading = "# AGENTS.md instructions" + (f" for {cwd}" if project else "")
+        return AgentsMd(None, tuple(warnings))
+    heading = "# AGENTS.md instructions" + (f" for {folders[-1]}" if project else "")
     body = "\n\n--- project-doc ---\n\n".join(filter(None, (general, project)))
-    return f"{heading}\n\n<INSTRUCTIONS>\n{body}\n</INSTRUCTIONS>"
+    text = f"{heading}\n\n<INSTRUCTIONS>\n{body}\n</INSTRUCTIONS>"
+    return AgentsMd(text, tuple(warnings))
 
 
 def _general(home: Path, warnings: list[str]) -> str:

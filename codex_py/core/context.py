@@ -141,10 +141,8 @@ def permissions_instructions(
 
 def _granular(policy: GranularPolicy) -> list[str]:
     lines: list[str] = []
-    for allowed, title in (
-        (True, "The user is asked about"),
-        (False, "Refused without a question is"),
-    ):
+    titles = {True: "The user is asked about", False: "Refused without a question is"}
+    for allowed, title in titles.items():
         kinds = [words for kind, words in _KINDS.items() if may_ask(policy, kind) is allowed]
         if kinds:
             lines.append(f"- {title}: {'; '.join(kinds)}.")
@@ -217,7 +215,6 @@ def _xml(value: object) -> str:
 
 
 def _latest_blocks(items: Sequence[EncodedItem]) -> dict[str, str]:
-    """The newest block of each kind."""
     marks = [kind.encode() for kind in _BLOCKS]
     found: dict[str, str] = {}
     for item in reversed(items):

@@ -125,11 +125,11 @@ class ThreadLog:
     def begin_turn(self, settings: TurnSettings, introduction: Introduction) -> None:
         """Append the context that changed since the last turn, and in the first turn the notes of extensions."""
         if self._told_model not in {None, settings.model}:
-            self._add(model_switch())
+            self.item(model_switch())
         self._told_model = settings.model
         if not self._context_is_current:
             for item in context_update(self.items, self._context(settings)):
-                self._add(item)
+                self.item(item)
         # Files and the date may change between turns.
         self._context_is_current = False
         if self._introduction is not None:
@@ -150,7 +150,7 @@ class ThreadLog:
             for n, path in enumerate(prompt.images, 1)
             for part in image_parts(Path(path), n, image_detail, warn)
         ]
-        self._add(message("user", [*parts, input_text(prompt.text)]))
+        self.item(message("user", [*parts, input_text(prompt.text)]))
         self._recorder.event_msg(
             {"type": "user_message", "message": prompt.text, "images": list(prompt.images)}
         )
@@ -158,9 +158,9 @@ class ThreadLog:
 
     def tell(self, notes: Iterable[Note]) -> None:
         for note in notes:
-            self._add(note.encoded())
+            self.item(note)
 
-    def item(self, item: ResponseItem | Note) -> None:
+    def item(self, item: ResponseItem | EncodedItem | Note) -> None:
         entry = item.encoded() if isinstance(item, Note) else item
         self._recorder.response_item(self._history.add(entry))
 
@@ -169,7 +169,7 @@ class ThreadLog:
         why = "The user interrupted the previous turn on purpose"
         if error is not None:
             why = f"The previous turn was stopped: {error}"
-        self._add(message("user", [input_text(_ABORTED.format(why))]))
+        self.item(message("user", [input_text(_ABORTED.format(why))]))
         self._recorder.event_msg({"type": "turn_aborted", "reason": "interrupted"})
 
     def compact(
@@ -198,9 +198,6 @@ class ThreadLog:
         self._history.replace(without_turns(self.items, turns))
         self._context_is_current = False
         self._recorder.event_msg({"type": "thread_rolled_back", "num_turns": turns})
-
-    def _add(self, item: EncodedItem) -> None:
-        self._recorder.response_item(self._history.add(item))
 
 
 def image_parts(

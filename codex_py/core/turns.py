@@ -201,14 +201,11 @@ class Turns:
 
 
 def _shown_error(turn: SessionTurn, end: BaseException | None) -> CodexError | None:
-    """The error with which a turn ended, for the user."""
-    match end:
-        case None | CodexError():
-            return end
-        case asyncio.CancelledError():
-            return turn.ending or TurnAborted("the turn was interrupted")
-        case _:
-            return CodexError(f"internal error: {end!r}", code="internal")
+    if end is None or isinstance(end, CodexError):
+        return end
+    if isinstance(end, asyncio.CancelledError):
+        return turn.ending or TurnAborted("the turn was interrupted")
+    return CodexError(f"internal error: {end!r}", code="internal")
 
 
 def _checked(facts: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -119,7 +119,9 @@ class Rules:
         }
         matched = tuple(match for matches in found.values() for match in matches)
         if not read.is_complete:
-            matched += self._strictest_for_unread()
+            decisions = {rule.decision for rule in self.prefix_rules} - {Decision.ALLOW}
+            if (strictest := max(decisions, key=_STRICTNESS.__getitem__, default=None)) is not None:
+                matched += (MatchedRule((), strictest, _UNREAD),)
         if any(match.decision is not Decision.ALLOW for match in matched):
             return RuleMatch(matched)
 
@@ -137,11 +139,6 @@ class Rules:
             return None
         allowed = [allowing(command) for command in plain]
         return RuleMatch(tuple(chain.from_iterable(allowed))) if plain and all(allowed) else None
-
-    def _strictest_for_unread(self) -> tuple[MatchedRule, ...]:
-        decisions = {rule.decision for rule in self.prefix_rules} - {Decision.ALLOW}
-        strictest = max(decisions, key=_STRICTNESS.__getitem__, default=None)
-        return () if strictest is None else (MatchedRule((), strictest, _UNREAD),)
 
     def matches(self, command: Command, *, resolve_paths: bool = True) -> tuple[MatchedRule, ...]:
         """The rules that cover one simple command, in order."""

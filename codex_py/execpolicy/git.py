@@ -134,14 +134,11 @@ def _leads_away(word: str, place: Place) -> bool:
     folder = place.cwd / _expanded(value)
     candidates = (folder, folder.with_name(f"{folder.name}.git")) if folder.name else (folder,)
     return any(
-        _is_repository(path) and not _is_safe_repository(path, place)
+        any(os.path.lexists(path / name) for name in (".git", "HEAD"))
+        and not _is_safe_repository(path, place)
         for path in candidates
         if value
     )
-
-
-def _is_repository(path: Path) -> bool:
-    return os.path.lexists(path / ".git") or os.path.lexists(path / "HEAD")
 
 
 def _can_be_another(folder: Path, place: Place) -> bool:

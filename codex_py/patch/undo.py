@@ -78,8 +78,7 @@ def plan_undo(journal: Journal, number: int | None = None, *, force: bool = Fals
             f"patch {entry.number} is undone already; undoing {later} brings it back",
             code="undone_already",
         )
-    lost = [change.path for change in entry.changes if not change.kept]
-    if lost:
+    if lost := [change.path for change in entry.changes if not change.kept]:
         raise CodexError(
             f"patch {entry.number} cannot be undone: what was in {', '.join(lost)} was not kept",
             code="not_undoable",
@@ -143,8 +142,7 @@ def entries(journal: Journal) -> tuple[list[Entry], list[int]]:
 
 def find_patch(journal: Journal, number: int | None = None) -> Entry:
     """The entry of a patch; None as for `plan_undo`. Raises a `CodexError` if there is none, or if it is damaged."""
-    if number is None:
-        number = _newest(journal)
+    number = _newest(journal) if number is None else number
     try:
         return journal.read(number)
     except DamagedEntry as error:

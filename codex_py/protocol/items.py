@@ -36,10 +36,8 @@ class _Item:
 
     def encoded(self) -> EncodedItem:
         """The item as compact JSON, with only the fields that it came with."""
-        own = {each.name: getattr(self, each.name) for each in fields(self)}
-        given = {
-            name: value for name, value in own.items() if name != "source" and value is not None
-        }
+        names = (each.name for each in fields(self) if each.name != "source")
+        given = {name: value for name in names if (value := getattr(self, name)) is not None}
         return EncodedItem(encode_json(self.source or given))
 
 

@@ -27,9 +27,8 @@ def work_tree_diff(git: Git, root: Path) -> str:
         CodexError: it is no work tree, or more than `MAX_FILES` files differ.
     """
     has_commit = git.run(root, "rev-parse", "--verify", "-q", "HEAD").returncode == 0
-    changed = _names(git, root, "diff-index", "-z", "--name-only", "HEAD") if has_commit else []
-    if not has_commit:
-        changed = _names(git, root, "ls-files", "-z")
+    words = ("diff-index", "-z", "--name-only", "HEAD") if has_commit else ("ls-files", "-z")
+    changed = _names(git, root, *words)
     new = _names(git, root, "ls-files", "-z", "--others", "--exclude-standard")
     names = sorted({*changed, *new})
     if len(names) > MAX_FILES:

@@ -123,27 +123,16 @@ def patched_files(changes: Sequence[FileChange]) -> list[PatchedFile]:
     for change in changes:
         origin = change.origin
         if change.present and origin is not None and not origin.present:
-            files.append(_moved(origin, change))
+            path, old = Path(origin.path), origin.old if origin.lent is None else origin.lent
+            modes = (origin.old_mode, change.new_mode, change.old_mode)
+            contents = (old, change.new, change.old)
+            files.append(PatchedFile(path, "update", Path(change.path), *contents, *modes))
         elif change.present or (change.before is not None and id(change) not in moved):
             is_new = change.before is None or change.added
             kind = "delete" if not change.present else "add" if is_new else "update"
             path, modes = Path(change.path), (change.old_mode, change.new_mode)
             files.append(PatchedFile(path, kind, None, change.old, change.new, None, *modes))
     return files
-
-
-def _moved(source: FileChange, change: FileChange) -> PatchedFile:
-    return PatchedFile(
-        Path(source.path),
-        "update",
-        Path(change.path),
-        source.old if source.lent is None else source.lent,
-        change.new,
-        change.old,
-        source.old_mode,
-        change.new_mode,
-        change.old_mode,
-    )
 
 
 class State(StrEnum):

@@ -151,10 +151,9 @@ class ApplyPatch:
 
 def _named_files(patch: str, cwd: Path) -> list[Change]:
     """The files that a patch names, although it does not fit; absolute paths."""
-    named = named_changes(patch)
     return [
         replace(change, path=os.path.normpath(cwd / change.path))
-        for change in named
+        for change in named_changes(patch)
         if len(change.path) <= MAX_PATH_BYTES
     ]
 

@@ -146,10 +146,9 @@ class CommandRunner:
             return process
         except ToolError as error:
             if (status := _NOT_STARTED.get(error.code)) is not None:
-                item = replace(
-                    _start_item(call, context), aggregated_output=str(error), status=status
-                )
-                context.emit(ItemCompleted(item))
+                item = _start_item(call, context)
+                declined = replace(item, aggregated_output=str(error), status=status)
+                context.emit(ItemCompleted(declined))
             raise
 
     async def _attempt(
@@ -171,7 +170,6 @@ class CommandRunner:
     def _start(
         self, call: CommandCall, spawned: Sequence[str], context: ToolContext, *, tty: bool
     ) -> Process:
-        cwd = call.cwd
         item = _start_item(call, context)
         live = _LiveOutput(item.id, context.emit)
 
@@ -189,14 +187,14 @@ class CommandRunner:
         try:
             return self.sessions.spawn(
                 spawned,
-                cwd=cwd,
+                cwd=call.cwd,
                 environment=context.environment,
                 tty=tty,
                 on_output=live.feed,
                 on_finished=finished,
             )
         except (OSError, ValueError) as error:
-            failure = _spawn_failure(error, call.argv, cwd)
+            failure = _spawn_failure(error, call)
             failed = replace(
                 item,
                 aggregated_output=str(failure),
@@ -261,13 +259,13 @@ def _start_item(call: CommandCall, context: ToolContext) -> CommandExecution:
     return item
 
 
-def _spawn_failure(error: OSError | ValueError, argv: Sequence[str], cwd: Path) -> ToolError:
+def _spawn_failure(error: OSError | ValueError, call: CommandCall) -> ToolError:
     if not isinstance(error, OSError):
         return ToolError(f"cannot run the command: {error}", code="EINVAL")
     code = errno.errorcode.get(error.errno or 0, "UnknownError")
-    if error.filename == cwd:
-        return ToolError(f"working directory {str(cwd)!r}: {error.strerror}", code=code)
-    return ToolError(f"cannot run {argv[0]!r}: {error.strerror}", code=code)
+    if error.filename == call.cwd:
+        return ToolError(f"working directory {str(call.cwd)!r}: {error.strerror}", code=code)
+    return ToolError(f"cannot run {call.argv[0]!r}: {error.strerror}", code=code)
 
 
 class _LiveOutput:
