@@ -12,13 +12,14 @@ from typing import Any, TypeAlias
 
 from codex_py.instructions import instruction_text
 from codex_py.model.freeform import unwrapped
+from codex_py.model.text.fences import FENCE, fence_end
 from codex_py.model.text.leaks import leaked_calls
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.tools import FreeformSpec, FunctionSpec, HostedSpec, ToolSpec, called_tool
 
 _OPENING = re.compile(r"^<tool\b([^>\n]*)>[ \t]*\n?", re.MULTILINE | re.IGNORECASE)
 _MARK = re.compile(
-    rf"(?P<opening>{_OPENING.pattern})|^[ \t]*(?:(?P<fence>```+|~~~+)|(?P<result><tool_result\b))",
+    rf"(?P<opening>{_OPENING.pattern})|^(?:{FENCE}|[ \t]*(?P<result><tool_result\b))",
     re.MULTILINE | re.IGNORECASE,
 )
 _CLOSING = re.compile(r"\n?^</tool>", re.MULTILINE | re.IGNORECASE)
@@ -98,7 +99,7 @@ def read_message(text: str, specs: Specs) -> ReadMessage:
     start = place = 0
     while (mark := _MARK.search(text, place)) is not None:
         if mark["fence"]:
-            place = _end_of_fence(text, mark)
+            place = fence_end(text, mark)
             continue
         if mark["result"]:
             # The model made results up: what follows rests on them.
@@ -125,12 +126,6 @@ def read_message(text: str, specs: Specs) -> ReadMessage:
         leaked, remaining = leaked_calls(remaining)
         calls = [_call(name, body, specs) for name, body in leaked]
     return ReadMessage(remaining.strip() if calls else remaining, calls, problem)
-
-
-def _end_of_fence(text: str, opening: re.Match[str]) -> int:
-    closing = re.compile(rf"^[ \t]*{opening['fence']}[ \t]*$", re.MULTILINE)
-    end = closing.search(text, opening.end())
-    return len(text) if end is None else end.end()
 
 
 def _call(name: str, body: str, specs: Specs) -> TextCall:

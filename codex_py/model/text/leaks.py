@@ -9,23 +9,32 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias, cast
 
+from codex_py.model.text.fences import fences
+
 Found: TypeAlias = tuple[str, str]
 """The name of a tool, and JSON arguments."""
+_ENDS = ("|>", "｜>", "}", "```")
+"""How a text ends that ends with a call: with a token, or with the arguments."""
 
 
 def leaked_calls(text: str) -> tuple[list[Found], str]:
-    """The calls in a text, and the text before them. No calls if the text does not begin a line with known markup."""
+    """The calls in a text, and the text before them.
+
+    Markup within a line is a call only if it ends the text, as the special tokens of DeepSeek, Kimi and gpt-oss do;
+    otherwise it is talked about, as it is in backticks.
+    """
+    quoted = fences(text)
     for pattern, read in _FAMILIES:
         start = re.search(pattern, text, re.MULTILINE)
-        if start is not None and not _in_fence(text, start.start()):
-            calls = list(read(text[start.start() :]))
-            if calls:
-                return calls, text[: start.start()]
+        if start is None or any(begin <= start.start() < end for begin, end in quoted):
+            continue
+        before = text[text.rfind("\n", 0, start.start()) + 1 : start.start()]
+        is_last = text.rstrip().endswith(_ENDS)
+        if before.strip() and not (is_last and before.count("`") % 2 == 0):
+            continue
+        if calls := list(read(text[start.start() :])):
+            return calls, text[: start.start()]
     return [], text
-
-
-def _in_fence(text: str, place: int) -> bool:
-    return len(re.findall(r"^[ \t]*```", text[:place], re.MULTILINE)) % 2 == 1
 
 
 def _between(opening: str, text: str, closing: str) -> Iterator[tuple[re.Match[str], str]]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codex_py.model.text.format import call_text, read_message, tools_text
+from codex_py.model.text.format import ReadMessage, call_text, read_message, tools_text
 from codex_py.protocol.tools import FreeformSpec, FunctionSpec, ToolSpec
 
 RUN = FunctionSpec(
@@ -137,6 +137,34 @@ def test_markup_of_other_families_is_run_too(text: str) -> None:
     assert (name, json.loads(arguments)) == ("exec_command", {"cmd": "ls"})
     assert read.text == "I look."
     assert calls(f"```\n{text}\n```") == []
+
+
+@pytest.mark.parametrize(
+    "lines", ["```\n{}\n`````", "~~~~\n```\n{}\n~~~~~", "``` inline ``` code\n\n{}"]
+)
+def test_a_fence_ends_at_a_mark_of_its_kind_that_is_long_enough(lines: str) -> None:
+    is_fenced = not lines.endswith("{}")
+    assert bool(calls(lines.format(block("{}")))) is not is_fenced
+    assert calls(f"{lines.format('x')}\n{block('{}')}") == [("exec_command", "{}")]
+
+
+_TOKENS = [
+    '<|channel|>commentary to=functions.exec_command <|message|>{"cmd": "ls"}<|call|>',
+    '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>exec_command<｜tool▁sep｜>{"cmd": "ls"}<｜tool▁call▁end｜>',
+    '<|tool_call_begin|>functions.exec_command:0<|tool_call_argument_begin|>{"cmd": "ls"}<|tool_call_end|>',
+]
+
+
+@pytest.mark.parametrize("token", _TOKENS)
+def test_markup_within_a_line_is_a_call_only_at_the_end_of_the_text(token: str) -> None:
+    assert read_message(f"I look.{token}\n", SPECS).text == "I look."
+    for explanation in (
+        f"It looks like {token} in the template.",
+        f"It looks like `{token}`",
+        f"> {token}\nis what it prints.",
+        f"~~~\n{token}\n~~~",
+    ):
+        assert read_message(explanation, SPECS) == ReadMessage(explanation, [])
 
 
 @given(st.text(), st.text(alphabet='{}<>/tol \n`&;="x'))
