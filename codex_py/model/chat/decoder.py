@@ -48,8 +48,11 @@ class ChatDecoder(BuildingDecoder):
         self._thought: Piece | None = None
         self._message: Piece | None = None
         self._calls = _Calls(self._out)
-        self._head: str | None = ""
-        """The beginning of the text while it may be a `<think>` tag; None once that is decided."""
+        self._head: list[str] | None = []
+        """The beginning of the text while it may be a `<think>` tag, or until that is closed; None after it."""
+        self._head_end = ""
+        self._is_thinking = False
+        """The head begins with a `<think>` tag."""
         self._reason: str | None = None
         self._usage: JsonObject = {}
 
@@ -125,9 +128,14 @@ class ChatDecoder(BuildingDecoder):
         if self._head is None:
             self._out.write(self._speaking(), text)
             return
-        self._head += text
-        head = self._head.lstrip()
-        if not head.startswith(_OPENING):
+        self._head.append(text)
+        self._head_end = self._head_end[-len(_CLOSING) :] + text
+        # The whole head is looked at only where it can decide something: it may be long, in many small pieces.
+        if text.isspace() or (self._is_thinking and _CLOSING not in self._head_end):
+            return
+        head = "".join(self._head).lstrip()
+        self._is_thinking = head.startswith(_OPENING)
+        if not self._is_thinking:
             if not _OPENING.startswith(head):
                 self._flush_head()
             return
@@ -140,7 +148,7 @@ class ChatDecoder(BuildingDecoder):
                 self._out.write(self._speaking(), rest)
 
     def _flush_head(self) -> None:
-        head, self._head = self._head, None
+        head, self._head = "".join(self._head or ()), None
         if head and head.lstrip().startswith(_OPENING):
             self._think(head.lstrip().removeprefix(_OPENING), THINK_TAG)
         elif head:
@@ -177,7 +185,8 @@ class _Calls:
     def __init__(self, out: ResponseBuilder) -> None:
         self._out = out
         self._at: dict[int, Piece] = {}
-        self._calls: list[Piece] = []
+        self._by_id: dict[str, Piece] = {}
+        self._last: Piece | None = None
 
     def take(self, delta: JsonObject) -> None:
         function = object_field(delta, "function")
@@ -186,13 +195,13 @@ class _Calls:
         name = text_field(function, "name")
         piece = self._find(index, call_id, function)
         if piece is None:
-            piece = self._out.begin("function_call")
-            self._calls.append(piece)
+            piece = self._last = self._out.begin("function_call")
         if index is not None:
             self._at[index] = piece
-        if all(call_id != call.call_id for call in self._calls):
+        if call_id and not piece.call_id and call_id not in self._by_id:
             # Else several calls have one id: this one gets its own.
-            piece.call_id = piece.call_id or call_id
+            piece.call_id = call_id
+            self._by_id[call_id] = piece
         # Many servers repeat the name in every chunk.
         piece.name = piece.name or name
         if (extra := delta.get("extra_content")) is not None:
@@ -201,10 +210,10 @@ class _Calls:
 
     def _find(self, index: int | None, call_id: str, function: JsonObject) -> Piece | None:
         """The call that a piece belongs to; None for a new one."""
-        known = self._at.get(index) if index is not None else (self._calls or [None])[-1]
+        known = self._at.get(index) if index is not None else self._last
         if index is None and call_id:
-            named = [piece for piece in self._calls if piece.call_id == call_id]
-            known = named[-1] if named else (known if known and not known.call_id else None)
+            named = self._by_id.get(call_id)
+            known = named or (known if known and not known.call_id else None)
         if known is None or (call_id and known.call_id and call_id != known.call_id):
             return None
         name = text_field(function, "name")

@@ -1,6 +1,7 @@
 """Streams of chat completions as servers send them."""
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -243,3 +244,23 @@ def test_long_arguments_in_small_pieces_take_linear_time() -> None:
     text = json.dumps({"a": "x" * 100_000})
     pieces = [part(text[n : n + 5], index=0) for n in range(0, len(text), 5)]
     assert calls(decode(part(name="f", index=0, id="1"), *pieces, STOP, DONE)) == [("1", "f", text)]
+
+
+@pytest.mark.parametrize("beginning", ["<think>", " "])
+def test_a_long_beginning_in_small_pieces_takes_linear_time(beginning: str) -> None:
+    reader = decoder()
+    pieces = [json.dumps(chunk(content=text)) for text in (beginning, *["    "] * 100_000)]
+    start = time.process_time()
+    for piece in pieces:
+        reader.feed(piece)
+    assert time.process_time() - start < 10
+
+
+@pytest.mark.parametrize("has_index", [True, False])
+def test_many_calls_take_linear_time(has_index: bool) -> None:
+    parts = [
+        part("{}", name="f", id=f"id {n}", index=n if has_index else None) for n in range(20_000)
+    ]
+    start = time.process_time()
+    assert len(calls(decode(*parts, STOP, DONE))) == 20_000
+    assert time.process_time() - start < 10
