@@ -66,7 +66,15 @@ class Blocks:
     def feed(self, delta: str) -> None:
         room = min(max(0, _MAX_MARKDOWN - self._taken), _MAX_AT_ONCE)
         room = 0 if self._is_verbatim else room
-        self._feed_markdown(delta[:room])
+        *lines, self._partial = (self._partial + delta[:room]).split("\n")
+        for line in lines:
+            self._take_line(f"{line}\n")
+        # One endless line.
+        while len(self._partial) > _MAX_PROSE:
+            cut = self._partial.rfind(" ", _MAX_PROSE // 2, _MAX_PROSE) + 1 or _MAX_PROSE
+            self._lines.append(self._partial[:cut])
+            self._partial = self._partial[cut:]
+            self._end(continues=True)
         if len(delta) > room:
             self._feed_verbatim(delta[room : max(0, _MAX_VERBATIM - self._taken)])
         self._taken += len(delta)
@@ -102,13 +110,6 @@ class Blocks:
         self._end()
         self._fence = None
         return self.take()
-
-    def _feed_markdown(self, delta: str) -> None:
-        *lines, self._partial = (self._partial + delta).split("\n")
-        for line in lines:
-            self._take_line(f"{line}\n")
-        if len(self._partial) > _MAX_PROSE:
-            self._cut_partial()
 
     def _take_line(self, line: str) -> None:
         fence = _FENCE.match(line.rstrip())
@@ -163,14 +164,6 @@ class Blocks:
             self._end(continues=True)
             self._lines = rest
             self._size = sum(map(len, rest))
-
-    def _cut_partial(self) -> None:
-        """One endless line."""
-        while len(self._partial) > _MAX_PROSE:
-            cut = self._partial.rfind(" ", _MAX_PROSE // 2, _MAX_PROSE) + 1 or _MAX_PROSE
-            self._lines.append(self._partial[:cut])
-            self._partial = self._partial[cut:]
-            self._end(continues=True)
 
     def _feed_verbatim(self, delta: str) -> None:
         if not self._is_verbatim:

@@ -86,7 +86,11 @@ class _Reader:
             case "paragraph_open":
                 return self._text("paragraph_close")
             case "heading_open":
-                return self._heading(token)
+                text = self._text("heading_close")
+                if not self._has_styles:
+                    return Text(f"{'#' * int(token.tag[1:])} ").append_text(text)
+                text.stylize("title" if token.tag == "h1" else "heading")
+                return text
             case "fence" | "code_block":
                 language = token.info.split(maxsplit=1)[0] if token.info.strip() else ""
                 return Code(token.content, language)
@@ -103,13 +107,6 @@ class _Reader:
             case _:
                 # HTML, above all. It stays as it is.
                 return Text(token.content.rstrip("\n"))
-
-    def _heading(self, token: Token) -> Text:
-        text = self._text("heading_close")
-        if not self._has_styles:
-            return Text(f"{'#' * int(token.tag[1:])} ").append_text(text)
-        text.stylize("title" if token.tag == "h1" else "heading")
-        return text
 
     def _list(self, closing: str, number: int | None) -> RenderableType:
         """`number` is that of the first item."""
@@ -205,7 +202,12 @@ class _Table:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         if options.max_width < _COLUMN * len(self._header):
-            yield from self._as_lists()
+            for n, row in enumerate(self._rows):
+                if n:
+                    yield ""
+                for name, cell in zip(self._header, row, strict=False):
+                    label = Text.assemble((name.plain, "heading"), ": ")
+                    yield label.append_text(cell)
             return
         table = Table(
             box=box.SIMPLE_HEAD,
@@ -219,14 +221,6 @@ class _Table:
         for row in self._rows:
             table.add_row(*row)
         yield table
-
-    def _as_lists(self) -> Iterator[RenderableType]:
-        for n, row in enumerate(self._rows):
-            if n:
-                yield ""
-            for name, cell in zip(self._header, row, strict=False):
-                label = Text.assemble((name.plain, "heading"), ": ")
-                yield label.append_text(cell)
 
 
 class Code:

@@ -70,7 +70,10 @@ async def _run(launch: Launch) -> int:
     processor.before_key_press += surface.hints.key_pressed
     processor.after_key_press += surface.panels.after_key
     surface.leaving.listen()
-    surface.screen.print(_greeting(surface))
+    # Without rich, which is not loaded yet.
+    name = f"codex-py {__version__}"
+    name = name if theme.dumb else f"\x1b[1m{name}\x1b[0m"
+    surface.screen.print(f"{name} in {printable(str(surface.cwd))}\n")
     try:
         farewell = await _shown(surface)
     finally:
@@ -106,14 +109,6 @@ async def _begin(surface: Surface) -> None:
     await asyncio.to_thread(load, _LOADED)
     gc.enable()
     await surface.half().begin()
-
-
-def _greeting(surface: Surface) -> str:
-    """Without rich, which is not loaded yet."""
-    where = printable(str(surface.cwd))
-    if surface.screen.theme.dumb:
-        return f"codex-py {__version__} in {where}\n"
-    return f"\x1b[1mcodex-py {__version__}\x1b[0m in {where}\n"
 
 
 def _layout(surface: Surface) -> AnyContainer:

@@ -139,7 +139,9 @@ class Screen:
                     self._timer.cancel()
                 self._write_finished()
                 await self._end_reports()
-                self._drop_reports()
+                # Read what was sent since the program has ended, so that the shell does not.
+                with suppress(termios.error):
+                    termios.tcflush(self._keyboard.fileno(), termios.TCIFLUSH)
 
     def exit(self) -> None:
         if self.app.is_running and not self.app.is_done:
@@ -217,11 +219,6 @@ class Screen:
         await asyncio.to_thread(self._writer.drain, _DRAIN_S)
         await asyncio.sleep(_REPORTS_S)
 
-    def _drop_reports(self) -> None:
-        """Read what was sent since the program has ended, so that the shell does not."""
-        with suppress(termios.error):
-            termios.tcflush(self._keyboard.fileno(), termios.TCIFLUSH)
-
     def _asked_to_stop(self) -> None:
         if self.app.is_running and not self._is_paused:
             self.app.create_background_task(self.suspend())
@@ -252,8 +249,12 @@ class Screen:
         if self._finished and not self._is_behind:
             self.app.renderer.erase()
             self._write_finished()
-        else:
-            self._shrink()
+        elif (last := self.app.renderer.last_rendered_screen) is not None:
+            # Erase a frame that is higher than needed: prompt-toolkit never makes it lower.
+            size = self._size()
+            needed = self.app.layout.container.preferred_height(size.columns, size.rows).preferred
+            if needed < last.height:
+                self.app.renderer.erase()
 
     def _after_frame(self, _app: object) -> None:
         self._write_control(_END_FRAME)
@@ -266,16 +267,6 @@ class Screen:
     def _write_finished(self) -> None:
         if self._finished:
             self._output.write_raw(self._finished.take().replace("\n", "\r\n"))
-
-    def _shrink(self) -> None:
-        """Erase a frame that is higher than needed: prompt-toolkit never makes it lower."""
-        last = self.app.renderer.last_rendered_screen
-        if last is None:
-            return
-        size = self._size()
-        needed = self.app.layout.container.preferred_height(size.columns, size.rows).preferred
-        if needed < last.height:
-            self.app.renderer.erase()
 
     def _find_first_row(self) -> None:
         """Go up the rows that prompt-toolkit does not know of, before it erases the frame.

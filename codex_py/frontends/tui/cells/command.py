@@ -61,7 +61,12 @@ def command_cell(item: CommandExecution, theme: Theme) -> RenderableType:
     failed = item.status != "completed" or item.exit_code not in {0, None}
     if item.status == "declined":
         return marked(_head("Declined", item, theme), sign="✗", style="error")
-    head = Text.assemble(_head("Ran", item, theme), _verdict(item, failed=failed))
+    head = _head("Ran", item, theme)
+    if failed:
+        what = item.status if item.exit_code is None else f"exit {item.exit_code}"
+        head.append(" · ", "quiet").append(what, "error")
+    if item.duration_ms is not None:
+        head.append(f" · {took(item.duration_ms)}", "quiet")
     parts: list[RenderableType] = [head]
     if output := item.aggregated_output.strip("\n"):
         tail = _FAILED_TAIL if failed else _OUTPUT_TAIL
@@ -135,17 +140,6 @@ def elsewhere(cwd: str, theme: Theme, *, before: str) -> str:
     if folder == PurePath(theme.cwd):
         return ""
     return before + one_line(str(folder), _LONGEST_FOLDER)
-
-
-def _verdict(item: CommandExecution, *, failed: bool) -> Text:
-    """` · exit 1 · 2.5s`, as far as it is known and worth saying."""
-    text = Text()
-    if failed:
-        what = item.status if item.exit_code is None else f"exit {item.exit_code}"
-        text.append(" · ", "quiet").append(what, "error")
-    if item.duration_ms is not None:
-        text.append(f" · {took(item.duration_ms)}", "quiet")
-    return text
 
 
 def _files(command: Command) -> list[str]:

@@ -50,7 +50,12 @@ class FileIndex:
         self._question += 1
         question = self._question
         if time.monotonic() - self._listed_at > _FRESH_S:
-            await self._list()
+            if self._listing is None:
+                self._listing = asyncio.wrap_future(self._thread.submit(self._names))
+                self._listing.add_done_callback(self._listed)
+            # Only the first list is waited for. A newer one is made in the background.
+            if self._listed_at < 0:
+                await asyncio.shield(self._listing)
         if question != self._question:
             return ()
         blocks = self._blocks
@@ -59,14 +64,6 @@ class FileIndex:
             return _ranked(query, limit, blocks, lambda: question != self._question)
 
         return await asyncio.to_thread(rank)
-
-    async def _list(self) -> None:
-        """Wait for the first list of names. A newer one is made in the background."""
-        if self._listing is None:
-            self._listing = asyncio.wrap_future(self._thread.submit(self._names))
-            self._listing.add_done_callback(self._listed)
-        if self._listed_at < 0:
-            await asyncio.shield(self._listing)
 
     def _listed(self, listing: "asyncio.Future[list[tuple[str, str]]]") -> None:
         self._listing = None
