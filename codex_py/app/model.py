@@ -4,7 +4,7 @@ Part of the composition root.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Final
@@ -18,12 +18,12 @@ from codex_py.app.provider_findings import fitted
 from codex_py.app.user_programs import user_programs
 from codex_py.config.config import Config
 from codex_py.config.schema import DEFAULTS
-from codex_py.errors import ConfigError, ModelError
+from codex_py.errors import ConfigError, ModelError, nearest
 from codex_py.http.transport import http_client, http_transport
 from codex_py.model.auth import Key, find_key, unusable_command
 from codex_py.model.client import HttpModelClient, UnavailableClient
 from codex_py.model.provider_data import Maker
-from codex_py.model.providers import WIRES, Provider, key_variable, resolve_provider
+from codex_py.model.providers import OPENAI_URL, WIRES, Provider, key_variable, resolve_provider
 from codex_py.model.tape.transports import RecordingTransport, ReplayTransport
 from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS
 from codex_py.protocol.stream import ModelClient, OutputTextDelta, ReasoningDelta, Wire
@@ -46,7 +46,27 @@ def configured_provider(config: Config, environment: Mapping[str, str]) -> Provi
             " (codex-py models list)"
         )
     own = config.model_providers.get(name, {}).get("profile", {})
-    return fitted(named_provider(config, name, environment), config.model, config.home, own)
+    provider = fitted(named_provider(config, name, environment), config.model, config.home, own)
+    warning = misspelt_provider(provider, config.model, config.model_providers)
+    return provider if warning is None else replace(provider, warning=warning)
+
+
+def misspelt_provider(provider: Provider, model: str, known: Collection[str]) -> str | None:
+    """A sentence if `model` seems to be `provider/model`, but goes to OpenAI as it is, which has no such model.
+
+    Args:
+        known: the ids of the user's own providers.
+    """
+    first, slash, rest = model.partition("/")
+    if not slash or provider.base_url != OPENAI_URL:
+        return None
+    similar = nearest(first, {*BUILT_IN_PROVIDERS, *known})
+    hint = (
+        f"did you mean `{similar}/{rest or 'MODEL'}`?"
+        if similar
+        else "`codex-py providers list` shows the providers."
+    )
+    return f"OpenAI is asked for a model `{model}`, because it names no provider; {hint}"
 
 
 def named_provider(config: Config, name: str, environment: Mapping[str, str]) -> Provider:

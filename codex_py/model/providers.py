@@ -6,7 +6,7 @@ from dataclasses import field, fields
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Final, Literal, get_args, get_origin
 from urllib.parse import urlsplit
 
 from codex_py.errors import ConfigError
@@ -25,9 +25,10 @@ _TYPE_NAMES = {bool: "boolean", str: "string", list[str]: "list", Mapping[str, A
 _KEY_HEADERS = ("bearer", "x-api-key", "api-key")
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
+OPENAI_URL: Final = "https://api.openai.com/v1"
 _OPENAI: Mapping[str, Any] = {
     "name": "OpenAI",
-    "base_url": "https://api.openai.com/v1",
+    "base_url": OPENAI_URL,
     "requires_openai_auth": True,
 }
 _CANNOT_BE_REDEFINED = {"openai", "ollama", "lmstudio"}

@@ -104,6 +104,32 @@ def test_a_provider_without_the_default_model_wants_one(place: Workplace) -> Non
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("anthropc/claude-opus-5-5", "did you mean `anthropic/claude-opus-5-5`?"),
+        ("anthropic/", "did you mean `anthropic/MODEL`?"),
+        ("me/m", "`codex-py providers list` shows the providers."),
+    ],
+)
+def test_a_misspelt_provider_is_told_before_openai_is_asked(
+    place: Workplace, name: str, meant: str
+) -> None:
+    outcome = place.rerun("-m", name, "go")
+    assert outcome.code == 77
+    sentence = f"OpenAI is asked for a model `{name}`, because it names no provider; {meant}"
+    assert sentence in [item.get("message") for item in outcome.items]
+
+
+def test_a_name_with_a_slash_is_not_doubted_where_the_address_of_openai_is_set(
+    place: Workplace,
+) -> None:
+    with ScriptedServer([[ev_created(), *ev_message("Done."), ev_completed()]]) as server:
+        env = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "k"}
+        outcome = place.rerun("-m", "team/m", "go", env=env)
+    assert "names no provider" not in str(outcome.items)
+
+
 def test_a_model_that_does_not_know_patches_gets_their_grammar_and_an_example(
     place: Workplace,
 ) -> None:
