@@ -135,6 +135,9 @@ class HttpModelClient:
             for event in decoder.end():
                 yield _with_usage(event, prompt, items)
             await _linger(source)
+        except ModelError as error:
+            error.args = (self._without_key(str(error)),)
+            raise
         finally:
             await source.aclose()
 
@@ -170,15 +173,18 @@ class HttpModelClient:
         failure = http_failure(
             status, response.headers, await _error_body(response), self._shown_url
         )
-        message = str(failure)
-        if self._key is not None and len(self._key.value) >= _SECRET_CHARACTERS:
-            # Some servers repeat the key that they refuse.
-            message = message.replace(self._key.value, "[the key]")
+        message = self._without_key(str(failure))
         if status in {401, 403}:
             sent = f"key from {self._key.source}" if self._key else "no key was sent"
             message = f"{message} ({sent})"
         failure.args = (message,)
         return failure
+
+    def _without_key(self, message: str) -> str:
+        """Some servers repeat the key that they refuse."""
+        if self._key is None or len(self._key.value) < _SECRET_CHARACTERS:
+            return message
+        return message.replace(self._key.value, "[the key]")
 
     @property
     def _shown_url(self) -> str:

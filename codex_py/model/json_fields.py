@@ -7,6 +7,9 @@ from codex_py.protocol.messages import replace_surrogates
 
 JsonObject: TypeAlias = dict[str, Any]
 
+_MAX_INTEGER = 2**53
+"""Beyond it, JSON is exact in few programs, and arithmetic with prices fails."""
+
 
 def text_field(fields: JsonObject, key: str) -> str:
     """A string, or an empty one where there is none."""
@@ -15,8 +18,10 @@ def text_field(fields: JsonObject, key: str) -> str:
 
 
 def integer_field(fields: JsonObject, key: str) -> int | None:
+    """An index or a count; None for a number that can be neither."""
     value = fields.get(key)
-    return value if isinstance(value, int) else None
+    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MAX_INTEGER
+    return value if is_count else None
 
 
 def object_field(fields: JsonObject, key: str) -> JsonObject:

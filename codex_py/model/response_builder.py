@@ -25,6 +25,8 @@ from codex_py.protocol.stream import (
     Usage,
 )
 
+_MAX_PIECES = 20_000
+
 Kind: TypeAlias = Literal["reasoning", "message", "function_call", "opaque"]
 
 
@@ -113,6 +115,15 @@ class ResponseBuilder:
             self._events.append(Created(self._response_id))
 
     def begin(self, kind: Kind, *, name: str = "", call_id: str = "") -> Piece:
+        """
+        Raises:
+            ModelError: there are too many pieces: each takes far more memory than its bytes.
+        """
+        if self._count >= _MAX_PIECES:
+            raise ModelError(
+                f"the response has more than {_MAX_PIECES} messages and calls",
+                code="response_too_large",
+            )
         piece = Piece(self._count, kind, name, call_id)
         self._count += 1
         self._open.append(piece)

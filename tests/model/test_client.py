@@ -48,8 +48,8 @@ class FakeDecoder:
         self._is_cut = False
 
     def feed(self, data: str) -> Sequence[ResponseEvent]:
-        if data == "fail":
-            raise ModelError("failed for good")
+        if data.startswith("fail"):
+            raise ModelError(f"{data}ed for good")
         self._is_cut = data == "cut"
         self.finished = data in {"end", "cut"}
         return [COMPLETED if data == "end" else OutputTextDelta(0, data)]
@@ -287,6 +287,12 @@ def test_a_refused_key_says_where_it_came_from(key: Key | None, note: str) -> No
         ExitCode.AUTHENTICATION,
         False,
     )
+
+
+def test_a_key_that_a_stream_repeats_is_not_shown() -> None:
+    key = Key("sk-123456789", "environment variable K")
+    error = failure_of(stream_of("fail: sk-123456789 has fail"), key=key)
+    assert str(error) == "fail: [the key] has failed for good"
 
 
 def test_the_delay_that_a_server_asks_for_reaches_the_caller() -> None:

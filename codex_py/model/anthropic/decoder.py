@@ -8,6 +8,7 @@ from collections.abc import Collection
 from typing import Any, cast
 
 from codex_py.errors import ModelError
+from codex_py.model.error_body import plain_line
 from codex_py.model.failures import incomplete, stream_failure, unfinished
 from codex_py.model.json_fields import (
     JsonObject,
@@ -45,6 +46,7 @@ class AnthropicDecoder(BuildingDecoder):
         self._pieces: dict[int, Piece] = {}
         self._blocks: dict[int, JsonObject] = {}
         """The open blocks as they began."""
+        self._signatures: dict[int, list[str]] = {}
         self._stop_reason = ""
         self._stop_details: JsonObject = {}
         self._usage: dict[str, int] = {}
@@ -116,13 +118,15 @@ class AnthropicDecoder(BuildingDecoder):
         if field := _DELTAS.get(text_field(delta, "type")):
             self._out.write(piece, text_field(delta, field))
         elif signature := text_field(delta, "signature"):
-            piece.data["signature"] = piece.data.get("signature", "") + signature
+            self._signatures.setdefault(index, []).append(signature)
 
     def _end_block(self, index: int) -> None:
         piece = self._pieces.pop(index, None)
         if piece is None:
             return
         block = self._blocks.pop(index)
+        if signature := self._signatures.pop(index, None):
+            piece.data["signature"] = piece.data.get("signature", "") + "".join(signature)
         given = block.get("input")
         if piece.kind == "function_call" and not piece.text and given:
             piece.replace(encode_json(given).decode())
@@ -154,7 +158,7 @@ class AnthropicDecoder(BuildingDecoder):
                 # Of servers that have Chat Completions behind them.
                 self._fail(incomplete("content_filter"))
             case "refusal":
-                explanation = text_field(self._stop_details, "explanation")
+                explanation = plain_line(text_field(self._stop_details, "explanation"))
                 message = explanation or "the model refused to answer"
                 self._fail(ModelError(message, code="content_filter"))
             case "model_context_window_exceeded":

@@ -1,6 +1,7 @@
 """Streams of the Anthropic API."""
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -214,3 +215,18 @@ def test_other_ends_are_failures_and_run_no_call_that_was_cut(
             failures.append(error)
     assert [(failure.code, failure.retryable) for failure in failures] == [(code, retryable)]
     assert items(events) == []
+
+
+def test_what_a_refusal_says_is_safe_to_print() -> None:
+    end = {"stop_reason": "refusal", "stop_details": {"explanation": "\x1b]0;title\x07no\nmore"}}
+    with pytest.raises(ModelError) as caught:
+        decode(START, {"type": "message_delta", "delta": end}, STOP)
+    assert str(caught.value) == "]0;titleno more"
+
+
+def test_a_signature_in_small_pieces_takes_linear_time() -> None:
+    deltas = [{"type": "signature_delta", "signature": "s" * 100}] * 20_000
+    start = time.process_time()
+    (item,) = items(decode(START, *block(0, {"type": "thinking"}, *deltas), reason("end"), STOP))
+    assert len(item.source["provider_data"]["signature"]) == 2_000_000
+    assert time.process_time() - start < 5

@@ -264,3 +264,15 @@ def test_many_calls_take_linear_time(has_index: bool) -> None:
     start = time.process_time()
     assert len(calls(decode(*parts, STOP, DONE))) == 20_000
     assert time.process_time() - start < 10
+
+
+def test_a_response_of_endless_calls_ends() -> None:
+    chunks = (part("{}", name="f", index=number) for number in range(20_001))
+    with pytest.raises(ModelError, match="more than 20000 messages and calls"):
+        decode(*chunks)
+
+
+@pytest.mark.parametrize("number", [-1, True, 10**400, 1.5, "1"])
+def test_a_number_of_tokens_that_cannot_be_is_none(number: Any) -> None:
+    usage = dict.fromkeys(("prompt_tokens", "completion_tokens", "total_tokens"), number)
+    assert usage_of(decode(chunk(content="."), STOP | {"usage": usage})) == Usage()
