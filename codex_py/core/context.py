@@ -143,8 +143,7 @@ def _granular(policy: GranularPolicy) -> list[str]:
     lines: list[str] = []
     titles = {True: "The user is asked about", False: "Refused without a question is"}
     for allowed, title in titles.items():
-        kinds = [words for kind, words in _KINDS.items() if may_ask(policy, kind) is allowed]
-        if kinds:
+        if kinds := [words for kind, words in _KINDS.items() if may_ask(policy, kind) is allowed]:
             lines.append(f"- {title}: {'; '.join(kinds)}.")
     return lines
 

@@ -261,8 +261,7 @@ class _Response:
     def _take_item(
         self, index: int, item: ResponseItem, handlers: ItemHandlers, calls: asyncio.TaskGroup
     ) -> None:
-        call = handlers.build_tool_call(item)
-        if call is not None:
+        if (call := handlers.build_tool_call(item)) is not None:
             self.follow_up = True
             if call in self._earlier:
                 # A retry sent the call again. The history already has it, with its output.

@@ -70,8 +70,7 @@ def _nodes(root: Node) -> Iterator[tuple[Node, list[Node], list[Node]]]:
         if node is not None and node.type == "redirected_statement":
             # `rm >log -f x`: all words behind the operator are in the redirection, its target first.
             # From above, because a node finds its parent by a search from the root.
-            body = node.child_by_field_name("body")
-            if body is not None:
+            if (body := node.child_by_field_name("body")) is not None:
                 fed[body.id] = _fed(node)
                 misplaced[body.id] = [
                     word
@@ -96,18 +95,16 @@ def _nodes(root: Node) -> Iterator[tuple[Node, list[Node], list[Node]]]:
 def _guessed(text: bytes) -> Iterator[Command]:
     """Possible commands in a text that is no bash, or that the grammar cannot parse."""
     for part in _BOUNDARY.split(text):
-        words = [word for word in part.split() if word not in _KEYWORDS]
-        if words:
+        if words := [word for word in part.split() if word not in _KEYWORDS]:
             yield tuple(_word(word, 0, len(word)) for word in words)
 
 
 def _words(command: Node, misplaced: list[Node], source: bytes) -> Command:
     """The name and the arguments, without assignments and redirections."""
     name, arguments = (command.children_by_field_name(part) for part in ("name", "argument"))
-    nodes = [*name, *arguments, *misplaced]
     words: list[str] = []
     start = end = -1
-    for node in nodes:
+    for node in (*name, *arguments, *misplaced):
         gap = source[end : node.start_byte] if 0 <= end < node.start_byte else b""
         if gap and not gap.replace(b"\\\n", b""):
             # A line continuation within a word, at which the grammar ends the word.

@@ -115,8 +115,7 @@ class Place:
     @cached_property
     def has_safe_home(self) -> bool:
         """False if a file that shells, git or ssh read from the user's home, such as a profile, is in the workspace."""
-        home = (self.environment or {}).get("HOME")
-        if not home:
+        if not (home := (self.environment or {}).get("HOME")):
             return True
         roots = [git.parent for git in self.protected]
         read = (Path(os.path.realpath(self.cwd / home / name)) for name in _HOME_SETTINGS)

@@ -61,8 +61,7 @@ def all_commands(argv: Sequence[str]) -> FoundCommands:
         found += layer
         outer, layer = layer, []
         for command in outer:
-            inner = _run_by(command, budget)
-            if inner is None:
+            if (inner := _run_by(command, budget)) is None:
                 is_complete = False
             else:
                 layer += inner
@@ -71,8 +70,7 @@ def all_commands(argv: Sequence[str]) -> FoundCommands:
 
 def _run_by(command: Command, budget: ParseBudget) -> Sequence[Command] | None:
     """The commands that this one runs; None if they cannot be found."""
-    script = wrapped_script(command)
-    if script is None:
+    if (script := wrapped_script(command)) is None:
         return wrapped_commands(command)
     if len(script) > _MAX_SCRIPT:
         return None

@@ -59,8 +59,7 @@ def plain_script(script: str) -> tuple[Command, ...] | None:
     """
     if not script.replace("\n", "").replace("\t", "").isprintable():
         return None
-    tokens = _tokens(script)
-    if tokens is None:
+    if (tokens := _tokens(script)) is None:
         return None
     commands: list[Command] = []
     words: list[str] = []

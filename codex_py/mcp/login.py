@@ -111,10 +111,8 @@ class StoredLogin(httpx2.Auth):
             if self._login is not None and self._login != used:
                 _sign(request, self._login)
                 response = yield request
-        if response.status_code == HTTPStatus.UNAUTHORIZED:
-            self._on_problem(self._problem or self._how_to_log_in)
-        else:
-            self._on_problem(None)
+        is_refused = response.status_code == HTTPStatus.UNAUTHORIZED
+        self._on_problem((self._problem or self._how_to_log_in) if is_refused else None)
 
     async def _renew(self, used: Login | None) -> None:
         async with self._lock:

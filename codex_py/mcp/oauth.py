@@ -95,8 +95,7 @@ class LoginFlow:
         except httpx2.HTTPError as error:
             reason = str(error) or type(error).__name__
             raise LoginError(f"{name} could not be reached: {reason}") from error
-        login = self._login()
-        if login is None:
+        if (login := self._login()) is None:
             if status < HTTPStatus.BAD_REQUEST:
                 raise LoginError(f"{name} does not ask for a login")
             raise LoginError(f"{name} answered with HTTP {status}")
@@ -126,12 +125,10 @@ class LoginFlow:
         context = self._context
         if context.current_tokens is None or context.client_info is None:
             return None
-        metadata = context.oauth_metadata
-        endpoint = (
-            urljoin(context.get_authorization_base_url(self.url), "/token")
-            if metadata is None
-            else str(metadata.token_endpoint)
-        )
+        if (metadata := context.oauth_metadata) is not None:
+            endpoint = str(metadata.token_endpoint)
+        else:
+            endpoint = urljoin(context.get_authorization_base_url(self.url), "/token")
         resource = context.get_resource_url() if context.should_include_resource_param() else None
         login = Login(
             access_token="",

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import mcp_types as types
 from mcp.client.session import ClientRequestContext, ClientSession, IncomingMessage
-from mcp.shared.dispatcher import CallOptions, ProgressFnT
+from mcp.shared.dispatcher import CallOptions
 from mcp.shared.exceptions import MCPError
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from pydantic import ValidationError
@@ -62,9 +62,11 @@ async def _send(
     params: Mapping[str, Any],
     on_progress: OnProgress | None,
 ) -> dict[str, Any]:
-    options: CallOptions = {}
-    if on_progress is not None:
-        options["on_progress"] = _awaitable(on_progress)
+    async def report(progress: float, total: float | None, message: str | None) -> None:
+        if on_progress is not None:
+            on_progress(progress, total, message)
+
+    options: CallOptions = {} if on_progress is None else {"on_progress": report}
     try:
         return finite(await dispatcher.send_raw_request(method, params, options))
     except MCPError as error:
@@ -116,13 +118,6 @@ def _is_lost(error: MCPError) -> bool:
 def _without_report(message: str) -> str:
     """Without the report, many lines long, of what pydantic tried on an answer that is no message at all."""
     return _PYDANTIC_REPORT.sub("", message)
-
-
-def _awaitable(on_progress: OnProgress) -> ProgressFnT:
-    async def call(progress: float, total: float | None, message: str | None) -> None:
-        on_progress(progress, total, message)
-
-    return call
 
 
 def _brief(error: Exception) -> str:

@@ -70,8 +70,7 @@ async def listed_tools(session: Session) -> tuple[tuple[ServerTool, ...], str | 
         if not isinstance(entries, list):
             raise RequestFailed("answered tools/list without a list of tools")
         for entry in cast("list[object]", entries):
-            tool = _server_tool(entry)
-            if tool is not None:
+            if (tool := _server_tool(entry)) is not None:
                 found.setdefault(tool.name, tool)
         return len(found) > MAX_TOOLS
 

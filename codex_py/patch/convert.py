@@ -151,7 +151,6 @@ def _does(section: str, change: PatchedFile, cwd: Path) -> bool:
 
 
 def _outcome(changes: list[PatchedFile]) -> dict[Path, bytes | None]:
-    """The contents at each path after the changes."""
     outcome: dict[Path, bytes | None] = {}
     for change in changes:
         outcome |= {change.path: None, change.destination: change.new}

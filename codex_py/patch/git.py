@@ -61,8 +61,7 @@ class Git:
 def find_git(tree: Path, environment: Mapping[str, str]) -> Git | None:
     """The git of the system, and none that lies in the tree that it is to work on; None without one."""
     search_path = environment.get("PATH", os.defpath)
-    program = find_program("git", search_path, [tree])
-    if program is None:
+    if (program := find_program("git", search_path, [tree])) is None:
         return None
     kept = {
         name: value

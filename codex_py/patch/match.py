@@ -125,8 +125,7 @@ class LineIndex:
         """The first place of a level from line `start` on; -1 if there is none."""
         if level == Level.EXACT and block and not self._prepared and self._scans < _MAX_SCANS:
             self._scans += 1
-            at = self._scanned(list(block), start)
-            if at is not None:
+            if (at := self._scanned(list(block), start)) is not None:
                 return at
         symbols, text = self._encoded(level, block)
         return text.find(symbols, start)

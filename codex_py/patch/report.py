@@ -147,8 +147,7 @@ def _nearest(lines: Sequence[str], block: Sequence[str]) -> str:
     """
     if not lines:
         return "The file is empty."
-    place = _most_alike(lines, block)
-    if place is None:
+    if (place := _most_alike(lines, block)) is None:
         return f"Nothing in the file ({len(lines)} lines) resembles these lines."
     for at, wanted in enumerate(block, place):
         actual = lines[at] if 0 <= at < len(lines) else None

@@ -140,8 +140,7 @@ class Process:
             self._output = None
 
     def _read(self) -> None:
-        data = self._read_some()
-        if data is None:
+        if (data := self._read_some()) is None:
             return
         if data:
             self._unread.append(data)
@@ -192,8 +191,7 @@ class Process:
     def _read_last(self) -> None:
         """Read what the pipe holds now, and drop all later output."""
         for _ in range(_LAST_READS):
-            data = self._read_some()
-            if not data:
+            if not (data := self._read_some()):
                 break
             self._unread.append(data)
         if self._output is not None:

@@ -99,15 +99,13 @@ class ProcessSessions:
 
     def find(self, session_id: int) -> Process | None:
         """The process of a session. This counts as a use of it."""
-        process = self._sessions.pop(session_id, None)
-        if process is not None:
+        if (process := self._sessions.pop(session_id, None)) is not None:
             self._sessions[session_id] = process
         return process
 
     def forget(self, session_id: int) -> None:
         """Drop a session, and kill what still runs in it."""
-        process = self._sessions.pop(session_id, None)
-        if process is not None:
+        if (process := self._sessions.pop(session_id, None)) is not None:
             process.kill()
 
     def kill_running(self) -> int:

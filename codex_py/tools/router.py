@@ -134,8 +134,7 @@ class ToolRouter:
     def _resolve(self, call: ToolCall) -> tuple[Tool[Any], BaseModel]:
         """The tool of a call and its parsed arguments; a `ToolError` if it is unknown or they are invalid."""
         name = call.tool_name
-        tool = self._tools.get(name) or self._find_tool(name)
-        if tool is None:
+        if (tool := self._tools.get(name) or self._find_tool(name)) is None:
             kind = "custom tool call" if isinstance(call.payload, CustomPayload) else "call"
             server, _, of_server = name.removeprefix(MCP_PREFIX).partition("__")
             why = f" (no connected MCP server {server!r} has a tool {of_server!r})"

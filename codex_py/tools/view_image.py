@@ -40,8 +40,7 @@ class ViewImage(ShownAsServerCall):
         path = context.cwd / params.path
         with mcp_item(OWN_SERVER, self.name, {"path": str(path)}, context) as item:
             data = await asyncio.to_thread(_read, path, context.cwd)
-            url = image_url(data)
-            if url is None:
+            if (url := image_url(data)) is None:
                 raise ToolError(
                     "unable to process image: invalid or unsupported image data",
                     code="InvalidImage",

@@ -34,13 +34,9 @@ class NetChanges:
                 self._set(path, file.old, file.old_mode, file.new, file.new_mode)
                 continue
             self._set(path, file.old, file.old_mode, None, None)
-            destination = self._set(
-                str(file.move_to),
-                file.replaced,
-                None if file.replaced is None else file.new_mode,
-                file.new,
-                file.new_mode,
-            )
+            replaced_mode = None if file.replaced is None else file.new_mode
+            sides = (file.replaced, replaced_mode, file.new, file.new_mode)
+            destination = self._set(str(file.move_to), *sides)
             # Under which name the contents came into the turn.
             destination.origin = self._files[path].origin or path
 
@@ -52,8 +48,7 @@ class NetChanges:
         new: bytes | None,
         new_mode: int | None,
     ) -> "_File":
-        file = self._files.get(path)
-        if file is None:
+        if (file := self._files.get(path)) is None:
             known = old is not None or old_mode is not None
             held = self._held(old) if known else None
             file = self._files[path] = _File(held, old_mode, held, old_mode)

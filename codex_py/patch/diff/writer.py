@@ -188,11 +188,8 @@ def _groups(
     return matcher.get_grouped_opcodes(context)
 
 
-def _marked(mark: bytes, lines: Sequence[bytes]) -> Iterator[bytes]:
-    for line in lines:
-        yield mark + line
-        if not line.endswith(b"\n"):
-            yield NO_NEWLINE
+def _marked(mark: bytes, lines: Sequence[bytes]) -> list[bytes]:
+    return [mark + (line if line.endswith(b"\n") else line + NO_NEWLINE) for line in lines]
 
 
 def _line_range(start: int, end: int) -> str:

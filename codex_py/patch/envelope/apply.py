@@ -42,8 +42,7 @@ def plan_patch(
     Raises:
         PatchError: the message begins as that of Codex does, and goes on to help.
     """
-    sections = parse_patch(text)
-    if not sections:
+    if not (sections := parse_patch(text)):
         raise PatchError("No files were modified.", kind="empty")
     findings = Findings()
     with Directories() as handles:

@@ -19,8 +19,6 @@ _RANGE = re.compile(r"-(\d{1,9})(?:,\d+)? \+\d+(?:,\d+)? @@ ?(.*)")
 
 
 class _Change(NamedTuple):
-    """Some lines of the file that give way to others."""
-
     start: int
     length: int
     lines: Sequence[str]
@@ -89,8 +87,7 @@ class _Editor:
         self.failures: list[str] = []
 
     def apply(self, hunk: Hunk, number: int) -> None:
-        anchor = self._anchor(hunk)
-        if anchor is None:
+        if (anchor := self._anchor(hunk)) is None:
             return
         start, hint = anchor
         old, new = hunk.old_lines, hunk.new_lines

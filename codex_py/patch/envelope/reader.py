@@ -204,8 +204,7 @@ class _Parser:
         content: list[str] = []
         blank_line: int | None = None
         while not self._ends():
-            added = self._run(_NO_ADDED_LINE)
-            if added:
+            if added := self._run(_NO_ADDED_LINE):
                 if blank_line is not None:
                     # A blank line in the middle is a line that lost its mark, or none: who knows.
                     raise self._bad_header(blank_line)
@@ -224,8 +223,7 @@ class _Parser:
         # The last line is an end marker, and none of these.
         while self._lines[self._at].rstrip(BLANK) == _END_OF_FILE:
             self._at += 1
-        move_to = _path(self._lines[self._at].rstrip(BLANK), _MOVE)
-        if move_to:
+        if move_to := _path(self._lines[self._at].rstrip(BLANK), _MOVE):
             self._at += 1
         while not self._update_ends():
             if hunks and not hunks[-1].end_of_file and (lines := self._run(_NO_LINE_OF_A_HUNK)):

@@ -85,8 +85,7 @@ class Directories:
             FileNotFoundError: it is not there.
             NotADirectoryError: it or one above it is no directory: perhaps a link now.
         """
-        handle = self._handles.pop(path, None)
-        if handle is None:
+        if (handle := self._handles.pop(path, None)) is None:
             return self._descend(path)
         self._handles[path] = handle
         return handle
@@ -210,8 +209,7 @@ class Directories:
         while reached not in self._handles and reached != "/":
             reached, name = split(reached)
             names.append(name)
-        handle = self._handles.get(reached)
-        if handle is None:
+        if (handle := self._handles.get(reached)) is None:
             handle = self._handles["/"] = os.open("/", FOLDER_FLAGS)
         for name in reversed(names):
             reached = join(reached, name)

@@ -64,8 +64,7 @@ def _take_back(change: FileChange, directories: Directories) -> None:
     """Undo the writing of one file; an `OSError` if there is something else now."""
     with suppress(FileNotFoundError, NotADirectoryError):
         directories.unlink(change.beside)
-    found = directories.status(change.location)
-    if found is None:
+    if (found := directories.status(change.location)) is None:
         if change.before is not None and change.aside is None:
             raise FileNotFoundError
         return

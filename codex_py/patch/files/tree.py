@@ -45,8 +45,7 @@ class PlannedTree:
 
     def _at(self, path: str, location: str, *, look: bool = True) -> FileChange:
         """The entry of a location, which messages name `path`. If not to `look`, nothing is there."""
-        file = self._files.get(location)
-        if file is None:
+        if (file := self._files.get(location)) is None:
             before = None
             if look:
                 with suppress(FileNotFoundError, NotADirectoryError):

@@ -35,8 +35,6 @@ class Applied:
 
 
 class _Place(NamedTuple):
-    """A place for a hunk, and how well it fits there."""
-
     start: int
     """Line index of the first line that the hunk stands for, those not heeded left out."""
     skipped: int = 0

@@ -32,8 +32,7 @@ class ThreeWay:
         """
         if diff.old_blob is None or not diff.old_blob.strip("0"):
             return None
-        base = self.read_blob(diff.old_blob)
-        if base is None:
+        if (base := self.read_blob(diff.old_blob)) is None:
             return None
         patched = apply_hunks(base, diff.hunks, path, strict=True)
         return None if patched.failures else self.merge(ours, base, patched.data)

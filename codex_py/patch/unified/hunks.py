@@ -123,10 +123,7 @@ def written_hunks(hunks: Sequence[DiffHunk]) -> bytes:
     for hunk in hunks:
         old, new = f"{hunk.old_start},{len(hunk.old)}", f"{hunk.new_start},{len(hunk.new)}"
         parts.append(f"@@ -{old} +{new} @@\n".encode())
-        for line in hunk.body:
-            parts.append(line)
-            if not line.endswith(b"\n"):
-                parts.append(NO_NEWLINE)
+        parts += [line if line.endswith(b"\n") else line + NO_NEWLINE for line in hunk.body]
     return b"".join(parts)
 
 

@@ -148,8 +148,7 @@ class _Planner:
             # A diff of `diff -u` is of what a link leads to.
             with failing_to("read file to update", target.old):
                 file = self._tree.followed(file)
-        new = self._patcher.patched(target, file, self._current(file, target))
-        if new is None:
+        if (new := self._patcher.patched(target, file, self._current(file, target))) is None:
             return False
         self._put(file, new, target)
         self.named.append(("M", target.old_shown))
@@ -173,8 +172,7 @@ class _Planner:
 
     def _delete(self, target: Target) -> bool:
         file = self._tree.entry(target.old)
-        left = self._patcher.patched(target, file, self._current(file, target))
-        if left is None:
+        if (left := self._patcher.patched(target, file, self._current(file, target))) is None:
             return False
         if left.data and target.diff.operation == "delete":
             raise PatchError(
@@ -188,8 +186,7 @@ class _Planner:
 
     def _move(self, target: Target) -> bool:
         source, file = self._tree.entry(target.old), self._tree.entry(target.new)
-        new = self._patcher.patched(target, source, self._original(source, target))
-        if new is None:
+        if (new := self._patcher.patched(target, source, self._original(source, target))) is None:
             return False
         if new.kind == "file" and new.mode is None and source.before is not None:
             new = new._replace(mode=source.before.permissions)

@@ -174,16 +174,14 @@ class _Reader:
         header.old, header.new = header_name(old_line[4:]), header_name(new_line[4:])
 
     def _finish(self) -> None:
-        header = self._header
-        if header is not None:
+        if (header := self._header) is not None:
             if header.old is not None and not header.diff.hunks and not self._cut_short:
                 _refuse("the diff ends before the first hunk of this file", header.diff.line)
             self._files.append(header.file())
         self._header = None
 
     def _hunk(self, file: FileDiff, at: int, line: bytes) -> int:
-        found = _RANGE.match(line)
-        if found is None:
+        if (found := _RANGE.match(line)) is None:
             _refuse(f"{_shown(line)} is no hunk header", at + 1)
         old_count = 1 if found[2] is None else int(found[2])
         new_count = 1 if found[4] is None else int(found[4])

@@ -188,8 +188,7 @@ class DiffTree(PlannedTree):
         return folders
 
     def _is_behind_link(self, folder: str, path: str) -> bool:
-        known = self._behind_links.get(folder)
-        if known is None:
+        if (known := self._behind_links.get(folder)) is None:
             known = self._is_behind_link(split(folder)[0], path)
             if not known and os.path.islink(folder):  # noqa: PTH114
                 if folder not in self._vacated:

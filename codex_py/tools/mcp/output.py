@@ -34,8 +34,7 @@ def call_output(
     """The result for the model, with its text within the limit."""
     code = "ToolFailed" if is_error(result) else None
     header = f"Wall time: {wall_time_s:.4f} seconds\nOutput:"
-    structured = result.get("structuredContent")
-    if structured is not None:
+    if (structured := result.get("structuredContent")) is not None:
         text = truncate_output(encode_json(structured).decode(), limit_tokens)
         return ToolOutput(f"{header}\n{text}", success=code is None, error_code=code)
     parts = content_parts(_content(result), limit_tokens, image_detail)
@@ -76,8 +75,7 @@ def content_parts(
         if number == _MAX_PARTS or tokens_left <= 0:
             parts.append(input_text(f"[{len(content) - number} more parts left out]"))
             break
-        url = _image(entry, image_bytes_left)
-        if url is not None:
+        if (url := _image(entry, image_bytes_left)) is not None:
             image_bytes_left -= len(url)
             parts.append(input_image(url, image_detail))
             continue

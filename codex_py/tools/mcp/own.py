@@ -52,8 +52,7 @@ class _ServersTool(ShownAsServerCall):
         self._servers = servers
 
     def _server(self, name: str) -> McpServer:
-        server = self._servers.get(name)
-        if server is None:
+        if (server := self._servers.get(name)) is None:
             raise ToolError(f"unknown MCP server '{name}'", code="UnknownServer")
         return server
 
@@ -95,8 +94,7 @@ class ListMcpResources(_ServersTool):
                 errors[server.name] = str(found)
             else:
                 entries += found
-        listing: dict[str, Any] = {self._field: entries}
-        return {**listing, "errors": errors} if errors else listing
+        return {self._field: entries, **({"errors": errors} if errors else {})}
 
     async def _all_of(self, server: McpServer) -> list[dict[str, Any]] | ToolError:
         entries: list[dict[str, Any]] = []

@@ -144,8 +144,7 @@ def _part(value: Any) -> dict[str, Any]:
         case str():
             return {"type": "text", "text": value}
         case bytes():
-            url = image_url(value)
-            if url is None:
+            if (url := image_url(value)) is None:
                 raise ToolError(
                     "it returned bytes that are no PNG, JPEG, GIF or WebP image",
                     code="ToolFailed",

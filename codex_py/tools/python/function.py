@@ -118,8 +118,7 @@ def tool(
     described: Any = getattr(function, "func", function)
     text, about = _read_docstring(inspect.getdoc(described) or "")
     parameters = _parameters(function, name)
-    schema = _plain_schema(parameters.values(), about)
-    if schema is None:
+    if (schema := _plain_schema(parameters.values(), about)) is None:
         # Loads pydantic (60 ms), which describes the other types.
         from codex_py.tools.python.arguments import arguments_schema  # noqa: PLC0415
 

@@ -106,8 +106,7 @@ class WriteStdin:
 
     async def run(self, params: WriteStdinParams, context: ToolContext) -> ToolOutput:
         started = time.monotonic()
-        process = self._sessions.find(params.session_id)
-        if process is None:
+        if (process := self._sessions.find(params.session_id)) is None:
             raise ToolError(
                 f"write_stdin failed: Unknown process id {params.session_id}", code="ESRCH"
             )
@@ -162,15 +161,13 @@ def _report(
 ) -> ToolOutput:
     """The output since the last report, with the header of Codex 0.98 and newer."""
     output = process.take_output()
-    limit = context.output_token_limit
-    if max_output_tokens is not None:
-        limit = min(max(max_output_tokens, 0), limit)
+    most = context.output_token_limit
+    limit = most if max_output_tokens is None else min(max(max_output_tokens, 0), most)
     text = truncate_output(
         output.text(), limit, total_bytes=output.total_bytes, total_lines=output.lines
     )
-    if session_id is None:
-        state = f"Process exited with code {process.exit_code}"
-    else:
+    state = f"Process exited with code {process.exit_code}"
+    if session_id is not None:
         state = f"Process running with session ID {session_id}"
     return ToolOutput(
         f"Chunk ID: {secrets.token_hex(3)}\n"

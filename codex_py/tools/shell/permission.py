@@ -150,15 +150,13 @@ def decide(
     if not causes or is_approved(call.approval, approved, place):
         return Run(sandboxed)
     warnings = [] if sandboxed else reasons_outside(call, place)
-    reasons = "; ".join(
-        [*warnings, *(cause.reason for cause in causes if cause.reason is not None)]
-    )
+    reasons = [*warnings, *(cause.reason for cause in causes if cause.reason is not None)]
     prefix = None if danger else offered_prefix(call.argv, call.prefix_rule, rules, place)
     request = ApprovalRequest(
         "command",
         quote_argv(call.argv),
         call.cwd,
-        reasons or None,
+        "; ".join(reasons) or None,
         prefix,
         can_last=is_approved(call.approval, {call.approval}, place),
     )
