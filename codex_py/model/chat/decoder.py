@@ -36,6 +36,8 @@ _FAILURES = {
 _FILTERED = frozenset({"content_filter", "sensitive"})
 _FAILED = {"length", *_FAILURES, *_FILTERED}
 _OPENING, _CLOSING = "<think>", "</think>"
+_MAX_BLANK = 100
+"""Characters before a `<think>` tag."""
 
 
 class ChatDecoder(BuildingDecoder):
@@ -48,11 +50,10 @@ class ChatDecoder(BuildingDecoder):
         self._thought: Piece | None = None
         self._message: Piece | None = None
         self._calls = _Calls(self._out)
-        self._head: list[str] | None = []
-        """The beginning of the text while it may be a `<think>` tag, or until that is closed; None after it."""
-        self._head_end = ""
-        self._is_thinking = False
-        """The head begins with a `<think>` tag."""
+        self._head: str | None = ""
+        """Text that is not given out yet, because it may be a part of a tag; None once no tag is looked for."""
+        self._is_in_tag = False
+        """The opening tag has come, and the closing one has not."""
         self._reason: str | None = None
         self._usage: JsonObject = {}
 
@@ -128,29 +129,30 @@ class ChatDecoder(BuildingDecoder):
         if self._head is None:
             self._out.write(self._speaking(), text)
             return
-        self._head.append(text)
-        self._head_end = self._head_end[-len(_CLOSING) :] + text
-        # The whole head is looked at only where it can decide something: it may be long, in many small pieces.
-        if text.isspace() or (self._is_thinking and _CLOSING not in self._head_end):
-            return
-        head = "".join(self._head).lstrip()
-        self._is_thinking = head.startswith(_OPENING)
-        if not self._is_thinking:
-            if not _OPENING.startswith(head):
-                self._flush_head()
-            return
-        thought, closing, rest = head.removeprefix(_OPENING).partition(_CLOSING)
-        if closing:
-            self._head = None
-            if thought.strip():
-                self._think(thought.strip(), THINK_TAG)
-            if rest := rest.lstrip():
-                self._out.write(self._speaking(), rest)
+        self._head += text
+        if not self._is_in_tag:
+            head = self._head.lstrip()
+            if not head.startswith(_OPENING):
+                if not _OPENING.startswith(head) or len(self._head) > _MAX_BLANK:
+                    self._flush_head()
+                return
+            self._is_in_tag, self._head = True, head.removeprefix(_OPENING)
+        thought, closing, rest = self._head.partition(_CLOSING)
+        thought = thought.rstrip() if closing else _before_tag(thought)
+        self._head = None if closing else self._head[len(thought) :]
+        self._think_aloud(thought)
+        if rest := rest.lstrip():
+            self._out.write(self._speaking(), rest)
+
+    def _think_aloud(self, text: str) -> None:
+        """Take text from between the tags."""
+        if text := text if self._thought else text.lstrip():
+            self._think(text, THINK_TAG)
 
     def _flush_head(self) -> None:
-        head, self._head = "".join(self._head or ()), None
-        if head and head.lstrip().startswith(_OPENING):
-            self._think(head.lstrip().removeprefix(_OPENING), THINK_TAG)
+        head, self._head = self._head, None
+        if head and self._is_in_tag:
+            self._think_aloud(head)
         elif head:
             self._out.write(self._speaking(), head)
 
@@ -177,6 +179,12 @@ class ChatDecoder(BuildingDecoder):
     def _fail(self, failure: ModelError) -> None:
         self._flush_head()
         super()._fail(failure)
+
+
+def _before_tag(text: str) -> str:
+    """The text without an end that may be the beginning of the closing tag."""
+    place = text.rfind("<")
+    return text[:place] if place >= 0 and _CLOSING.startswith(text[place:]) else text
 
 
 class _Calls:

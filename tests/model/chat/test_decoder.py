@@ -104,6 +104,23 @@ def test_reasoning_details_are_kept_word_for_word() -> None:
     assert getattr(thought, "source")["provider_data"]["details"] == [detail]  # noqa: B009
 
 
+def test_thoughts_between_tags_are_shown_as_they_stream() -> None:
+    reader = decoder()
+    shown = [
+        "".join(
+            e.delta
+            for e in reader.feed(json.dumps(chunk(content=text)))
+            if isinstance(e, ReasoningDelta)
+        )
+        for text in ("<thi", "nk>", "\n", "a <", "b> c ", "\n</th", "ink>\n\nd")
+    ]
+    assert shown == ["", "", "", "a ", "<b> c ", "\n", ""]
+    thought, answer = items([*reader.feed(json.dumps(STOP)), *reader.end()])
+    assert isinstance(thought, Reasoning)
+    assert thought.summary[0].text == "a <b> c \n"
+    assert getattr(answer, "text", "") == "d"
+
+
 def test_a_think_tag_may_come_in_pieces_and_text_before_it_is_text() -> None:
     pieces = [chunk(content=c) for c in ("<th", "ink>a", "</thi", "nk>b")]
     assert [type(item) for item in items(decode(*pieces, STOP, DONE))] == [Reasoning, Message]
