@@ -1,10 +1,12 @@
 """Finds the model servers of this machine, and the models that they list. Only `--oss` and `codex-py providers` ask them."""
 
 import json
+import time
 from collections.abc import Mapping, Sequence
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from contextlib import closing
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any, cast
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from codex_py.app.model import named_provider
 from codex_py.config.config import Config
@@ -17,6 +19,8 @@ from codex_py.protocol.provider_ids import LOCAL_PROVIDERS
 
 _TIMEOUT_S = 1.0
 """For the connection, and for each piece of an answer."""
+_ANSWER_S = 3.0
+"""For the whole body."""
 _MAX_BYTES = 4_000_000
 _USUAL_MODELS = {"ollama": "gpt-oss:20b", "lmstudio": "openai/gpt-oss-20b"}
 """Those that Codex takes."""
@@ -92,28 +96,40 @@ def listed_models(
     key = find_key(provider, environment=environment, home=config.home)
     headers = {"authorization": f"Bearer {key.value}"} if key else {}
     make = HTTPSConnection if url.scheme == "https" else HTTPConnection
-    connection = make(str(url.hostname), url.port, timeout=_TIMEOUT_S)
     try:
-        connection.request("GET", url.path, headers=headers)
-        response = connection.getresponse()
-        status, body = response.status, response.read(_MAX_BYTES)
+        with closing(make(str(url.hostname), url.port, timeout=_TIMEOUT_S)) as connection:
+            connection.request("GET", quote(url.path, safe="/%"), headers=headers)
+            response = connection.getresponse()
+            status, body = response.status, _body(response)
     except (OSError, HTTPException) as error:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise _unavailable(
             f"{provider.name} does not answer at {_at(provider)} ({reason})"
         ) from error
-    finally:
-        connection.close()
     try:
         data: Any = json.loads(body)
         entries = data["data"]
         if status == 200:
             return [_model(entry) for entry in entries]
-    except (ValueError, LookupError, TypeError, RecursionError):
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         pass
     if status in {401, 403}:
         raise _unavailable(f"{provider.name} at {_at(provider)} wants a key (status {status})")
     raise _unavailable(f"what answers at {_at(provider)} is no {provider.name} (status {status})")
+
+
+def _body(response: HTTPResponse) -> bytes:
+    """
+    Raises:
+        TimeoutError: the server takes too long with it.
+    """
+    deadline = time.monotonic() + _ANSWER_S
+    body = b""
+    while len(body) < _MAX_BYTES and (piece := response.read1(_MAX_BYTES)):
+        body += piece
+        if time.monotonic() > deadline:
+            raise TimeoutError("timed out")
+    return body
 
 
 def _model(entry: Mapping[str, Any]) -> LocalModel:

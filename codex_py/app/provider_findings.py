@@ -62,7 +62,7 @@ def _read(home: Path) -> dict[str, Any]:
     """Nothing is remembered in a file that is not there or is damaged: the next test writes it anew."""
     try:
         data: Any = json.loads(_path(home).read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return cast("dict[str, Any]", data) if isinstance(data, dict) else {}
 

@@ -126,7 +126,7 @@ def _listed(config: Config, name: str, environment: Mapping[str, str]) -> Listed
         id=name,
         name=provider.name,
         wire_api=provider.wire_api,
-        base_url=provider.base_url,
+        base_url=provider.shown_url,
         key=key,
         has_key=has_key,
         answers=answers,

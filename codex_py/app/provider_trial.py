@@ -221,9 +221,9 @@ def advice(error: CodexError, provider: Provider) -> str | None:
     """What to do about a request that was not answered; None if the error says so itself."""
     match error.code:
         case "connection" | "timeout":
-            return f"Look at `base_url`, and whether a server runs there: {provider.base_url}"
+            return f"Look at `base_url`, and whether a server runs there: {provider.shown_url}"
         case "not_found" | "redirect" | "unexpected_status":
-            return f"Look at `base_url`, which usually ends in /v1, and at `wire_api`: {provider.base_url} is asked in `{provider.wire_api}`."
+            return f"Look at `base_url`, which usually ends in /v1, and at `wire_api`: {provider.shown_url} is asked in `{provider.wire_api}`."
         case "model_not_found" | "not_found_error":
             return "Look at the name of the model."
         case "authentication" | "invalid_api_key" | "authentication_error" if provider.env_key:

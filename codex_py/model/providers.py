@@ -73,6 +73,12 @@ class Provider:
     warning: str | None = None
     """For the user of a session, in one sentence."""
 
+    @property
+    def shown_url(self) -> str:
+        """The base URL for messages: user info and query may hold secrets."""
+        parts = urlsplit(self.base_url)
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
 
 def resolve_provider(
     provider_id: str,

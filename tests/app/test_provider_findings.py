@@ -25,7 +25,9 @@ def test_what_was_found_out_fits_the_model_and_the_address_that_were_tried(tmp_p
     assert fitted(GROQ, "a", tmp_path, {"tools": "native"}).profile.tools == "native"
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{", '{"groq": 1}', '{"groq": {"a": [1]}}'])
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{", '{"groq": 1}', '{"groq": {"a": [1]}}', "[" * 100_000]
+)
 def test_a_damaged_memory_is_no_memory(tmp_path: Path, text: str) -> None:
     path = tmp_path / "codex-py" / "providers.json"
     path.parent.mkdir()

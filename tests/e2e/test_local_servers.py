@@ -23,8 +23,9 @@ def silent() -> Iterator[str]:
 
 
 def run(place: Workplace, *args: str, env: dict[str, str] = NOBODY, **urls: str) -> Outcome:
-    tables = (f'[model_providers.{name}]\nbase_url = "{url}"\n' for name, url in urls.items())
-    (place.home / "config.toml").write_text("\n".join(tables), encoding="utf-8")
+    tables = (f'{name} = {{ base_url = "{url}", wire_api = "chat" }}' for name, url in urls.items())
+    text = "\n".join(["[model_providers]", *tables])
+    (place.home / "config.toml").write_text(text, encoding="utf-8")
     return place.rerun("--oss", *args, "hi", env=env)
 
 

@@ -205,3 +205,15 @@ def test_the_models_are_listed_with_what_the_user_set_over_it(place: Workplace) 
     assert rows["mine"]["prices"] == {"input": 2, "cached_input": 2, "output": 3}
     assert (rows["gpt-5.5"]["date"], rows["gpt-6.1-sol"]["date"]) == ("config", "2026-11-20")
     assert table.splitlines()[0].split()[:3] == ["MODEL", "WINDOW", "OUTPUT"]
+
+
+def test_secrets_in_an_address_are_not_shown(place: Workplace) -> None:
+    text = (
+        '[model_providers.x]\nbase_url = "http://me:secret@127.0.0.1:1/v1?key=secret"\n'
+        'wire_api = "chat"\n'
+    )
+    (place.home / "config.toml").write_text(text, encoding="utf-8")
+    for arguments in (["list"], ["list", "--json"], ["test", "x", "--model", "m"]):
+        shown = "".join(command(place, "providers", *arguments)[1:])
+        assert "http://127.0.0.1:1/v1" in shown
+        assert "secret" not in shown
