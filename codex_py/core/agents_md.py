@@ -102,8 +102,7 @@ def _text(document: _Document, kept: bytes, warnings: list[str], limit: str = ""
 def _read(path: Path, max_bytes: int, root: Path | None, warnings: list[str]) -> _Document | None:
     """The first bytes of a file; None if there is none. Adds a warning if it cannot be read."""
     try:
-        content, size = read_start(path, max_bytes, root=root)
-        return _Document(path, content, size)
+        return _Document(path, *read_start(path, max_bytes, root=root))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError) as error:

@@ -93,9 +93,8 @@ def is_summary(item: EncodedItem) -> bool:
     if SUMMARY_OPENING.encode() not in item:
         return False
     data: Any = decode_json(item)
-    return data.get("role") == "user" and "".join(message_texts(data.get("content"))).startswith(
-        SUMMARY_OPENING
-    )
+    text = "".join(message_texts(data.get("content")))
+    return data.get("role") == "user" and text.startswith(SUMMARY_OPENING)
 
 
 def context_length(items: Sequence[EncodedItem]) -> int:

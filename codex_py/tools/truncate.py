@@ -34,11 +34,10 @@ def truncate_middle(text: str, limit: int, unit: Unit = "tokens") -> str:
     # A character that is cut is left out.
     head = encoded[:head_bytes].decode(errors="ignore")
     tail = encoded[tail_start:].decode(errors="ignore")
+    missing = f"{len(text) - len(head) - len(tail)} chars"
     if unit == "tokens":
-        missing = token_count(len(encoded)) - limit
-    else:
-        missing = len(text) - len(head) - len(tail)
-    return f"{head}…{missing} {'tokens' if unit == 'tokens' else 'chars'} truncated…{tail}"
+        missing = f"{token_count(len(encoded)) - limit} tokens"
+    return f"{head}…{missing} truncated…{tail}"
 
 
 def truncate_output(

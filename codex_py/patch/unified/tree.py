@@ -105,9 +105,7 @@ class DiffTree(PlannedTree):
         return Content(self._read(file, before))
 
     def exists(self, file: FileChange) -> bool:
-        if file.location in self._now:
-            return self._now[file.location] is not None
-        return file.before is not None
+        return self._now.get(file.location, file.before) is not None
 
     def is_removed(self, file: FileChange) -> bool:
         return self._now.get(file.location, file) is None
