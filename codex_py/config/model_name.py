@@ -12,20 +12,24 @@ def named_provider(layers: Layers, providers: Collection[str]) -> tuple[str, str
     """The provider and the model that the setting `model` names together; None if it is the name of a model alone.
 
     A setting `model_provider` in the same layer or a stronger one leaves the name as it is, and options and `-c` are
-    one layer. So does a project, which does not decide where requests go.
+    one layer. A project does not decide where requests go: it names a model of the provider that would be used without it.
 
     Args:
         providers: the ids that a name may begin with.
     """
-    layer = next((layer for layer in layers.layers if layer.sets(("model",))), None)
-    if layer is None or layer.name == "project":
+    naming = [layer for layer in layers.layers if layer.sets(("model",))]
+    layer = next((layer for layer in naming if layer.name != "project"), None)
+    if layer is None:
         return None
     rivals = [*layers.layers[: layers.layers.index(layer) + 1]]
     if layer.name in _COMMAND_LINE:
         rivals += [other for other in layers.layers if other.name in _COMMAND_LINE]
     if any(rival.sets(("model_provider",)) for rival in rivals):
         return None
-    return split_model(layer.values["model"], providers)
+    named = split_model(layer.values["model"], providers)
+    if named is None or naming[0] is layer:
+        return named
+    return named[0], naming[0].values["model"]
 
 
 def split_model(name: str, providers: Collection[str]) -> tuple[str, str] | None:

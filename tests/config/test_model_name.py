@@ -54,6 +54,16 @@ def test_a_project_chooses_no_provider_by_the_name_of_a_model(place: Place) -> N
     assert (config.model_provider, config.model) == ("openai", "anthropic/claude-opus-5")
 
 
+def test_a_project_names_a_model_of_the_provider_that_the_user_chose(place: Place) -> None:
+    place.user('model = "ollama/qwen3"\n')
+    place.project('model = "gpt-5.5"\nmodel_provider = "xai"\n')
+    place.trust()
+    config = place.load()
+    assert (config.model_provider, config.model) == ("ollama", "gpt-5.5")
+    option = place.load(flags={"model": "xai/grok-4.7"})
+    assert (option.model_provider, option.model) == ("xai", "grok-4.7")
+
+
 def test_the_file_of_this_program_alone_is_stronger_than_that_of_codex(place: Place) -> None:
     place.user('model = "gpt-5.5"\nmodel_provider = "openrouter"\n')
     (place.home / "codex-py").mkdir()
