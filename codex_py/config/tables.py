@@ -79,7 +79,7 @@ MODEL_PROVIDER: Final[Table] = {
     "aws": unused("table"),
     "wire_api": "string",  # the model package knows its wires
     "key_header": "string",
-    "profile": {"extra_body": "table", "*": "any"},
+    "profile": {"extra_body": "table", "left_out": ["string"], "*": "any"},
     "query_params": {"*": "string"},
     "http_headers": {"*": "secret"},
     "env_http_headers": {"*": "string"},

@@ -1,5 +1,6 @@
 """Who serves the models: `[model_providers.<id>]` of the configuration, and those built in. LIGHT."""
 
+import json
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import field, fields
@@ -200,6 +201,10 @@ def _profile(table: Mapping[str, Any], wire_api: str, where: str) -> Profile:
             _one_of(get_args(kind), value, f"{where}.{name}")
         elif not isinstance(value, get_origin(kind) or kind):
             raise ConfigError(f"{where}.{name}: {value!r} is not a {_TYPE_NAMES[kind]}")
+    try:
+        json.dumps(values.get("extra_body"), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"{where}.extra_body: JSON has no dates, no nan and no inf") from error
     return Profile(**values)
 
 

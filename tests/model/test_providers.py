@@ -1,3 +1,5 @@
+import math
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -96,9 +98,11 @@ def test_what_can_not_be_used_is_a_config_error(
         ({"tools": "maybe"}, "profile.tools: 'maybe' is not supported; use one of native, text"),
         ({"toolz": "text"}, "profile.toolz: no such setting"),
         ({"openai_fields": "yes"}, "profile.openai_fields: 'yes' is not a boolean"),
+        ({"extra_body": {"day": date(2026, 1, 1)}}, "profile.extra_body: JSON has no dates"),
+        ({"extra_body": {"list": [math.nan]}}, "profile.extra_body: JSON has no dates, no nan"),
     ],
 )
-def test_a_profile_that_cannot_be_is_a_config_error(profile: dict[str, str], problem: str) -> None:
+def test_a_profile_that_cannot_be_is_a_config_error(profile: dict[str, Any], problem: str) -> None:
     with pytest.raises(ConfigError, match=problem):
         resolve_provider("m", {"m": {**FULL, "profile": profile}})
 
