@@ -13,6 +13,7 @@ from codex_py.core.session import Session
 from codex_py.errors import ConfigError
 from codex_py.testing import (
     Reply,
+    ScriptedServer,
     ev_completed,
     ev_function_call,
     ev_message,
@@ -172,6 +173,23 @@ def test_a_wrong_fallback_stops_the_start(place: Workplace, entry: Any, message:
     with AnyWire(place) as wires, pytest.raises(ConfigError, match="model_fallbacks") as caught:
         wires.prompt("responses", "go", flags={"model_fallbacks": [entry]})
     assert message in str(caught.value)
+
+
+def test_the_default_model_may_have_a_fallback_that_does_not_serve_it(place: Workplace) -> None:
+    keys = {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"}
+    with (
+        ScriptedServer([failure(401, "bad key")]) as first,
+        ScriptedServer([DONE]) as second,
+    ):
+        (place.home / "config.toml").write_text(
+            f'model_fallbacks = ["anthropic/claude-sonnet-4-5"]\n'
+            f'openai_base_url = "{first.base_url}"\n'
+            f'[model_providers.anthropic]\nbase_url = "{second.base_url}"\n',
+            encoding="utf-8",
+        )
+        outcome = place.rerun("go", env=keys)
+    assert outcome.messages == ["done"]
+    assert second.requests[0].body["model"] == "claude-sonnet-4-5"
 
 
 def test_if_every_provider_fails_the_last_failure_ends_the_turn(place: Workplace) -> None:

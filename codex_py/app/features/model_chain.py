@@ -42,7 +42,7 @@ def fallbacks(setup: SessionSetup) -> list[tuple[Provider, str]]:
     """
     found: list[tuple[Provider, str]] = []
     for provider, model in setup.config.model_fallbacks:
-        config = replace(setup.config, model_provider=provider)
+        config = replace(setup.config, model_provider=provider, model=model)
         try:
             found.append((configured_provider(config, setup.environment), model))
         except ConfigError as error:
