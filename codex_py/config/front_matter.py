@@ -25,14 +25,11 @@ def front_matter(text: str) -> tuple[Mapping[str, str], str]:
     end = next((n for n, line in enumerate(lines[1:], 1) if line.rstrip() == "---"), None)
     if end is None:
         raise ValueError("the front matter has no end")
-    return _fields([line.rstrip("\r\n") for line in lines[1:end]]), "".join(lines[end + 1 :])
-
-
-def _fields(lines: list[str]) -> dict[str, str]:
+    head = [line.rstrip("\r\n") for line in lines[1:end]]
     fields: dict[str, str] = {}
     place = 0
-    while place < len(lines):
-        line = lines[place]
+    while place < len(head):
+        line = head[place]
         place += 1
         if not line.strip() or line.startswith("#"):
             continue
@@ -40,11 +37,11 @@ def _fields(lines: list[str]) -> dict[str, str]:
         if field is None:
             raise ValueError(f"the front matter has a line that is no field: {line[:80]!r}")
         below: list[str] = []
-        while place < len(lines) and (not lines[place].strip() or lines[place][0] in " \t"):
-            below.append(lines[place].strip())
+        while place < len(head) and (not head[place].strip() or head[place][0] in " \t"):
+            below.append(head[place].strip())
             place += 1
         fields[field[1]] = _value(field[2] or "", below)
-    return fields
+    return fields, "".join(lines[end + 1 :])
 
 
 def _value(value: str, below: list[str]) -> str:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, cast
 
-from codex_py.config.check import KeyPath, Problem, dotted, lookup, member, problems, suggestion
+from codex_py.config.check import KeyPath, dotted, lookup, member, problems, suggestion
 from codex_py.config.files import parse_toml, read_text
 from codex_py.config.lines import key_lines
 from codex_py.config.overrides import parse_overrides
@@ -159,21 +159,17 @@ class _Reader:
         found = problems(values)
         for problem in found:
             if self._strict or not problem.unknown:
-                raise ConfigError(_described(layer, problem))
+                where = layer.where(problem.key)
+                text = f"Error loading config.toml: {where}: `{dotted(problem.key)}` {problem.text}"
+                if problem.unknown and (similar := suggestion(problem.key)):
+                    text += f"; did you mean `{similar}`?"
+                raise ConfigError(text)
         if found:
             keys = ", ".join(_unknown(layer, problem.key) for problem in found)
             count = "an unknown setting" if len(found) == 1 else f"{len(found)} unknown settings"
             self.warnings.append(f"Ignored {count} in {layer.path or layer.name}: {keys}.")
         absolute = cast("dict[str, Any]", _absolute(values, KEYS, base, self._user_home))
         return Layer(name, absolute, path, text)
-
-
-def _described(layer: Layer, problem: Problem) -> str:
-    where = layer.where(problem.key)
-    text = f"Error loading config.toml: {where}: `{dotted(problem.key)}` {problem.text}"
-    if problem.unknown and (similar := suggestion(problem.key)):
-        text += f"; did you mean `{similar}`?"
-    return text
 
 
 def _unknown(layer: Layer, key: KeyPath) -> str:

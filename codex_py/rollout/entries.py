@@ -4,6 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, cast
 
 from codex_py.protocol.messages import (
@@ -154,11 +155,7 @@ def _summarised(entries: Sequence[Entry], summary: str) -> list[Entry]:
 
     They are the first context, the latest prompts that fit, and the summary as the last message.
     """
-    context: list[Entry] = []
-    for entry in entries:
-        if not entry.is_context:
-            break
-        context.append(entry)
+    context = takewhile(lambda entry: entry.is_context, entries)
     prompts: list[Entry] = []
     room = _KEPT_PROMPTS_CHARACTERS
     for entry in reversed(entries):

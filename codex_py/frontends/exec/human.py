@@ -44,7 +44,11 @@ class HumanText:
         for name, value in facts.items():
             self._line(f"{style('bold', f'{name}:')} {printable(value)}")
         self._line("--------")
-        self._line(f"{style('cyan', 'user')}\n{printable(_shortened(prompt))}")
+        if (left_out := len(prompt) - _SHOWN_PROMPT_CHARACTERS) > 0:
+            half = _SHOWN_PROMPT_CHARACTERS // 2
+            cut = f"\n… ({left_out:,} characters are not shown)\n"
+            prompt = prompt[:half] + cut + prompt[-half:]
+        self._line(f"{style('cyan', 'user')}\n{printable(prompt)}")
         waiting, self._waiting = self._waiting or [], None
         for event in waiting:
             self._show(event)
@@ -196,11 +200,3 @@ def duration(milliseconds: int) -> str:
         return f"{milliseconds / 1000:.2f}s"
     minutes, seconds = divmod(milliseconds // 1000, 60)
     return f"{minutes}m {seconds:02}s"
-
-
-def _shortened(prompt: str) -> str:
-    left_out = len(prompt) - _SHOWN_PROMPT_CHARACTERS
-    if left_out <= 0:
-        return prompt
-    half = _SHOWN_PROMPT_CHARACTERS // 2
-    return f"{prompt[:half]}\n… ({left_out:,} characters are not shown)\n{prompt[-half:]}"

@@ -143,7 +143,12 @@ class Threads:
             self._tasks.discard(task)
             thread.task = None
             thread.is_ending = False
-            self._close_the_oldest()
+            # Close the threads that were used longest ago.
+            open_ones = [each for each in self._threads.values() if each.session is not None]
+            idle = [each for each in dict.fromkeys(open_ones) if each.task is None]
+            for each in idle[:-_MAX_OPEN]:
+                self._start(each, each.close())
+                each.is_ending = True
 
         task.add_done_callback(over)
         return task
@@ -178,16 +183,6 @@ class Threads:
             if thread.id is None and asked_for is not None:
                 # It could not be opened.
                 self._threads.pop(asked_for, None)
-
-    def _close_the_oldest(self) -> None:
-        idle = [
-            thread
-            for thread in dict.fromkeys(self._threads.values())
-            if thread.session is not None and thread.task is None
-        ]
-        for thread in idle[:-_MAX_OPEN]:
-            self._start(thread, thread.close())
-            thread.is_ending = True
 
 
 def _session_configured(session: Session) -> dict[str, Any]:

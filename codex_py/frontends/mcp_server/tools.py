@@ -58,7 +58,14 @@ class NewThread(BaseModel):
         """
         table: dict[str, Any] = {}
         for key, value in (self.config or {}).items():
-            _set(table, key, value)
+            *parents, last = key.split(".")
+            below = table
+            for parent in parents:
+                inner = below.setdefault(parent, {})
+                if not isinstance(inner, dict):
+                    raise CodexError(f"`config`: {key!r} is below a plain value", code="config")
+                below = cast("dict[str, Any]", inner)
+            below[last] = value
         given = self.model_dump(exclude_none=True)
         flags = {"model": "model", "sandbox": "sandbox_mode", "approval_policy": "approval_policy"}
         table |= {key: given[name] for name, key in flags.items() if name in given}
@@ -175,16 +182,6 @@ def server_config(
         # A question of the model could only be refused.
         return replace(config, approval_policy=ApprovalPolicy.NEVER)
     return config
-
-
-def _set(table: dict[str, Any], dotted: str, value: Any) -> None:
-    *parents, last = dotted.split(".")
-    for parent in parents:
-        inner = table.setdefault(parent, {})
-        if not isinstance(inner, dict):
-            raise CodexError(f"`config`: {dotted!r} is below a plain value", code="config")
-        table = cast("dict[str, Any]", inner)
-    table[last] = value
 
 
 def tool_result(

@@ -97,7 +97,11 @@ class KeyParser(Vt100Parser):
                 self._take_sequence(match[0])
                 place = match.end()
             elif _UNFINISHED.fullmatch(text, place):
-                self._keep(text[place:])
+                # Keep enough of it to find its end; longer ones have no meaning here.
+                is_string = text[place + 1 : place + 2] in _STRINGS
+                most = _KEPT_OF_STRING if is_string else _KEPT_OF_SEQUENCE
+                ends_in_escape = is_string and len(text) - place > most and text.endswith("\x1b")
+                self._unfinished = text[place : place + most] + ("\x1b" if ends_in_escape else "")
                 return
             else:
                 place = self._take_other(text, place)
@@ -156,13 +160,6 @@ class KeyParser(Vt100Parser):
         pasted, self._paste = "".join((*self._paste, text[place:end])), None
         self._press((Keys.BracketedPaste,), pasted)
         return end + len(_PASTE_END)
-
-    def _keep(self, unfinished: str) -> None:
-        """Keep enough of a sequence to find its end; longer ones have no meaning here."""
-        is_string = unfinished[1:2] in _STRINGS
-        most = _KEPT_OF_STRING if is_string else _KEPT_OF_SEQUENCE
-        ends_in_escape = is_string and len(unfinished) > most and unfinished.endswith("\x1b")
-        self._unfinished = unfinished[:most] + ("\x1b" if ends_in_escape else "")
 
     def _press(self, keys: KeyNames, data: str) -> None:
         for key in keys:

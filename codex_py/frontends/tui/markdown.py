@@ -241,14 +241,11 @@ class Code:
                 for row in (line,) if fits else chop_cells(line, width):
                     yield Segment(f"{row}\n")
             return
-        for line in self._coloured(console).split("\n", allow_blank=True):
-            rows = chop_cells(line.plain, width) if line.cell_len > width else []
-            for row in line.divide(list(accumulate(map(len, rows[:-1])))):
-                yield from row.render(console, end="\n")
-
-    def _coloured(self, console: Console) -> Text:
         styles = {kind: console.get_style(name) for kind, name in _STYLES.items()}
         theme = ANSISyntaxTheme({kind: style for kind, style in styles.items() if style})
         text = Syntax("", self._language, theme=theme).highlight(self._code)
         # Without the newline that a lexer may have been given at the end.
-        return text[: len(self._code)]
+        for line in text[: len(self._code)].split("\n", allow_blank=True):
+            rows = chop_cells(line.plain, width) if line.cell_len > width else []
+            for row in line.divide(list(accumulate(map(len, rows[:-1])))):
+                yield from row.render(console, end="\n")

@@ -57,7 +57,13 @@ class Progress:
             case events.ItemStarted(events.CommandExecution() as item):
                 status.commands[item.id] = item.command, time.monotonic()
             case events.ItemCompleted(item):
-                self._completed(item)
+                if isinstance(item, events.UserMessage):
+                    # The model has been told what was steered first.
+                    del self._surface.outbox.steered[:1]
+                elif isinstance(item, events.AgentMessage):
+                    self._last_answer = item.text
+                status.commands.pop(item.id, None)
+                self.said.append(item)
             case _:
                 pass
         self._transcript(event)
@@ -118,18 +124,6 @@ class Progress:
         if error.retryable and self._is_unfinished:
             return f"{error.message}\nEnter on an empty prompt, or /retry, tries again."
         return error.message
-
-    def _completed(self, item: events.ThreadItem) -> None:
-        match item:
-            case events.UserMessage():
-                # The model has been told what was steered first.
-                del self._surface.outbox.steered[:1]
-            case events.AgentMessage(text=text):
-                self._last_answer = text
-            case _:
-                pass
-        self._status.commands.pop(item.id, None)
-        self.said.append(item)
 
     def _tick(self) -> None:
         """Draw the age of what is under way, each second."""

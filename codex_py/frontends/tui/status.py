@@ -59,7 +59,7 @@ class Status:
         if get_cwidth(dot.join(parts.values())) > room and "current-dir" in parts:
             parts["current-dir"] = parts["current-dir"].rpartition("/")[2] or "/"
         kept: dict[str, str] = {}
-        for name in sorted(parts, key=_rank):
+        for name in sorted(parts, key=lambda name: (*_MOST_FIRST, name).index(name)):
             more = {each: text for each, text in parts.items() if each in kept or each == name}
             if get_cwidth(dot.join(more.values())) <= room or not kept:
                 kept = more
@@ -115,10 +115,6 @@ class Status:
             case _:
                 codex_name = {"project": "project-name", "thread": "thread-name"}.get(name, name)
                 return self.known.get(codex_name, "")
-
-
-def _rank(name: str) -> int:
-    return _MOST_FIRST.index(name) if name in _MOST_FIRST else len(_MOST_FIRST)
 
 
 def duration(seconds: int) -> str:

@@ -278,17 +278,7 @@ class Transcript:
             self._turn_began = self._clock()
             return
         self._end_answer()
-        self._show_unfinished()
-        worked_s = 0.0 if self._turn_began is None else self._clock() - self._turn_began
-        self._turn_began = None
-        if isinstance(event, events.TurnFailed):
-            is_aborted = event.error.code == "aborted"
-            self.notice(_INTERRUPTED if is_aborted else event.error.message, "error")
-        elif (worked := worked_cell(int(worked_s) * 1000)) is not None:
-            self.print(worked)
-
-    def _show_unfinished(self) -> None:
-        """Print what the end of the turn has cut off."""
+        # Print what the end of the turn has cut off.
         if self._show_reasoning and self._reasoning.strip():
             self.print(reasoning_cell(self._reasoning))
         self._reasoning = ""
@@ -297,6 +287,13 @@ class Transcript:
             if isinstance(each.item, events.FileChange | events.McpToolCall):
                 self._show(replace(each.item, status="failed"))
         self._running.clear()
+        worked_s = 0.0 if self._turn_began is None else self._clock() - self._turn_began
+        self._turn_began = None
+        if isinstance(event, events.TurnFailed):
+            is_aborted = event.error.code == "aborted"
+            self.notice(_INTERRUPTED if is_aborted else event.error.message, "error")
+        elif (worked := worked_cell(int(worked_s) * 1000)) is not None:
+            self.print(worked)
 
     def _redraw(self) -> None:
         self._drawn = None

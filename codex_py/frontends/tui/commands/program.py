@@ -20,11 +20,8 @@ _MAX_CLIPBOARD = 100_000
 
 
 async def _copy(context: CommandContext, _: str) -> None:
-    answers = [
-        item.text
-        for item in context.conversation.progress.said
-        if isinstance(item, events.AgentMessage)
-    ]
+    said = context.conversation.progress.said
+    answers = [item.text for item in said if isinstance(item, events.AgentMessage)]
     if not answers:
         raise CodexError("there is no answer to copy yet", code="nothing_to_copy")
     data = answers[-1].encode(errors="replace")

@@ -130,12 +130,9 @@ async def _cost(context: CommandContext, _: str) -> None:
 
 async def _skills(context: CommandContext, _: str) -> None:
     found = context.surface.skills
-    if not found:
-        context.transcript.notice("There are no skills. Each is a folder with a SKILL.md.")
-        return
-    context.transcript.notice(
-        "\n".join(f"${skill.name}  {' '.join(skill.description.split())}" for skill in found)
-    )
+    lines = [f"${skill.name}  {' '.join(skill.description.split())}" for skill in found]
+    none = "There are no skills. Each is a folder with a SKILL.md."
+    context.transcript.notice("\n".join(lines) or none)
 
 
 async def _ps(context: CommandContext, _: str) -> None:
