@@ -40,7 +40,14 @@ def resumed_thread(setup: SessionSetup, settings: TurnSettings, path: Path) -> O
         base = base_instructions(config)
     thread_id = new_thread_id() if forks else stored.thread_id
     if file is None:
-        file = new_file(setup, thread_id, base, stored.thread_id, continues=not fork)
+        file = new_file(
+            setup,
+            thread_id,
+            base,
+            stored.thread_id,
+            continues=not fork,
+            provider=stored.meta.model_provider,
+        )
         for item in stored.items:
             file.response_item(item)
         file.event_msg(token_count(stored.usage, stored.last_usage, settings.context_window))

@@ -50,10 +50,12 @@ def new_file(
     forked_from: str | None = None,
     *,
     continues: bool = False,
+    provider: str | None = None,
 ) -> ThreadFile:
     """
     Args:
         continues: this file continues the thread that it is forked from.
+        provider: that of the items which name none; None: the configured one.
 
     Raises:
         SessionError: the file cannot be written.
@@ -67,7 +69,7 @@ def new_file(
         originator=options.originator,
         cli_version=__version__,
         source=options.source,
-        model_provider=config.model_provider,
+        model_provider=provider or config.model_provider,
         base_instructions=base_instructions,
         git=git_info(config.cwd),
         forked_from_id=forked_from,

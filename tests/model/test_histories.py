@@ -55,6 +55,17 @@ def test_the_provider_of_a_session_can_be_another_one_for_a_while(
         assert b"sig_" not in request.raw
 
 
+def test_a_fork_at_another_provider_keeps_what_only_the_first_one_can_read_from_it(
+    ours: AnyWire,
+) -> None:
+    thread = ours.prompt("responses", "go", *EVERYTHING)
+    fork = ours.prompt("functions", "again", DONE, resume=thread, fork=True)
+    ours.prompt("functions", "once more", DONE, resume=fork)
+    assert len(ours.servers["functions"].requests) == 2
+    for request in ours.servers["functions"].requests:
+        assert b"sealed" not in request.raw
+
+
 @pytest.mark.parametrize(("first", "second"), list(itertools.permutations(MAIN, 2)))
 def test_another_provider_can_go_on_in_the_middle_of_a_turn(
     ours: AnyWire, reference: AnyWire, first: str, second: str

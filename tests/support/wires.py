@@ -121,6 +121,7 @@ class AnyWire:
         work: Work,
         *replies: Script,
         resume: str | None = None,
+        fork: bool = False,
         sink: EventSink = lambda _: None,
         flags: Mapping[str, Any] | None = None,
         **parts: Any,
@@ -142,7 +143,7 @@ class AnyWire:
             sink(event)
 
         async def run() -> str:
-            options = SessionOptions(resume=resume)
+            options = SessionOptions(resume=resume, fork=fork)
             async with open_session(config, options, take, environment=env, **parts) as session:
                 await work(session)
                 return session.thread_id
