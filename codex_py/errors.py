@@ -17,7 +17,7 @@
 A bug is none of these: it crashes with its traceback.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from typing import Literal, TypeAlias, cast
 
@@ -73,6 +73,11 @@ class ConfigError(CodexError):
 
     code = "config"
     exit_code = ExitCode.CONFIGURATION
+
+    def __init__(self, message: str, *, key: Sequence[str] = ()) -> None:
+        """`key`: the path of the setting, if who raises the error does not know where it is set."""
+        super().__init__(message)
+        self.key = tuple(key)
 
 
 class NamedFileError(ConfigError):

@@ -74,12 +74,15 @@ def named_provider(config: Config, name: str, environment: Mapping[str, str]) ->
     Raises:
         ConfigError: there is no such provider.
     """
-    return resolve_provider(
-        name,
-        config.model_providers,
-        openai_base_url=config.openai_base_url,
-        environment=environment,
-    )
+    try:
+        return resolve_provider(
+            name,
+            config.model_providers,
+            openai_base_url=config.openai_base_url,
+            environment=environment,
+        )
+    except ConfigError as error:
+        raise config.layers.located(error) from None
 
 
 def missing_key(config: Config, environment: Mapping[str, str]) -> str | None:

@@ -23,6 +23,7 @@ from codex_py.app.thread import (
 from codex_py.config.config import Config
 from codex_py.core.session import Session
 from codex_py.core.thread_log import ThreadLog
+from codex_py.errors import ConfigError
 from codex_py.model.providers import Provider
 from codex_py.model.retry import Retries
 from codex_py.protocol.approval import Approver
@@ -86,7 +87,11 @@ async def open_session(
             _watching(sink),
         ]
 
-    async with _opened(setup, features, toolbox) as session:
+    async with AsyncExitStack() as stack:
+        try:
+            session = await stack.enter_async_context(_opened(setup, features, toolbox))
+        except ConfigError as error:
+            raise config.layers.located(error) from None
         yield session
 
 

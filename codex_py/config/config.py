@@ -111,6 +111,7 @@ class Config:
     hide_agent_reasoning: bool
     features: Mapping[str, Any]
 
+    layers: Layers
     values: Mapping[str, Any]
     """All layers merged, for keys that have no field here; defaults are not filled in."""
     warnings: tuple[str, ...]
@@ -210,7 +211,7 @@ def _config(layers: Layers) -> Config:
         "inside_git": inside_git(layers.cwd),
         "trust": layers.trust,
         "project_trust": layers.project_trust,
-        "model_fallbacks": tuple(map(fallback_model, values.get("model_fallbacks", ()))),
+        "model_fallbacks": _fallbacks(layers, values),
         "model_names_provider": named is not None,
         "model_providers": tables,
         "model_prices": values.get("model_prices", {}),
@@ -231,6 +232,7 @@ def _config(layers: Layers) -> Config:
         "mcp_servers": servers,
         "mcp_oauth_credentials_store": values.get("mcp_oauth_credentials_store", "auto"),
         "features": values.get("features", {}),
+        "layers": layers,
         "values": values,
         "warnings": (
             *layers.warnings,
@@ -244,6 +246,13 @@ def _config(layers: Layers) -> Config:
         if each.name not in settings:
             settings[each.name] = _value(values, _KEYS.get(each.name, each.name))
     return Config(**settings)
+
+
+def _fallbacks(layers: Layers, values: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    try:
+        return tuple(map(fallback_model, values.get("model_fallbacks", ())))
+    except ConfigError as error:
+        raise layers.located(error) from None
 
 
 def _value(values: Mapping[str, Any], key: str) -> Any:

@@ -78,6 +78,13 @@ class Layers:
         """The place of a key in the strongest layer that sets it."""
         return next(layer.where(key) for layer in self.layers if layer.sets(key))
 
+    def located(self, error: ConfigError) -> ConfigError:
+        """The error with the place of its setting before the message, or of the table that lacks it."""
+        for key in (error.key, error.key[:2]):
+            if key and any(layer.sets(key) for layer in self.layers):
+                return ConfigError(f"{self.where(key)}: {error}")
+        return error
+
 
 def merge(layers: Sequence[Layer]) -> dict[str, Any]:
     """The layers, given strongest first, as one table. Tables are merged, other values replaced."""

@@ -50,6 +50,7 @@ def fallback_model(entry: str | Mapping[str, str]) -> tuple[str, str]:
         provider, model = entry.get("provider", ""), entry.get("model", "")
     if not provider or not model:
         raise ConfigError(
-            f'model_fallbacks: {entry!r} names no provider or no model; write "provider/model"'
+            f'model_fallbacks: {entry!r} names no provider or no model; write "provider/model"',
+            key=("model_fallbacks",),
         )
     return provider, model

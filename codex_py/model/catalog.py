@@ -143,15 +143,19 @@ def _read(path: Path) -> tuple[ModelInfo, ...]:
     try:
         data: Any = json.loads(read_whole(path, _MAX_BYTES))
     except OSError as error:
-        raise ConfigError(f"model_catalog_json: {path}: {error.strerror}") from error
+        raise _mistake(f"{path}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"model_catalog_json: {path}: not valid JSON: {error}") from error
+        raise _mistake(f"{path}: not valid JSON: {error}") from error
     try:
         return tuple(_entry(entry) for entry in data["models"])
     except KeyError as error:
-        raise ConfigError(f"model_catalog_json: {path}: {error} is missing") from error
+        raise _mistake(f"{path}: {error} is missing") from error
     except (TypeError, AttributeError, ValueError) as error:
-        raise ConfigError(f"model_catalog_json: {path}: {error}") from error
+        raise _mistake(f"{path}: {error}") from error
+
+
+def _mistake(text: str) -> ConfigError:
+    return ConfigError(f"model_catalog_json: {text}", key=("model_catalog_json",))
 
 
 def _entry(entry: dict[str, Any]) -> ModelInfo:

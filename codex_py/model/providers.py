@@ -2,7 +2,7 @@
 
 import json
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, fields
 from functools import cache
 from pathlib import Path
@@ -97,14 +97,15 @@ def resolve_provider(
     Raises:
         ConfigError: no such provider, or one that cannot be used as it is configured.
     """
-    where = f"model_providers.{provider_id}"
+    where = ("model_providers", provider_id)
     table = tables.get(provider_id)
     if provider_id in BUILT_IN_PROVIDERS:
         if table is not None and provider_id in _CANNOT_BE_REDEFINED:
             # So does Codex: two meanings of one name would send a key to the wrong place.
-            raise ConfigError(
-                f"{where}: `{provider_id}` is built in and cannot be redefined; "
-                f"choose another id, for example `{provider_id}-custom`"
+            raise _mistake(
+                where,
+                f": `{provider_id}` is built in and cannot be redefined; "
+                f"choose another id, for example `{provider_id}-custom`",
             )
         table = _built_in(provider_id, table or _NOTHING, environment)
         if provider_id == "openai":
@@ -122,13 +123,13 @@ def resolve_provider(
         env_key_instructions=table.get("env_key_instructions"),
         bearer_token=table.get("experimental_bearer_token"),
         auth=_token_command(table.get("auth"), where),
-        wire_api=_one_of(WIRES, wire_api, f"{where}.wire_api"),
+        wire_api=_one_of(WIRES, wire_api, (*where, "wire_api")),
         key_header=_one_of(
             _KEY_HEADERS,
             table.get("key_header", "x-api-key" if wire_api == "anthropic" else "bearer"),
-            f"{where}.key_header",
+            (*where, "key_header"),
         ),
-        profile=_profile(table.get("profile", _NOTHING), wire_api, f"{where}.profile"),
+        profile=_profile(table.get("profile", _NOTHING), wire_api, (*where, "profile")),
         query_params=table.get("query_params", _NOTHING),
         http_headers=table.get("http_headers", _NOTHING),
         env_http_headers=table.get("env_http_headers", _NOTHING),
@@ -184,48 +185,53 @@ def _tables() -> Mapping[str, Mapping[str, Any]]:
     return tomllib.loads(Path(__file__).with_name("providers.toml").read_text(encoding="utf-8"))
 
 
-def _one_of(values: Iterable[str], value: str, where: str) -> Any:
+def _mistake(where: Sequence[str], text: str) -> ConfigError:
+    return ConfigError(f"{'.'.join(where)}{text}", key=where)
+
+
+def _one_of(values: Iterable[str], value: str, where: Sequence[str]) -> Any:
     if value not in values:
-        raise ConfigError(f"{where}: {value!r} is not supported; use one of {', '.join(values)}")
+        raise _mistake(where, f": {value!r} is not supported; use one of {', '.join(values)}")
     return value
 
 
-def _profile(table: Mapping[str, Any], wire_api: str, where: str) -> Profile:
+def _profile(table: Mapping[str, Any], wire_api: str, where: Sequence[str]) -> Profile:
     values: dict[str, Any] = {**({"tools": "text"} if wire_api == "text" else {}), **table}
     defaults = {each.name: each for each in fields(Profile)}
     for name, value in values.items():
         if name not in defaults:
-            raise ConfigError(f"{where}.{name}: no such setting; known are {', '.join(defaults)}")
+            raise _mistake((*where, name), f": no such setting; known are {', '.join(defaults)}")
         kind: Any = defaults[name].type
         if get_origin(kind) is Literal:
-            _one_of(get_args(kind), value, f"{where}.{name}")
+            _one_of(get_args(kind), value, (*where, name))
         elif not isinstance(value, get_origin(kind) or kind):
-            raise ConfigError(f"{where}.{name}: {value!r} is not a {_TYPE_NAMES[kind]}")
+            raise _mistake((*where, name), f": {value!r} is not a {_TYPE_NAMES[kind]}")
     try:
         json.dumps(values.get("extra_body"), allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise ConfigError(f"{where}.extra_body: JSON has no dates, no nan and no inf") from error
+        text = ": JSON has no dates, no nan and no inf"
+        raise _mistake((*where, "extra_body"), text) from error
     return Profile(**values)
 
 
-def _base_url(value: str | None, where: str) -> str:
+def _base_url(value: str | None, where: Sequence[str]) -> str:
     if not value:
-        raise ConfigError(f"{where}.base_url is missing")
+        raise _mistake((*where, "base_url"), " is missing")
     try:
         parts = urlsplit(value)
         usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
     except ValueError:
         usable = False
     if not usable:
-        raise ConfigError(f"{where}.base_url: {value!r} is no http:// or https:// address")
+        raise _mistake((*where, "base_url"), f": {value!r} is no http:// or https:// address")
     return value.rstrip("/")
 
 
-def _token_command(table: Mapping[str, Any] | None, where: str) -> TokenCommand | None:
+def _token_command(table: Mapping[str, Any] | None, where: Sequence[str]) -> TokenCommand | None:
     if table is None:
         return None
     if not table.get("command"):
-        raise ConfigError(f"{where}.auth.command is missing")
+        raise _mistake((*where, "auth", "command"), " is missing")
     cwd = table.get("cwd")
     return TokenCommand(
         command=table["command"],

@@ -40,7 +40,8 @@ class ToolChoice:
             case _:
                 raise ConfigError(
                     f"tool_choice: {text!r} is not supported; use auto, none, required, the name of"
-                    " a tool, or allowed:A,B"
+                    " a tool, or allowed:A,B",
+                    key=("tool_choice",),
                 )
 
 

@@ -12,7 +12,9 @@ from tests.config.conftest import Place
 
 
 def test_without_any_file_everything_has_its_default(place: Place):
-    assert place.load() == Config(
+    loaded = place.load()
+    assert loaded == Config(
+        layers=loaded.layers,
         home=place.home,
         cwd=place.cwd,
         project_root=place.root,

@@ -105,6 +105,35 @@ def test_a_provider_without_the_default_model_wants_one(place: Workplace) -> Non
 
 
 @pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('model_providers.w = {base_url = "http://h/", wire_api = "chatt"}', ".wire_api: 'chatt'"),
+        ('model_providers.w = {wire_api = "chat"}', "model_providers.w.base_url is missing"),
+        ('model_providers.w.base_url = "h/v1"', "'h/v1' is no http:// or https:// address"),
+        (
+            'model_providers.w = {base_url = "http://h/", profile = {toolz = "text"}}',
+            "model_providers.w.profile.toolz: no such setting",
+        ),
+        ('model_fallbacks = ["nope/m"]', "model_fallbacks: Model provider `nope` not found"),
+        ('model_fallbacks = ["m"]', "model_fallbacks: 'm' names no provider or no model"),
+        ('model_catalog_json = "/missing.json"', "model_catalog_json: /missing.json: No such file"),
+        ('tool_choice = "x:"', "tool_choice: 'x:' is not supported"),
+    ],
+)
+def test_a_mistake_in_a_file_is_told_with_the_file_and_the_line(
+    place: Workplace, line: str, message: str
+) -> None:
+    config = place.home / "config.toml"
+    config.write_text(f"hide_agent_reasoning = true\n{line}\n", encoding="utf-8")
+    name = "w/m" if line.startswith("model_providers.w") else "ollama/m"
+    outcome = place.rerun("-m", name, "go")
+    assert outcome.code == 78
+    told = outcome.err.splitlines()[-1]
+    assert f"{config}:2: " in told
+    assert message in told
+
+
+@pytest.mark.parametrize(
     ("name", "meant"),
     [
         ("anthropc/claude-opus-5-5", "did you mean `anthropic/claude-opus-5-5`?"),

@@ -46,7 +46,7 @@ def fallbacks(setup: SessionSetup) -> list[tuple[Provider, str]]:
         try:
             found.append((configured_provider(config, setup.environment), model))
         except ConfigError as error:
-            raise ConfigError(f"model_fallbacks: {error}") from error
+            raise ConfigError(f"model_fallbacks: {error}", key=("model_fallbacks",)) from error
     return found
 
 
