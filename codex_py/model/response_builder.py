@@ -25,7 +25,7 @@ from codex_py.protocol.stream import (
     Usage,
 )
 
-_MAX_PIECES = 20_000
+_MAX_PIECES = 2_000
 
 Kind: TypeAlias = Literal["reasoning", "message", "function_call", "opaque"]
 

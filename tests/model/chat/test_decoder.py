@@ -273,19 +273,9 @@ def test_a_long_beginning_in_small_pieces_takes_linear_time(beginning: str) -> N
     assert time.process_time() - start < 10
 
 
-@pytest.mark.parametrize("has_index", [True, False])
-def test_many_calls_take_linear_time(has_index: bool) -> None:
-    parts = [
-        part("{}", name="f", id=f"id {n}", index=n if has_index else None) for n in range(20_000)
-    ]
-    start = time.process_time()
-    assert len(calls(decode(*parts, STOP, DONE))) == 20_000
-    assert time.process_time() - start < 10
-
-
 def test_a_response_of_endless_calls_ends() -> None:
-    chunks = (part("{}", name="f", index=number) for number in range(20_001))
-    with pytest.raises(ModelError, match="more than 20000 messages and calls"):
+    chunks = (part("{}", name="f", index=number) for number in range(2_001))
+    with pytest.raises(ModelError, match="more than 2000 messages and calls"):
         decode(*chunks)
 
 
