@@ -1,6 +1,7 @@
 """Reads the fields of JSON that a server sent, whatever their types are."""
 
 import json
+from collections.abc import Mapping
 from typing import Any, TypeAlias, cast
 
 from codex_py.protocol.messages import replace_surrogates
@@ -11,7 +12,7 @@ _MAX_INTEGER = 2**53
 """Beyond it, JSON is exact in few programs, and arithmetic with prices fails."""
 
 
-def text_field(fields: JsonObject, key: str) -> str:
+def text_field(fields: Mapping[str, Any], key: str) -> str:
     """A string, or an empty one where there is none."""
     value = fields.get(key)
     return value if isinstance(value, str) else ""

@@ -49,7 +49,7 @@ class Maker:
             return {} if self.is_home else None
         data = cast("JsonObject", data)
         is_own = data.get("provider") == self.provider
-        return data if is_own and model in {None, data.get("model", model)} else None
+        return data if is_own and model in (None, data.get("model", model)) else None
 
 
 class OwnItems:

@@ -3,8 +3,15 @@
 import json
 from typing import Any
 
+import pytest
+
+from codex_py.model.anthropic.wire import AnthropicWire
+from codex_py.model.chat.wire import ChatWire
 from codex_py.model.provider_data import Maker, OwnItems
+from codex_py.model.responses.wire import ResponsesWire
+from codex_py.model.text.wire import TextToolsWire
 from codex_py.protocol.messages import EncodedItem, encode_json
+from codex_py.protocol.stream import Prompt
 
 REASONING: dict[str, Any] = {
     "type": "reasoning",
@@ -62,3 +69,25 @@ def test_a_server_without_freeform_tools_is_sent_their_calls_as_functions() -> N
         },
         {"type": "function_call_output", "call_id": "c", "output": "done"},
     ]
+
+
+@pytest.mark.parametrize("value", [None, 5, "x", [], ["x"], [5, {}], {"a": 1}, [{"type": "text"}]])
+@pytest.mark.parametrize(
+    "name", ["provider", "model", "field", "details", "signature", "redacted", "blocks", "all"]
+)
+def test_a_session_file_with_other_data_than_was_written_can_be_sent(name: str, value: Any) -> None:
+    data = value if name == "all" else {"provider": "p", "model": "m", name: value}
+    summary = [{"type": "summary_text", "text": "hm"}]
+    history = [
+        {**item, "provider_data": data}
+        for item in (
+            {"type": "reasoning", "summary": summary},
+            {"type": "web_search_call", "status": "completed"},
+            CALL,
+        )
+    ]
+    prompt = Prompt("m", [EncodedItem(encode_json(item)) for item in history], cache_key="t")
+    home = Maker("p", "p")
+    wires = [kind(maker=home) for kind in (AnthropicWire, ChatWire, ResponsesWire)]
+    for wire in (*wires, TextToolsWire(ChatWire(maker=home), maker=home)):
+        json.loads(wire.body(prompt))

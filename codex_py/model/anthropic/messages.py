@@ -16,7 +16,7 @@ from codex_py.model.dialogue import (
     Thought,
     Told,
 )
-from codex_py.model.json_fields import JsonObject
+from codex_py.model.json_fields import JsonObject, objects, text_field
 from codex_py.model.provider_data import Maker
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.messages import encode_json
@@ -120,7 +120,7 @@ def _said(turn: ModelTurn) -> tuple[list[bytes], list[bytes]]:
         blocks.pop()
     if blocks and blocks[-1].get("type") == "text":
         # The last message may not end in white space, and each is the last one at a time.
-        blocks[-1] = {**blocks[-1], "text": blocks[-1]["text"].rstrip()}
+        blocks[-1] = {**blocks[-1], "text": text_field(blocks[-1], "text").rstrip()}
     results = [encode_json(_result(result)) for result in turn.complete_results()]
     return _with_legal_thoughts([encode_json(block) for block in blocks]), results
 
@@ -132,13 +132,13 @@ def _blocks(block: Block) -> Sequence[JsonObject]:
             return [{"type": "text", "text": text.rstrip()}] if text.strip() else []
         case Thought(text, data):
             # Without its signature, a thought is not accepted: it may be another model's.
-            if data and (redacted := data.get("redacted")):
+            if data and (redacted := text_field(data, "redacted")):
                 return [{"type": "redacted_thinking", "data": redacted}]
-            if data and (signature := data.get("signature")):
+            if data and (signature := text_field(data, "signature")):
                 return [{"type": "thinking", "thinking": text, "signature": signature}]
             return []
         case Opaque(data):
-            return cast("list[JsonObject]", data.get("blocks") or [])
+            return objects(data.get("blocks"))
         case Call():
             use: JsonObject = {"type": "tool_use", "id": block.call_id}
             return [{**use, "name": block.name, "input": _input(block)}]

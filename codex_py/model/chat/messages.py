@@ -6,7 +6,7 @@ from typing import Any
 
 from codex_py.model.dialogue import Call, Dialogue, ModelTurn, Result, Text, Thought, Told
 from codex_py.model.freeform import wrapped
-from codex_py.model.json_fields import JsonObject
+from codex_py.model.json_fields import JsonObject, objects, text_field
 from codex_py.model.profile import Profile
 from codex_py.model.provider_data import Maker
 from codex_py.protocol.messages import encode_json
@@ -105,10 +105,10 @@ class ChatMessages:
             return fields
         for thought in own:
             data = thought.data or {}
-            name = data.get("field", self._profile.reasoning_field)
+            name = text_field(data, "field") or self._profile.reasoning_field
             if thought.text:
                 fields[name] = fields.get(name, "") + thought.text
-            if details := data.get("details"):
+            if details := objects(data.get("details")):
                 fields["reasoning_details"] = [*fields.get("reasoning_details", ()), *details]
         if policy == "required" and self._profile.reasoning_field not in fields:
             text = "\n\n".join(thought.text for thought in thoughts if thought.text)

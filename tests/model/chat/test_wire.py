@@ -119,7 +119,11 @@ def thought(**data: Any) -> dict[str, Any]:
         (Profile(), {**thought(), "provider_data": {"provider": "other"}}, {}),
         (Profile(replay_reasoning="never"), thought(field="reasoning"), {}),
         (Profile(replay_reasoning="required"), told("go"), {"reasoning_content": " "}),
-        (Profile(), thought(field="r", details=[1]), {"r": "hm", "reasoning_details": [1]}),
+        (
+            Profile(),
+            thought(field="r", details=[{"n": 1}]),
+            {"r": "hm", "reasoning_details": [{"n": 1}]},
+        ),
     ],
 )
 def test_reasoning_goes_back_as_it_came_to_the_model_that_made_it(
