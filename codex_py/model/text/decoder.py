@@ -8,6 +8,7 @@ from codex_py.model.text.format import TextCall, read_message
 from codex_py.protocol.ids import new_call_id
 from codex_py.protocol.items import Message, ResponseItem, parse_item
 from codex_py.protocol.stream import (
+    Completed,
     Decoder,
     OutputItemAdded,
     OutputItemDone,
@@ -34,6 +35,9 @@ class TextToolsDecoder:
         self._is_hidden = False
         self._is_in_line = False
         """The beginning of the line was shown."""
+        self._held: list[ResponseEvent] = []
+        """Messages with calls: their ids are made up here, so a call of a response that breaks off and is repeated would run
+        twice. They wait for the end of the response."""
 
     @property
     def finished(self) -> bool:
@@ -60,6 +64,8 @@ class TextToolsDecoder:
                     out += self._message(index * _PLACES, item)
                 case OutputItemDone(index, item):
                     out.append(OutputItemDone(index * _PLACES, item))
+                case Completed():
+                    out += [*self._held, event]
                 case _:
                     out.append(event)
         return out
@@ -90,11 +96,8 @@ class TextToolsDecoder:
             part: JsonObject = {"type": "output_text", "text": read.text, "annotations": []}
             said: JsonObject = {"type": "message", "role": "assistant", "content": [part]}
             items.insert(0, parse_item(self._maker.marked(said)))
-        return [
-            event
-            for place, found in enumerate(items, index)
-            for event in (OutputItemAdded(place, found.type), OutputItemDone(place, found))
-        ]
+        self._held += [OutputItemDone(place, found) for place, found in enumerate(items, index)]
+        return [OutputItemAdded(place, found.type) for place, found in enumerate(items, index)]
 
     def _item(self, call: TextCall) -> ResponseItem:
         kind, field = (

@@ -5,6 +5,7 @@ from typing import Any
 
 from codex_py.model.chat.wire import ChatWire
 from codex_py.model.provider_data import Maker
+from codex_py.model.responses.wire import ResponsesWire
 from codex_py.model.text.wire import TextToolsWire
 from codex_py.protocol.items import CustomToolCall, FunctionCall, Message, ResponseItem
 from codex_py.protocol.messages import EncodedItem, encode_json
@@ -16,6 +17,7 @@ from codex_py.protocol.stream import (
     ToolChoice,
 )
 from codex_py.protocol.tools import FreeformSpec, FunctionSpec
+from codex_py.testing import ev_completed, ev_message
 
 RUN = FunctionSpec("exec_command", "Runs.", {"type": "object", "properties": {"cmd": {}, "x": {}}})
 PATCH = FreeformSpec("apply_patch", "Patches.", "start: x")
@@ -98,3 +100,12 @@ def test_other_text_is_shown_as_it_comes() -> None:
         assert shown(events) == text
         (message,) = items(events)
         assert getattr(message, "text", "") == text
+
+
+def test_no_call_is_given_out_before_the_response_is_complete() -> None:
+    """Its id is made up: if the response is repeated, the call would run twice."""
+    reader = TextToolsWire(ResponsesWire()).decoder(prompt())
+    text = 'I look.\n<tool name="exec_command">\n{}\n</tool>'
+    *said, end = [json.dumps(event) for event in [*ev_message(text), ev_completed()]]
+    assert items([event for data in said for event in reader.feed(data)]) == []
+    assert [item.type for item in items([*reader.feed(end)])] == ["message", "function_call"]
