@@ -1,6 +1,7 @@
 """Ids of calls that a provider accepts, for calls that another one made."""
 
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping
 from hashlib import sha256
 
@@ -17,6 +18,8 @@ class CallIds:
     def __init__(self, policy: str) -> None:
         self._policy = policy
         self._used: set[str] = set()
+        self._numbers: Counter[str] = Counter()
+        """How many ids were made from an id: some servers give all their calls the same one."""
 
     def fitting(self, call_id: str, beside: Collection[str] = ()) -> str:
         """The id to send for the next call: its own if the provider accepts it, else one made from it.
@@ -30,10 +33,9 @@ class CallIds:
         return made
 
     def _made(self, call_id: str) -> str:
-        number = 0
         while True:
-            digest = sha256(f"{call_id} {number}".encode()).hexdigest()
+            digest = sha256(f"{call_id} {self._numbers[call_id]}".encode()).hexdigest()
+            self._numbers[call_id] += 1
             made = digest[:9] if self._policy == "mistral" else f"call_{digest[:24]}"
             if made not in self._used:
                 return made
-            number += 1

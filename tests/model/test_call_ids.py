@@ -1,0 +1,12 @@
+"""Ids of calls, made to fit a provider."""
+
+import pytest
+
+from codex_py.model.call_ids import CallIds
+
+
+@pytest.mark.parametrize("policy", ["mistral", "anthropic"])
+def test_one_id_of_many_calls_becomes_as_many_ids(policy: str) -> None:
+    ids = CallIds(policy)
+    # The square of this number takes minutes.
+    assert len({ids.fitting("call_0") for _ in range(20_000)}) == 20_000
