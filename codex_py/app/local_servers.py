@@ -23,7 +23,7 @@ _ANSWER_S = 3.0
 """For the whole body."""
 _MAX_BYTES = 4_000_000
 _USUAL_MODELS = {"ollama": "gpt-oss:20b", "lmstudio": "openai/gpt-oss-20b"}
-"""Those that Codex takes."""
+"""The models that Codex takes."""
 _START = {
     "ollama": "`ollama serve`, and get a model with `ollama pull gpt-oss:20b`",
     "lmstudio": "`lms server start`, and load a model",

@@ -27,7 +27,7 @@ class ListedProvider:
     has_key: bool | None = None
     """None: it needs none, or it is not known before a request."""
     answers: bool | None = None
-    """Of a server on this machine; None for others."""
+    """True if the server runs; None for those not on this machine."""
     problem: str | None = None
     """Why it cannot be used, in one sentence; all but the id may be None then."""
 
@@ -45,7 +45,7 @@ class ListedModel:
     """The effort that is asked for unless the user sets one; None: none."""
     prices: Prices | None
     date: str
-    """As of which day this is known; of `config` for what the user set."""
+    """The day of the table, or `config` if the user set the prices."""
 
 
 def listed_providers(config: Config, environment: Mapping[str, str]) -> Sequence[ListedProvider]:

@@ -1,4 +1,4 @@
-"""What is special about a provider's API: `[model_providers.<id>.profile]`. Wires read it; none knows a provider by name."""
+"""The quirks of a provider's API: `[model_providers.<id>.profile]`. Wires read it; none knows a provider by name."""
 
 from collections.abc import Mapping
 from dataclasses import field

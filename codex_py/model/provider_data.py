@@ -1,4 +1,4 @@
-"""What only the provider that made an item can use: signatures, encrypted reasoning, server ids.
+"""Data of items that only their provider can use: signatures, encrypted reasoning, server ids.
 
 A session may change its provider. An item that another provider than the thread's first one made names it in the field
 `provider_data`, and so does an item with data that the Responses API has no field for, such as the signature of a

@@ -1,4 +1,4 @@
-"""Who serves the models: `[model_providers.<id>]` of the configuration, and those built in. LIGHT."""
+"""The providers of models: `[model_providers.<id>]` of the configuration, and those built in. LIGHT."""
 
 import json
 import tomllib
