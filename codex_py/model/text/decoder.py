@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from codex_py.errors import ModelError
 from codex_py.model.json_fields import JsonObject
 from codex_py.model.provider_data import Maker
 from codex_py.model.text.format import TextCall, read_message
@@ -91,7 +92,11 @@ class TextToolsDecoder:
         read = read_message(item.text, self._specs) if is_complete and self._specs else None
         if read is None or not read.calls:
             return [OutputItemAdded(index, "message"), OutputItemDone(index, item)]
-        items = [self._item(call) for call in read.calls[: _PLACES - 1]]
+        if len(read.calls) >= _PLACES:
+            raise ModelError(
+                f"the message has more than {_PLACES - 1} calls", code="response_too_large"
+            )
+        items = [self._item(call) for call in read.calls]
         if read.text:
             part: JsonObject = {"type": "output_text", "text": read.text, "annotations": []}
             said: JsonObject = {"type": "message", "role": "assistant", "content": [part]}

@@ -3,6 +3,9 @@
 import json
 from typing import Any
 
+import pytest
+
+from codex_py.errors import ModelError
 from codex_py.model.chat.wire import ChatWire
 from codex_py.model.provider_data import Maker
 from codex_py.model.responses.wire import ResponsesWire
@@ -109,3 +112,11 @@ def test_no_call_is_given_out_before_the_response_is_complete() -> None:
     *said, end = [json.dumps(event) for event in [*ev_message(text), ev_completed()]]
     assert items([event for data in said for event in reader.feed(data)]) == []
     assert [item.type for item in items([*reader.feed(end)])] == ["message", "function_call"]
+
+
+def test_a_message_with_thousands_of_calls_is_refused() -> None:
+    reader = wire().decoder(prompt())
+    text = '<tool name="exec_command">\n{}\n</tool>\n' * 1_000
+    reader.feed(json.dumps({"choices": [{"index": 0, "delta": {"content": text}}]}))
+    with pytest.raises(ModelError, match="more than 999 calls"):
+        reader.feed('{"choices": [{"delta": {}, "finish_reason": "stop"}], "usage": {"a": 1}}')
