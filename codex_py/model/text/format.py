@@ -135,8 +135,9 @@ def _call(name: str, body: str, specs: Specs) -> TextCall:
     spec = specs.get(name)
     if (cdata := _CDATA.fullmatch(body)) is not None:
         body = cdata[1]
-    elif "<" not in body and "&" in body:
-        body = unescape(body)
+    elif "&quot;" in body and not _is_json(body) and _is_json(plain := unescape(body)):
+        # Arguments that the model escaped. Other bodies mean what they say: `?a=1&copy=2` is no copyright sign.
+        body = plain
     if isinstance(spec, FreeformSpec):
         return TextCall(name, unwrapped(body) if _is_json(body) else body, is_freeform=True)
     if _is_json(body):

@@ -173,6 +173,13 @@ def test_any_text_can_be_read(text: str, markup: str) -> None:
     read_message(block(markup) + text, SPECS)
 
 
+@pytest.mark.parametrize("body", ["*** x\n+a &amp; b", "curl host/?a=1&copy=2"])
+def test_a_body_with_an_ampersand_is_taken_as_it_is(body: str) -> None:
+    assert calls(block(body, "apply_patch")) == [("apply_patch", body)]
+    arguments = json.dumps({"cmd": body})
+    assert calls(block(arguments)) == [("exec_command", arguments)]
+
+
 @given(st.text().filter(lambda text: "</tool>" not in text.lower()))
 def test_what_is_written_is_read_back(text: str) -> None:
     written = call_text("exec_command", json.dumps({"cmd": text}), is_freeform=False, spec=RUN)
