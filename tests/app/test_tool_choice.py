@@ -75,6 +75,13 @@ def test_what_requires_a_call_holds_for_the_first_request_of_a_turn(tmp_path: Pa
     assert choices(named) == [{"type": "function", "name": "exec_command"}, "auto"]
 
 
+def test_another_call_than_the_one_that_was_asked_for_does_not_run(tmp_path: Path) -> None:
+    server = run(tmp_path, [CALL, PLAN, DONE], tool_choice="update_plan")
+    last = server.requests[2]
+    assert last.output("c1") == "[ERROR:ToolNotAllowed] now, only update_plan may be called"
+    assert "ERROR" not in last.output("c2")
+
+
 def test_none_holds_for_the_whole_turn_and_is_enforced(tmp_path: Path) -> None:
     server = run(tmp_path, [CALL, DONE], tool_choice="none")
     assert choices(server) == ["none", "none"]

@@ -40,6 +40,7 @@ WIRES: Mapping[str, str] = {
     "strict chat": 'wire_api = "chat"\nprofile = { tool_ids = "mistral", replay_reasoning = "required", '
     "name_on_tool_message = true, assistant_after_tool = true }",
     "thinking": 'wire_api = "anthropic"\nprofile = { thinking = "budget", cache_marks = false }',
+    "text over responses": 'wire_api = "responses"\nprofile = { tools = "text" }',
     "text over anthropic": 'wire_api = "anthropic"\nprofile = { tools = "text" }',
 }
 """The settings of a provider for each wire, and for profiles of it."""

@@ -28,17 +28,19 @@ class ToolChoices:
 
     def __call__(self, thread: Thread) -> Extension:
         choice = ANY_TOOL
-        is_first = is_compacting = False
+        is_first = is_answered = is_compacting = False
         serial = asyncio.Lock()
 
         def sink(event: Event) -> None:
-            nonlocal is_first
-            # Reported at the end of each response.
+            nonlocal is_answered
+            # Reported at the end of each response. Its calls may run later, but before the next request.
             if isinstance(event, UsageReported) and not is_compacting:
-                is_first = False
+                is_answered = True
 
         def wrap_model(inner: ModelStream) -> ModelStream:
             def stream(prompt: Prompt):
+                nonlocal is_first
+                is_first = is_first and not is_answered
                 is_over = choice.mode == "required" and not is_first
                 if choice == ANY_TOOL or is_over or is_compacting or not prompt.tools:
                     return inner(prompt)
@@ -49,7 +51,7 @@ class ToolChoices:
 
         def wrap_dispatch(inner: Dispatch) -> Dispatch:
             async def dispatch(use: ToolUse) -> ToolOutput:
-                _check_call(choice, use.call.tool_name)
+                _check_call(choice, use.call.tool_name, is_first=is_first)
                 if thread.settings.parallel_tool_calls:
                     return await inner(use)
                 async with serial:
@@ -59,8 +61,9 @@ class ToolChoices:
 
         @asynccontextmanager
         async def around_turn(turn: TurnStart) -> AsyncGenerator[None]:
-            nonlocal choice, is_first
-            choice, is_first = turn.tool_choice or self._configured, True
+            nonlocal choice, is_first, is_answered
+            choice = turn.tool_choice or self._configured
+            is_first, is_answered = True, False
             if choice.mode == "required":
                 self._warn_if_ignored()
             yield
@@ -99,7 +102,7 @@ def _check_names(choice: ToolChoice, prompt: Prompt) -> None:
             )
 
 
-def _check_call(choice: ToolChoice, name: str) -> None:
+def _check_call(choice: ToolChoice, name: str, *, is_first: bool) -> None:
     """
     Raises:
         ToolError: the call is not allowed.
@@ -107,6 +110,8 @@ def _check_call(choice: ToolChoice, name: str) -> None:
     if choice.mode == "none":
         raise ToolError("no tool may be called in this turn", code="ToolNotAllowed")
     allowed = {called_tool(None, each) for each in choice.names}
-    if choice.mode == "auto" and allowed and name not in allowed:
+    holds = choice.mode == "auto" or is_first
+    if allowed and holds and name not in allowed:
+        when = "in this turn" if choice.mode == "auto" else "now"
         names = ", ".join(choice.names)
-        raise ToolError(f"in this turn, only {names} may be called", code="ToolNotAllowed")
+        raise ToolError(f"{when}, only {names} may be called", code="ToolNotAllowed")
