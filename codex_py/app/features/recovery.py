@@ -46,7 +46,6 @@ class _ThreadRecovery:
         self._setup = setup
         self._thread = thread
         self._chain: Any = None
-        self._model: ModelStream | None = None
         self._prompt: Prompt | None = None
 
     def load(self) -> Any:
