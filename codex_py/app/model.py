@@ -46,9 +46,7 @@ def configured_provider(config: Config, environment: Mapping[str, str]) -> Provi
             " (codex-py models list)"
         )
     own = config.model_providers.get(name, {}).get("profile", {})
-    provider = fitted(named_provider(config, name, environment), config.model, config.home, own)
-    warning = misspelt_provider(provider, config.model, config.model_providers)
-    return provider if warning is None else replace(provider, warning=warning)
+    return fitted(named_provider(config, name, environment), config.model, config.home, own)
 
 
 def misspelt_provider(provider: Provider, model: str, known: Collection[str]) -> str | None:

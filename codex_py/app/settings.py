@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from codex_py.app.model import misspelt_provider
 from codex_py.app.options import SessionSetup
 from codex_py.config.config import Config
 from codex_py.model.catalog import ModelInfo, listed_models, model_info
@@ -67,8 +68,11 @@ def configured_choices(config: Config, add_dirs: Sequence[Path]) -> Choices:
 
 
 def turn_settings(setup: SessionSetup, provider: Provider, choices: Choices) -> TurnSettings:
-    """The settings that follow from a user's choices. Warns of a model that the catalogue does not have."""
+    """The settings that follow from a user's choices. Warns of a model that the catalogue does not have, or that seems to
+    name a provider."""
     config = setup.config
+    if warning := misspelt_provider(provider, choices.model, config.model_providers):
+        setup.warn(warning)
     info = model_info(choices.model, config.model_catalog_json)
     if not info.known:
         setup.warn(_UNKNOWN_MODEL.format(info.slug))
