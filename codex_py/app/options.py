@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 from codex_py.config.config import Config
 from codex_py.model.providers import Provider
 from codex_py.protocol.approval import Approver
+from codex_py.protocol.extension import ParentThread
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.mcp import Elicitor
 from codex_py.protocol.settings import Choices
@@ -35,6 +36,8 @@ class SessionOptions:
     """Continue the newest session of this working directory and provider."""
     resume_all: bool = False
     """With `resume_last`: of any working directory."""
+    parent: ParentThread | None = None
+    """The session is a child of this one."""
     fork: bool = False
     """Continue in a copy with a new id; with `resume` or `resume_last`."""
     choices: Choices | None = None

@@ -73,6 +73,8 @@ def resumed_thread(setup: SessionSetup, settings: TurnSettings, path: Path) -> O
         # A file may lack the model; None would mean a new thread.
         model=stored.model or settings.model,
         name=name,
+        parent=options.parent,
+        file=file.path,
     )
     for warning in (*warnings, *_flaws(stored, path, settings)):
         setup.warn(warning)

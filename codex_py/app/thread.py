@@ -22,6 +22,7 @@ from codex_py.core.thread_log import Recorder, ThreadState
 from codex_py.errors import ExitCode, SessionError
 from codex_py.instructions import instruction_text
 from codex_py.protocol.events import ThreadItem
+from codex_py.protocol.extension import ParentThread
 from codex_py.protocol.ids import new_thread_id
 from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.settings import TurnSettings
@@ -32,6 +33,11 @@ from codex_py.rollout.writer import RolloutWriter
 
 
 class ThreadFile(Recorder, Protocol):
+    @property
+    def path(self) -> Path | None:
+        """None if the session is not saved."""
+        ...
+
     def close(self) -> None: ...
 
     def discard(self) -> None:
@@ -68,7 +74,9 @@ def new_file(
         cwd=str(config.cwd),
         originator=options.originator,
         cli_version=__version__,
-        source=options.source,
+        source=options.source if (parent := options.parent) is None else _spawned(parent),
+        root_id=parent and parent.root_id,
+        parent_id=parent and parent.thread_id,
         model_provider=provider or config.model_provider,
         base_instructions=base_instructions,
         git=git_info(config.cwd),
@@ -76,6 +84,18 @@ def new_file(
         continues_id=forked_from if continues else None,
     )
     return RolloutWriter.create(config.home, meta, warn=setup.warn)
+
+
+def _spawned(parent: ParentThread) -> dict[str, Any]:
+    """The `source` of a subagent, as Codex writes it."""
+    spawn = {
+        "parent_thread_id": parent.thread_id,
+        "depth": parent.depth,
+        "agent_path": None,
+        "agent_nickname": parent.nickname,
+        "agent_role": parent.role,
+    }
+    return {"subagent": {"thread_spawn": spawn}}
 
 
 def thread_items(items: Sequence[EncodedItem]) -> list[ThreadItem]:
@@ -170,11 +190,20 @@ def new_thread(setup: SessionSetup, settings: TurnSettings) -> OpenThread:
         file.response_item(item)
     for warning in warnings:
         setup.warn(warning)
-    return ThreadState(id=thread_id, instructions=base, items=context), file
+    state = ThreadState(
+        id=thread_id,
+        instructions=base,
+        items=context,
+        parent=setup.options.parent,
+        file=file.path,
+    )
+    return state, file
 
 
 class _NoFile:
     """The file of a session that is not saved."""
+
+    path = None
 
     def response_item(self, item: EncodedItem) -> None: ...
     def turn_context(self, payload: Mapping[str, Any]) -> None: ...

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from codex_py.core.history import past_prompts
 from codex_py.core.parts import SessionParts
@@ -21,13 +21,11 @@ from codex_py.protocol.events import (
     ThreadStarted,
     UsageReported,
 )
-from codex_py.protocol.extension import Extension, Feature, TurnStart, combined
+from codex_py.protocol.extension import Extension, Feature, FeatureT, TurnStart, combined
 from codex_py.protocol.messages import EncodedItem, estimated_tokens
 from codex_py.protocol.prompts import Note, PastPrompt, UserPrompt, is_summary, user_prompt
 from codex_py.protocol.settings import Choices, TurnSettings
 from codex_py.protocol.stream import ModelClient, ToolChoice, Usage
-
-FeatureT = TypeVar("FeatureT")
 
 
 class Session:
@@ -54,6 +52,8 @@ class Session:
     ) -> None:
         thread = log.thread
         self.thread_id = thread.id
+        self.parent = thread.parent
+        self.session_file = thread.file
         self.name = thread.name
         """The user's name for the thread; see `rename`."""
         self.initial_items = thread.shown

@@ -9,7 +9,7 @@ from codex_py.core.context import context_update, model_switch
 from codex_py.core.history import History, without_turns
 from codex_py.errors import CodexError
 from codex_py.filesystem.ordinary import read_whole
-from codex_py.protocol.extension import Occasion
+from codex_py.protocol.extension import Occasion, ParentThread
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.messages import (
@@ -74,6 +74,9 @@ class ThreadState:
     model: str | None = None
     """The model of the last turn; None for a new thread."""
     name: str | None = None
+    parent: ParentThread | None = None
+    file: Path | None = None
+    """Absolute; None if the thread is not saved."""
 
 
 class ThreadLog:

@@ -21,7 +21,8 @@ from collections.abc import (
 )
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from functools import reduce
-from typing import Any, Literal, Protocol, TypeAlias
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 from codex_py.errors import CodexError, ModelError
 from codex_py.protocol.approval import Approver
@@ -76,11 +77,42 @@ class Compaction:
     """Add a note after the summary."""
 
 
+@frozen
+class ParentThread:
+    """Where a child session comes from."""
+
+    thread_id: str
+    """Of the session that opened it."""
+    root_id: str
+    """Of the session at the top, which no other has opened."""
+    depth: int
+    """Of the child: 1 if the root opened it."""
+    nickname: str
+    """Of the child, for the user."""
+    role: str | None = None
+    """The child's agent type."""
+    session_file: Path | None = None
+    """Of the session that opened it."""
+
+
+FeatureT = TypeVar("FeatureT")
+
+
 class Thread(Protocol):
     """A session, as its features see it. Its history grows and its settings change while they look."""
 
     @property
     def thread_id(self) -> str: ...
+    @property
+    def parent(self) -> ParentThread | None:
+        """None for a session that no other has opened."""
+        ...
+
+    @property
+    def session_file(self) -> Path | None:
+        """Absolute; None if the session is not saved."""
+        ...
+
     @property
     def name(self) -> str | None: ...
     @property
@@ -97,6 +129,10 @@ class Thread(Protocol):
 
     @property
     def token_usage(self) -> UsageReported: ...
+
+    def feature(self, kind: type[FeatureT]) -> FeatureT | None:
+        """Another feature of this session, by its class. Not before the session has started."""
+        ...
 
     def emit(self, event: Event) -> None: ...
 

@@ -54,6 +54,10 @@ class SessionMeta:
     forked_from_id: str | None = None
     continues_id: str | None = None
     """The thread of a native file that this one continues. Only we use it: Codex ignores it."""
+    root_id: str | None = None
+    """Of a subagent: the session at the top."""
+    parent_id: str | None = None
+    """Of a subagent: the session that opened it."""
     timestamp: str = field(default_factory=utc_timestamp)
     native: bool = False
     """Read from a file with numbered lines: continue it in a new file, with a new thread id and this one as
@@ -79,6 +83,11 @@ class SessionMeta:
             data["forked_from_id"] = self.forked_from_id
         if self.continues_id is not None:
             data["continues_id"] = self.continues_id
+        if self.parent_id is not None:
+            data["session_id"] = self.root_id
+            data["parent_thread_id"] = self.parent_id
+            data["thread_source"] = "subagent"
+            data["multi_agent_version"] = "v1"
         return data
 
     @classmethod
@@ -104,6 +113,8 @@ class SessionMeta:
             git=_object(payload, "git"),
             forked_from_id=_value(payload, "forked_from_id", str),
             continues_id=_value(payload, "continues_id", str),
+            root_id=_value(payload, "session_id", str),
+            parent_id=_value(payload, "parent_thread_id", str),
             timestamp=_text(payload, "timestamp"),
             native="ordinal" in line or "history_mode" in payload,
             history_base=(_text(base, "thread_id"), _value(base, "end_ordinal_exclusive", int) or 0)

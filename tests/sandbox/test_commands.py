@@ -336,7 +336,9 @@ def test_a_command_has_a_terminal_where_it_wants_one(backend: Backend, tmp_path:
         sessions = ProcessSessions()
         sandbox = PlatformSandbox(dict(os.environ), backends=[backend])
         # bash can miss a signal that comes just before it waits: it looks again when the time of `read` is up.
-        script = "trap 'echo caught; exit 5' INT; echo there >/dev/tty; while :; do read -t 0.2; done"
+        script = (
+            "trap 'echo caught; exit 5' INT; echo there >/dev/tty; while :; do read -t 0.2; done"
+        )
         argv = sandbox.command(["/bin/bash", "-c", script], SandboxPolicy(), tmp_path)
         ready = asyncio.Event()
         process = sessions.spawn(
