@@ -134,9 +134,21 @@ def secret_names(config: Config) -> set[str]:
 class ModelClients:
     """Makes the clients of a thread, which share their connections."""
 
-    def __init__(self, setup: SessionSetup, thread_id: str, *, home: str) -> None:
-        """`home`: the first provider of the thread."""
+    def __init__(
+        self,
+        setup: SessionSetup,
+        thread_id: str,
+        *,
+        home: str,
+        of_parent: "ModelClients | None" = None,
+    ) -> None:
+        """
+        Args:
+            home: the first provider of the thread.
+            of_parent: has the connections, if the thread has a parent.
+        """
         self._setup = setup
+        self._of_parent = of_parent
         self._thread_id = thread_id
         self._home = home
         self._http: httpx.AsyncClient | None = None
@@ -154,8 +166,6 @@ class ModelClients:
             key = None if options.replay else _key(setup.config, provider, environment)
         except ModelError as error:
             return UnavailableClient(error)
-        if self._http is None:
-            self._http = http_client(environment=environment, transport=_transport(setup))
         system = os.uname()
         headers = {
             "originator": options.originator,
@@ -164,11 +174,16 @@ class ModelClients:
             "thread-id": thread_id,
             "x-client-request-id": thread_id,
         }
+        if (parent := options.parent) is not None:
+            headers |= {
+                "x-openai-subagent": "collab_spawn",
+                "x-codex-parent-thread-id": parent.thread_id,
+            }
         maker = Maker(provider.id, self._home)
         return HttpModelClient(
             provider=provider,
             wire=_wire(provider, maker, text_deltas=options.text_deltas),
-            http=self._http,
+            http=self._connections(),
             key=key,
             headers=headers,
             environment=environment,
@@ -177,6 +192,14 @@ class ModelClients:
     async def aclose(self) -> None:
         if self._http is not None:
             await self._http.aclose()
+
+    def _connections(self) -> httpx.AsyncClient:
+        if self._of_parent is not None:
+            return self._of_parent._connections()
+        if self._http is None:
+            transport = _transport(self._setup)
+            self._http = http_client(environment=self._setup.environment, transport=transport)
+        return self._http
 
 
 def _wire(provider: Provider, maker: Maker, *, text_deltas: bool) -> Wire:

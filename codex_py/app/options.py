@@ -1,13 +1,16 @@
 """How a session is opened. LIGHT."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from codex_py.config.config import Config
+from codex_py.core.session import Session
 from codex_py.model.providers import Provider
 from codex_py.protocol.approval import Approver
-from codex_py.protocol.extension import ParentThread
+from codex_py.protocol.events import EventSink
+from codex_py.protocol.extension import Feature, ParentThread
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.mcp import Elicitor
 from codex_py.protocol.settings import Choices
@@ -75,3 +78,27 @@ class SessionSetup:
     """Shows the user a warning; each text once."""
     connect: Connect | None = None
     """Makes a client for another provider of the thread. None while there is no thread: factories of features have it."""
+    open_child: "OpenChild | None" = None
+    """Opens a child session of this one. None in the same cases."""
+
+
+class OpenChild(Protocol):
+    def __call__(
+        self,
+        config: Config,
+        options: SessionOptions,
+        sink: EventSink,
+        *,
+        approver: Approver | None,
+        features: Sequence[Feature] = (),
+    ) -> AbstractAsyncContextManager[Session]:
+        """Open a child session, as `open_session` does. It may outlive the call, but not the session of its parent.
+
+        The child has the environment, the connections, the elicitor, and the `extensions` and `tools` that the caller of
+        `open_session` gave. A configured feature that is `Inherited` is that of the parent, the others are its own.
+
+        Args:
+            options: with `parent`; the child's settings are its `choices`.
+            features: further ones, inside all others but the fallback to other models.
+        """
+        ...

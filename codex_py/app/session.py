@@ -1,18 +1,20 @@
 """The composition root: a configuration becomes a session. The one module that knows every part. LIGHT."""
 
+import asyncio
 import os
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from inspect import iscoroutinefunction
 from typing import Any
 
+from codex_py.app.features.recovery import Recovery
 from codex_py.app.features.table import configured_features
 from codex_py.app.loading import load
 from codex_py.app.model import ModelClients, configured_provider
-from codex_py.app.options import Connect, SessionOptions, SessionSetup
+from codex_py.app.options import SessionOptions, SessionSetup
 from codex_py.app.session_tools import SessionTools
 from codex_py.app.settings import configured_choices, turn_settings
 from codex_py.app.thread import (
@@ -26,9 +28,10 @@ from codex_py.core.thread_log import ThreadLog
 from codex_py.errors import ConfigError
 from codex_py.model.providers import Provider
 from codex_py.model.retry import Retries
-from codex_py.protocol.approval import Approver
+from codex_py.protocol.approval import ApprovalRequest, Approver, Review
 from codex_py.protocol.events import EventSink
 from codex_py.protocol.extension import Extension, Feature, OfferedTool, Thread
+from codex_py.protocol.frozen import frozen
 from codex_py.protocol.mcp import DecliningElicitor, Elicitor
 from codex_py.protocol.prompts import Note, UserPrompt
 from codex_py.protocol.tools import MCP_PREFIX, called_tool
@@ -71,72 +74,110 @@ async def open_session(
     environment = os.environ if environment is None else environment
     warnings = _Warnings(config.warnings)
     elicitor = elicitor or DecliningElicitor()
+    approver = approver and _InTurn(approver)
     setup = SessionSetup(config, options, environment, approver, elicitor, warnings)
-    toolbox = SessionTools(setup)
-
-    def features(connect: Connect) -> Sequence[Feature]:
-        functions = [load("codex_py.app.features.functions:functions")(tools)] if tools else []
-        configured = configured_features(replace(setup, connect=connect))
-        return [
-            warnings.feature,
-            _image_warning,
-            *extensions,
-            *configured,
-            *functions,
-            toolbox,
-            _watching(sink),
-        ]
-
+    functions = [load("codex_py.app.features.functions:functions")(tools)] if tools else []
+    family = _Family(extensions, functions)
     async with AsyncExitStack() as stack:
         try:
-            session = await stack.enter_async_context(_opened(setup, features, toolbox))
+            session = await stack.enter_async_context(family.opened(setup, sink, warnings.feature))
         except ConfigError as error:
             raise config.layers.located(error) from None
         yield session
 
 
-@asynccontextmanager
-async def _opened(
-    setup: SessionSetup, features: Callable[[Connect], Sequence[Feature]], toolbox: SessionTools
-) -> AsyncGenerator[Session]:
-    config, options = setup.config, setup.options
-    provider = configured_provider(config, setup.environment)
-    if provider.warning is not None:
-        setup.warn(provider.warning)
-    settings_for = partial(turn_settings, setup, provider)
-    settings = settings_for(options.choices or configured_choices(config, options.add_dirs))
-    if (path := session_to_resume(setup)) is None:
-        thread, file = new_thread(setup, settings)
-    else:
-        thread, file = load("codex_py.app.resumed:resumed_thread")(setup, settings, path)
-    async with AsyncExitStack() as stack:
-        stack.callback(file.close)
-        try:
-            clients = ModelClients(setup, thread.id, home=thread.provider or provider.id)
-            stack.push_async_callback(clients.aclose)
-            session = Session(
-                ThreadLog(thread, file, lambda s: thread_context(setup, s)[0]),
-                settings,
-                settings_for=settings_for,
-                model=clients.connect(provider),
-                load_handlers=toolbox.handlers,
-                retries=lambda: _retries(provider, options),
-                features=[_watching(RolloutEvents(file.event_msg)), *features(clients.connect)],
-                answer_check=lambda schema: load("codex_py.app.output_schema:answer_check")(schema),
-            )
-            _check_names(session.extension.tools)
-            await stack.enter_async_context(session.opened())
-        except BaseException:
-            # `resume --last` should find the previous session, not an empty one.
-            file.discard()
-            raise
-        untouched = len(session.items)
-        try:
-            yield session
-        finally:
-            # A new thread without a prompt is not worth resuming.
-            if (thread.model, len(session.items), session.name) == (None, untouched, None):
+@frozen
+class _Family:
+    """Opens a session, and its children with what they have from it."""
+
+    extensions: Sequence[Feature]
+    """Given by the caller, as `functions` are."""
+    functions: Sequence[Feature]
+    clients: ModelClients | None = None
+    """Of the parent; None if there is none."""
+    configured: Sequence[Feature | None] = ()
+    """Of the parent, see `configured_features`."""
+    further: Sequence[Feature] = ()
+    """For this session alone."""
+
+    @asynccontextmanager
+    async def opened(
+        self, setup: SessionSetup, sink: EventSink, warnings: Feature
+    ) -> AsyncGenerator[Session]:
+        config, options = setup.config, setup.options
+        provider = configured_provider(config, setup.environment)
+        if provider.warning is not None:
+            setup.warn(provider.warning)
+        settings_for = partial(turn_settings, setup, provider)
+        settings = settings_for(options.choices or configured_choices(config, options.add_dirs))
+        if (path := session_to_resume(setup)) is None:
+            thread, file = new_thread(setup, settings)
+        else:
+            thread, file = load("codex_py.app.resumed:resumed_thread")(setup, settings, path)
+        async with AsyncExitStack() as stack:
+            stack.callback(file.close)
+            try:
+                home = thread.provider or provider.id
+                clients = ModelClients(setup, thread.id, home=home, of_parent=self.clients)
+                stack.push_async_callback(clients.aclose)
+                toolbox = SessionTools(setup)
+                session = Session(
+                    ThreadLog(thread, file, lambda s: thread_context(setup, s)[0]),
+                    settings,
+                    settings_for=settings_for,
+                    model=clients.connect(provider),
+                    load_handlers=toolbox.handlers,
+                    retries=lambda: _retries(provider, options),
+                    features=[
+                        _watching(RolloutEvents(file.event_msg)),
+                        warnings,
+                        *self._features(setup, clients),
+                        toolbox,
+                        _watching(sink),
+                    ],
+                    answer_check=lambda schema: load("codex_py.app.output_schema:answer_check")(
+                        schema
+                    ),
+                )
+                _check_names(session.extension.tools)
+                await stack.enter_async_context(session.opened())
+            except BaseException:
+                # `resume --last` should find the previous session, not an empty one.
                 file.discard()
+                raise
+            untouched = len(session.items)
+            try:
+                yield session
+            finally:
+                # A new thread without a prompt is not worth resuming.
+                if (thread.model, len(session.items), session.name) == (None, untouched, None):
+                    file.discard()
+
+    def _features(self, setup: SessionSetup, clients: ModelClients) -> Sequence[Feature]:
+        def open_child(
+            config: Config,
+            options: SessionOptions,
+            sink: EventSink,
+            *,
+            approver: Approver | None,
+            features: Sequence[Feature] = (),
+        ) -> AbstractAsyncContextManager[Session]:
+            warnings = _Warnings(config.warnings, of_parent=setup.warn)
+            child = replace(setup, config=config, options=options, approver=approver, warn=warnings)
+            family = replace(self, clients=clients, configured=configured, further=features)
+            return family.opened(child, sink, warnings.feature)
+
+        full = replace(setup, connect=clients.connect, open_child=open_child)
+        configured = configured_features(full, self.configured)
+        return [
+            _image_warning,
+            *self.extensions,
+            *filter(None, configured),
+            *self.functions,
+            *self.further,
+            # The innermost: what the others wrap holds for every model.
+            Recovery(full),
+        ]
 
 
 def _retries(provider: Provider, options: SessionOptions) -> Retries:
@@ -172,20 +213,38 @@ def _image_warning(thread: Thread) -> Extension:
     return Extension(before_prompt=before_prompt)
 
 
-class _Warnings:
-    """Collects warnings until there is a thread, then passes them on. Each text is passed on once."""
+class _InTurn:
+    """Asks one question at a time, of a session and its children."""
 
-    def __init__(self, texts: Iterable[str]) -> None:
-        self._texts = dict.fromkeys(texts)
-        self._send: Callable[[str], None] = lambda _: None
+    def __init__(self, approver: Approver) -> None:
+        self._approver = approver
+        self._asking = asyncio.Lock()
+
+    async def review(self, request: ApprovalRequest) -> Review:
+        async with self._asking:
+            return await self._approver.review(request)
+
+
+class _Warnings:
+    """Collects warnings until there is a thread, then passes them on. Each text is passed on once, to the session or to one
+    of its children."""
+
+    def __init__(
+        self, texts: Iterable[str], *, of_parent: Callable[[str], None] | None = None
+    ) -> None:
+        self._known: dict[str, None] = of_parent._known if isinstance(of_parent, _Warnings) else {}
+        self._unsent: list[str] = []
+        self._send = self._unsent.append
+        for text in texts:
+            self(text)
 
     def __call__(self, text: str) -> None:
-        if text not in self._texts:
-            self._texts[text] = None
+        if text not in self._known:
+            self._known[text] = None
             self._send(text)
 
     def feature(self, thread: Thread) -> Extension:
         self._send = thread.warn
-        for text in self._texts:
+        for text in self._unsent:
             thread.warn(text)
         return Extension()

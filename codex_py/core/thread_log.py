@@ -113,7 +113,10 @@ class ThreadLog:
         return Prompt(
             model=settings.model,
             input=self.items[len(self._base) :],
-            cache_key=self.thread.id,
+            # A child's request begins as its parent's do.
+            cache_key=self.thread.id
+            if (parent := self.thread.parent) is None
+            else parent.thread_id,
             instructions=self.thread.instructions if self._base else "",
             tools=settings.tools,
             parallel_tool_calls=settings.parallel_tool_calls,

@@ -6,8 +6,9 @@ Part of the composition root. It and all other MCP modules are imported only if 
 import os
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import Final
@@ -66,7 +67,7 @@ class McpFeature(McpServers):
                 McpServer(settings, spawn=self._spawn, elicitor=setup.elicitor, warn=setup.warn)
             )
         super().__init__(servers)
-        self.catalogue = McpCatalogue(self)
+        self._has_session = False
 
     async def aclose(self) -> None:
         """Stop all servers and their processes."""
@@ -102,13 +103,22 @@ class McpFeature(McpServers):
         return StdioTransport(argv, cwd, {**inherited, **server.env})
 
     def __call__(self, thread: Thread) -> Extension:
+        # What a search finds is offered to the thread that searched.
+        catalogue = McpCatalogue(self)
+        # The first session owns the servers; the others are its children.
+        around_session = nullcontext if self._has_session else self._around_session
+        self._has_session = True
         return Extension(
-            around_session=self._around_session,
-            wrap_model=self._wrap_model,
+            around_session=around_session,
+            wrap_model=partial(self._wrap_model, catalogue),
             find_tool=lambda: load("codex_py.tools.mcp.tool:mcp_tool_finder")(
-                self, self.configs, self.catalogue, thread.settings.image_detail
+                self, self.configs, catalogue, thread.settings.image_detail
             ),
         )
+
+    def for_child(self, setup: SessionSetup) -> "McpFeature":  # noqa: ARG002
+        """The servers of a session are those of its children, too."""
+        return self
 
     @asynccontextmanager
     async def _around_session(self) -> AsyncGenerator[None]:
@@ -119,7 +129,7 @@ class McpFeature(McpServers):
         finally:
             await self.aclose()
 
-    def _wrap_model(self, model: ModelStream) -> ModelStream:
+    def _wrap_model(self, catalogue: McpCatalogue, model: ModelStream) -> ModelStream:
         """Requests that offer tools wait for the servers and offer theirs."""
 
         @asynccontextmanager
@@ -134,16 +144,16 @@ class McpFeature(McpServers):
             else:
                 await self.settled()
             async with AsyncExitStack() as stack:
-                yield await self._open(model, prompt, stack)
+                yield await self._open(model, prompt, catalogue, stack)
 
         return stream
 
     async def _open(
-        self, model: ModelStream, prompt: Prompt, stack: AsyncExitStack
+        self, model: ModelStream, prompt: Prompt, catalogue: McpCatalogue, stack: AsyncExitStack
     ) -> AsyncIterator[ResponseEvent]:
         """If the provider refuses a request because of a tool of a server, send it again without that tool."""
         while True:
-            tools = (*prompt.tools, *self.catalogue.specs())
+            tools = (*prompt.tools, *catalogue.specs())
             try:
                 return await stack.enter_async_context(model(replace(prompt, tools=tools)))
             except ModelError as error:
@@ -151,7 +161,7 @@ class McpFeature(McpServers):
                 if name is None:
                     raise
                 # The loop ends: a tool that is refused twice is left out.
-                remedy = self.catalogue.refuse(name)
+                remedy = catalogue.refuse(name)
                 self._setup.warn(f"The provider refuses the tool `{name}`, {remedy}: {error}")
 
 

@@ -1,9 +1,8 @@
 """The features that a configuration turns on. Each is a line here, and is loaded only if it is on. LIGHT."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
-from codex_py.app.features.recovery import Recovery
 from codex_py.app.features.tool_choice import ToolChoices
 from codex_py.app.loading import load
 from codex_py.app.options import SessionSetup
@@ -11,9 +10,30 @@ from codex_py.protocol.extension import Extension, Feature
 from codex_py.protocol.prompts import Note, UserPrompt
 
 
-def configured_features(setup: SessionSetup) -> list[Feature]:
-    """The features, the outermost first."""
-    return [make(setup) for is_wanted, make in _FEATURES if is_wanted(setup)]
+@runtime_checkable
+class Inherited(Protocol):
+    """A feature that a child session has from its parent, whatever the child's configuration says."""
+
+    def for_child(self, setup: SessionSetup) -> Feature:
+        """The feature for a child with this setup; itself, if all of its state is shared."""
+        ...
+
+
+def configured_features(
+    setup: SessionSetup, of_parent: Sequence[Feature | None] = ()
+) -> list[Feature | None]:
+    """The features by their place in the table, the outermost first; None for those that are off.
+
+    `of_parent`: the features of the parent session, as returned here; empty if there is none.
+    """
+    return [
+        its.for_child(setup)
+        if isinstance(its, Inherited)
+        else (make(setup) if is_wanted(setup) else None)
+        for its, (is_wanted, make) in zip(
+            of_parent or [None] * len(_FEATURES), _FEATURES, strict=True
+        )
+    ]
 
 
 def _skills(setup: SessionSetup) -> Feature:
@@ -47,6 +67,4 @@ _FEATURES: Sequence[tuple[Callable[[SessionSetup], Any], Callable[[SessionSetup]
         lambda setup: any(server.enabled for server in setup.config.mcp_servers.values()),
         lambda setup: load("codex_py.app.features.mcp:McpFeature")(setup),
     ),
-    # The innermost: what the others wrap holds for every model.
-    (lambda _: True, Recovery),
 )
