@@ -1,6 +1,6 @@
 import pytest
 
-from codex_py.config.front_matter import front_matter
+from codex_py.config.front_matter import FrontMatterError, front_matter
 
 TEXT = """\
 ---
@@ -41,7 +41,21 @@ def test_a_text_without_fields_is_left_as_it_is() -> None:
     assert front_matter("Body.\n---\n") == ({}, "Body.\n---\n")
 
 
-@pytest.mark.parametrize("text", ["---\nname: x\n", "---\nno field\n---\n", "---\na: 'x\n---\n"])
-def test_fields_that_can_not_be_read_are_an_error(text: str) -> None:
-    with pytest.raises(ValueError, match="front matter"):
+def test_fields_may_be_indented_and_lists_need_not_be() -> None:
+    text = "---\r\n  name: a\r\n\r\n  tools:\r\n  - Read\r\n  description: b\r\n  ...\r\n---\r\n"
+    assert front_matter(f"\ufeff{text}") == ({"name": "a", "tools": "", "description": "b"}, "")
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("---\nname: x\n", 1),
+        ("---\n# why\nno field\n---\n", 3),
+        ("---\nb: x\n  y\na: 'x\n---\n", 4),
+        ('---\na: "x\n---\n', 2),
+    ],
+)
+def test_fields_that_can_not_be_read_are_an_error(text: str, line: int) -> None:
+    with pytest.raises(FrontMatterError, match="front matter") as caught:
         front_matter(text)
+    assert caught.value.line == line
