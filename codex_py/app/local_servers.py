@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
-from typing import Any, cast
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 from codex_py.app.model import named_provider
@@ -15,6 +15,7 @@ from codex_py.errors import ConfigError, ExitCode, ModelError
 from codex_py.model.auth import find_key
 from codex_py.model.providers import Provider
 from codex_py.protocol.frozen import frozen
+from codex_py.protocol.json_fields import object_field
 from codex_py.protocol.provider_ids import LOCAL_PROVIDERS
 
 _TIMEOUT_S = 1.0
@@ -133,10 +134,8 @@ def _body(response: HTTPResponse) -> bytes:
 
 
 def _model(entry: Mapping[str, Any]) -> LocalModel:
-    meta: object = entry.get("meta")
-    fields = cast("dict[str, Any]", meta if isinstance(meta, dict) else {})
     # vLLM, and llama.cpp.
-    window = entry.get("max_model_len") or fields.get("n_ctx")
+    window = entry.get("max_model_len") or object_field(entry, "meta").get("n_ctx")
     return LocalModel(str(entry["id"]), window if isinstance(window, int) and window > 0 else None)
 
 

@@ -8,12 +8,12 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from codex_py.config.files import as_config_error
 from codex_py.filesystem.own import make_private, open_emptied
-from codex_py.model.json_fields import object_field
 from codex_py.model.providers import Provider
+from codex_py.protocol.json_fields import as_object, json_or, object_field
 
 
 def fitted(provider: Provider, model: str, home: Path, own: Mapping[str, Any]) -> Provider:
@@ -61,10 +61,9 @@ def remember(
 def _read(home: Path) -> dict[str, Any]:
     """Nothing is remembered in a file that is not there or is damaged: the next test writes it anew."""
     try:
-        data: Any = json.loads(_path(home).read_bytes())
-    except (OSError, ValueError, RecursionError):
+        return as_object(json_or(_path(home).read_bytes(), None))
+    except OSError:
         return {}
-    return cast("dict[str, Any]", data) if isinstance(data, dict) else {}
 
 
 def _path(home: Path) -> Path:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 from codex_py.mcp.connection import RequestFailed, Session
+from codex_py.protocol.json_fields import JsonObject, object_field, objects, text_field
 
 MAX_TOOLS: Final = 20_000
 MAX_PAGES: Final = 200
@@ -69,7 +70,7 @@ async def listed_tools(session: Session) -> tuple[tuple[ServerTool, ...], str | 
         entries = page.get("tools")
         if not isinstance(entries, list):
             raise RequestFailed("answered tools/list without a list of tools")
-        for entry in cast("list[object]", entries):
+        for entry in objects(cast("list[object]", entries)):
             if (tool := _server_tool(entry)) is not None:
                 found.setdefault(tool.name, tool)
         return len(found) > MAX_TOOLS
@@ -85,21 +86,9 @@ async def listed_tools(session: Session) -> tuple[tuple[ServerTool, ...], str | 
     return tools, None
 
 
-def _server_tool(data: object) -> ServerTool | None:
+def _server_tool(entry: JsonObject) -> ServerTool | None:
     """One entry of `tools/list`; None if it has no name. Other missing or invalid fields are left out."""
-    if not isinstance(data, dict):
+    if not (name := text_field(entry, "name")):
         return None
-    entry = cast("dict[str, Any]", data)
-    name, description = entry.get("name"), entry.get("description")
-    if not isinstance(name, str) or not name:
-        return None
-    return ServerTool(
-        name,
-        description if isinstance(description, str) else "",
-        _table(entry.get("inputSchema")),
-        _table(entry.get("annotations")),
-    )
-
-
-def _table(value: object) -> Mapping[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    schema, annotations = (object_field(entry, key) for key in ("inputSchema", "annotations"))
+    return ServerTool(name, text_field(entry, "description"), schema, annotations)

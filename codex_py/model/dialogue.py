@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from codex_py.model.call_ids import CallIds
-from codex_py.model.json_fields import JsonObject, object_field, objects, text_field
 from codex_py.model.provider_data import Maker, grown, without_images
 from codex_py.protocol.frozen import frozen
+from codex_py.protocol.json_fields import JsonObject, object_field, objects, text_field
 from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.prompts import message_texts
 from codex_py.protocol.tools import called_tool, read_coded_text

@@ -9,6 +9,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, cast
 
 from codex_py.protocol.frozen import frozen
+from codex_py.protocol.json_fields import as_object, json_or
 
 MAX_MESSAGE_CHARACTERS = 2_000
 
@@ -64,10 +65,7 @@ def body_error(body: bytes) -> ServerError:
     stripped = text.lstrip("\ufeff \t\r\n")
     candidates = [stripped] if stripped[:1] in {"{", "["} else _event_data(stripped)
     for candidate in candidates:
-        try:
-            error = server_error(json.loads(candidate))
-        except (ValueError, RecursionError):
-            continue
+        error = server_error(json_or(candidate, None))
         if error.message or error.code or error.type:
             return error
     if stripped.startswith("<"):
@@ -127,8 +125,8 @@ def _event_data(text: str) -> Iterable[str]:
 
 def _fields(value: object) -> dict[str, Any]:
     if isinstance(value, list) and value:
-        value = cast("list[object]", value)[0]
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+        return as_object(cast("list[object]", value)[0])
+    return as_object(cast("object", value))
 
 
 def _status(value: object) -> int | None:

@@ -1,9 +1,9 @@
 """Freeform tools where an API has functions only: one with a single text, wrapped and unwrapped here."""
 
-import json
 from collections.abc import Collection, Sequence
 from typing import Any, cast
 
+from codex_py.protocol.json_fields import json_or
 from codex_py.protocol.messages import encode_json
 from codex_py.protocol.stream import Prompt
 from codex_py.protocol.tools import FreeformSpec, FunctionSpec, ToolSpec
@@ -64,10 +64,7 @@ def wrapped(text: str) -> str:
 
 def unwrapped(arguments: str) -> str:
     """The input in the arguments of such a function: its only text; the arguments themselves if there is none."""
-    try:
-        value: Any = json.loads(arguments)
-    except (ValueError, RecursionError):
-        return arguments
+    value = json_or(arguments, arguments)
     if not isinstance(value, dict):
         return value if isinstance(value, str) else arguments
     fields = cast("dict[str, Any]", value)

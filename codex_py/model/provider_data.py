@@ -11,8 +11,8 @@ from operator import is_
 from typing import Any, Final, cast
 
 from codex_py.model.freeform import wrapped_item
-from codex_py.model.json_fields import JsonObject
 from codex_py.protocol.frozen import frozen
+from codex_py.protocol.json_fields import JsonObject
 from codex_py.protocol.messages import EncodedItem, encode_json
 
 FIELD: Final = "provider_data"

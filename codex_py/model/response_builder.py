@@ -8,10 +8,10 @@ from typing import Any, Literal, TypeAlias
 from codex_py.errors import ModelError
 from codex_py.model.failures import unfinished
 from codex_py.model.freeform import freeform_names, unwrapped_item
-from codex_py.model.json_fields import JsonObject, well_formed
 from codex_py.model.provider_data import Maker
 from codex_py.protocol.ids import new_call_id
 from codex_py.protocol.items import parse_item
+from codex_py.protocol.json_fields import JsonObject, well_formed
 from codex_py.protocol.stream import (
     Completed,
     Created,

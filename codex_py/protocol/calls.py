@@ -3,9 +3,10 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol, cast, runtime_checkable
+from typing import Any, Final, Protocol, runtime_checkable
 
 from codex_py.protocol.events import Change, CommandExecution, ErrorItem, ThreadItem
+from codex_py.protocol.json_fields import as_object
 from codex_py.protocol.messages import decode_json
 
 _HEADING: Final = re.compile(r"^\*\*\* (Add|Delete|Update) File: (.+)$", re.MULTILINE)
@@ -115,10 +116,9 @@ def past_command(
 def json_object(text: str) -> dict[str, Any]:
     """Parse a JSON object; empty if the text is not one."""
     try:
-        value = decode_json(text)
+        return as_object(decode_json(text))
     except (ValueError, RecursionError):
         return {}
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def failed_call(item_id: str, tool: str, call_id: str, code: str, reason: str) -> ErrorItem:

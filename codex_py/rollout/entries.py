@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, cast
 
+from codex_py.protocol.json_fields import objects
 from codex_py.protocol.messages import (
     EncodedItem,
     encode_json,
@@ -137,8 +138,7 @@ def compacted(entries: Sequence[Entry], payload: Mapping[str, Any]) -> list[Entr
     """The items after a line of type `compacted`."""
     replacement = payload.get("replacement_history")
     if isinstance(replacement, list):
-        items = cast("list[Any]", replacement)
-        return [Entry.of(cast("dict[str, Any]", i)) for i in items if isinstance(i, dict)]
+        return [Entry.of(item) for item in objects(cast("list[Any]", replacement))]
     return _summarised(entries, str(payload.get("message", "")))
 
 

@@ -11,11 +11,12 @@ from contextlib import contextmanager
 from dataclasses import field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar, cast
+from typing import Any, BinaryIO, TypeVar
 
 from codex_py.errors import SessionError
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.ids import is_thread_id, utc_timestamp
+from codex_py.protocol.json_fields import as_object, object_field, text_field
 from codex_py.protocol.messages import decode_json, encode_json
 from codex_py.protocol.stream import Usage
 
@@ -93,31 +94,34 @@ class SessionMeta:
     @classmethod
     def from_line(cls, first_line: bytes) -> "SessionMeta":
         """Read the first line; only the id is required. A `ValueError`: it is none of a session."""
-        line = decode_json(first_line)
+        line = as_object(decode_json(first_line))
         if _value(line, "type", str) != "session_meta":
             raise ValueError("not session metadata")
-        payload = _object(line, "payload")
-        if not is_thread_id(thread_id := _text(payload, "id")):
+        payload = object_field(line, "payload")
+        if not is_thread_id(thread_id := text_field(payload, "id")):
             raise ValueError("session metadata without a thread id")
-        base = _object(payload, "history_base")
+        base = object_field(payload, "history_base")
         return cls(
             id=thread_id,
-            cwd=_text(payload, "cwd"),
-            originator=_text(payload, "originator"),
-            cli_version=_text(payload, "cli_version"),
+            cwd=text_field(payload, "cwd"),
+            originator=text_field(payload, "originator"),
+            cli_version=text_field(payload, "cli_version"),
             source=payload.get("source"),
             model_provider=_value(payload, "model_provider", str),
             # Files of older programs have the text itself.
             base_instructions=_value(payload.get("base_instructions"), "text", str)
             or _value(payload, "instructions", str),
-            git=_object(payload, "git"),
+            git=object_field(payload, "git"),
             forked_from_id=_value(payload, "forked_from_id", str),
             continues_id=_value(payload, "continues_id", str),
             root_id=_value(payload, "session_id", str),
             parent_id=_value(payload, "parent_thread_id", str),
-            timestamp=_text(payload, "timestamp"),
+            timestamp=text_field(payload, "timestamp"),
             native="ordinal" in line or "history_mode" in payload,
-            history_base=(_text(base, "thread_id"), _value(base, "end_ordinal_exclusive", int) or 0)
+            history_base=(
+                text_field(base, "thread_id"),
+                _value(base, "end_ordinal_exclusive", int) or 0,
+            )
             if base
             else None,
         )
@@ -192,7 +196,7 @@ def token_count(total: Usage, last: Usage, context_window: int | None) -> dict[s
 
 def read_token_count(payload: Mapping[str, Any]) -> tuple[Usage, Usage] | None:
     """`(total, last)` of a `token_count`; None if it has only rate limits."""
-    info = _object(payload, "info")
+    info = object_field(payload, "info")
     if not info:
         return None
     return _usage(info.get("total_token_usage")), _usage(info.get("last_token_usage"))
@@ -207,15 +211,7 @@ def _usage(counts: Any) -> Usage:
     return Usage(**{name: _value(counts, name, int) or 0 for name in _USAGE_FIELDS})
 
 
-def _object(data: Any, key: str) -> dict[str, Any]:
-    return cast("dict[str, Any]", _value(data, key, dict) or {})
-
-
-def _text(data: Any, key: str) -> str:
-    return _value(data, key, str) or ""
-
-
 def _value(data: Any, key: str, kind: type[_T]) -> _T | None:
     """A field of a decoded JSON object; None if it is missing or of another type."""
-    value = cast("dict[str, Any]", data).get(key) if isinstance(data, dict) else None
+    value = as_object(data).get(key)
     return value if isinstance(value, kind) else None

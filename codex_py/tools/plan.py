@@ -1,6 +1,6 @@
 """`update_plan`: the model's list of steps, for the user to follow."""
 
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -15,6 +15,7 @@ from codex_py.protocol.events import (
     TodoEntry,
     TodoList,
 )
+from codex_py.protocol.json_fields import objects
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.base import ChangesNothing, ToolParams
 
@@ -55,14 +56,12 @@ class UpdatePlan(ChangesNothing):
     def replay(self, call: PastCall, past: PastItems) -> ThreadItem | None:
         if call.error_code is not None:
             return None
-        plan: Any = call.arguments.get("plan")
         explanation = call.arguments.get("explanation")
         return TodoList(
             id=past.next_id(),
             items=[
                 _entry(str(step.get("step", "")), step.get("status"))
-                for step in (cast("list[dict[str, Any]]", plan) if isinstance(plan, list) else [])
-                if isinstance(step, dict)  # pyright: ignore[reportUnnecessaryIsInstance]
+                for step in objects(call.arguments.get("plan"))
             ],
             explanation=explanation if isinstance(explanation, str) else None,
         )

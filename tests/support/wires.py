@@ -14,9 +14,9 @@ from codex_py.app.options import SessionOptions
 from codex_py.app.session import open_session
 from codex_py.config.config import load_config
 from codex_py.core.session import Session
-from codex_py.model.json_fields import JsonObject, objects
 from codex_py.protocol.event_data import event_data
 from codex_py.protocol.events import Event, EventSink
+from codex_py.protocol.json_fields import JsonObject, objects
 from codex_py.testing import (
     RecordedRequest,
     ScriptedServer,

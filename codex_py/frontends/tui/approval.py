@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -19,6 +19,7 @@ from codex_py.frontends.tui.theme import Theme
 from codex_py.frontends.tui.transcript import Transcript
 from codex_py.protocol.approval import ApprovalRequest, Review, ReviewDecision
 from codex_py.protocol.events import Change
+from codex_py.protocol.json_fields import json_or
 
 _KINDS: Final = {
     "command": ("run the following command", "this command"),
@@ -145,11 +146,9 @@ def _body(request: ApprovalRequest, theme: Theme, *, fold: bool) -> RenderableTy
 
 def _pretty(summary: str) -> str:
     """`server/tool {"a": 1}` with the arguments one below the other."""
-    name, space, arguments = summary.partition(" ")
-    try:
-        value: Any = json.loads(arguments)
-    except (ValueError, RecursionError):
-        return name + space + arguments
+    name, _, arguments = summary.partition(" ")
+    if (value := json_or(arguments, ...)) is ...:
+        return summary
     return f"{name} {json.dumps(value, indent=2, ensure_ascii=False)}"
 
 

@@ -9,6 +9,7 @@ from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.panel import Choice, Entry, Option, Panel, yes_or_no
 from codex_py.frontends.tui.panels import Panels
+from codex_py.protocol.json_fields import as_object, object_field
 from codex_py.protocol.mcp import Elicitation, ElicitationAnswer
 
 T = TypeVar("T")
@@ -54,10 +55,11 @@ class TerminalElicitor:
 
     async def _form(self, head: Fragments, schema: Mapping[str, Any]) -> dict[str, Any]:
         content: dict[str, Any] = {}
-        for name, field in _mapping(schema.get("properties")).items():
-            if not isinstance(field, dict):
+        properties = object_field(schema, "properties")
+        for name in properties:
+            if not isinstance(properties[name], dict):
                 continue
-            known = _mapping(field)
+            known = object_field(properties, name)
             label = printable(str(known.get("title") or name))
             needed = name in _sequence(schema.get("required"))
             about = printable(str(known.get("description") or ""))
@@ -119,10 +121,6 @@ class TerminalElicitor:
         return answer
 
 
-def _mapping(value: Any) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-
-
 def _sequence(value: Any) -> list[Any]:
     return cast("list[Any]", value) if isinstance(value, list) else []
 
@@ -132,8 +130,8 @@ def choices(field: Mapping[str, Any]) -> list[Option[object]] | None:
     if field.get("type") == "boolean":
         return [Option("Yes", True, "y"), Option("No", False, "n")]
     if field.get("type") == "array":
-        field = _mapping(field.get("items"))
-    listed = map(_mapping, _sequence(field.get("oneOf") or field.get("anyOf")))
+        field = as_object(field.get("items"))
+    listed = map(as_object, _sequence(field.get("oneOf") or field.get("anyOf")))
     titled = [
         (str(each.get("title") or each["const"]), each["const"])
         for each in listed

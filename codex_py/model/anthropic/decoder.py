@@ -3,23 +3,23 @@
 Specification: https://docs.anthropic.com/en/docs/build-with-claude/streaming.
 """
 
-import json
 from collections.abc import Collection
-from typing import Any, cast
 
 from codex_py.errors import ModelError
 from codex_py.model.error_body import plain_line
 from codex_py.model.failures import incomplete, stream_failure, unfinished
-from codex_py.model.json_fields import (
+from codex_py.model.provider_data import Maker
+from codex_py.model.response_builder import BuildingDecoder, Kind, Piece
+from codex_py.protocol.json_fields import (
     JsonObject,
+    as_object,
     integer_field,
+    json_or,
     object_field,
     objects,
     parse_event,
     text_field,
 )
-from codex_py.model.provider_data import Maker
-from codex_py.model.response_builder import BuildingDecoder, Kind, Piece
 from codex_py.protocol.messages import encode_json
 from codex_py.protocol.stream import Prompt, ResponseEvent, Usage
 
@@ -131,9 +131,9 @@ class AnthropicDecoder(BuildingDecoder):
         if piece.kind == "function_call" and not piece.text and given:
             piece.replace(encode_json(given).decode())
         if piece.kind == "opaque":
-            streamed = _parsed(piece.text)
+            streamed = as_object(json_or(piece.text, None))
             piece.data["blocks"] = [{**block, "input": streamed} if streamed else block]
-        if piece.kind == "function_call" and _parsed(piece.text):
+        if piece.kind == "function_call" and as_object(json_or(piece.text, None)):
             # Without a call the end of the message is waited for: if the stream breaks off, the next attempt then
             # answers from the beginning. A call that has no arguments, or cannot be read, may have been cut by the
             # limit of the output.
@@ -177,11 +177,3 @@ class AnthropicDecoder(BuildingDecoder):
             cache_write_input_tokens=written,
             output_tokens=output,
         )
-
-
-def _parsed(text: str) -> JsonObject | None:
-    try:
-        value: Any = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return cast("JsonObject", value) if isinstance(value, dict) else None

@@ -1,9 +1,8 @@
 """A history as the messages of the Anthropic API."""
 
-import json
 import re
 from collections.abc import Sequence
-from typing import Any, TypeAlias, cast
+from typing import TypeAlias, cast
 
 from codex_py.model.dialogue import (
     Block,
@@ -16,9 +15,9 @@ from codex_py.model.dialogue import (
     Thought,
     Told,
 )
-from codex_py.model.json_fields import JsonObject, objects, text_field
 from codex_py.model.provider_data import Maker
 from codex_py.protocol.frozen import frozen
+from codex_py.protocol.json_fields import JsonObject, json_or, objects, text_field
 from codex_py.protocol.messages import encode_json
 from codex_py.protocol.stream import Prompt
 
@@ -147,10 +146,7 @@ def _blocks(block: Block) -> Sequence[JsonObject]:
 def _input(call: Call) -> JsonObject:
     if call.is_freeform:
         return {"input": call.arguments}
-    try:
-        value: Any = json.loads(call.arguments or "{}")
-    except (ValueError, RecursionError):
-        value = None
+    value = json_or(call.arguments or "{}", None)
     return cast("JsonObject", value) if isinstance(value, dict) else {"_raw": call.arguments}
 
 

@@ -4,23 +4,24 @@ Specification: https://platform.openai.com/docs/api-reference/chat-streaming. Se
 index of a call, send arguments whole or in pieces, and name the reason of the end as they like.
 """
 
-import json
 from collections.abc import Collection
 from typing import Any, cast
 
 from codex_py.errors import ModelError
 from codex_py.model.chat.messages import THINK_TAG
 from codex_py.model.failures import incomplete, stream_failure, unfinished
-from codex_py.model.json_fields import (
+from codex_py.model.provider_data import Maker
+from codex_py.model.response_builder import BuildingDecoder, Piece, ResponseBuilder
+from codex_py.protocol.json_fields import (
     JsonObject,
+    as_object,
     integer_field,
+    json_or,
     object_field,
     objects,
     parse_event,
     text_field,
 )
-from codex_py.model.provider_data import Maker
-from codex_py.model.response_builder import BuildingDecoder, Piece, ResponseBuilder
 from codex_py.protocol.messages import encode_json
 from codex_py.protocol.stream import Prompt, ResponseEvent, Usage
 
@@ -246,17 +247,12 @@ def _repeats(piece: Piece, arguments: str) -> bool:
 
 def _is_complete(piece: Piece) -> bool:
     """True if the arguments are a whole JSON object."""
-    if not piece.may_be_complete:
-        return False
-    try:
-        return isinstance(json.loads(piece.text), dict)
-    except (ValueError, RecursionError):
-        return False
+    return piece.may_be_complete and isinstance(json_or(piece.text, None), dict)
 
 
 def _text(value: object) -> str:
     """Reasoning that comes as an object."""
-    fields = cast("JsonObject", value) if isinstance(value, dict) else {}
+    fields = as_object(value)
     return text_field(fields, "text") or text_field(fields, "content")
 
 

@@ -1,14 +1,13 @@
 """A history as the messages of Chat Completions."""
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
 from codex_py.model.dialogue import Call, Dialogue, ModelTurn, Result, Text, Thought, Told
 from codex_py.model.freeform import wrapped
-from codex_py.model.json_fields import JsonObject, objects, text_field
 from codex_py.model.profile import Profile
 from codex_py.model.provider_data import Maker
+from codex_py.protocol.json_fields import JsonObject, is_json, objects, text_field
 from codex_py.protocol.messages import encode_json
 from codex_py.protocol.stream import Prompt
 
@@ -137,11 +136,9 @@ def _arguments(call: Call) -> str:
     """Arguments as JSON: the templates of local models parse them."""
     if call.is_freeform:
         return wrapped(call.arguments)
-    try:
-        json.loads(call.arguments)
-    except (ValueError, RecursionError):
-        return encode_json({"_raw": call.arguments}).decode() if call.arguments.strip() else "{}"
-    return call.arguments
+    if is_json(call.arguments):
+        return call.arguments
+    return encode_json({"_raw": call.arguments}).decode() if call.arguments.strip() else "{}"
 
 
 def _part(part: JsonObject) -> JsonObject:

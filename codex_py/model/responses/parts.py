@@ -3,7 +3,7 @@
 from io import StringIO
 from typing import cast
 
-from codex_py.model.json_fields import JsonObject, objects, well_formed
+from codex_py.protocol.json_fields import JsonObject, objects, well_formed
 
 _TEXT_PARTS = frozenset({"output_text", "refusal", "summary_text", "reasoning_text", "text"})
 

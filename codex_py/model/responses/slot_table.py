@@ -6,8 +6,8 @@ give every item the same one, or change the ids of an item between its events.
 
 from collections.abc import Iterator, Sequence
 
-from codex_py.model.json_fields import JsonObject, objects, well_formed
 from codex_py.model.responses.slots import Slot, kind_of_item
+from codex_py.protocol.json_fields import JsonObject, objects, well_formed
 
 
 class SlotTable:

@@ -4,22 +4,22 @@ Servers differ in which events they send. Of what there is, `output_item.done` c
 events of its parts, then the deltas, then the item in the terminal response, then the announcement.
 """
 
-import json
-from typing import Any, cast
+from typing import Any
 
-from codex_py.model.json_fields import (
+from codex_py.model.responses.parts import Part, Text, is_empty, part_kind, parts_data, text_of
+from codex_py.model.responses.texts import TEXT_EVENTS, TextEvent
+from codex_py.protocol.calls import json_object
+from codex_py.protocol.ids import new_call_id
+from codex_py.protocol.json_fields import (
     JsonObject,
     integer_field,
+    is_json,
     object_field,
     objects,
     parse_event,
     text_field,
     well_formed,
 )
-from codex_py.model.responses.parts import Part, Text, is_empty, part_kind, parts_data, text_of
-from codex_py.model.responses.texts import TEXT_EVENTS, TextEvent
-from codex_py.protocol.ids import new_call_id
-from codex_py.protocol.messages import replace_surrogates
 from codex_py.protocol.stream import OutputTextDelta, ReasoningDelta, ResponseEvent, ToolInputDelta
 
 CALLS = frozenset({"function_call", "custom_tool_call"})
@@ -209,7 +209,7 @@ class Slot:
         self._catch_up()
         fields = {field: self._streamed(field) for field in _STREAMED_FIELDS.get(self.kind, ())}
         streamed = {field: value for field, value in fields.items() if not is_empty(value)}
-        if not _is_json(streamed.get("arguments", "")):
+        if not is_json(streamed.get("arguments", "")):
             # Cut short: a call must not run with half of its arguments.
             streamed.pop("arguments", None)
             self.arguments = Text()
@@ -272,7 +272,7 @@ class Slot:
             case "arguments":
                 streamed = self.arguments.streamed
                 # `{}` can be announced for arguments that then come from their start.
-                return streamed if _is_json(streamed) else self.arguments.value
+                return streamed if is_json(streamed) else self.arguments.value
             case "input":
                 return self.input.value or _unwrapped(self.arguments.value)
             case "content":
@@ -300,22 +300,5 @@ def _with_call_id(item: JsonObject) -> JsonObject:
 
 def _unwrapped(arguments: str) -> str:
     """The text of a freeform call that a Chat bridge passes on as the arguments of a function."""
-    try:
-        value = json.loads(arguments)
-    except (ValueError, RecursionError):
-        return ""
-    if not isinstance(value, dict):
-        return ""
-    fields = cast("JsonObject", replace_surrogates(value))
-    for key in ("input", "content"):
-        if isinstance(text := fields.get(key), str):
-            return text
-    return ""
-
-
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
+    texts = map(json_object(arguments).get, ("input", "content"))
+    return next((text for text in texts if isinstance(text, str)), "")

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from codex_py.errors import ModelError
-from codex_py.model.json_fields import JsonObject
 from codex_py.model.provider_data import Maker
 from codex_py.model.text.format import TextCall, read_message
 from codex_py.protocol.ids import new_call_id
 from codex_py.protocol.items import Message, ResponseItem, parse_item
+from codex_py.protocol.json_fields import JsonObject
 from codex_py.protocol.stream import (
     Completed,
     Decoder,

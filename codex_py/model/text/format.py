@@ -15,6 +15,7 @@ from codex_py.model.freeform import unwrapped
 from codex_py.model.text.fences import FENCE, fence_end
 from codex_py.model.text.leaks import leaked_calls
 from codex_py.protocol.frozen import frozen
+from codex_py.protocol.json_fields import json_or
 from codex_py.protocol.tools import FreeformSpec, FunctionSpec, HostedSpec, ToolSpec, called_tool
 
 _OPENING = re.compile(r"^<tool\b([^>\n]*)>[ \t]*\n?", re.MULTILINE | re.IGNORECASE)
@@ -150,10 +151,7 @@ def _call(name: str, body: str, specs: Specs) -> TextCall:
 
 
 def _is_json(body: str) -> bool:
-    try:
-        return isinstance(json.loads(body), dict)
-    except (ValueError, RecursionError):
-        return False
+    return isinstance(json_or(body, None), dict)
 
 
 def _from_children(body: str, spec: ToolSpec | None) -> str | None:
@@ -180,9 +178,4 @@ def _from_children(body: str, spec: ToolSpec | None) -> str | None:
 
 
 def _value(text: str, kind: object) -> Any:
-    if kind in {None, "string"}:
-        return text
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
+    return text if kind in {None, "string"} else json_or(text, text)

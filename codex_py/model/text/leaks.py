@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias, cast
 
 from codex_py.model.text.fences import fences
+from codex_py.protocol.json_fields import as_object, json_or
 
 Found: TypeAlias = tuple[str, str]
 """The name of a tool, and JSON arguments."""
@@ -140,7 +141,7 @@ def _named_object(text: str) -> Iterator[Found]:
         return
     values: list[Any] = cast("list[Any]", value) if isinstance(value, list) else [value]
     for each in values:
-        call = cast("dict[str, Any]", each) if isinstance(each, dict) else {}
+        call = as_object(each)
         name, arguments = call.get("name"), call.get("arguments", call.get("parameters", {}))
         if isinstance(name, str):
             text = arguments if isinstance(arguments, str) else json.dumps(arguments)
@@ -155,10 +156,7 @@ def _as_json(pairs: Sequence[tuple[str, str]]) -> str:
 def _json_or_text(value: str) -> Any:
     """A value without quotation marks is text, unless it is a number, a list or the like."""
     text = value.strip("\n")
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
+    return json_or(text, text)
 
 
 _FAMILIES: Sequence[tuple[str, Callable[[str], Iterator[Found]]]] = (

@@ -4,10 +4,10 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from codex_py.model.json_fields import JsonObject, object_field, objects, text_field
 from codex_py.model.provider_data import Maker, grown
 from codex_py.model.text.decoder import TextToolsDecoder
 from codex_py.model.text.format import call_text, result_text, tools_text
+from codex_py.protocol.json_fields import JsonObject, object_field, objects, text_field
 from codex_py.protocol.messages import EncodedItem, encode_json, input_text, message
 from codex_py.protocol.stream import ANY_TOOL, Decoder, Prompt, Wire
 from codex_py.protocol.tools import called_tool

@@ -7,7 +7,7 @@ The answers are JSON text, those about resources in the shapes of Codex.
 import asyncio
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from pydantic import Field
 
@@ -17,6 +17,7 @@ from codex_py.mcp.server import McpServer
 from codex_py.mcp.servers import McpServers
 from codex_py.mcp.tools import read_pages
 from codex_py.protocol.dispatch import ToolContext
+from codex_py.protocol.json_fields import objects
 from codex_py.protocol.messages import encode_json
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.base import ChangesNothing, ToolParams
@@ -110,14 +111,7 @@ class ListMcpResources(_ServersTool):
         return entries
 
     def _entries(self, server: McpServer, page: dict[str, Any]) -> list[dict[str, Any]]:
-        entries: Any = page.get(self._field)
-        if not isinstance(entries, list):
-            return []
-        return [
-            {"server": server.name, **cast("dict[str, Any]", entry)}
-            for entry in cast("list[Any]", entries)
-            if isinstance(entry, dict)
-        ]
+        return [{"server": server.name, **entry} for entry in objects(page.get(self._field))]
 
 
 class ListMcpResourceTemplates(ListMcpResources):

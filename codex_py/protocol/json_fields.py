@@ -1,4 +1,4 @@
-"""Reads the fields of JSON that a server sent, whatever their types are."""
+"""Reads JSON that others wrote, whatever its types are. LIGHT."""
 
 import json
 from collections.abc import Mapping
@@ -25,9 +25,13 @@ def integer_field(fields: JsonObject, key: str) -> int | None:
     return value if is_count else None
 
 
-def object_field(fields: JsonObject, key: str) -> JsonObject:
+def object_field(fields: Mapping[str, Any], key: str) -> JsonObject:
     """An object, or an empty one where there is none."""
-    value = fields.get(key)
+    return as_object(fields.get(key))
+
+
+def as_object(value: object) -> JsonObject:
+    """The value, or an empty object where it is none."""
     return cast("JsonObject", value) if isinstance(value, dict) else {}
 
 
@@ -49,15 +53,24 @@ def well_formed(text: str) -> str:
     return text
 
 
+def json_or(text: str | bytes, otherwise: Any) -> Any:
+    """The value of a JSON text; `otherwise` for any other text."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return otherwise
+
+
+def is_json(text: str) -> bool:
+    return json_or(text, ...) is not ...
+
+
 def parse_event(data: str) -> JsonObject | None:
     """None for `[DONE]`, and for what cannot be understood.
 
     Lone surrogates are replaced, except in deltas: a pair can span two of them.
     """
-    try:
-        event = json.loads(data)
-    except (ValueError, RecursionError):
-        return None
+    event = json_or(data, None)
     if not isinstance(event, dict):
         return None
     fields = cast("JsonObject", event)
