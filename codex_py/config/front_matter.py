@@ -1,7 +1,8 @@
 """Reads the fields at the head of a Markdown file, between lines of `---`. LIGHT.
 
 Reads the subset of YAML that such heads use: names with plain, quoted or block text. It is more lenient than
-YAML: plain text may contain a colon. Nested values are skipped.
+YAML: plain text may contain a colon. The entries of a list are joined by commas; other nested values are
+skipped.
 """
 
 import json
@@ -81,5 +82,7 @@ def _value(value: str, below: list[str]) -> str:
             raise ValueError(f"a quote without an end: {value[:80]!r}")
         return end[1].replace("''", "'")
     plain = _COMMENT.sub("", value)
-    # A name without text has a table or a list below it, which is not used.
-    return " ".join(filter(None, (plain, *below))) if plain else ""
+    if not plain:
+        # A name without text has a list below it, or a table, which is not used.
+        return ", ".join(line[2:].strip() for line in below if line.startswith("- "))
+    return " ".join(filter(None, (plain, *below)))

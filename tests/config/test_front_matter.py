@@ -42,8 +42,11 @@ def test_a_text_without_fields_is_left_as_it_is() -> None:
 
 
 def test_fields_may_be_indented_and_lists_need_not_be() -> None:
-    text = "---\r\n  name: a\r\n\r\n  tools:\r\n  - Read\r\n  description: b\r\n  ...\r\n---\r\n"
-    assert front_matter(f"\ufeff{text}") == ({"name": "a", "tools": "", "description": "b"}, "")
+    text = "---\r\n  name: a\r\n\r\n  tools:\r\n  - Read\r\n  - Edit\r\n  description: b\r\n  ...\r\n---\r\n"
+    assert front_matter(f"\ufeff{text}") == (
+        {"name": "a", "tools": "Read, Edit", "description": "b"},
+        "",
+    )
 
 
 @pytest.mark.parametrize(

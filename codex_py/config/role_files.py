@@ -1,0 +1,207 @@
+"""Reads the file of one agent role: TOML as Codex has it, or Markdown with front matter as Claude Code has it. LIGHT."""
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final, Literal, get_args
+
+from codex_py.config.check import problems
+from codex_py.config.files import parse_toml
+from codex_py.config.front_matter import FrontMatterError, front_matter
+from codex_py.config.lines import key_lines
+from codex_py.config.tables import Table, alike
+from codex_py.errors import ConfigError
+from codex_py.protocol.approval import SandboxMode
+from codex_py.protocol.frozen import frozen
+from codex_py.protocol.tools import MCP_PREFIX
+
+COMMAND_TOOLS: Final = frozenset(
+    ("exec_command", "write_stdin", "shell", "shell_command", "local_shell")
+)
+"""Each spelling of a command; a role has all of them or none."""
+AGENT_TOOLS: Final = frozenset(
+    ("spawn_agent", "wait_agent", "send_input", "close_agent", "resume_agent")
+)
+_RESOURCES: Final = frozenset(
+    ("list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource")
+)
+_OWN: Final = frozenset(
+    (
+        *(*COMMAND_TOOLS, *AGENT_TOOLS, *_RESOURCES),
+        *("apply_patch", "update_plan", "view_image", "web_search", "request_user_input"),
+    )
+)
+_READING: Final = frozenset(("Read", "Grep", "Glob", "LS", "NotebookRead", "Skill"))
+"""Tools of Claude Code for which a model here uses commands."""
+_CLAUDE: Final[Mapping[str, frozenset[str]]] = {
+    **dict.fromkeys(_READING, COMMAND_TOOLS | {"view_image"}),
+    **dict.fromkeys(("Bash", "BashOutput", "KillBash", "KillShell"), COMMAND_TOOLS),
+    **dict.fromkeys(("Edit", "Write", "MultiEdit", "NotebookEdit"), frozenset(("apply_patch",))),
+    **dict.fromkeys(("Task", "Agent"), AGENT_TOOLS),
+    **dict.fromkeys(("WebSearch", "WebFetch"), frozenset(("web_search",))),
+    **dict.fromkeys(("TodoWrite", "TodoRead"), frozenset(("update_plan",))),
+    **dict.fromkeys(("ListMcpResourcesTool", "ReadMcpResourceTool"), _RESOURCES),
+    "AskUserQuestion": frozenset(("request_user_input",)),
+}
+_SAME_MODEL: Final = frozenset(
+    ("inherit", "default", "best", "sonnet", "opus", "haiku", "opusplan", "fable")
+)
+"""What Markdown files call a model of Claude Code's, or the parent's own."""
+_NAME: Final = re.compile(r"\w[\w .:-]{0,63}")
+_NICKNAME: Final = re.compile(r"[A-Za-z0-9 _-]{1,64}")
+_MAX_DESCRIPTION: Final = 1024
+"""Characters: the descriptions of all roles are in every request."""
+_TOML: Final[Table] = {
+    **alike("string", "name description developer_instructions model model_reasoning_effort"),
+    "sandbox_mode": get_args(SandboxMode),
+    "nickname_candidates": ["string"],
+    "*": "any",
+}
+
+
+@frozen
+class Role:
+    """What a child session of an agent type is told, and what it may do."""
+
+    name: str
+    description: str
+    """One line; empty if there is none."""
+    instructions: str | None = None
+    """The first part of what the child is told."""
+    model: str | None = None
+    """Also `provider/model`; None: that of the parent."""
+    reasoning_effort: str | None = None
+    """None: that of the parent."""
+    sandbox_mode: SandboxMode | None = None
+    """It narrows the sandbox of the parent, and never widens it."""
+    tools: frozenset[str] | None = None
+    """The only tools that the child may call: names as `called_tool` gives them, and `mcp__server` for all tools of a
+    server. None: all."""
+    reads_only: bool = False
+    """Commands stay in a read-only sandbox, whatever the user's rules allow: the role has none of its own but those
+    that read files."""
+    isolation: Literal["worktree"] | None = None
+    nicknames: tuple[str, ...] = ()
+    source: Path | None = None
+    """None for a built-in role."""
+
+
+class BadRole(ValueError):
+    """The role cannot be used. The text says where and why."""
+
+
+def toml_role(text: str, path: Path, declared: Mapping[str, Any] | None = None) -> tuple[Role, str]:
+    """A role, and the settings in its file that have no effect, as a list for the user.
+
+    Args:
+        declared: of `[agents.NAME]` with its `name`; such a file need not have a name or a description.
+
+    Raises:
+        BadRole: the file is not valid.
+    """
+    try:
+        values = parse_toml(text, path)
+    except ConfigError as error:
+        raise BadRole(str(error).removeprefix("Error loading config.toml: ")) from error
+    for problem in problems(values, _TOML):
+        line = key_lines(text).get(problem.key[:1], 1)
+        raise BadRole(f"{path}:{line}: `{problem.key[0]}` {problem.text}")
+    given = {**(declared or {}), **values}
+    if declared is not None:
+        given["name"] = declared["name"]
+    elif not values.get("developer_instructions", "").strip():
+        raise BadRole(f"{path}:1: it has no `developer_instructions`")
+    role = Role(
+        *_names(given, path),
+        instructions=_text(given.get("developer_instructions")),
+        model=_text(given.get("model")),
+        reasoning_effort=_text(given.get("model_reasoning_effort")),
+        sandbox_mode=given.get("sandbox_mode"),
+        nicknames=_nicknames(given.get("nickname_candidates", ()), path),
+        source=path,
+    )
+    return role, ", ".join(f"`{key}`" for key in values if key not in _TOML)
+
+
+def markdown_role(text: str, path: Path) -> tuple[Role, str]:
+    """As `toml_role`; the list has the tools that are not known."""
+    try:
+        fields, body = front_matter(text)
+    except FrontMatterError as error:
+        raise BadRole(f"{path}:{error.line}: {error}") from error
+    if not fields:
+        raise BadRole(f"{path}:1: it has no front matter")
+    if (isolation := fields.get("isolation") or None) not in {None, "worktree"}:
+        raise BadRole(f"{path}: `isolation` must be `worktree`, not {isolation!r}")
+    tools, reads_only, unknown = _tools(_listed(fields.get("tools")))
+    model = (_text(fields.get("model")) or "").removesuffix("[1m]")
+    role = Role(
+        *_names({"name": path.stem, **fields}, path),
+        instructions=_text(body),
+        model=None if model in _SAME_MODEL else model or None,
+        # Without a tool that writes, the child is told that it cannot.
+        sandbox_mode="read-only" if reads_only and "apply_patch" not in (tools or ()) else None,
+        tools=tools,
+        reads_only=reads_only,
+        isolation="worktree" if isolation else None,
+        source=path,
+    )
+    return role, ", ".join(unknown)
+
+
+def _names(given: Mapping[str, Any], path: Path) -> tuple[str, str]:
+    name = str(given.get("name", "")).strip()
+    description = " ".join(str(given.get("description", "")).split())
+    for key, value in (("name", name), ("description", description)):
+        if not value:
+            raise BadRole(f"{path}:1: it has no `{key}`")
+    if not _NAME.fullmatch(name):
+        raise BadRole(f"{path}: {name[:80]!r} is not a name for a role")
+    printable = "".join(c if c.isprintable() else "\ufffd" for c in description)
+    return name, printable[:_MAX_DESCRIPTION]
+
+
+def _nicknames(given: Iterable[str], path: Path) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in given)
+    for name in names:
+        if not _NICKNAME.fullmatch(name):
+            raise BadRole(
+                f"{path}: the nickname {name[:80]!r} may have letters, digits, spaces, `-` and `_` only"
+            )
+    return tuple(dict.fromkeys(names))
+
+
+def _text(value: str | None) -> str | None:
+    return (value or "").strip() or None
+
+
+def _listed(text: str | None) -> list[str] | None:
+    """The names in `tools: Read, Bash(git:*)`, with or without brackets; None for all tools."""
+    if text is None or text == "*":
+        return None
+    return re.findall(r"[^\s,()\[\]\"']+(?:\([^)]*\))?", text)
+
+
+def _tools(names: Iterable[str] | None) -> tuple[frozenset[str] | None, bool, list[str]]:
+    """The tools of these names; True if commands may only read; and the names that are not known."""
+    if names is None:
+        return None, False, []
+    tools: set[str] = set()
+    unknown: list[str] = []
+    may_command = False
+    for written in names:
+        name, pattern, _ = written.partition("(")
+        name = name.removeprefix("functions.")
+        if name in _CLAUDE:
+            tools |= _CLAUDE[name]
+            # `Bash(git diff:*)` allows some commands. Which ones a shell runs cannot be told, but what they write can.
+            may_command |= name not in _READING and "exec_command" in _CLAUDE[name] and not pattern
+        elif name in COMMAND_TOOLS:
+            tools |= COMMAND_TOOLS
+            may_command = True
+        elif name.startswith(MCP_PREFIX):
+            tools.add(name.removesuffix("*").rstrip("_"))
+        else:
+            tools.add(name)
+            unknown += [] if name in _OWN else [name]
+    return frozenset(tools), not may_command and "exec_command" in tools, unknown
