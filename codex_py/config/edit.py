@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from codex_py.config.check import KeyPath, dotted, lookup
 from codex_py.config.files import (
@@ -19,6 +19,8 @@ from codex_py.config.files import (
 from codex_py.config.overrides import only_path
 from codex_py.errors import ConfigError
 from codex_py.filesystem.own import locked, make_private
+
+TomlValue: TypeAlias = "Mapping[str, Any] | str | bool | None"
 
 _BLANK = re.compile(r"\s*(?:#|\Z)")
 
@@ -43,8 +45,8 @@ def edit_config(home: Path, change: Callable[[str, Path], str]) -> None:
                 replace_text(path, changed)
 
 
-def set_in_config(home: Path, key: KeyPath, value: Mapping[str, Any] | str | None) -> bool:
-    """Set a key of `config.toml` to a word or a table, or remove it with None. True if it was set before.
+def set_in_config(home: Path, key: KeyPath, value: TomlValue) -> bool:
+    """Set a key of `config.toml` to a word, a boolean or a table, or remove it with None. True if it was set before.
 
     Raises:
         ConfigError: see `edit_config`; or the file spells the key in a way that cannot be changed safely.
@@ -55,14 +57,17 @@ def set_in_config(home: Path, key: KeyPath, value: Mapping[str, Any] | str | Non
         nonlocal found
         before = lookup(parse_toml(text, path), key)
         found = before is not None
-        return text if before == value else _changed(text, path, key, value)
+        return changed_text(text, path, key, value)
 
     edit_config(home, change)
     return found
 
 
-def _changed(text: str, path: Path, key: KeyPath, value: Mapping[str, Any] | str | None) -> str:
+def changed_text(text: str, path: Path, key: KeyPath, value: TomlValue) -> str:
+    """The text of `config.toml` with one key changed; see `set_in_config`."""
     aim = parse_toml(text, path)
+    if lookup(aim, key) == value:
+        return text
     refusal = f"{path} cannot be changed automatically"
     for table in (key[:length] for length in range(1, len(key))):
         if not isinstance(lookup(aim, table) or {}, dict):
@@ -85,11 +90,12 @@ def _put(document: Any, key: KeyPath, value: Any) -> None:
         document[key[-1]] = value
 
 
-def _edits(text: str, key: KeyPath, value: Mapping[str, Any] | str | None) -> Iterator[str]:
+def _edits(text: str, key: KeyPath, value: TomlValue) -> Iterator[str]:
     """The text after each edit that may do; what a person would do comes first."""
     newline = "\r\n" if "\r\n" in text else "\n"
-    if isinstance(value, str):
-        own = f'[{dotted(key[:-1])}]\n{dotted(key[-1:])} = "{value}"\n'
+    if isinstance(value, str | bool):
+        word = f'"{value}"' if isinstance(value, str) else str(value).lower()
+        own = f"[{dotted(key[:-1])}]\n{dotted(key[-1:])} = {word}\n"
         yield _appended(text, own.replace("\n", newline), newline)
     # 75 ms, and most words can be appended.
     import tomlkit.exceptions  # noqa: PLC0415
@@ -100,7 +106,7 @@ def _edits(text: str, key: KeyPath, value: Mapping[str, Any] | str | None) -> It
         own = tomlkit.dumps(table).replace("\n", newline)
         # If the table is in an inline one.
         value = cast("Mapping[str, Any]", tomlkit.inline_table() | dict(value))
-    if not isinstance(value, str):
+    if not isinstance(value, str | bool):
         yield _with_sections(text, key, own, newline)
     with suppress(tomlkit.exceptions.TOMLKitError):
         _put(document := tomlkit.parse(text), key, value)

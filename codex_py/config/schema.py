@@ -145,7 +145,13 @@ KEYS: Final[Table] = {
     ),
     # What happens around it.
     "notify": Setting(["string"], project=False),
-    "hooks": {**dict.fromkeys(HOOK_EVENTS, HOOKS), "state": "table", "*": "any"},
+    "hooks": {
+        **dict.fromkeys(HOOK_EVENTS, HOOKS),
+        "state": {"*": {"trusted_hash": "string", "enabled": "boolean", "*": "any"}},
+        # Ours, not Codex's.
+        "claude": "boolean",
+        "*": "any",
+    },
     # Ours, not Codex's.
     "patch": {"ambiguous": Setting(("first", "refuse"), default="first")},
     "history": {

@@ -143,10 +143,10 @@ HOOKS: Final[Kind] = [
         "matcher": "string",
         "hooks": [
             {
-                "type": ("command", "mcp_tool", "prompt", "agent"),
-                "command": "string",
-                "timeout": "number",
+                **alike("string", "type command statusMessage server tool"),
+                **alike("count", "timeout additionalContextLimit"),
                 "async": "boolean",
+                "input": "table",
                 "*": "any",
             }
         ],

@@ -98,7 +98,7 @@ def test_dotted_keys_are_quoted_where_needed():
         {"hooks": {"PreToolUse": 1}},
         {"hooks": {"PreToolUse": [1]}},
         {"hooks": {"PreToolUse": [{"matcher": 1}]}},
-        {"hooks": {"PreToolUse": [{"hooks": [{"type": "nope"}]}]}},
+        {"hooks": {"PreToolUse": [{"hooks": [{"timeout": 1.5}]}]}},
         {"hooks": {"state": 1}},
         {"permissions": {"x": 1}},
         {"permissions": {"x": {"filesystem": {"/a": "nope"}}}},

@@ -1,0 +1,96 @@
+"""Finds where hooks are defined: `hooks.json` and `[hooks]` of each layer, and settings of Claude Code. LIGHT."""
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from codex_py.config.config import Config
+from codex_py.config.files import read_text
+from codex_py.config.paths import folders_between, user_home
+from codex_py.config.project_trust import Trusted
+from codex_py.errors import ConfigError
+from codex_py.protocol.frozen import frozen
+
+_FILE: Final = "hooks.json"
+_OVERRIDES: Final = Path("/<session-flags>/config.toml")
+"""Stands for `-c`, as in the `[hooks.state]` of Codex 0.169."""
+
+
+@frozen
+class HookFile:
+    path: Path
+    contents: str | Mapping[str, Any] | ConfigError
+    """The text of a JSON file, or the checked `[hooks]` table; or why the file cannot be read."""
+    is_managed: bool = False
+    """It is the administrator's: its hooks need no trust of the user."""
+    claude: Path | None = None
+    """For settings of Claude Code: the folder of the project, or the working directory for the user's."""
+
+
+def has_hooks(config: Config) -> bool:
+    """False if no hook can be configured here. Cheap: it reads no file."""
+    if not _enabled(config):
+        return False
+    layers = config.layers
+    return (
+        any(layer.values.get("hooks", {}).keys() - {"state"} for layer in layers.layers)
+        or any(os.path.lexists(folder / _FILE) for folder in (layers.home, layers.system))
+        or any(path.name == _FILE for path in _project_files(config))
+    )
+
+
+def hook_files(config: Config, environment: Mapping[str, str]) -> Iterator[HookFile]:
+    """The files that may define hooks, the weakest layer first, as Codex 0.169 orders them.
+
+    Those of a project only if it is trusted, as they were when that was checked. Settings of Claude Code have no
+    such check: their hooks are trusted one by one alone.
+    """
+    if not _enabled(config):
+        return
+    layers = config.layers
+    with_claude = config.values.get("hooks", {}).get("claude") is True
+    yield from _json(layers.system / _FILE, is_managed=True)
+    yield from _tables(config, "system")
+    yield from _json(layers.home / _FILE)
+    yield from _tables(config, "user", "own", "profile")
+    if with_claude:
+        yield from _json(user_home(environment) / ".claude" / "settings.json", claude=config.cwd)
+    if isinstance(config.project_trust, Trusted):
+        texts = _project_files(config)
+        root, *_ = folders = folders_between(config.project_root, config.cwd)
+        for folder in folders:
+            if (text := texts.get(path := folder / ".codex" / _FILE)) is not None:
+                yield HookFile(path, text)
+            yield from _tables(config, "project", folder=folder / ".codex")
+            for name in ("settings.json", "settings.local.json") if with_claude else ():
+                yield from _json(folder / ".claude" / name, root=root, claude=root)
+    yield from _tables(config, "-c")
+    yield from _tables(config, "managed")
+
+
+def _enabled(config: Config) -> bool:
+    return all(config.features.get(name) is not False for name in ("hooks", "codex_hooks"))
+
+
+def _project_files(config: Config) -> Mapping[Path, str]:
+    trust = config.project_trust
+    return trust.files if isinstance(trust, Trusted) else {}
+
+
+def _json(path: Path, *, root: Path | None = None, **more: Any) -> Iterator[HookFile]:
+    try:
+        text = read_text(path, root=root)
+    except ConfigError as error:
+        yield HookFile(path, error, **more)
+    else:
+        if text is not None:
+            yield HookFile(path, text, **more)
+
+
+def _tables(config: Config, *names: str, folder: Path | None = None) -> Iterator[HookFile]:
+    for layer in reversed(config.layers.layers):
+        path = layer.path or _OVERRIDES
+        if layer.name in names and folder in {None, path.parent} and "hooks" in layer.values:
+            is_managed = layer.name in {"system", "managed"}
+            yield HookFile(path, layer.values["hooks"], is_managed=is_managed)

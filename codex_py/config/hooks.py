@@ -1,0 +1,274 @@
+"""Finds the hooks of a session, and whether the user trusts each; `config.hook_files.has_hooks` is the cheap question.
+
+A hook is a program of the user's, or a tool of an MCP server, that is run at an event of a session. Files, defaults
+and warnings are those of Codex 0.169.
+"""
+
+import json
+import re
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Literal, cast
+
+from codex_py.config.check import dotted, problems
+from codex_py.config.config import Config
+from codex_py.config.hook_files import HookFile, hook_files
+from codex_py.config.hook_trust import HookState, HookStates, hook_hash, store_enabled, store_trust
+from codex_py.config.tables import HOOK_EVENTS, HOOKS
+from codex_py.errors import ConfigError
+from codex_py.protocol.frozen import frozen
+
+_WITHOUT_MATCHER: Final = frozenset({"UserPromptSubmit", "Stop", "Interrupt"})
+_ALL: Final = (None, "", "*")
+"""Matchers that match everything."""
+_TIMEOUT_S: Final = 600
+_SHORT: Final = frozenset({"SessionEnd", "Interrupt"})
+"""Events at which the user waits: their hooks have one second."""
+_REQUIRED: Final[Mapping[str, Sequence[str]]] = {
+    "command": ("command",),
+    "mcp_tool": ("server", "tool"),
+    "prompt": (),
+    "agent": (),
+}
+"""The fields of each type of handler that must be there."""
+_CLAUDE_TOOLS: Final = (
+    (re.compile(r"\b(?:MultiEdit|NotebookEdit)\b"), "Edit"),
+    (re.compile(r"\bTask\b"), "Agent"),
+)
+"""Names of Claude Code that are not among the aliases which Codex knows."""
+_CLAUDE_OPTIONS: Final = frozenset({"if", "args"})
+"""What would narrow or change a hook of Claude Code."""
+
+
+@frozen
+class Hook:
+    event: str
+    """`PreToolUse`."""
+    source: Path
+    """The file; `/<session-flags>/config.toml` for `-c`."""
+    group: int
+    """From 0, among those of the event in the file."""
+    handler: int
+    """From 0, in the group."""
+    matcher: str | None
+    """A valid regular expression; None matches all."""
+    kind: Literal["command", "mcp_tool"]
+    command: str
+    """For the user's shell; empty for a tool."""
+    timeout_s: float
+    is_async: bool
+    status_message: str | None
+    server: str | None
+    tool: str | None
+    arguments: Mapping[str, Any]
+    environment: Mapping[str, str]
+    """Variables that the command gets besides those of the session."""
+    key: str
+    """In `[hooks.state]`."""
+    hash: str
+    state: HookState
+
+    @property
+    def needs_review(self) -> bool:
+        """Only trusted hooks run."""
+        return self.state in {"new", "changed"}
+
+
+@frozen
+class Hooks:
+    found: tuple[Hook, ...] = ()
+    """In the order of the configuration, the weakest layer first."""
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def to_review(self) -> tuple[Hook, ...]:
+        return tuple(hook for hook in self.found if hook.needs_review)
+
+
+def find_hooks(config: Config, environment: Mapping[str, str]) -> Hooks:
+    """All hooks that are configured here, those that may not run included. A file with a mistake is left out."""
+    found: list[Hook] = []
+    notes: list[str] = []
+    states = HookStates(config.layers)
+    sources: dict[Path, Path] = {}
+    for file in hook_files(config, environment):
+        try:
+            events = _events(file)
+        except ConfigError as error:
+            notes.append(f"failed to read hooks config {file.path}: {error}")
+            continue
+        except ValueError as error:
+            notes.append(f"failed to parse hooks config {file.path}: {error}")
+            continue
+        hooks = [
+            hook
+            for event, groups in events.items()
+            for group, table in enumerate(groups)
+            for hook in _group(file, event, group, table, states, notes)
+        ]
+        if hooks and file.claude is None:
+            other = sources.setdefault(file.path.parent, file.path)
+            if other != file.path:
+                notes.append(
+                    f"loading hooks from both {other} and {file.path}; prefer a single representation for this layer"
+                )
+        found += hooks
+    return Hooks(tuple(found), tuple(notes))
+
+
+def trust(home: Path, hooks: Sequence[Hook]) -> None:
+    """Let hooks run as they are now. Raises a `ConfigError`: `config.toml` cannot be changed."""
+    store_trust(home, {hook.key: hook.hash for hook in hooks})
+
+
+def enable(home: Path, hook: Hook, *, enabled: bool) -> None:
+    """Switch a hook off, or on again. Raises a `ConfigError`: `config.toml` cannot be changed."""
+    store_enabled(home, hook.key, enabled=enabled)
+
+
+def _events(file: HookFile) -> dict[str, list[dict[str, Any]]]:
+    """The groups of each known event.
+
+    Raises:
+        ConfigError: the file cannot be read.
+        ValueError: the file is damaged, or something in it is of the wrong type.
+    """
+    match file.contents:
+        case ConfigError() as error:
+            raise error
+        case str() as text:
+            table = _parsed(text, is_strict=file.claude is None)
+        case table:
+            pass
+    events = {name: table[name] for name in HOOK_EVENTS if name in table}
+    if found := problems(events, dict.fromkeys(HOOK_EVENTS, HOOKS)):
+        raise ValueError(f"`{dotted(found[0].key)}` {found[0].text}")
+    for event, groups in events.items():
+        for handler in (h for group in groups for h in group.get("hooks", ())):
+            kind = handler.get("type")
+            if kind not in _REQUIRED and (kind is None or file.claude is None):
+                kinds = ", ".join(f"`{name}`" for name in _REQUIRED)
+                raise ValueError(f"the `type` of a hook of `{event}` must be one of {kinds}")
+            for name in _REQUIRED.get(kind, ()):
+                if name not in handler:
+                    raise ValueError(f"a hook of `{event}` has no `{name}`")
+    return events
+
+
+def _parsed(text: str, *, is_strict: bool) -> Mapping[str, Any]:
+    try:
+        document = json.loads(text, object_pairs_hook=_unique)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    if not isinstance(document, dict):
+        raise ValueError("it must be an object")
+    values = cast("dict[str, Any]", document)
+    if is_strict and (unknown := values.keys() - {"description", "hooks"}):
+        raise ValueError(f"unknown field `{min(unknown)}`, expected `description` or `hooks`")
+    table = values.get("hooks", {})
+    if not isinstance(table, dict):
+        raise ValueError("`hooks` must be an object")
+    return cast("dict[str, Any]", table)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object. `null` is no value; of two values for one name, one would be lost silently."""
+    values = {name: value for name, value in pairs if value is not None}
+    if len({name for name, _ in pairs}) < len(pairs):
+        raise ValueError("an object has two fields of one name")
+    return values
+
+
+def _group(
+    file: HookFile,
+    event: str,
+    group: int,
+    table: Mapping[str, Any],
+    states: HookStates,
+    notes: list[str],
+) -> Iterator[Hook]:
+    matcher = None if event in _WITHOUT_MATCHER else table.get("matcher")
+    if matcher not in _ALL and (fault := _fault(matcher)) is not None:
+        notes.append(f'invalid matcher "{matcher}" in {file.path}: {fault}')
+        return
+    if matcher is not None and file.claude is not None:
+        for names, ours in _CLAUDE_TOOLS:
+            matcher = names.sub(ours, matcher)
+    for number, handler in enumerate(table.get("hooks", ())):
+        if (fault := _fault_of_handler(file, event, handler)) is not None:
+            notes.append(fault)
+            continue
+        yield _hook(file, event, (group, number), matcher, handler, states)
+
+
+def _fault(matcher: str) -> str | None:
+    """Why a matcher is no regular expression."""
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            re.compile(matcher)
+    except (re.error, RecursionError, OverflowError) as error:
+        return str(error)
+    return None
+
+
+def _fault_of_handler(file: HookFile, event: str, handler: Mapping[str, Any]) -> str | None:
+    """A warning of a handler that cannot be run."""
+    match handler["type"]:
+        case _ if file.claude is not None and (unsupported := _CLAUDE_OPTIONS & handler.keys()):
+            return f"skipping hook in {file.path}: `{min(unsupported)}` is not supported"
+        case "command" if not handler["command"].strip():
+            return f"skipping empty hook command in {file.path}"
+        case "mcp_tool" if not (handler["server"].strip() and handler["tool"].strip()):
+            return f"skipping MCP tool hook in {file.path}: server and tool must not be empty"
+        case "mcp_tool" if event == "SessionEnd":
+            return f"skipping MCP tool hook in {file.path}: SessionEnd MCP hooks are not supported"
+        case "command" | "mcp_tool":
+            return None
+        case kind:
+            return f"skipping {kind} hook in {file.path}: {kind} hooks are not supported yet"
+
+
+def _hook(
+    file: HookFile,
+    event: str,
+    place: tuple[int, int],
+    matcher: str | None,
+    handler: Mapping[str, Any],
+    states: HookStates,
+) -> Hook:
+    snake = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", event).lower()
+    timeout = max(1, handler.get("timeout", 1 if event in _SHORT else _TIMEOUT_S))
+    hashed = {"type": handler["type"], "timeout": timeout}
+    if handler["type"] == "command":
+        hashed |= {"command": handler["command"], "async": handler.get("async", False)}
+        optional = ("statusMessage", "additionalContextLimit")
+    else:
+        hashed |= {
+            "server": handler["server"],
+            "tool": handler["tool"],
+            "input": handler.get("input", {}),
+        }
+        optional = ("statusMessage",)
+    hashed |= {name: handler[name] for name in optional if name in handler}
+    key = f"{file.path}:{snake}:{place[0]}:{place[1]}"
+    current = hook_hash(snake, matcher, hashed)
+    return Hook(
+        event=event,
+        source=file.path,
+        group=place[0],
+        handler=place[1],
+        matcher=None if matcher in _ALL else matcher,
+        kind=handler["type"],
+        command=handler.get("command", ""),
+        timeout_s=timeout,
+        is_async=handler.get("async", False),
+        status_message=handler.get("statusMessage"),
+        server=handler.get("server"),
+        tool=handler.get("tool"),
+        arguments=handler.get("input", {}),
+        environment={} if file.claude is None else {"CLAUDE_PROJECT_DIR": str(file.claude)},
+        key=key,
+        hash=current,
+        state="trusted" if file.is_managed else states.state(key, current),
+    )
