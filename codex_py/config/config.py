@@ -13,6 +13,7 @@ from codex_py.config.layers import SYSTEM_FOLDER, Layers, read_layers
 from codex_py.config.mcp import McpServerConfig, StoreKind, mcp_servers
 from codex_py.config.model_name import fallback_model, named_provider
 from codex_py.config.paths import inside_git
+from codex_py.config.plugin import Plugin
 from codex_py.config.project_trust import ProjectTrust, Trust
 from codex_py.config.schema import DEFAULTS
 from codex_py.config.unenforced import chosen_sandbox_mode, unenforced
@@ -104,6 +105,8 @@ class Config:
     mcp_oauth_callback_url: str | None
     """Where a browser is sent instead, for instance to a proxy in front of this machine."""
 
+    plugins: tuple[Plugin, ...]
+    """By name. Only their MCP servers are in the layers."""
     notify: tuple[str, ...] | None
     patch_ambiguous: Literal["first", "refuse"]
     """For a hunk that fits several places."""
@@ -231,6 +234,7 @@ def _config(layers: Layers) -> Config:
         "web_search_options": searching if isinstance(searching, dict) else {},
         "mcp_servers": servers,
         "mcp_oauth_credentials_store": values.get("mcp_oauth_credentials_store", "auto"),
+        "plugins": layers.plugins,
         "features": values.get("features", {}),
         "layers": layers,
         "values": values,

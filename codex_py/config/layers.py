@@ -2,7 +2,8 @@
 
 Strongest first, in the order of Codex: the administrator's `managed_config.toml`, the options of the command
 line, `-c` overrides, the files of a trusted project (the nearest to the working directory first), a profile,
-the user's file for this program alone (`$CODEX_HOME/codex-py/config.toml`), the user's file, the system's.
+the user's file for this program alone (`$CODEX_HOME/codex-py/config.toml`), the user's file, the system's, and the
+MCP servers of plugins.
 """
 
 import re
@@ -16,6 +17,8 @@ from codex_py.config.files import parse_toml, read_text
 from codex_py.config.lines import key_lines
 from codex_py.config.overrides import parse_overrides
 from codex_py.config.paths import codex_home, folders_between, project_root, user_home
+from codex_py.config.plugin import Plugin
+from codex_py.config.plugins import Plugins, find_plugins
 from codex_py.config.project_trust import (
     Changed,
     ProjectTrust,
@@ -37,7 +40,7 @@ SYSTEM_FOLDER: Final = Path("/etc/codex")
 @frozen
 class Layer:
     name: str
-    """`managed`, `command line`, `-c`, `project`, `profile`, `own`, `user` or `system`."""
+    """`managed`, `command line`, `-c`, `project`, `profile`, `own`, `user`, `system` or `plugin`."""
     values: Mapping[str, Any]
     """Checked; paths are absolute."""
     path: Path | None = None
@@ -70,6 +73,8 @@ class Layers:
     """Strongest first, without empty ones."""
     warnings: tuple[str, ...]
     """One sentence each."""
+    plugins: tuple[Plugin, ...] = ()
+    """By name."""
 
     def merged(self) -> dict[str, Any]:
         return merge(self.layers)
@@ -137,8 +142,17 @@ def read_layers(
     content = project_trust(trust, home, folders)
     project = _project(reader, home, folders[0], content)
 
-    layers = tuple(layer for layer in (*strong, *project, *weak) if layer.values)
-    return Layers(home, system, cwd, root, trust, content, layers, tuple(reader.warnings))
+    layers = [*strong, *project, *weak]
+    is_off = ignore_user_config or lookup(own, ("features", "plugins")) is False
+    plugins = Plugins() if is_off else find_plugins(home)
+    reader.warnings += plugins.warnings
+    layers += reader.plugins(plugins.found, layers)
+    return Layers(
+        *(home, system, cwd, root, trust, content),
+        layers=tuple(layer for layer in layers if layer.values),
+        warnings=tuple(reader.warnings),
+        plugins=plugins.found,
+    )
 
 
 class _Reader:
@@ -177,6 +191,27 @@ class _Reader:
             self.warnings.append(f"Ignored {count} in {layer.path or layer.name}: {keys}.")
         absolute = cast("dict[str, Any]", _absolute(values, KEYS, base, self._user_home))
         return Layer(name, absolute, path, text)
+
+    def plugins(self, plugins: Sequence[Plugin], stronger: Sequence[Layer]) -> list[Layer]:
+        """The layers of plugins: their MCP servers, but for those whose names are taken."""
+        layers: list[Layer] = []
+        for plugin in plugins:
+            own = merge([*stronger, *layers]).get("mcp_servers", {})
+            # A table without an address has settings for the server of the plugin.
+            taken = [
+                name for name in plugin.servers if {"command", "url"} & own.get(name, {}).keys()
+            ]
+            self.warnings += [
+                f"The MCP server {name} of the plugin {plugin.name} is not used: another one has its name."
+                for name in taken
+            ]
+            free = {name: plugin.servers[name] for name in plugin.servers if name not in taken}
+            layers.append(
+                self.layer(
+                    "plugin", {"mcp_servers": free} if free else {}, plugin.root, plugin.root
+                )
+            )
+        return layers
 
 
 def _unknown(layer: Layer, key: KeyPath) -> str:

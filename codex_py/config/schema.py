@@ -168,7 +168,9 @@ KEYS: Final[Table] = {
     "features": {
         **dict.fromkeys(FEATURES, unused("boolean", False)),
         **dict.fromkeys(FEATURES_WITH_SETTINGS, unused(_SWITCH_OR_TABLE, False)),
-        **alike("boolean", "shell_tool view_image unified_exec unified_exec_tty steer fast_mode"),
+        **alike(
+            "boolean", "shell_tool view_image plugins unified_exec unified_exec_tty steer fast_mode"
+        ),
         # These protect.
         **alike("boolean", "hooks codex_hooks credential_masking"),
         **alike(_SWITCH_OR_TABLE, "network_proxy rollout_budget"),

@@ -61,6 +61,7 @@ def test_without_any_file_everything_has_its_default(place: Place):
         mcp_oauth_credentials_store="auto",
         mcp_oauth_callback_port=None,
         mcp_oauth_callback_url=None,
+        plugins=(),
         notify=None,
         patch_ambiguous="first",
         history_persistence="save-all",

@@ -1,0 +1,280 @@
+"""Reads the folder of a plugin: all of its files, its manifest, and the parts that it has. LIGHT.
+
+Source of the layout: https://code.claude.com/docs/en/plugins-reference, and Codex 0.169.
+"""
+
+import json
+import os
+import posixpath
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final, cast
+
+from codex_py.config.check import dotted, problems
+from codex_py.config.files import require_shallow
+from codex_py.config.mcp import mcp_servers
+from codex_py.config.plugin import PLUGIN_NAME, Plugin, plugin_variables
+from codex_py.config.schema import KEYS
+from codex_py.config.tables import AnyOf, Table, alike
+from codex_py.errors import ConfigError
+from codex_py.filesystem.ordinary import read_start
+from codex_py.protocol.frozen import frozen
+
+RECORD: Final = "codex-py-plugin.json"
+"""Beside the files of an added plugin: where it came from, and the digest of each file."""
+_MANIFESTS: Final = (".codex-plugin/plugin.json", ".claude-plugin/plugin.json")
+_RESERVED: Final = frozenset({"project", "prompts", "user"})
+"""Commands of other places begin with these."""
+
+_MAX_BYTES: Final = 10 * 1024 * 1024
+_MAX_ENTRIES: Final = 1000
+_MAX_DEPTH: Final = 10
+_MAX_PATH: Final = 200
+_MAX_TEXT: Final = 256 * 1024
+"""Of a file that is read here; others only have a digest."""
+_MAX_LINE: Final = 500
+_SERVERS: Final[Table] = {"*": {"*": "any"}}
+_PATHS: Final = AnyOf(("string", ["string"]))
+_MANIFEST: Final[Table] = {
+    **alike("string", "name version description"),
+    "author": AnyOf(("string", {"name": "string", "*": "any"})),
+    **alike(_PATHS, "skills agents commands"),
+    "hooks": AnyOf((*_PATHS, "table")),
+    "mcpServers": AnyOf((*_PATHS, _SERVERS)),
+    "*": "any",
+}
+_RECORD: Final[Table] = {"files": {"*": "string"}, "*": "any"}
+_SERVER_KEYS: Final = {
+    key: key
+    for key in (
+        *("command", "args", "env", "env_vars", "cwd", "url", "http_headers", "env_http_headers"),
+        *("bearer_token_env_var", "startup_timeout_sec", "tool_timeout_sec"),
+    )
+} | {"headers": "http_headers"}
+"""Not among them: approvals, which are for the user to give."""
+_ROOT: Final = re.compile(r"\$\{(?:CLAUDE_|CODEX_)?PLUGIN_ROOT\}")
+
+
+@frozen
+class PluginFile:
+    data: bytes
+    is_executable: bool
+
+    @property
+    def digest(self) -> str:
+        return sha256(self.data).hexdigest() + (" executable" if self.is_executable else "")
+
+
+def read_files(top: Path) -> dict[str, PluginFile]:
+    """All files below a folder but those of `.git`, by relative path.
+
+    Raises:
+        ValueError: one is a link or no file, has a name that is not the same everywhere, or there is too much.
+            The message is a clause.
+    """
+    files: dict[str, PluginFile] = {}
+    seen: dict[str, str] = {}
+    size, path = 0, ""
+    folders = [""]
+    try:
+        while folders:
+            with os.scandir(top / (folder := folders.pop())) as entries:
+                for entry in entries:
+                    if entry.name.lower() == ".git":
+                        continue
+                    path = posixpath.join(folder, entry.name)
+                    _check_path(path, seen)
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(path)
+                        continue
+                    if entry.is_symlink():
+                        raise ValueError(f"{path!r} is a link")
+                    data, _ = read_start(top / path, _MAX_BYTES - size + 1, root=top)
+                    if (size := size + len(data)) > _MAX_BYTES:
+                        raise ValueError(f"it has more than {_MAX_BYTES >> 20} MB")
+                    mode = entry.stat(follow_symlinks=False).st_mode
+                    files[path] = PluginFile(data, bool(mode & 0o100))
+    except OSError as error:
+        raise ValueError(f"{path or str(top)!r} cannot be used: {error.strerror}") from error
+    return dict(sorted(files.items()))
+
+
+def _check_path(path: str, seen: dict[str, str]) -> None:
+    if not path.isprintable() or "\\" in path:
+        raise ValueError(f"{path!r} is no name for a file of a plugin")
+    if len(path.encode()) > _MAX_PATH or path.count("/") >= _MAX_DEPTH:
+        raise ValueError(
+            f"{path[:80]!r}… is longer than {_MAX_PATH} bytes or {_MAX_DEPTH} folders deep"
+        )
+    if (other := seen.setdefault(path.casefold(), path)) != path:
+        raise ValueError(f"{other!r} and {path!r} differ in case alone")
+    if len(seen) > _MAX_ENTRIES:
+        raise ValueError(f"it has more than {_MAX_ENTRIES} files and folders")
+
+
+def installed_plugin(root: Path) -> Plugin:
+    """A plugin that was added, if none of its files has changed since.
+
+    Raises:
+        ValueError: it has changed, or cannot be read. The message is a clause.
+    """
+    files = read_files(root)
+    record = files.pop(RECORD, None)
+    known = None if record is None else _table(record.data, RECORD, _RECORD).get("files")
+    if known is None:
+        raise ValueError(f"its {RECORD} is missing or damaged")
+    found = {path: file.digest for path, file in files.items()}
+    changed = [path for path in sorted({*known, *found}) if known.get(path) != found.get(path)]
+    if changed:
+        more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
+        raise ValueError(f"{', '.join(changed[:3])}{more} changed since it was added")
+    plugin = read_plugin(root.parent, files)
+    if plugin.root != root:
+        raise ValueError(f"its name is {plugin.name}")
+    return plugin
+
+
+def read_plugin(folder: Path, files: Mapping[str, PluginFile]) -> Plugin:
+    """The plugin that these files are. `folder`: its own folder is in there, or will be.
+
+    Raises:
+        ValueError: it is no plugin that could be used. The message is a clause.
+    """
+    place, manifest = _manifest(files)
+    name = manifest.get("name", "")
+    if not PLUGIN_NAME.fullmatch(name) or name in _RESERVED:
+        raise ValueError(f"{place}: {name[:80]!r} is no name for a plugin: use a-z, 0-9 and -")
+    root = folder / name
+
+    def part(key: str, suffix: str, *usual: str) -> dict[str, str]:
+        """The files of a part by path, with the path below the place that the manifest names, or a usual one."""
+        bases = [*usual, *_named(manifest, key, files)]
+        return {
+            path: path[len(base) + 1 :] or posixpath.basename(path)
+            for base in bases
+            for path in files
+            if f"{path}/".startswith(f"{base}/") and path.endswith(suffix)
+        }
+
+    def texts(paths: Iterable[str]) -> dict[Path, str]:
+        return {root / path: _text(files[path].data, path) for path in paths}
+
+    agents = part("agents", ".md", "agents") | part("agents", ".toml", "agents")
+    hooks = texts(part("hooks", ".json", "hooks.json", "hooks/hooks.json"))
+    servers = [
+        _table(files[path].data, path, _SERVERS)
+        for path in part("mcpServers", ".json", ".mcp.json")
+    ]
+    # The manifest may have these two in itself.
+    if isinstance(manifest.get("hooks"), dict):
+        inline = manifest["hooks"]
+        hooks[root / place] = json.dumps({"hooks": inline.get("hooks", inline)})
+    if isinstance(manifest.get("mcpServers"), dict):
+        servers.append(manifest["mcpServers"])
+    author = manifest.get("author", "")
+    return Plugin(
+        name=name,
+        version=_line(manifest.get("version", "")),
+        description=_line(manifest.get("description", "")),
+        author=_line(author if isinstance(author, str) else author.get("name", "")),
+        root=root,
+        skills=texts(part("skills", "/SKILL.md", "skills")),
+        agents=texts(agents),
+        commands={
+            inner[:-3].replace("/", ":"): (root / path, _text(files[path].data, path))
+            for path, inner in part("commands", ".md", "commands").items()
+        },
+        hooks=hooks,
+        servers=_servers(root, servers),
+    )
+
+
+def _manifest(files: Mapping[str, PluginFile]) -> tuple[str, dict[str, Any]]:
+    for place in _MANIFESTS:
+        if place in files:
+            return place, _table(files[place].data, place, _MANIFEST)
+    if ".claude-plugin/marketplace.json" in files:
+        raise ValueError("it is a marketplace; name the folder of one of its plugins")
+    raise ValueError(f"it has no {' or '.join(_MANIFESTS)}")
+
+
+def _named(manifest: Mapping[str, Any], key: str, files: Iterable[str]) -> Iterator[str]:
+    """The paths that the manifest names for a part."""
+    named: Any = manifest.get(key, [])
+    paths = [named] if isinstance(named, str) else named
+    for path in cast("list[str]", paths) if isinstance(paths, list) else ():
+        inner = posixpath.normpath(path)
+        if not any(f"{name}/".startswith(f"{inner}/") for name in files):
+            raise ValueError(f"`{key}` of its manifest names {path!r}, which is not in it")
+        yield inner
+
+
+def _servers(root: Path, tables: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """MCP servers as in `config.toml`, from tables as in `.mcp.json`."""
+    servers: dict[str, Any] = {}
+    for table in tables:
+        _check(inner := table.get("mcpServers", table), _SERVERS, "`mcpServers`")
+        for name, own in inner.items():
+            known = _SERVER_KEYS.keys() & own.keys()
+            servers[name] = {_SERVER_KEYS[key]: _filled(root, own[key]) for key in known}
+    _check({"mcp_servers": servers}, KEYS, "it")
+    for server in servers.values():
+        if "command" in server:
+            server["env"] = server.get("env", {}) | plugin_variables(root)
+            # A name is one of the user's programs; a path is in the plugin.
+            for key in {"command", "cwd"} & server.keys():
+                if key == "cwd" or "/" in server[key]:
+                    server[key] = os.path.normpath(root / server[key])
+    try:
+        mcp_servers(servers)
+    except ConfigError as error:
+        raise ValueError(str(error)) from error
+    return servers
+
+
+def _filled(root: Path, value: Any) -> Any:
+    """A value of JSON with the path of the plugin in it."""
+    match value:
+        case str():
+            return _ROOT.sub(lambda _: str(root), value)
+        case list():
+            return [_filled(root, part) for part in cast("list[Any]", value)]
+        case dict():
+            table = cast("dict[str, Any]", value)
+            return {name: _filled(root, part) for name, part in table.items()}
+        case _:
+            return value
+
+
+def _table(data: bytes, path: str, kind: Table) -> dict[str, Any]:
+    """The JSON object of a file. `kind`: see `problems`."""
+    try:
+        value = json.loads(_text(data, path))
+        require_shallow(value, path)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path}:{error.lineno}: {error.msg}") from error
+    except (RecursionError, ConfigError) as error:
+        raise ValueError(f"{path} is nested too deeply") from error
+    _check(value, kind, path)
+    return value
+
+
+def _check(value: Any, kind: Table, what: str) -> None:
+    for problem in problems(value, kind):
+        key = f": `{dotted(problem.key)}`" if problem.key else ""
+        raise ValueError(f"{what}{key} {problem.text}")
+
+
+def _text(data: bytes, path: str) -> str:
+    if len(data) > _MAX_TEXT:
+        raise ValueError(f"{path} has more than {_MAX_TEXT >> 10} KiB")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} is not UTF-8 text") from None
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())[:_MAX_LINE]

@@ -1,0 +1,47 @@
+"""Finds the plugins that `codex-py plugin add` has put into `$CODEX_HOME/codex-py/plugins`. LIGHT.
+
+A plugin is used as the user saw it when it was added, or not at all. What it brings goes the way of what the user
+has written: skills, roles, hooks, commands and MCP servers.
+"""
+
+from pathlib import Path
+
+from codex_py.config.plugin import PLUGIN_NAME, Plugin
+from codex_py.protocol.frozen import frozen
+
+
+@frozen
+class Plugins:
+    found: tuple[Plugin, ...] = ()
+    """By name."""
+    warnings: tuple[str, ...] = ()
+    """A sentence for each that is not used."""
+
+
+def plugins_folder(home: Path) -> Path:
+    """Holds a folder for each plugin, by its name. `home`: `$CODEX_HOME`."""
+    return home / "codex-py" / "plugins"
+
+
+def find_plugins(home: Path) -> Plugins:
+    """The plugins whose files are all as they were added, and a warning for each other one."""
+    try:
+        names = sorted(each.name for each in plugins_folder(home).iterdir())
+    except OSError:
+        names = []
+    names = list(filter(PLUGIN_NAME.fullmatch, names))
+    if not names:
+        return Plugins()
+    # 4 ms, which only a plugin costs.
+    from codex_py.config.plugin_files import installed_plugin  # noqa: PLC0415
+
+    found: list[Plugin] = []
+    warnings: list[str] = []
+    for name in names:
+        try:
+            found.append(installed_plugin(plugins_folder(home) / name))
+        except ValueError as error:
+            warnings.append(
+                f"The plugin {name} is not used: {error}; to use it as it is now, remove it and add it again."
+            )
+    return Plugins(tuple(found), tuple(warnings))
