@@ -1,15 +1,15 @@
 """git, started so that it runs nothing that a repository names.
 
-A repository is data here: whoever wrote its configuration and its hooks is not asked what to run. What it
-calls for by a name of its own choosing, filters and text conversions, cannot be turned off one by one.
-So only commands are run that take and give bytes as they are, such as `cat-file` without its options.
+A repository is data here: whoever wrote its configuration and its hooks is not asked what to run. Text conversions
+cannot be turned off one by one, so only commands are run that use none. Commands that look at files of the work tree
+need a git `without_filters`: git reads a file again, through its filter, if it may have changed since it was checked out.
 https://git-scm.com/docs/git-config
 """
 
 import os
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from codex_py.errors import CodexError
@@ -56,6 +56,18 @@ class Git:
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise CodexError(f"git could not be run: {error}", code="git") from error
+
+    def without_filters(self, tree: Path) -> "Git":
+        """A git for which the filters that are configured in a work tree do nothing."""
+        listed = self.run(tree, "config", "-z", "--name-only", "--get-regexp", r"^filter\.").stdout
+        names = {os.fsdecode(key).rpartition(".")[0] for key in listed.split(b"\0") if key}
+        off = [("smudge", ""), ("clean", ""), ("process", ""), ("required", "false")]
+        settings = [(f"{name}.{key}", value) for name in names for key, value in off]
+        # `-c` cannot set a name with `=` in it.
+        variables = {"GIT_CONFIG_COUNT": str(len(settings))}
+        for number, (key, value) in enumerate(settings):
+            variables |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+        return replace(self, variables={**self.variables, **variables})
 
 
 def find_git(tree: Path, environment: Mapping[str, str]) -> Git | None:

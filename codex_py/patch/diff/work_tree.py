@@ -26,6 +26,7 @@ def work_tree_diff(git: Git, root: Path) -> str:
     Raises:
         CodexError: it is no work tree, or more than `MAX_FILES` files differ.
     """
+    git = git.without_filters(root)
     has_commit = git.run(root, "rev-parse", "--verify", "-q", "HEAD").returncode == 0
     words = ("diff-index", "-z", "--name-only", "HEAD") if has_commit else ("ls-files", "-z")
     changed = _names(git, root, *words)
