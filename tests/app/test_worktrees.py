@@ -1,0 +1,156 @@
+import asyncio
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from codex_py.app.worktrees import Worktree, add_worktree
+from codex_py.errors import CodexError
+
+
+@dataclass
+class Repository:
+    root: Path
+    home: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {"PATH": os.environ["PATH"], "HOME": str(self.home)}
+
+    def git(self, *words: str, folder: Path | None = None) -> str:
+        identity = ("-c", "user.name=a", "-c", "user.email=a@b")
+        command = ["git", *identity, *words]
+        done = subprocess.run(
+            command, cwd=folder or self.root, env=self.environment, capture_output=True, check=True
+        )
+        return done.stdout.decode()
+
+    def add(self, cwd: Path | None = None) -> Worktree:
+        return asyncio.run(add_worktree(cwd or self.root, self.home, self.environment))
+
+    @property
+    def trees(self) -> int:
+        return len(self.git("worktree", "list").splitlines()) - 1
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    root, home = tmp_path / "repo", tmp_path / "home"
+    (root / "sub").mkdir(parents=True)
+    home.mkdir()
+    made = Repository(root, home)
+    made.git("init", "-q")
+    (root / "sub" / "a.txt").write_text("one\n", encoding="utf-8")
+    (root / ".gitignore").write_text("*.o\n", encoding="utf-8")
+    made.git("add", "-A")
+    made.git("commit", "-qm", "one")
+    return made
+
+
+def test_a_worktree_has_the_commit_and_not_the_changes(repository: Repository) -> None:
+    (repository.root / "sub" / "a.txt").write_text("changed\n", encoding="utf-8")
+    (repository.root / "new.txt").touch()
+    tree = repository.add(repository.root / "sub")
+    assert tree.cwd == tree.path / "sub"
+    assert (tree.cwd / "a.txt").read_text(encoding="utf-8") == "one\n"
+    assert not (tree.path / "new.txt").exists()
+    folder, name = tree.path.relative_to(repository.home / "worktrees").parts
+    assert name == "repo"
+    assert len(folder) == 4
+    assert int(folder, 16) >= 0
+    assert repository.git("rev-parse", "--abbrev-ref", "HEAD", folder=tree.path) == "HEAD\n"
+    assert repository.git("status", "--porcelain", folder=tree.path) == ""
+    assert tree.is_unchanged()
+    tree.remove()
+    assert not [*(repository.home / "worktrees").iterdir()]
+    assert repository.trees == 0
+
+
+def test_files_commits_and_removed_folders_count_as_changes(repository: Repository) -> None:
+    tree = repository.add()
+    (tree.path / "a.o").touch()
+    assert tree.is_unchanged()
+    (tree.path / "b.txt").write_text("new\n", encoding="utf-8")
+    assert not tree.is_unchanged()
+    repository.git("add", "-A", folder=tree.path)
+    repository.git("commit", "-qm", "two", folder=tree.path)
+    assert not tree.is_unchanged()
+
+
+def test_more_changes_than_can_be_compared_are_changes(repository: Repository) -> None:
+    tree = repository.add()
+    for number in range(501):
+        (tree.path / f"{number}.txt").touch()
+    assert not tree.is_unchanged()
+
+
+def test_a_folder_that_the_commit_lacks_is_replaced_by_the_top(repository: Repository) -> None:
+    (repository.root / "new").mkdir()
+    tree = repository.add(repository.root / "new")
+    assert tree.cwd == tree.path
+
+
+def test_nothing_that_the_repository_names_is_run(repository: Repository, tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    hook = repository.root / ".git" / "hooks" / "post-checkout"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\ntouch {ran}\n", encoding="utf-8")
+    hook.chmod(0o755)
+    for name in ("evil", "e=v.il"):
+        repository.git("config", f"filter.{name}.clean", "cat")
+    (repository.root / ".gitattributes").write_text(
+        "a.txt filter=evil\nb.txt filter=e=v.il\n", encoding="utf-8"
+    )
+    (repository.root / "b.txt").write_text("two\n", encoding="utf-8")
+    repository.git("add", "-A")
+    repository.git("commit", "-qm", "two")
+    config = repository.root / ".git" / "config"
+    text = config.read_text(encoding="utf-8")
+    for name in ("evil", "e=v.il"):
+        program = f"touch {ran}; cat"
+        text += f'[filter "{name}"]\nsmudge = "{program}"\nclean = "{program}"\nrequired = true\n'
+    text += f'[core]\nfsmonitor = "touch {ran}"\nsshCommand = "touch {ran}"\n'
+    config.write_text(text, encoding="utf-8")
+    tree = repository.add()
+    assert (tree.path / "b.txt").read_text(encoding="utf-8") == "two\n"
+    assert not ran.exists()
+    assert tree.is_unchanged()
+    assert not ran.exists()
+    (tree.path / "sub" / "a.txt").write_text("one \n", encoding="utf-8")
+    assert not tree.is_unchanged()
+    assert not ran.exists()
+    tree.remove()
+    assert not ran.exists()
+
+
+def test_another_git_folder_in_place_of_its_own_is_not_believed(
+    repository: Repository, tmp_path: Path
+) -> None:
+    tree = repository.add()
+    (tree.path / ".git").write_text(f"gitdir: {tmp_path}\n", encoding="utf-8")
+    assert tree.is_unchanged()
+    (tree.path / "sub" / "a.txt").unlink()
+    assert not tree.is_unchanged()
+
+
+def test_a_folder_that_someone_removed_is_unchanged(repository: Repository) -> None:
+    tree = repository.add()
+    subprocess.run(["rm", "-r", str(tree.path)], check=True)
+    assert tree.is_unchanged()
+    tree.remove()
+    assert repository.trees == 0
+
+
+def test_without_a_repository_or_a_commit_there_is_no_worktree(
+    repository: Repository, tmp_path: Path
+) -> None:
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    with pytest.raises(CodexError, match="needs a git repository"):
+        repository.add(bare)
+    repository.git("init", "-q", folder=bare)
+    with pytest.raises(CodexError, match="git rev-parse failed"):
+        repository.add(bare)
+    assert not (repository.home / "worktrees").exists()
