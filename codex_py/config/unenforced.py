@@ -5,15 +5,12 @@ Chooses between `sandbox_mode` and `default_permissions` too, whose profiles are
 A user who sets one relies on it. When a version enforces one, its row in `_PROTECTIONS` is removed.
 """
 
-import json
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
 
 from codex_py.config.check import KeyPath, lookup
 from codex_py.config.files import read_text
 from codex_py.config.layers import Layers
-from codex_py.config.project_trust import Trusted
 from codex_py.config.schema import DEFAULTS
 from codex_py.errors import ConfigError
 from codex_py.protocol.approval import SandboxMode
@@ -34,10 +31,7 @@ _Places: TypeAlias = Callable[[Layers, Mapping[str, Any], str], Iterator[str]]
 
 
 def unenforced(layers: Layers) -> tuple[str, ...]:
-    """A sentence with file and line for each protection that is set and not accepted.
-
-    Raises a `ConfigError` if a file of hooks cannot be read.
-    """
+    """A sentence with file and line for each protection that is set and not accepted."""
     values = layers.merged()
     # All layers count, because merging would replace one list by another.
     accepted = {name for layer in layers.layers for name in layer.values.get(_ACCEPT_KEY, ())}
@@ -99,35 +93,6 @@ def _chosen_profile(layers: Layers) -> str | None:
     return None
 
 
-def _hooks(layers: Layers, values: Mapping[str, Any], _name: str) -> Iterator[str]:
-    if values.get("features", {}).get("hooks") is False:
-        return
-    # Hooks of all layers run; merging would hide some.
-    for layer in layers.layers:
-        for event, groups in layer.values.get("hooks", {}).items():
-            if isinstance(groups, list) and groups:
-                yield layer.where(("hooks", event))
-    trust = layers.project_trust
-    texts = dict(trust.files) if isinstance(trust, Trusted) else {}
-    for folder in (layers.home, layers.system):
-        if (text := read_text(folder / "hooks.json")) is not None:
-            texts[folder / "hooks.json"] = text
-    yield from (str(path) for path, text in texts.items() if _has_hooks(path, text))
-
-
-def _has_hooks(path: Path, text: str) -> bool:
-    if path.name != "hooks.json":
-        return False
-    try:
-        match json.loads(text):
-            case {"hooks": {**events}}:
-                return any(events.values())
-            case _:
-                return False
-    except (ValueError, RecursionError):
-        raise ConfigError(f"{path} is not valid JSON") from None
-
-
 def _denied_paths(layers: Layers, _values: Mapping[str, Any], _name: str) -> Iterator[str]:
     for name, profile in _profile_chain(layers).items():
         key = ("permissions", name, "filesystem")
@@ -185,7 +150,6 @@ def _requirements(layers: Layers, _values: Mapping[str, Any], _name: str) -> Ite
 
 _PROTECTIONS: Final[dict[str, tuple[str, _Places]]] = {
     "requirements": ("an administrator's requirements are not enforced", _requirements),
-    "hooks": ("hooks are not run", _hooks),
     "permissions.filesystem": (
         "files that a permission profile denies can be read",
         _denied_paths,

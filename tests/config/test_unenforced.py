@@ -1,6 +1,5 @@
 """Settings that protect: each stops the start until it is accepted, or is not asked for."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,6 @@ from codex_py.config.config import Config
 from codex_py.errors import ConfigError
 from tests.config.conftest import Place
 
-_HOOKS = json.dumps({"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "x"}]}]}})
 _LOCKED = """
 default_permissions = "locked"
 [permissions.base.filesystem]
@@ -22,7 +20,6 @@ extends = "base"
 @pytest.mark.parametrize(
     ("text", "name", "line"),
     [
-        ("[[hooks.PreToolUse]]\nhooks = [{type = 'command', command = 'x'}]", "hooks", 1),
         (_LOCKED, "permissions.filesystem", 4),
         (
             'default_permissions = "n"\n[permissions.n.network]\nenabled = true\n'
@@ -73,9 +70,7 @@ def test_a_protection_that_is_not_enforced_is_told_with_its_place_and_can_be_acc
     "text",
     [
         "",
-        "[hooks.state.a]\ntrusted_hash = 'x'",
-        "hooks.PreToolUse = []",
-        "features.hooks = false\n[[hooks.Stop]]\nhooks = []",
+        "[[hooks.PreToolUse]]\nhooks = [{type = 'command', command = 'x'}]",
         'sandbox_mode = "read-only"\npermissions.x.filesystem."/a" = "deny"',
         'default_permissions = ":workspace"\npermissions.x.filesystem."/a" = "deny"',
         'default_permissions = "x"\npermissions.x.filesystem."/a" = "write"',
@@ -102,34 +97,9 @@ def test_every_protection_is_told_at_once(place: Place):
     assert len(str(raised.value).splitlines()) == 2
 
 
-def test_hooks_of_the_home_and_of_a_trusted_project_count(place: Place):
-    hooks = place.root / ".codex" / "hooks.json"
-    hooks.parent.mkdir()
-    hooks.write_text(_HOOKS, encoding="utf-8")
-    assert place.load().unenforced == ()
-    place.trusted()
-    assert [text.split(":")[0] for text in place.load().unenforced] == [str(hooks)]
-    hooks.unlink()
-    place.trust()
-    own = place.user(_HOOKS, "hooks.json")
-    assert [text.split(":")[0] for text in place.load().unenforced] == [str(own)]
-    place.user('{"hooks": {}}', "hooks.json")
-    assert place.load().unenforced == ()
-    place.user("{", "hooks.json")
-    with pytest.raises(ConfigError, match="is not valid JSON"):
-        place.load()
-
-
-def test_hooks_of_a_layer_are_not_hidden_by_a_stronger_one(place: Place):
-    place.trusted("[[hooks.Stop]]\nhooks = []\n")
-    place.project("hooks.Stop = []\n")
-    assert len(place.load().unenforced) == 1
-
-
-@pytest.mark.parametrize("name", ["requirements.toml", "hooks.json"])
-def test_what_an_administrator_asks_for_counts(place: Place, name: str):
-    path = place.system / name
-    path.write_text(_HOOKS if name == "hooks.json" else "", encoding="utf-8")
+def test_what_an_administrator_asks_for_counts(place: Place):
+    path = place.system / "requirements.toml"
+    path.touch()
     assert [text.split(":")[0] for text in place.load().unenforced] == [str(path)]
 
 

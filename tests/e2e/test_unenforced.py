@@ -1,7 +1,6 @@
 """A session that would lack a protection does not begin, whichever command asks for it."""
 
 import asyncio
-import json
 from pathlib import Path
 
 import pytest
@@ -55,24 +54,13 @@ def test_exec_stops_before_any_request_and_goes_on_where_it_is_accepted(
 def test_a_name_that_is_no_protection_is_a_usage_error(
     command: list[str], place: Workplace
 ) -> None:
-    done = run_codex_py([*command, "--allow-unenforced", "hook", "true"], place.home, place.cwd)
+    done = run_codex_py([*command, "--allow-unenforced", "budgets", "true"], place.home, place.cwd)
     assert done.returncode == 2
     last = done.stderr.decode()
-    assert "--allow-unenforced: 'hook' is not a possible value: requirements, hooks," in last
-
-
-def test_hooks_of_an_untrusted_project_stop_nothing(
-    place: Workplace, server: ScriptedServer
-) -> None:
-    configure(place, server, "")
-    (place.cwd / ".codex").mkdir()
-    hooks = {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "false"}]}]}}
-    (place.cwd / ".codex/hooks.json").write_text(json.dumps(hooks), encoding="utf-8")
-    command = ["exec", "--skip-git-repo-check", "go"]
-    assert run_codex_py(command, place.home, place.cwd).returncode == 0
-    trusting = run_codex_py(["exec", "--trust", "go"], place.home, place.cwd)
-    assert trusting.returncode == 78
-    assert b"hooks are not run" in trusting.stderr
+    assert (
+        "--allow-unenforced: 'budgets' is not a possible value: requirements, permissions.filesystem,"
+        in last
+    )
 
 
 def test_the_terminal_stops_before_it_draws_anything(

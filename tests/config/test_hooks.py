@@ -1,0 +1,470 @@
+"""Where hooks come from, and which of them the user trusts. Keys, hashes and warnings are those of Codex 0.169."""
+
+import json
+import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codex_py.config.hook_files import has_hooks
+from codex_py.config.hooks import Hook, Hooks, enable, find_hooks, trust
+from tests.config.conftest import Place
+from tests.support.codex import CODEX, needs_codex
+
+_EVENT = "PreToolUse"
+
+
+def hooks(*handlers: Any, event: str = _EVENT, **group: Any) -> str:
+    """A `hooks.json` with one group."""
+    return json.dumps({"hooks": {event: [{"hooks": list(handlers), **group}]}})
+
+
+def command(text: str, **more: Any) -> dict[str, Any]:
+    return {"type": "command", "command": text, **more}
+
+
+def toml(text: str) -> str:
+    return f'[[hooks.PreToolUse]]\nhooks = [{{ type = "command", command = "{text}" }}]\n'
+
+
+def found(place: Place, *, overrides: Sequence[str] = ()) -> Hooks:
+    config = place.load(overrides=overrides)
+    result = find_hooks(config, place.environment)
+    assert has_hooks(config) or not result.found
+    return result
+
+
+def commands(place: Place, *, overrides: Sequence[str] = ()) -> list[str]:
+    return [hook.command for hook in found(place, overrides=overrides).found]
+
+
+def only(place: Place) -> Hook:
+    result = found(place)
+    (hook,) = result.found
+    return hook
+
+
+def project_hooks(place: Place, text: str, folder: Path | None = None) -> Path:
+    path = (folder or place.root) / ".codex" / "hooks.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_without_hooks_there_is_nothing_to_load(place: Place):
+    place.trusted('[hooks.state.a]\ntrusted_hash = "x"')
+    assert not has_hooks(place.load())
+    assert found(place) == Hooks()
+
+
+def test_hooks_of_all_layers_run_in_the_order_of_the_configuration(place: Place):
+    write(place.system / "hooks.json", hooks(command("system file")))
+    write(place.system / "config.toml", toml("system"))
+    write(place.system / "managed_config.toml", toml("managed"))
+    place.user(hooks(command("user file")), "hooks.json")
+    place.trusted(toml("user"))
+    write(place.home / "codex-py" / "config.toml", toml("own"))
+    place.user(toml("profile"), "work.config.toml")
+    project_hooks(place, hooks(command("root file")))
+    place.project(toml("root"))
+    project_hooks(place, hooks(command("nearest file")), place.cwd)
+    config = place.load(
+        profile="work",
+        overrides=['hooks.PreToolUse=[{hooks=[{type="command",command="option"}]}]'],
+    )
+    assert [hook.command for hook in find_hooks(config, place.environment).found] == [
+        *("system file", "system", "user file", "user", "own", "profile"),
+        *("root file", "root", "nearest file", "option", "managed"),
+    ]
+
+
+def test_a_hook_has_all_that_is_configured(place: Place):
+    path = place.user(
+        hooks(
+            command("a"),
+            command("b", timeout=5, statusMessage="wait", **{"async": True}),
+            {"type": "mcp_tool", "server": "s", "tool": "t", "input": {"a": 1}},
+            matcher="Bash",
+        ),
+        "hooks.json",
+    )
+    first, second, third = found(place).found
+    assert (first.event, first.source, first.group, first.handler) == (_EVENT, path, 0, 0)
+    assert (first.kind, first.matcher, first.timeout_s, first.is_async) == (
+        *("command", "Bash", 600, False),
+    )
+    assert (second.handler, second.timeout_s, second.is_async) == (1, 5, True)
+    assert second.status_message == "wait"
+    assert (third.kind, third.server, third.tool, third.arguments) == (
+        *("mcp_tool", "s", "t", {"a": 1}),
+    )
+    assert [hook.key for hook in (first, third)] == [
+        f"{path}:pre_tool_use:0:0",
+        f"{path}:pre_tool_use:0:2",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("event", "timeout_s", "matcher"),
+    [
+        *(("Stop", 600, None), ("UserPromptSubmit", 600, None), ("Interrupt", 1, None)),
+        *(("SessionEnd", 1, "x"), ("SessionStart", 600, "x")),
+    ],
+)
+def test_an_event_has_its_own_defaults(
+    place: Place, event: str, timeout_s: int, matcher: str | None
+):
+    place.user(hooks(command("a"), event=event, matcher="x"), "hooks.json")
+    hook = only(place)
+    assert (hook.timeout_s, hook.matcher) == (timeout_s, matcher)
+
+
+def test_both_forms_in_one_folder_run_with_a_warning(place: Place):
+    path = place.user(hooks(command("a")), "hooks.json")
+    config = place.user(toml("b"))
+    assert commands(place) == ["a", "b"]
+    assert found(place).warnings == (
+        f"loading hooks from both {path} and {config}; prefer a single representation for this layer",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "warning"),
+    [
+        ("{", "failed to parse hooks config {path}: Expecting property name"),
+        ("", "failed to parse hooks config {path}: Expecting value"),
+        ("[]", "failed to parse hooks config {path}: it must be an object"),
+        ("[" * 100_000, "failed to parse hooks config {path}: it is nested too deeply"),
+        ('{"hooks": []}', "failed to parse hooks config {path}: `hooks` must be an object"),
+        ('{"hooks": {"Stop": [], "Stop": []}}', "two fields of one name"),
+        ('{"Stop": []}', "unknown field `Stop`, expected `description` or `hooks`"),
+        (hooks(command("a"), {"type": "http"}), "must be one of `command`, `mcp_tool`"),
+        (hooks({"command": "a"}), "the `type` of a hook"),
+        (hooks({"type": "command"}), "has no `command`"),
+        (hooks({"type": "mcp_tool", "server": "s"}), "has no `tool`"),
+        (hooks(command("a", timeout=1.5)), "must be an integer of 0 or more"),
+        (hooks(command("a", timeout=-1)), "must be an integer of 0 or more"),
+        (hooks(command("a", **{"async": "x"})), "must be a boolean"),
+        (hooks(command("a"), matcher=3), "must be a string"),
+        (hooks(command("  ")), "skipping empty hook command in {path}"),
+        (hooks({"type": "prompt"}), "skipping prompt hook in {path}: prompt hooks are not"),
+        (hooks({"type": "agent"}), "skipping agent hook in {path}: agent hooks are not"),
+        (
+            hooks({"type": "mcp_tool", "server": "s", "tool": ""}),
+            "skipping MCP tool hook in {path}: server and tool must not be empty",
+        ),
+        (
+            hooks({"type": "mcp_tool", "server": "s", "tool": "t"}, event="SessionEnd"),
+            "skipping MCP tool hook in {path}: SessionEnd MCP hooks are not supported",
+        ),
+        (hooks(command("a"), matcher="["), 'invalid matcher "[" in {path}: '),
+        (hooks(command("a"), matcher="(" * 50_000), "in {path}: "),
+    ],
+)
+def test_a_mistake_is_told_and_its_hook_does_not_run(place: Place, text: str, warning: str):
+    path = place.user(text, "hooks.json")
+    result = found(place)
+    assert result.found == ()
+    (told,) = result.warnings
+    assert warning.format(path=path) in told
+
+
+def test_a_mistake_costs_only_its_own_file_or_group(place: Place):
+    place.user(toml("kept"))
+    groups = [{"hooks": [command("a")], "matcher": "["}, {"hooks": [command("b")]}]
+    path = place.user(json.dumps({"hooks": {_EVENT: groups}}), "hooks.json")
+    assert commands(place) == ["b", "kept"]
+    assert found(place).found[0].key == f"{path}:pre_tool_use:1:0"
+    place.user("{", "hooks.json")
+    assert commands(place) == ["kept"]
+
+
+def test_a_wrong_type_of_hook_in_config_toml_does_not_stop_the_start(place: Place):
+    place.user(hooks(command("kept")), "hooks.json")
+    path = place.user('[[hooks.Stop]]\nhooks = [{ type = "http" }]\n')
+    assert commands(place) == ["kept"]
+    assert found(place).warnings[0].startswith(f"failed to parse hooks config {path}: ")
+
+
+def test_odd_files_are_read_or_told(place: Place, tmp_path: Path):
+    path = place.home / "hooks.json"
+    path.write_bytes(b"\xef\xbb\xbf" + hooks(command("a")).replace(" ", "\r\n").encode())
+    assert commands(place) == ["a"]
+    path.write_bytes(b'{"hooks": "\xff"}')
+    assert found(place).warnings[0].startswith(f"failed to read hooks config {path}: ")
+    path.unlink()
+    path.mkdir()
+    assert "it is a folder" in found(place).warnings[0]
+    path.rmdir()
+    os.mkfifo(path)
+    assert "it is a named pipe" in found(place).warnings[0]
+    path.unlink()
+    path.symlink_to(tmp_path / "missing")
+    assert "it is a link that leads nowhere" in found(place).warnings[0]
+    path.unlink()
+    path.symlink_to(write(tmp_path / "elsewhere.json", hooks(command("linked"))))
+    assert commands(place) == ["linked"]
+    path.unlink()
+    path.write_bytes(b" " * (5 << 20))
+    assert "it is larger than 4 MB" in found(place).warnings[0]
+
+
+def test_unknown_events_and_fields_are_ignored(place: Place):
+    document = {
+        "description": "mine",
+        "hooks": {"Nope": [{"hooks": [{"type": "x"}]}], "Stop": [{"hooks": [command("a", x=1)]}]},
+    }
+    place.user(json.dumps(document), "hooks.json")
+    assert commands(place) == ["a"]
+    assert found(place).warnings == ()
+
+
+@pytest.mark.parametrize("name", ["hooks", "codex_hooks"])
+def test_hooks_can_be_switched_off(place: Place, name: str):
+    place.user(hooks(command("a")), "hooks.json")
+    assert commands(place, overrides=[f"features.{name}=true"]) == ["a"]
+    assert commands(place, overrides=[f"features.{name}=false"]) == []
+    assert not has_hooks(place.load(overrides=[f"features.{name}=false"]))
+
+
+def test_hooks_of_a_project_are_used_only_if_it_is_trusted_as_it_is(place: Place):
+    path = project_hooks(place, hooks(command("a")))
+    place.project(toml("b"))
+    assert not has_hooks(place.load())
+    assert found(place) == Hooks()
+    place.trusted()
+    assert commands(place) == ["a", "b"]
+    path.write_text(hooks(command("c")), encoding="utf-8")
+    assert found(place) == Hooks()
+    place.trust()
+    assert commands(place) == ["c", "b"]
+
+
+def test_a_hook_runs_as_it_was_trusted(place: Place):
+    place.user("# mine\n[hooks]\n")
+    place.user(hooks(command("a"), command("b")), "hooks.json")
+    first, second = found(place).found
+    assert [first.state, second.state] == ["new", "new"]
+    trust(place.home, [first, second])
+    text = (place.home / "config.toml").read_text(encoding="utf-8")
+    assert text == (
+        "# mine\n[hooks]\n"
+        f'\n[hooks.state."{first.key}"]\ntrusted_hash = "{first.hash}"\n'
+        f'\n[hooks.state."{second.key}"]\ntrusted_hash = "{second.hash}"\n'
+    )
+    assert [hook.state for hook in found(place).found] == ["trusted", "trusted"]
+    place.user(hooks(command("a"), command("changed")), "hooks.json")
+    assert [hook.state for hook in found(place).found] == ["trusted", "changed"]
+    assert [hook.command for hook in found(place).to_review] == ["changed"]
+    trust(place.home, found(place).to_review)
+    assert [hook.state for hook in found(place).found] == ["trusted", "trusted"]
+    assert "# mine" in (place.home / "config.toml").read_text(encoding="utf-8")
+
+
+def test_a_hook_that_is_switched_off_keeps_its_trust(place: Place):
+    place.user(hooks(command("a")), "hooks.json")
+    trust(place.home, [only(place)])
+    before = (place.home / "config.toml").read_text(encoding="utf-8")
+    enable(place.home, only(place), enabled=False)
+    assert only(place).state == "disabled"
+    enable(place.home, only(place), enabled=True)
+    assert only(place).state == "trusted"
+    assert (place.home / "config.toml").read_text(encoding="utf-8") == before
+
+
+def test_a_new_hook_can_be_switched_off(place: Place):
+    place.user(hooks(command("a")), "hooks.json")
+    enable(place.home, only(place), enabled=False)
+    assert only(place).state == "disabled"
+    enable(place.home, only(place), enabled=True)
+    assert only(place).state == "new"
+
+
+def test_a_project_cannot_trust_its_own_hooks(place: Place):
+    path = project_hooks(place, hooks(command("a")))
+    place.trusted()
+    hook = only(place)
+    place.project(f'[hooks.state."{path}:pre_tool_use:0:0"]\ntrusted_hash = "{hook.hash}"\n')
+    place.trust()
+    assert only(place).state == "new"
+    trust(place.home, [hook])
+    place.project(f'[hooks.state."{path}:pre_tool_use:0:0"]\nenabled = false\n')
+    place.trust()
+    assert only(place).state == "trusted"
+
+
+def test_the_command_line_can_trust_and_switch_off(place: Place):
+    place.user(hooks(command("a")), "hooks.json")
+    hook = only(place)
+    state = f'hooks.state={{"{hook.key}"={{%s}}}}'
+    trusting = state % f'trusted_hash="{hook.hash}"'
+    assert [h.state for h in found(place, overrides=[trusting]).found] == ["trusted"]
+    trust(place.home, [hook])
+    off = state % "enabled=false"
+    assert [h.state for h in found(place, overrides=[off]).found] == ["disabled"]
+
+
+def test_hooks_of_the_administrator_are_trusted_and_stay_on(place: Place):
+    path = write(place.system / "hooks.json", hooks(command("a")))
+    place.user(f'[hooks.state."{path}:pre_tool_use:0:0"]\nenabled = false\n')
+    assert only(place).state == "trusted"
+
+
+_OWN = "[hooks]\nclaude = true\n"
+
+
+def test_hooks_of_claude_code_are_read_if_the_user_asks_for_it(place: Place):
+    user = write(place.home.parent / ".claude" / "settings.json", hooks(command("user")))
+    shared = write(place.root / ".claude" / "settings.json", hooks(command("shared")))
+    local = write(place.root / ".claude" / "settings.local.json", hooks(command("local")))
+    place.trusted()
+    assert commands(place) == []
+    place.user(_OWN)
+    assert commands(place) == ["user"]
+    place.trusted(_OWN)
+    result = found(place)
+    assert [hook.source for hook in result.found] == [user, shared, local]
+    assert result.warnings == ()
+    assert {hook.state for hook in result.found} == {"new"}
+    assert result.found[1].environment == {"CLAUDE_PROJECT_DIR": str(place.root)}
+    trust(place.home, result.found)
+    shared.write_text(hooks(command("changed")), encoding="utf-8")
+    assert [hook.state for hook in found(place).found] == ["trusted", "changed", "trusted"]
+
+
+def test_settings_of_claude_code_have_more_than_hooks(place: Place):
+    document = {
+        "model": "opus",
+        "permissions": {"allow": ["Bash"]},
+        "hooks": {
+            "Notification": [{"hooks": [command("n")]}],
+            _EVENT: [
+                {
+                    "matcher": "Bash|MultiEdit|NotebookEdit|Task",
+                    "hooks": [
+                        command("a"),
+                        {"type": "http", "url": "x"},
+                        command("b", **{"if": "Bash(git *)"}),
+                        command("c", args=["x"]),
+                    ],
+                }
+            ],
+        },
+    }
+    path = write(place.home.parent / ".claude" / "settings.json", json.dumps(document))
+    place.user(_OWN)
+    hook = only(place)
+    assert (hook.command, hook.matcher) == ("a", "Bash|Edit|Edit|Agent")
+    assert found(place).warnings == (
+        f"skipping http hook in {path}: http hooks are not supported yet",
+        f"skipping hook in {path}: `if` is not supported",
+        f"skipping hook in {path}: `args` is not supported",
+    )
+
+
+def test_settings_of_a_project_are_not_read_through_a_link_that_leaves_it(
+    place: Place, tmp_path: Path
+):
+    outside = write(tmp_path / "outside.json", hooks(command("a")))
+    (place.root / ".claude").mkdir()
+    (place.root / ".claude" / "settings.json").symlink_to(outside)
+    place.trusted(_OWN)
+    result = found(place)
+    assert result.found == ()
+    assert "leads out of" in result.warnings[0]
+
+
+def listed_by_codex(place: Place) -> list[dict[str, Any]]:
+    """The hooks that Codex finds, and what it thinks of them."""
+    assert CODEX is not None
+    requests: Sequence[dict[str, Any]] = (
+        {"id": 0, "method": "initialize", "params": {"clientInfo": {"name": "x", "version": "1"}}},
+        {"method": "initialized"},
+        {"id": 1, "method": "hooks/list", "params": {"cwds": [str(place.cwd)]}},
+    )
+    with subprocess.Popen(
+        [CODEX, "app-server"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, **place.environment},
+        cwd=place.cwd,
+    ) as program:
+        assert program.stdin is not None
+        assert program.stdout is not None
+        try:
+            program.stdin.write(b"".join(json.dumps(r).encode() + b"\n" for r in requests))
+            program.stdin.flush()
+            for line in program.stdout:
+                answer = json.loads(line)
+                if answer.get("id") == 1:
+                    return answer["result"]["data"][0]["hooks"]
+        finally:
+            program.kill()
+    raise AssertionError("Codex did not answer")
+
+
+@needs_codex
+def test_keys_hashes_and_trust_are_those_of_codex(place: Place):
+    arguments: dict[str, Any] = {"b": [1, 2.5, True, "x"], "a": {"é": {}}}
+    groups: list[dict[str, Any]] = [
+        {
+            "matcher": "Bash",
+            "hooks": [
+                command("a 'b' \"c\" \\ é \u2028 \x7f"),
+                command("b", timeout=0, statusMessage="s", additionalContextLimit=7),
+                command("c", commandWindows="x", **{"async": True}),
+            ],
+        },
+        {
+            "matcher": "",
+            "hooks": [
+                {"type": "mcp_tool", "server": "s", "tool": "t"},
+                {"type": "mcp_tool", "server": "s", "tool": "t", "timeout": 3, "input": arguments},
+                {"type": "prompt"},
+                command("d"),
+            ],
+        },
+        {"matcher": "*", "hooks": [command("e")]},
+    ]
+    others = {
+        event: [{"matcher": "x", "hooks": [command("a")]}]
+        for event in (
+            *("SessionStart", "SessionEnd", "UserPromptSubmit", "PostToolUse", "Stop", "Interrupt"),
+            *("PermissionRequest", "PreCompact", "PostCompact", "SubagentStart", "SubagentStop"),
+        )
+    }
+    place.user(json.dumps({"hooks": {_EVENT: groups, **others}}), "hooks.json")
+    project_hooks(place, hooks(command("project")))
+    place.trusted(
+        toml("user") + '[[hooks.Stop]]\nhooks = [{ type = "mcp_tool", server = "s", tool = "t",'
+        " input = { a = 1, b = 2.5 } }]\n"
+    )
+    trust(place.home, found(place).found[:3])
+    enable(place.home, found(place).found[4], enabled=False)
+
+    ours = {
+        hook.key: (hook.hash, hook.timeout_s, hook.state, hook.matcher)
+        for hook in found(place).found
+    }
+    states = {"untrusted": "new", "modified": "changed", "trusted": "trusted"}
+    theirs = {
+        hook["key"]: (
+            hook["currentHash"],
+            hook["timeoutSec"],
+            states[hook["trustStatus"]] if hook["enabled"] else "disabled",
+            None if hook["matcher"] in {"", "*"} else hook["matcher"],
+        )
+        for hook in listed_by_codex(place)
+    }
+    assert len(ours) == 21
+    assert ours == theirs
