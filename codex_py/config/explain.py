@@ -2,13 +2,16 @@
 
 import json
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from codex_py.config.check import KeyPath, dotted, escaped, kind_of, lookup, suggestion
 from codex_py.config.layers import Layer, Layers
 from codex_py.config.overrides import parse_key
 from codex_py.config.schema import DEFAULTS
+from codex_py.config.tables import HOOK_EVENTS
 from codex_py.errors import ConfigError
+
+_OTHER_HOOKS: Final = "Hooks of `hooks.json` files run too; /hooks in the terminal lists them all."
 
 
 def explain(key: str, layers: Layers) -> str:
@@ -17,6 +20,11 @@ def explain(key: str, layers: Layers) -> str:
     Credentials are shown as `***`. Raises a `ConfigError` if there is no such key.
     """
     path = parse_key(key)
+    text = _explained(key, path, layers)
+    return f"{text}\n{_OTHER_HOOKS}" if path[0] == "hooks" else text
+
+
+def _explained(key: str, path: KeyPath, layers: Layers) -> str:
     found = lookup(layers.merged(), path)
     if found is None:
         if kind_of(path) is None:
@@ -35,8 +43,10 @@ def explain(key: str, layers: Layers) -> str:
         values = [(layer, lookup(layer.values, leaf)) for layer in layers.layers]
         (winner, value), *overridden = [each for each in values if each[1] is not None]
         lines += [f"{dotted(leaf)} = {_shown(value, leaf)}", f"  from {_source(winner, leaf)}"]
+        # The hooks of all layers run.
+        word = "besides" if leaf[0] == "hooks" and leaf[1] in HOOK_EVENTS else "overrides"
         for layer, other in overridden:
-            lines.append(f"  overrides {_shown(other, leaf)} from {_source(layer, leaf)}")
+            lines.append(f"  {word} {_shown(other, leaf)} from {_source(layer, leaf)}")
     return "\n".join(lines)
 
 

@@ -25,7 +25,7 @@ def hook_hash(event: str, matcher: str | None, handler: Mapping[str, Any]) -> st
     if matcher is not None:
         identity["matcher"] = matcher
     text = json.dumps(identity, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return "sha256:" + sha256(text.encode(errors="surrogatepass")).hexdigest()
+    return "sha256:" + sha256(text.encode()).hexdigest()
 
 
 def _hashed(handler: Mapping[str, Any]) -> dict[str, Any]:

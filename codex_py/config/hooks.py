@@ -68,6 +68,8 @@ class Hook:
     """In `[hooks.state]`."""
     hash: str
     state: HookState
+    is_managed: bool
+    """The administrator's: it is trusted, and the user cannot switch it off."""
 
     @property
     def needs_review(self) -> bool:
@@ -159,6 +161,8 @@ def _events(file: HookFile) -> dict[str, list[dict[str, Any]]]:
 def _parsed(text: str, *, is_strict: bool) -> Mapping[str, Any]:
     try:
         document = json.loads(text, object_pairs_hook=_unique)
+        # A lone surrogate, which JSON can spell, is an error.
+        json.dumps(document, ensure_ascii=False).encode()
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     if not isinstance(document, dict):
@@ -219,6 +223,8 @@ def _fault_of_handler(file: HookFile, event: str, handler: Mapping[str, Any]) ->
             return f"skipping hook in {file.path}: `{min(unsupported)}` is not supported"
         case "command" if not handler["command"].strip():
             return f"skipping empty hook command in {file.path}"
+        case "command" if "\0" in handler["command"]:
+            return f"skipping hook in {file.path}: its command has a NUL character"
         case "mcp_tool" if not (handler["server"].strip() and handler["tool"].strip()):
             return f"skipping MCP tool hook in {file.path}: server and tool must not be empty"
         case "mcp_tool" if event == "SessionEnd":
@@ -271,4 +277,5 @@ def _hook(
         key=key,
         hash=current,
         state="trusted" if file.is_managed else states.state(key, current),
+        is_managed=file.is_managed,
     )

@@ -33,6 +33,16 @@ def test_a_table_is_told_key_by_key_without_its_secrets(place: Place):
     )
 
 
+def test_hooks_override_no_others(place: Place):
+    user = place.user("[[hooks.Stop]]\nhooks = []\n")
+    assert place.explain("hooks", overrides=["hooks.Stop=[{}]"]) == (
+        "hooks.Stop = [{}]\n"
+        "  from -c\n"
+        f"  besides [{{ hooks = [] }}] from user config {user}:1\n"
+        "Hooks of `hooks.json` files run too; /hooks in the terminal lists them all."
+    )
+
+
 def test_secrets_are_hidden_in_an_overridden_table_too(place: Place):
     place.user("[mcp_servers.s.env]\nKEY = 's3cr3t'\n")
     assert "s3cr3t" not in place.explain("mcp_servers.s", overrides=["mcp_servers.s.env={}"])

@@ -156,6 +156,8 @@ def test_both_forms_in_one_folder_run_with_a_warning(place: Place):
         (hooks(command("a", **{"async": "x"})), "must be a boolean"),
         (hooks(command("a"), matcher=3), "must be a string"),
         (hooks(command("  ")), "skipping empty hook command in {path}"),
+        (hooks(command("a\0b")), "skipping hook in {path}: its command has a NUL character"),
+        (hooks(command("a\ud800")), "failed to parse hooks config {path}: "),
         (hooks({"type": "prompt"}), "skipping prompt hook in {path}: prompt hooks are not"),
         (hooks({"type": "agent"}), "skipping agent hook in {path}: agent hooks are not"),
         (
