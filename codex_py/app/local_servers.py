@@ -120,10 +120,7 @@ def listed_models(
 
 
 def _body(response: HTTPResponse) -> bytes:
-    """
-    Raises:
-        TimeoutError: the server takes too long with it.
-    """
+    """Raises a `TimeoutError` if the server takes too long with it."""
     deadline = time.monotonic() + _ANSWER_S
     body = b""
     while len(body) < _MAX_BYTES and (piece := response.read1(_MAX_BYTES)):

@@ -68,10 +68,7 @@ def misspelt_provider(provider: Provider, model: str, known: Collection[str]) ->
 
 
 def named_provider(config: Config, name: str, environment: Mapping[str, str]) -> Provider:
-    """
-    Raises:
-        ConfigError: there is no such provider.
-    """
+    """The provider of this name; a `ConfigError` if there is none."""
     try:
         return resolve_provider(
             name,

@@ -185,10 +185,7 @@ async def _found(client: ModelClient, model: str, check: _Check) -> Finding:
 async def _asked(
     client: ModelClient, model: str, text: str, request: Mapping[str, Any], with_image: bool = False
 ) -> _Answer:
-    """
-    Raises:
-        ModelError: there was no whole answer.
-    """
+    """The whole answer; a `ModelError` if there was none."""
     image = {"type": "input_image", "image_url": _RED_PNG, "detail": "auto"}
     prompt = Prompt(
         model=model,

@@ -26,10 +26,7 @@ class SessionTools:
     """The feature of the tools, and the item handlers. The tools are loaded while the model thinks, or by its first call."""
 
     def __init__(self, setup: SessionSetup) -> None:
-        """
-        Raises:
-            ConfigError: a rules file cannot be read or parsed.
-        """
+        """Raises a `ConfigError` if a rules file cannot be read or parsed."""
         self._setup = setup
         self._rules = None if setup.options.ignore_rules else _rules(setup)
         self._waiting: asyncio.TimerHandle | None = None

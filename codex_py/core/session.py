@@ -275,11 +275,7 @@ class Session:
         return prompts[-turns].prompt
 
     def rename(self, name: str) -> None:
-        """
-        Raises:
-            CodexError: the name is blank.
-            SessionError: the name could not be saved.
-        """
+        """Raises a `CodexError` if the name is blank, and a `SessionError` if it could not be saved."""
         name = " ".join(name.split())
         if not name:
             raise CodexError("a thread cannot have a blank name", code="name")

@@ -40,10 +40,7 @@ class TurnResult:
     """The exit code that an extension sets for a turn that completed."""
 
     def raise_for_error(self) -> None:
-        """
-        Raises:
-            CodexError: the turn failed; `error` is raised.
-        """
+        """Raises `error`, a `CodexError`, if the turn failed."""
         if self.error is not None:
             raise self.error
 

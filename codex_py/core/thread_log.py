@@ -47,10 +47,7 @@ class Recorder(Protocol):
         ...
 
     def rename(self, name: str) -> None:
-        """
-        Raises:
-            SessionError: the name could not be saved.
-        """
+        """Raises a `SessionError` if the name could not be saved."""
         ...
 
 

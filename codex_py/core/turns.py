@@ -105,10 +105,7 @@ class Turns:
             await self._idle.wait()
 
     def must_be_idle(self) -> None:
-        """
-        Raises:
-            RuntimeError: a turn is running, or the session is closed.
-        """
+        """Raises a `RuntimeError` if a turn is running, or the session is closed."""
         if self.running is not None:
             raise RuntimeError("a turn of this session is running; wait for its end, or cancel it")
         if self._is_closed:

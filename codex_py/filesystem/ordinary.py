@@ -124,10 +124,7 @@ def open_ordinary_entry(name: str, *, dir_fd: int | None = None) -> int:
 
 
 def refuse_extraordinary(status: os.stat_result) -> None:
-    """
-    Raises:
-        NotOrdinary: it is not of a regular file, or of one that the kernel generates.
-    """
+    """Raises a `NotOrdinary` for a file that is not regular, and for one that the kernel generates."""
     if not stat.S_ISREG(status.st_mode):
         raise NotOrdinary(f"it is {_KINDS.get(stat.S_IFMT(status.st_mode), 'no file')}")
     # File systems on a disk have other numbers.

@@ -115,10 +115,7 @@ class ResponseBuilder:
             self._events.append(Created(self._response_id))
 
     def begin(self, kind: Kind, *, name: str = "", call_id: str = "") -> Piece:
-        """
-        Raises:
-            ModelError: there are too many pieces: each takes far more memory than its bytes.
-        """
+        """Raises a `ModelError` if there are too many pieces: each takes far more memory than its bytes."""
         if self._count >= _MAX_PIECES:
             raise ModelError(
                 f"the response has more than {_MAX_PIECES} messages and calls",

@@ -24,10 +24,7 @@ class RecordedRequest:
 
     @cached_property
     def body(self) -> dict[str, Any]:
-        """
-        Raises:
-            ValueError: the body is not JSON.
-        """
+        """Raises a `ValueError` if the body is not JSON."""
         return json.loads(self.raw)
 
     @property

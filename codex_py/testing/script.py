@@ -35,11 +35,7 @@ _FIELDS = {field.name for field in fields(Reply)}
 
 
 def load_script(path: Path) -> list[Reply]:
-    """
-    Raises:
-        OSError: the file cannot be read.
-        ValueError: it is not a script; the text says where.
-    """
+    """The replies of a script. Raises an `OSError`, or a `ValueError` that says where it is wrong."""
     try:
         script = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:

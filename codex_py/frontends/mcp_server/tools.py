@@ -93,10 +93,7 @@ class Reply(BaseModel):
 
     @property
     def id(self) -> str:
-        """
-        Raises:
-            CodexError: none is given.
-        """
+        """The id that was given, under either name; a `CodexError` if none was."""
         name = self.thread_id or self.conversation_id
         if name is None:
             raise CodexError("codex-reply needs `threadId`: the id that codex gave", code="usage")
@@ -148,10 +145,7 @@ _ArgumentsT = TypeVar("_ArgumentsT", NewThread, Reply)
 
 
 def arguments_of(kind: type[_ArgumentsT], data: Mapping[str, Any] | None) -> _ArgumentsT:
-    """
-    Raises:
-        CodexError: the tool does not take these arguments.
-    """
+    """The arguments of a call; a `CodexError` if the tool does not take them."""
     try:
         return kind.model_validate(data or {})
     except ValidationError as error:

@@ -45,10 +45,7 @@ class RecordingTransport(httpx.AsyncBaseTransport):
     """
 
     def __init__(self, inner: httpx.AsyncBaseTransport, path: Path) -> None:
-        """
-        Raises:
-            NamedFileError: the file cannot be written, or is a link or somebody else's.
-        """
+        """Raises a `NamedFileError` if the file cannot be written, or is a link or somebody else's."""
         self._inner = inner
         self._path = path
         self._failure: OSError | None = None
@@ -62,10 +59,7 @@ class RecordingTransport(httpx.AsyncBaseTransport):
             raise NamedFileError(self._not_written(self._failure)) from self._failure
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """
-        Raises:
-            ModelError: the exchange before this one could not be written.
-        """
+        """Raises a `ModelError` if the exchange before this one could not be written."""
         self._raise_failure()
         exchange: dict[str, Any] = {"request": await _request_data(request)}
         try:
@@ -87,10 +81,7 @@ class RecordingTransport(httpx.AsyncBaseTransport):
         )
 
     async def aclose(self) -> None:
-        """
-        Raises:
-            ModelError: the last exchange could not be written.
-        """
+        """Raises a `ModelError` if the last exchange could not be written."""
         await self._inner.aclose()
         self._close_file()
         self._raise_failure()
@@ -161,20 +152,14 @@ class ReplayTransport(httpx.AsyncBaseTransport):
     """
 
     def __init__(self, path: Path, *, normalise: Callable[[Any], Any] = normalised) -> None:
-        """
-        Raises:
-            NamedFileError: the file is no tape. The message names it and the line.
-        """
+        """Raises a `NamedFileError`, which names the file and the line, if it is no tape."""
         self._path = path
         self._normalise = normalise
         self._exchanges = _read(path)
         self._played = 0
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """
-        Raises:
-            TapeMismatch: another request was recorded here, or none.
-        """
+        """Raises a `TapeMismatch` if another request was recorded here, or none."""
         number = self._played + 1
         if number > len(self._exchanges):
             raise TapeMismatch(

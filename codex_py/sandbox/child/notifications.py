@@ -104,10 +104,7 @@ class NotificationListener:
         return PendingCall(bytes(data), self._names.get(int.from_bytes(data[16:20], "little"), ""))
 
     def require_waiting(self, call: PendingCall) -> None:
-        """
-        Raises:
-            OSError: the caller does not wait for the answer any more.
-        """
+        """Raises an `OSError` if the caller does not wait for the answer any more."""
         kernel.system_call("ioctl", self.descriptor, _IS_WAITING, call.id)
 
     def answer(self, call: PendingCall, *, error: int = 0, flags: int = 0) -> None:

@@ -74,10 +74,7 @@ class AnthropicStream:
         self._thinking = ""
 
     def render(self, event: Event) -> bytes:
-        """
-        Raises:
-            ValueError: the API has nothing like it.
-        """
+        """Raises a `ValueError` if the API has nothing like it."""
         messages: list[Event] = []
         if event["type"] == "response.created":
             messages += self._begin(event["response"]["id"])

@@ -35,10 +35,7 @@ class ChatStream:
         """The place among the calls, by the index of the item."""
 
     def render(self, event: Event) -> bytes:
-        """
-        Raises:
-            ValueError: Chat has nothing like it.
-        """
+        """Raises a `ValueError` if Chat has nothing like it."""
         chunks: list[Event] = []
         if event["type"] == "response.created":
             self._response_id = event["response"]["id"]

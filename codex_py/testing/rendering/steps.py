@@ -71,10 +71,7 @@ class Steps:
     """Items of which there was a piece."""
 
     def of(self, event: Event) -> Iterator[Step]:
-        """
-        Raises:
-            ValueError: the item exists in the Responses API alone.
-        """
+        """Raises a `ValueError` if the item exists in the Responses API alone."""
         kind: str = event["type"]
         index: int = event.get("output_index", 0)
         if kind in _PIECES:

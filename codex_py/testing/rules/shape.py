@@ -9,19 +9,13 @@ _TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
 def require(holds: object, problem: str) -> None:
-    """
-    Raises:
-        ValueError: it does not hold; the text is `problem`.
-    """
+    """Raise a `ValueError` with this text if something does not hold."""
     if not holds:
         raise ValueError(problem)
 
 
 def objects(value: object, where: str) -> list[JsonObject]:
-    """
-    Raises:
-        ValueError: this is no list of objects.
-    """
+    """The objects of a list; a `ValueError` if this is no list of objects."""
     entries = cast("list[object]", value) if isinstance(value, list) else [None]
     require(all(isinstance(entry, dict) for entry in entries), f"{where} is no list of objects")
     return cast("list[JsonObject]", entries)
