@@ -42,11 +42,7 @@ def fitted(provider: Provider, model: str, home: Path, own: Mapping[str, Any]) -
 def remember(
     provider: Provider, model: str, home: Path, works: Mapping[str, bool], date: str
 ) -> None:
-    """Write down what works.
-
-    Raises:
-        ConfigError: the file cannot be written.
-    """
+    """Write down what works. Raises a `ConfigError` if the file cannot be written."""
     known = _read(home)
     facts = {"base_url": provider.base_url, "wire_api": provider.wire_api, "date": date}
     models = object_field(known, provider.id)

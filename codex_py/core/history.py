@@ -81,11 +81,7 @@ def past_prompts(items: Sequence[EncodedItem]) -> list[PastPrompt]:
 
 
 def without_turns(items: Sequence[EncodedItem], turns: int) -> list[EncodedItem]:
-    """The history before the last `turns` prompts.
-
-    Raises:
-        ValueError: there are fewer prompts.
-    """
+    """The history before the last `turns` prompts. Raises a `ValueError` if there are fewer prompts."""
     places = _from_the_end(items)
     if not 1 <= turns <= len(places):
         raise ValueError(f"{len(places)} turns can be taken back, not {turns}")

@@ -76,11 +76,7 @@ class LoginFlow:
         self._provider.context = self._context
 
     async def log_in(self) -> Login:
-        """Let the user log in; returns the login to store.
-
-        Raises:
-            LoginError: the login failed.
-        """
+        """Let the user log in; returns the login to store. Raises a `LoginError` if that failed."""
         name = f"MCP server `{self.server}`"
         try:
             hooks = {"response": [self._check_challenge]}

@@ -29,11 +29,7 @@ class RecordedRequest:
 
     @property
     def fields(self) -> dict[str, Any]:
-        """The body.
-
-        Raises:
-            ValueError: it is no JSON object; the text says so.
-        """
+        """The body. Raises a `ValueError`, which says so, if it is no JSON object."""
         try:
             body: Any = self.body
         except ValueError as error:

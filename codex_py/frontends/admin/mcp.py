@@ -97,11 +97,7 @@ def mcp_parser(*flags: str) -> CommandParser:
 
 
 def parse_name(parser: CommandParser, argv: Sequence[str], command: str) -> argparse.Namespace:
-    """The options, with a `name`.
-
-    Raises:
-        UsageError: there is no name, or an option is wrong.
-    """
+    """The options, with a `name`. Raises a `UsageError` if there is none, or an option is wrong."""
     parser.add_argument("name", nargs="?")
     options = parser.parse_args(list(argv))
     if options.name is None:

@@ -60,11 +60,7 @@ class Conversation:
         return self._turn is not None
 
     async def opened(self) -> Session:
-        """The session that is open, or is about to be.
-
-        Raises:
-            CodexError: there is none.
-        """
+        """The session that is open, or is about to be. Raises a `CodexError` if there is none."""
         await self._settled.wait()
         if self.session is None:
             raise CodexError(_NONE, code="no_session")

@@ -30,11 +30,7 @@ class PendingCall:
         self._proc = f"/proc/{int.from_bytes(data[8:12], 'little')}"
 
     def path(self, address: int) -> str:
-        """The text at an address.
-
-        Raises:
-            OSError: there is none.
-        """
+        """The text at an address. Raises an `OSError` if there is none."""
         data = b""
         while b"\0" not in data:
             if len(data) >= _MAX_PATH_BYTES:

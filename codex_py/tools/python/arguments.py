@@ -60,11 +60,7 @@ def takes_none(annotation: Any) -> bool:
 def arguments_schema(
     name: str, parameters: Iterable[Parameter], about: Mapping[str, str]
 ) -> dict[str, Any]:
-    """JSON Schema of the arguments.
-
-    Raises:
-        TypeError: pydantic cannot check or describe a type.
-    """
+    """JSON Schema of the arguments. Raises a `TypeError` if pydantic cannot check or describe a type."""
     try:
         model = arguments_model(name, parameters, about)
         schema = model.model_json_schema(schema_generator=_Untitled)

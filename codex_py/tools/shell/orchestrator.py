@@ -81,11 +81,7 @@ class Orchestrator:
         return Run(verdict.sandboxed) if isinstance(verdict, Ask) else verdict
 
     def argv(self, call: CommandCall, context: ToolContext, *, sandboxed: bool) -> Sequence[str]:
-        """The argv to start.
-
-        Raises:
-            ToolError: no sandbox is available.
-        """
+        """The argv to start. Raises a `ToolError` if no sandbox is available."""
         argv = without_variables(call.argv, self.hidden)
         if not sandboxed:
             return argv
