@@ -111,12 +111,6 @@ class BulkTransport(httpx.AsyncBaseTransport):
         connection.close()
         return None
 
-    def _keep(self, origin: _Origin, connection: Connection) -> None:
-        if origin in self._kept or not connection.is_fresh:
-            connection.close()
-        else:
-            self._kept[origin] = (connection, time.monotonic())
-
     async def _connect(self, origin: _Origin, timeout_s: float | None) -> Connection:
         scheme, host, port = origin
         try:
@@ -181,8 +175,9 @@ class BulkTransport(httpx.AsyncBaseTransport):
                     yield piece
 
         def release() -> None:
-            if body.done and not body.rest and head.keeps_connection:
-                self._keep(origin, connection)
+            is_done = body.done and not body.rest and head.keeps_connection
+            if is_done and connection.is_fresh and origin not in self._kept:
+                self._kept[origin] = (connection, time.monotonic())
             else:
                 connection.close()
 

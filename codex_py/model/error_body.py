@@ -4,7 +4,7 @@ import json
 import math
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any, cast
 
@@ -63,8 +63,8 @@ def body_error(body: bytes) -> ServerError:
     """What the body of an HTTP error says: JSON, server-sent events, a web page or plain text."""
     text = body.decode(errors="replace")
     stripped = text.lstrip("\ufeff \t\r\n")
-    candidates = [stripped] if stripped[:1] in {"{", "["} else _event_data(stripped)
-    for candidate in candidates:
+    events = [line[5:] for line in stripped.splitlines() if line.startswith("data:")]
+    for candidate in [stripped] if stripped[:1] in {"{", "["} else events:
         error = server_error(json_or(candidate, None))
         if error.message or error.code or error.type:
             return error
@@ -117,10 +117,6 @@ def _delay_in(message: str) -> float | None:
             break
         total += float(number) * scale
     return total or None
-
-
-def _event_data(text: str) -> Iterable[str]:
-    return [line[5:] for line in text.splitlines() if line.startswith("data:")]
 
 
 def _fields(value: object) -> dict[str, Any]:

@@ -1,10 +1,12 @@
 """The quirks of a provider's API: `[model_providers.<id>.profile]`. Wires read it; none knows a provider by name."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import field
 from typing import Any, Literal, cast
 
+from codex_py.model.provider_data import Maker
 from codex_py.protocol.frozen import frozen
+from codex_py.protocol.stream import OutputTextDelta, ReasoningDelta, ResponseEvent
 
 
 @frozen(kw_only=True)
@@ -58,3 +60,25 @@ class Profile:
                 rest = {k: v for k, v in cast("dict[str, Any]", value).items() if k != inner}
                 settings |= {outer: rest} if rest else {}
         return settings
+
+
+class ProfiledWire:
+    """The common part of the wires that speak an API of their own."""
+
+    headers: Mapping[str, str] = {}
+
+    def __init__(
+        self,
+        watched: Collection[type[ResponseEvent]] = (OutputTextDelta, ReasoningDelta),
+        *,
+        maker: Maker | None = None,
+        profile: Profile | None = None,
+    ) -> None:
+        """
+        Args:
+            watched: the deltas that somebody listens to, see `ResponsesDecoder`.
+            maker: the model that is asked; None: the one that every item of the history comes from.
+        """
+        self._watched = watched
+        self._maker = maker or Maker()
+        self._profile = profile or Profile()

@@ -33,6 +33,12 @@ _OPENAI: Mapping[str, Any] = {
     "requires_openai_auth": True,
 }
 _CANNOT_BE_REDEFINED = {"openai", "ollama", "lmstudio"}
+_AS_CONFIGURED = (
+    *("env_key", "env_key_instructions", "query_params", "http_headers", "env_http_headers"),
+    *("request_max_retries", "stream_max_retries", "stream_idle_timeout_ms"),
+    "requires_openai_auth",
+)
+"""Fields of `Provider` that are keys of the configuration, with the same types."""
 _OF_THE_KEY = ("env_key", "env_key_instructions", "key_header")
 
 
@@ -119,8 +125,6 @@ def resolve_provider(
         id=provider_id,
         name=table.get("name") or provider_id,
         base_url=_base_url(table.get("base_url"), where),
-        env_key=table.get("env_key"),
-        env_key_instructions=table.get("env_key_instructions"),
         bearer_token=table.get("experimental_bearer_token"),
         auth=_token_command(table.get("auth"), where),
         wire_api=_one_of(WIRES, wire_api, (*where, "wire_api")),
@@ -130,13 +134,7 @@ def resolve_provider(
             (*where, "key_header"),
         ),
         profile=_profile(table.get("profile", _NOTHING), wire_api, (*where, "profile")),
-        query_params=table.get("query_params", _NOTHING),
-        http_headers=table.get("http_headers", _NOTHING),
-        env_http_headers=table.get("env_http_headers", _NOTHING),
-        request_max_retries=table.get("request_max_retries"),
-        stream_max_retries=table.get("stream_max_retries"),
-        stream_idle_timeout_ms=table.get("stream_idle_timeout_ms", 300_000),
-        requires_openai_auth=table.get("requires_openai_auth", False),
+        **{name: table[name] for name in _AS_CONFIGURED if name in table},
     )
 
 

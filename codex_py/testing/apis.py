@@ -3,31 +3,30 @@
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 from codex_py.testing.events import Event, is_responses_event, sse
 from codex_py.testing.rendering.anthropic import AnthropicStream, error_body, translated_error
 from codex_py.testing.rendering.chat import ChatStream
 from codex_py.testing.reply import Part, Pause, Reply
 from codex_py.testing.request import RecordedRequest
-from codex_py.testing.rules.anthropic import check_anthropic
+from codex_py.testing.rules.anthropic import Signatures, check_anthropic
 from codex_py.testing.rules.chat import check_chat
 from codex_py.testing.rules.prefix import anthropic_prefix, chat_prefix
 from codex_py.testing.rules.responses import pairing_problem
 from codex_py.testing.rules.shape import JsonObject, objects, require
-from codex_py.testing.rules.signatures import Signatures
 
 
-class Api(Protocol):
-    path: str
+class ResponsesApi:
+    """The API whose events a script has. The others say them, and check requests, in their own way."""
+
+    path = "/responses"
     """The end of the paths where it is served."""
 
     def check(self, request: RecordedRequest) -> None:
-        """
-        Raises:
-            ValueError: the real service would refuse the request; the text says why.
-        """
-        ...
+        """Raises a `ValueError`, which says why, if the real service would refuse the request."""
+        problem = pairing_problem(self.prefix(request.body))
+        require(problem is None, str(problem))
 
     def prefix(self, body: JsonObject) -> list[Any]:
         """What of a request the next one of the thread must begin with.
@@ -35,35 +34,18 @@ class Api(Protocol):
         Raises:
             ValueError: the body has no such thing.
         """
-        ...
+        return objects(body.get("input"), "the input")
 
-    def reply(self, reply: Reply, body: JsonObject) -> Reply:
+    def reply(self, reply: Reply, body: JsonObject) -> Reply:  # noqa: ARG002 - for the others
         """A reply in the events of this API, for a request. What are its own events already stays.
 
         Raises:
             ValueError: it cannot be said in this API.
         """
-        ...
-
-    def error(self, status: int, message: str) -> bytes:
-        """The body of an HTTP error."""
-        ...
-
-
-class ResponsesApi:
-    path = "/responses"
-
-    def check(self, request: RecordedRequest) -> None:
-        problem = pairing_problem(self.prefix(request.body))
-        require(problem is None, str(problem))
-
-    def prefix(self, body: JsonObject) -> list[Any]:
-        return objects(body.get("input"), "the input")
-
-    def reply(self, reply: Reply, body: JsonObject) -> Reply:  # noqa: ARG002 - as the Protocol says
         return reply
 
-    def error(self, status: int, message: str) -> bytes:  # noqa: ARG002 - as the Protocol says
+    def error(self, status: int, message: str) -> bytes:  # noqa: ARG002 - for the others
+        """The body of an HTTP error."""
         error = {"message": message, "type": "scripted_server", "code": None}
         return json.dumps({"error": error}).encode()
 
@@ -85,7 +67,7 @@ class ChatApi(ResponsesApi):
         return _rendered(reply, stream.render)
 
 
-class AnthropicApi:
+class AnthropicApi(ResponsesApi):
     path = "/messages"
 
     def __init__(self, secret: str) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self, TypeAlias, cast
 
-from codex_py.testing.apis import AnthropicApi, Api, ChatApi, ResponsesApi
+from codex_py.testing.apis import AnthropicApi, ChatApi, ResponsesApi
 from codex_py.testing.rendering.text import with_calls_as_text
 from codex_py.testing.reply import Part, Pause, RenderedReply, Reply
 from codex_py.testing.request import RecordedRequest, read_request
@@ -88,7 +88,7 @@ class ScriptedServer:
         self.violations: list[str] = []
         self.port: int = self._listener.getsockname()[1]
         self._responses = ResponsesApi()
-        self._apis: Sequence[Api] = (
+        self._apis: Sequence[ResponsesApi] = (
             self._responses,
             ChatApi(system_first=system_first),
             AnthropicApi(secret=str(self.port)),
@@ -234,7 +234,7 @@ class ScriptedServer:
                 self.violations.append(f"reply to request {len(self.requests)}: {error}")
             return _error(errors, 500, str(error))
 
-    def _problem(self, request: RecordedRequest, api: Api | None) -> str | None:
+    def _problem(self, request: RecordedRequest, api: ResponsesApi | None) -> str | None:
         if api is None or not (self._check_calls or self._check_prefix):
             return None
         try:
@@ -263,7 +263,7 @@ class ScriptedServer:
         return RenderedReply(reply)
 
 
-def _error(api: Api, status: int, message: str) -> RenderedReply:
+def _error(api: ResponsesApi, status: int, message: str) -> RenderedReply:
     return RenderedReply(Reply(status=status, body=api.error(status, message)))
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from codex_py.model.call_ids import CallIds
+from codex_py.model.dialogue import CallIds
 
 
 @pytest.mark.parametrize("policy", ["mistral", "anthropic"])

@@ -3,21 +3,18 @@
 Specification: https://docs.anthropic.com/en/api/messages. The base URL of a provider ends in `/v1`.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from codex_py.model.anthropic.decoder import AnthropicDecoder
 from codex_py.model.anthropic.messages import AnthropicMessages, marked
 from codex_py.model.freeform import function_specs
-from codex_py.model.profile import Profile
-from codex_py.model.provider_data import Maker
+from codex_py.model.profile import ProfiledWire
 from codex_py.protocol.messages import encode_json
 from codex_py.protocol.stream import (
     Decoder,
-    OutputTextDelta,
     Prompt,
-    ReasoningDelta,
-    ResponseEvent,
     ToolChoice,
 )
 
@@ -29,24 +26,15 @@ _BUDGETS = {"minimal": 1024, "low": 4096, "medium": 10_000, "high": 20_000}
 _MOST = 31_999
 
 
-class AnthropicWire:
+class AnthropicWire(ProfiledWire):
     """A `Wire`."""
 
     path = "/messages"
     headers: Mapping[str, str] = {"anthropic-version": "2023-06-01"}
 
-    def __init__(
-        self,
-        watched: Collection[type[ResponseEvent]] = (OutputTextDelta, ReasoningDelta),
-        *,
-        maker: Maker | None = None,
-        profile: Profile | None = None,
-    ) -> None:
-        """See `ResponsesWire`."""
-        self._watched = watched
-        self._maker = maker or Maker()
-        self._profile = profile or Profile()
-        self._messages = AnthropicMessages(self._maker)
+    @cached_property
+    def _messages(self) -> AnthropicMessages:
+        return AnthropicMessages(self._maker)
 
     def body(self, prompt: Prompt) -> bytes:
         """The request as JSON: settings, tools, system blocks and messages, in the order in which the provider caches them."""

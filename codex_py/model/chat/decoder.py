@@ -100,7 +100,8 @@ class ChatDecoder(BuildingDecoder):
             known: list[Any] = self._thinking("reasoning_details").data.setdefault("details", [])
             known += details
         content = delta.get("content")
-        if text := content if isinstance(content, str) else _content(content):
+        parts = (text_field(part, "text") for part in objects(content))
+        if text := content if isinstance(content, str) else "".join(parts):
             self._say(text)
         if refusal := text_field(delta, "refusal"):
             piece = self._speaking()
@@ -254,11 +255,6 @@ def _text(value: object) -> str:
     """Reasoning that comes as an object."""
     fields = as_object(value)
     return text_field(fields, "text") or text_field(fields, "content")
-
-
-def _content(value: object) -> str:
-    """Content that comes as a list of parts."""
-    return "".join(text_field(part, "text") for part in objects(value))
 
 
 def _usage(usage: JsonObject) -> Usage:

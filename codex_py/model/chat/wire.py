@@ -4,43 +4,30 @@ Specification: https://platform.openai.com/docs/api-reference/chat. Servers of o
 only what every one of them takes, and what the profile of the provider adds.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 from codex_py.model.chat.decoder import ChatDecoder
 from codex_py.model.chat.messages import ChatMessages
 from codex_py.model.freeform import function_specs
-from codex_py.model.profile import Profile
-from codex_py.model.provider_data import Maker
+from codex_py.model.profile import ProfiledWire
 from codex_py.protocol.messages import encode_json
 from codex_py.protocol.stream import (
     Decoder,
-    OutputTextDelta,
     Prompt,
-    ReasoningDelta,
-    ResponseEvent,
 )
 from codex_py.protocol.tools import FunctionSpec
 
 
-class ChatWire:
+class ChatWire(ProfiledWire):
     """A `Wire`."""
 
     path = "/chat/completions"
-    headers: Mapping[str, str] = {}
 
-    def __init__(
-        self,
-        watched: Collection[type[ResponseEvent]] = (OutputTextDelta, ReasoningDelta),
-        *,
-        maker: Maker | None = None,
-        profile: Profile | None = None,
-    ) -> None:
-        """See `ResponsesWire`."""
-        self._watched = watched
-        self._maker = maker or Maker()
-        self._profile = profile or Profile()
-        self._messages = ChatMessages(self._maker, self._profile)
+    @cached_property
+    def _messages(self) -> ChatMessages:
+        return ChatMessages(self._maker, self._profile)
 
     def body(self, prompt: Prompt) -> bytes:
         """The request as JSON. The messages come last, so that each request of a thread begins with the one before."""

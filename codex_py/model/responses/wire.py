@@ -4,21 +4,18 @@ Specification: https://platform.openai.com/docs/api-reference/responses. The key
 0.169 sends, less its telemetry; strict servers refuse keys that they do not know.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Collection
+from functools import cached_property, lru_cache
 from typing import Any
 
 from codex_py.model.freeform import freeform_names, function_specs
-from codex_py.model.profile import Profile
-from codex_py.model.provider_data import Maker, OwnItems
+from codex_py.model.profile import ProfiledWire
+from codex_py.model.provider_data import OwnItems
 from codex_py.model.responses.assembler import ResponsesDecoder
 from codex_py.protocol.messages import EncodedItem, encode_json, input_text, message
 from codex_py.protocol.stream import (
     Decoder,
-    OutputTextDelta,
     Prompt,
-    ReasoningDelta,
-    ResponseEvent,
 )
 from codex_py.protocol.tools import FreeformSpec, FunctionSpec, HostedSpec, ToolSpec
 
@@ -26,30 +23,14 @@ _SERVICE_TIERS = {"fast": "priority"}
 """What the configuration calls a tier, and what the API does, where they differ."""
 
 
-class ResponsesWire:
+class ResponsesWire(ProfiledWire):
     """A `Wire`. The base prompt travels as the first item of the input, not as `instructions`."""
 
     path = "/responses"
 
-    headers: Mapping[str, str] = {}
-
-    def __init__(
-        self,
-        watched: Collection[type[ResponseEvent]] = (OutputTextDelta, ReasoningDelta),
-        *,
-        maker: Maker | None = None,
-        profile: Profile | None = None,
-    ) -> None:
-        """
-        Args:
-            watched: the deltas that somebody listens to, see `ResponsesDecoder`.
-            maker: the model that is asked; None: the one that every item of the history comes from.
-        """
-        self._watched = watched
-        self._maker = maker or Maker()
-        self._profile = profile or Profile()
-        self._functions_only = self._profile.function_tools_only
-        self._own = OwnItems(self._maker, functions_only=self._functions_only)
+    @cached_property
+    def _own(self) -> OwnItems:
+        return OwnItems(self._maker, functions_only=self._profile.function_tools_only)
 
     def body(self, prompt: Prompt) -> bytes:
         """The request as JSON.
@@ -57,9 +38,11 @@ class ResponsesWire:
         The items of the prompt are copied as they are. They come last, so that each request of a
         thread begins with the bytes of the one before.
         """
+        functions_only = self._profile.function_tools_only
+        freeform = () if functions_only else freeform_names(prompt)
         settings: dict[str, Any] = {
             "model": prompt.model,
-            "tool_choice": _tool_choice(prompt, self._freeform(prompt)),
+            "tool_choice": _tool_choice(prompt, freeform),
             "parallel_tool_calls": prompt.parallel_tool_calls,
             "store": False,
             "stream": True,
@@ -77,7 +60,8 @@ class ResponsesWire:
             settings["max_output_tokens"] = prompt.max_output_tokens
         fragments = [encode_json(self._profile.adjusted(settings)).removesuffix(b"}")]
         if prompt.tools:
-            specs = b",".join(encode_json(tool_entry(spec)) for spec in self._tools(prompt))
+            tools = function_specs(prompt.tools) if functions_only else prompt.tools
+            specs = b",".join(encode_json(tool_entry(spec)) for spec in tools)
             fragments.append(b',"tools":[' + specs + b"]")
         items = self._own.of(prompt.input, images=prompt.abilities.images)
         if prompt.instructions:
@@ -86,14 +70,8 @@ class ResponsesWire:
         return b"".join(fragments)
 
     def decoder(self, prompt: Prompt) -> Decoder:
-        wrapped = freeform_names(prompt) if self._functions_only else ()
+        wrapped = freeform_names(prompt) if self._profile.function_tools_only else ()
         return ResponsesDecoder(self._watched, maker=self._maker, wrapped=wrapped)
-
-    def _tools(self, prompt: Prompt) -> Sequence[ToolSpec]:
-        return function_specs(prompt.tools) if self._functions_only else prompt.tools
-
-    def _freeform(self, prompt: Prompt) -> Collection[str]:
-        return () if self._functions_only else freeform_names(prompt)
 
 
 def tool_entry(spec: ToolSpec) -> dict[str, Any]:

@@ -1,10 +1,10 @@
 """Whether two requests are the same but for what changes with time, place and machine."""
 
 import re
-from collections.abc import Mapping
 from typing import Any, cast
 
 from codex_py.protocol.frozen import frozen
+from codex_py.protocol.json_fields import as_object
 
 _VOLATILE_KEYS = {"prompt_cache_key", "client_metadata"}
 
@@ -95,10 +95,16 @@ def first_difference(expected: Any, actual: Any, path: str = "") -> str | None:
 
     None where they are equal. What is quoted is short.
     """
-    if isinstance(expected, dict) and isinstance(actual, dict):
-        return _in_objects(cast("dict[str, Any]", expected), cast("dict[str, Any]", actual), path)
-    if isinstance(expected, list) and isinstance(actual, list):
-        return _in_lists(cast("list[Any]", expected), cast("list[Any]", actual), path)
+    if type(expected) is type(actual) and isinstance(expected, dict | list):
+        theirs, ours = _parts(expected, path), _parts(actual, path)
+        for place in {**theirs, **ours}:
+            if place not in ours:
+                return f"{place}: expected {_short(theirs[place])}, got nothing"
+            if place not in theirs:
+                return f"{place}: expected nothing, got {_short(ours[place])}"
+            if difference := first_difference(theirs[place], ours[place], place):
+                return difference
+        return None
     if isinstance(expected, str) and isinstance(actual, str):
         return None if expected == actual else _in_texts(expected, actual, path)
     # 1 and true are equal to Python, and not to JSON.
@@ -108,28 +114,11 @@ def first_difference(expected: Any, actual: Any, path: str = "") -> str | None:
     return f"{path}: expected {theirs}, got {ours}"
 
 
-def _in_objects(expected: Mapping[str, Any], actual: Mapping[str, Any], path: str) -> str | None:
-    for key in [*expected, *(key for key in actual if key not in expected)]:
-        place = f"{path}.{key}" if path else key
-        if key not in actual:
-            return f"{place}: expected {_short(expected[key])}, got nothing"
-        if key not in expected:
-            return f"{place}: expected nothing, got {_short(actual[key])}"
-        if difference := first_difference(expected[key], actual[key], place):
-            return difference
-    return None
-
-
-def _in_lists(expected: list[Any], actual: list[Any], path: str) -> str | None:
-    for index, (one, other) in enumerate(zip(expected, actual, strict=False)):
-        if difference := first_difference(one, other, f"{path}[{index}]"):
-            return difference
-    common = min(len(expected), len(actual))
-    if len(expected) > common:
-        return f"{path}[{common}]: expected {_short(expected[common])}, got nothing"
-    if len(actual) > common:
-        return f"{path}[{common}]: expected nothing, got {_short(actual[common])}"
-    return None
+def _parts(value: Any, path: str) -> dict[str, Any]:
+    """The parts of an object or a list by their paths."""
+    if isinstance(value, list):
+        return {f"{path}[{n}]": part for n, part in enumerate(cast("list[Any]", value))}
+    return {f"{path}.{key}" if path else key: part for key, part in as_object(value).items()}
 
 
 def _in_texts(expected: str, actual: str, path: str) -> str:
