@@ -38,6 +38,7 @@ class McpTool:
         image_detail: str,
     ) -> None:
         self.name = tool.name
+        self.server = server.name
         self.parallel = tool.is_read_only or config.supports_parallel_tool_calls
         self._server = server
         self._tool = tool
