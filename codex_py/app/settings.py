@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from codex_py.app.loading import load
 from codex_py.app.model import misspelt_provider
 from codex_py.app.options import SessionSetup
 from codex_py.config.config import Config
@@ -70,7 +71,9 @@ def configured_choices(config: Config, add_dirs: Sequence[Path]) -> Choices:
 def turn_settings(setup: SessionSetup, provider: Provider, choices: Choices) -> TurnSettings:
     """The settings that follow from a user's choices. Warns of a model that the catalogue does not have, or that seems to
     name a provider."""
-    config = setup.config
+    config, chosen = setup.config, choices
+    if choices.mode == "plan":
+        choices = load("codex_py.app.features.plan_mode:planning_choices")(config, choices)
     if warning := misspelt_provider(provider, choices.model, config.model_providers):
         setup.warn(warning)
     info = model_info(choices.model, config.model_catalog_json)
@@ -120,6 +123,8 @@ def turn_settings(setup: SessionSetup, provider: Provider, choices: Choices) -> 
             window * _COMPACT_AT_PERCENT // 100,
             config.model_auto_compact_token_limit or window,
         ),
+        mode=choices.mode,
+        chosen=chosen if choices.mode == "plan" else None,
     )
 
 

@@ -61,6 +61,8 @@ class Config:
     """For every request; None: as the provider and the model need it."""
     model_auto_compact_token_limit: int | None
     model_reasoning_effort: str | None
+    plan_mode_reasoning_effort: str | None
+    """None: as in any other turn."""
     model_reasoning_summary: str | None
     model_verbosity: str | None
     model_catalog_json: Path | None
@@ -80,6 +82,7 @@ class Config:
     compact_prompt: str | None
     include_permissions_instructions: bool
     include_environment_context: bool
+    include_collaboration_mode_instructions: bool
     project_doc_max_bytes: int
     project_doc_fallback_filenames: tuple[str, ...]
 
@@ -98,6 +101,7 @@ class Config:
     web_search_options: Mapping[str, Any]
     """`[tools.web_search]`: `context_size`, `allowed_domains`, `location`."""
     update_plan_enabled: bool | None
+    request_user_input_enabled: bool | None
     mcp_servers: Mapping[str, McpServerConfig]
     mcp_oauth_credentials_store: StoreKind
     mcp_oauth_callback_port: int | None
@@ -190,6 +194,7 @@ _KEYS: Final = {
     "history_persistence": "history.persistence",
     "patch_ambiguous": "patch.ambiguous",
     "update_plan_enabled": "tools.update_plan.enabled",
+    "request_user_input_enabled": "tools.experimental_request_user_input.enabled",
 }
 """The keys of those fields of `Config` that have other names."""
 
@@ -223,7 +228,7 @@ def _config(layers: Layers) -> Config:
         "approval_policy": _approval(values.get("approval_policy")),
         "sandbox_mode": sandbox_mode,
         "sandbox_workspace_write": section(
-            SandboxPolicy, "sandbox_workspace_write", mode="workspace-write"
+            SandboxPolicy, "sandbox_workspace_write", mode="workspace-write", is_final=False
         ),
         "sandbox_limits": section(SandboxLimits, "sandbox_limits"),
         "shell_environment": section(ShellEnvironmentPolicy, "shell_environment_policy"),

@@ -49,7 +49,7 @@ KEYS: Final[Table] = {
     ),
     "model_prices": Setting({"*": PRICES}, project=False),
     "model_reasoning_effort": REASONING_EFFORT,
-    "plan_mode_reasoning_effort": unused(REASONING_EFFORT),
+    "plan_mode_reasoning_effort": REASONING_EFFORT,
     "model_reasoning_summary": ("auto", "concise", "detailed", "none"),
     "model_verbosity": ("low", "medium", "high"),
     "service_tier": "string",
@@ -59,6 +59,7 @@ KEYS: Final[Table] = {
     **alike("path", "model_instructions_file experimental_compact_prompt_file"),
     "include_permissions_instructions": Setting("boolean", default=True),
     "include_environment_context": Setting("boolean", default=True),
+    "include_collaboration_mode_instructions": Setting("boolean", default=True),
     "project_doc_max_bytes": Setting("count", default=32768),
     "project_doc_fallback_filenames": Setting(["string"], default=[]),
     "project_root_markers": Setting(["string"], default=[".git"]),
@@ -114,7 +115,7 @@ KEYS: Final[Table] = {
             )
         ),
         "update_plan": {"enabled": "boolean"},
-        "experimental_request_user_input": {"enabled": unused("boolean", False)},
+        "experimental_request_user_input": {"enabled": "boolean"},
         "client_search_provider": unused(("standalone", "search_mcp")),
     },
     "tool_choice": Setting("string", default="auto"),
@@ -171,6 +172,7 @@ KEYS: Final[Table] = {
         **alike(
             "boolean", "shell_tool view_image plugins unified_exec unified_exec_tty steer fast_mode"
         ),
+        "default_mode_request_user_input": "boolean",
         # These protect.
         **alike("boolean", "hooks codex_hooks credential_masking"),
         **alike(_SWITCH_OR_TABLE, "network_proxy rollout_budget"),
@@ -181,7 +183,6 @@ KEYS: Final[Table] = {
     # Accepted, and mostly of no effect here.
     "allow_symlinked_codex_home": unused("boolean", False),
     "include_apps_instructions": unused("boolean", False),
-    "include_collaboration_mode_instructions": unused("boolean", False),
     **alike(
         unused("string"),
         """experimental_realtime_start_instructions experimental_realtime_webrtc_call_base_url

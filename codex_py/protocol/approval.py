@@ -71,6 +71,8 @@ class SandboxPolicy:
     network_access: bool = False
     exclude_tmpdir_env_var: bool = False
     exclude_slash_tmp: bool = False
+    is_final: bool = False
+    """No approval and no rule lets a call leave it."""
 
 
 @frozen

@@ -1,4 +1,4 @@
-"""The MCP servers of a session, as the user sees them: their state, and their questions. LIGHT."""
+"""The MCP servers of a session, as the user sees them; and the questions of servers, and of the model. LIGHT."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
@@ -49,15 +49,31 @@ class McpServers(Protocol):
 
 
 @frozen
+class UserQuestion:
+    """A question of the model. The user may always answer with a text of their own."""
+
+    id: str
+    header: str
+    """A word or two; may be empty."""
+    question: str
+    options: tuple[tuple[str, str], ...]
+    """At least one; label and description."""
+
+
+@frozen
 class Elicitation:
-    """One question. Either `schema` or `url` is set."""
+    """A form or an address. Either `schema` or `url` is set."""
 
     server: str
+    """Who asks: an MCP server; for `questions` the nickname of a child session, or `codex-py`."""
     message: str
     schema: Mapping[str, Any] | None = None
     """JSON Schema of a form: an object whose properties are plain values."""
     url: str | None = None
     """An address for the user to visit."""
+    questions: tuple[UserQuestion, ...] = ()
+    """The model asks this, and `schema` is a form for it. Answer each by its id, with the label of an option or any other
+    text; a list may have `user_note: TEXT` besides the label. In the form, `ID_other` takes other text."""
 
 
 @frozen

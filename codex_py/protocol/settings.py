@@ -3,12 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from codex_py.protocol.approval import AskForApproval, SandboxPolicy, approval_data
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.stream import Abilities
 from codex_py.protocol.tools import ToolSpec
+
+Mode: TypeAlias = Literal["default", "plan"]
+"""`plan`: the model may look and ask, and changes nothing. See `app/features/plan_mode.py`."""
 
 
 @frozen(kw_only=True)
@@ -21,6 +24,7 @@ class Choices:
     reasoning_summary: str | None
     approval_policy: AskForApproval
     sandbox_policy: SandboxPolicy
+    mode: Mode = "default"
 
 
 @frozen
@@ -54,9 +58,14 @@ class TurnSettings:
     """Asks the model for a summary; None: the built-in prompt."""
     auto_compact_token_limit: int | None = None
     """Compact the history when a response has used so many tokens, input included; None: never."""
+    mode: Mode = "default"
+    chosen: Choices | None = None
+    """The user's choices, if the mode overrules some of them."""
 
     @property
     def choices(self) -> Choices:
+        if self.chosen is not None:
+            return self.chosen
         return Choices(**{each.name: getattr(self, each.name) for each in fields(Choices)})
 
 

@@ -8,6 +8,7 @@ from codex_py.process.sessions import ProcessSessions
 from codex_py.protocol.calls import PastCall, PastItems, Replayable
 from codex_py.protocol.dispatch import Tool
 from codex_py.protocol.events import ThreadItem
+from codex_py.protocol.mcp import DecliningElicitor
 from codex_py.protocol.tools import MCP_PREFIX
 from codex_py.sandbox.choice import PlatformSandbox
 from codex_py.tools.builtin import builtin_tools
@@ -16,6 +17,7 @@ from codex_py.tools.mcp.item import replay_server_call
 from codex_py.tools.mcp.own import own_mcp_tools
 from codex_py.tools.plan import UpdatePlan
 from codex_py.tools.shell.orchestrator import Orchestrator
+from codex_py.tools.user_input import RequestUserInput
 
 
 def own_tools() -> list[Tool[Any]]:
@@ -36,7 +38,8 @@ def own_tools() -> list[Tool[Any]]:
 
 def past_tool_finder() -> Callable[[str], Replayable | None]:
     """Return a function that finds the tool of a past call by the name that `called_tool` gave."""
-    tools = {tool.name: tool for tool in own_tools() if isinstance(tool, Replayable)}
+    known = [*own_tools(), RequestUserInput(DecliningElicitor())]
+    tools = {tool.name: tool for tool in known if isinstance(tool, Replayable)}
     return lambda name: _ServerTool() if name.startswith(MCP_PREFIX) else tools.get(name)
 
 

@@ -64,6 +64,10 @@ _FEATURES: Sequence[tuple[Callable[[SessionSetup], Any], Callable[[SessionSetup]
         lambda setup: load("codex_py.app.features.notify:TurnNotifier")(setup),
     ),
     (
+        lambda _: True,
+        lambda setup: load("codex_py.app.features.plan_mode:PlanMode")(setup),
+    ),
+    (
         lambda setup: any(server.enabled for server in setup.config.mcp_servers.values()),
         lambda setup: load("codex_py.app.features.mcp:McpFeature")(setup),
     ),

@@ -1,7 +1,8 @@
 """Calls of the tools of MCP servers."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from pydantic import RootModel
@@ -44,6 +45,9 @@ class McpTool:
         self._tool = tool
         self._config = config
         self._image_detail = image_detail
+
+    def changes(self, params: McpArguments, cwd: Path) -> Sequence[Path] | None:  # noqa: ARG002
+        return () if self._tool.is_read_only else None
 
     async def run(self, params: McpArguments, context: ToolContext) -> ToolOutput:
         """Ask for an approval if that is needed, then call the tool. The call is sent once, even if it fails.

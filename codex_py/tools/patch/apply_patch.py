@@ -134,7 +134,7 @@ class ApplyPatch:
         outside = [] if writable is None else plan.refused(writable)
         if not outside and policy is not ApprovalPolicy.UNTRUSTED:
             return
-        if not may_ask(policy, "sandbox_approval"):
+        if context.sandbox_policy.is_final or not may_ask(policy, "sandbox_approval"):
             raise refusal(context)
         changes = plan.changes_by_place(outside)
         diff = git_diff(changes, cwd)

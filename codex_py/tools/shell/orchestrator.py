@@ -66,6 +66,8 @@ class Orchestrator:
         Raises:
             ToolError: the command was refused (`ApprovalDenied`).
         """
+        is_final = context.sandbox_policy.is_final
+        call = replace(call, escalated=call.escalated and not is_final)
         verdict = self._decide(call, context)
         if isinstance(verdict, Ask):
             async with context.approvals.asking:
@@ -78,7 +80,10 @@ class Orchestrator:
                     if not isinstance(again, Ask) or again.request == verdict.request:
                         break
                     verdict = again
-        return Run(verdict.sandboxed) if isinstance(verdict, Ask) else verdict
+        if isinstance(verdict, Ask) or is_final:
+            # A rule may have allowed it to run outside.
+            return Run(verdict.sandboxed or is_final)
+        return verdict
 
     def argv(self, call: CommandCall, context: ToolContext, *, sandboxed: bool) -> Sequence[str]:
         """The argv to start. Raises a `ToolError` if no sandbox is available."""
@@ -96,6 +101,7 @@ class Orchestrator:
         if (
             context.approval_policy is not ApprovalPolicy.ON_FAILURE
             or context.sandbox_policy.mode == "danger-full-access"
+            or context.sandbox_policy.is_final
             or not process.finished.is_set()
             or not _looks_blocked(process.exit_code, process.all_output().text())
         ):

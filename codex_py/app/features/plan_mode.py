@@ -1,0 +1,178 @@
+"""Plan mode, in which nothing is changed; and the questions of the model, which belong to it in Codex. LIGHT."""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final, TypeVar
+
+from codex_py.app.loading import load
+from codex_py.app.options import SessionSetup
+from codex_py.config.config import Config
+from codex_py.errors import CallRefused
+from codex_py.instructions import instruction_text
+from codex_py.protocol.approval import ApprovalPolicy, SandboxPolicy
+from codex_py.protocol.dispatch import Dispatch, Tool, ToolContext, ToolUse, changed_paths
+from codex_py.protocol.extension import Extension, OfferedTool, Thread
+from codex_py.protocol.mcp import DecliningElicitor
+from codex_py.protocol.messages import decode_json
+from codex_py.protocol.prompts import Note, message_texts
+from codex_py.protocol.settings import Choices, Mode
+from codex_py.protocol.tools import FunctionSpec, ToolOutput
+
+_PoliciesT = TypeVar("_PoliciesT", Choices, ToolContext)
+
+_TOOL: Final = "request_user_input"
+_TAG: Final = "<collaboration_mode>"
+_PLAN: Final = re.compile(
+    r"^<proposed_plan>[ \t]*\n(.*?)^</proposed_plan>[ \t]*$", re.DOTALL | re.MULTILINE
+)
+_COMMANDS: Final = {"exec_command", "shell", "shell_command", "local_shell"}
+"""The sandbox keeps them from changing anything."""
+_HARMLESS_INPUT: Final = {"", "\x03"}
+_REFUSED: Final = "{} is refused: nothing is changed in Plan mode. Put it into the plan; the user decides when to begin."
+
+
+def planning_choices(config: Config, choices: Choices) -> Choices:
+    """The user's choices as Plan mode overrules them: commands are read-only, and no approval lifts that."""
+    effort = config.plan_mode_reasoning_effort or choices.reasoning_effort
+    return _confined(replace(choices, reasoning_effort=effort))
+
+
+def _confined(policies: _PoliciesT) -> _PoliciesT:
+    # A yes lets a command run inside of the sandbox alone, so the one policy that asks about those stays.
+    asks_always = policies.approval_policy is ApprovalPolicy.UNTRUSTED
+    return replace(
+        policies,
+        approval_policy=ApprovalPolicy.UNTRUSTED if asks_always else ApprovalPolicy.NEVER,
+        sandbox_policy=SandboxPolicy(is_final=True),
+    )
+
+
+def proposed_plan(text: str) -> str | None:
+    """The Markdown of the plan that an answer proposes; None if there is none."""
+    found = _PLAN.search(text)
+    return found[1].strip() or None if found else None
+
+
+class PlanMode:
+    """Tells the model its mode, and refuses what changes something. The settings of the mode are `planning_choices`."""
+
+    def __init__(self, setup: SessionSetup, parent: "PlanMode | None" = None) -> None:
+        """`parent`: that of the parent session, which a child is held to."""
+        self._setup = setup
+        self._parent = parent
+        self._thread: Thread | None = None
+        self._may_differ = True
+        """The mode that the model was told may not be that of the session."""
+
+    def __call__(self, thread: Thread) -> Extension:
+        self._thread = thread
+
+        async def before_request() -> Sequence[Note]:
+            return self._news(thread)
+
+        def wrap_dispatch(inner: Dispatch) -> Dispatch:
+            async def dispatch(use: ToolUse) -> ToolOutput:
+                if self.is_on:
+                    _refuse_changes(use)
+                    use = replace(use, context=_confined(use.context))
+                return await inner(use)
+
+            return dispatch
+
+        is_off = self._setup.config.request_user_input_enabled is False
+        return Extension(
+            tools=[] if is_off else [self._questions(thread)],
+            wrap_dispatch=wrap_dispatch,
+            before_request=before_request,
+        )
+
+    def for_child(self, setup: SessionSetup) -> "PlanMode":
+        return PlanMode(setup, self)
+
+    @property
+    def is_on(self) -> bool:
+        """In this session, or in the one that opened it."""
+        own = self._thread is not None and self._thread.settings.mode == "plan"
+        return own or (self._parent is not None and self._parent.is_on)
+
+    @property
+    def told(self) -> Mode | None:
+        """The mode that the history says the model is in; None if it says nothing."""
+        mark = _TAG.encode()
+        for item in reversed(self._thread.items if self._thread else ()):
+            if mark not in item:
+                continue
+            data = decode_json(item)
+            texts = message_texts(data.get("content")) if data.get("role") == "developer" else ()
+            for text in reversed(list(texts)):
+                if text.startswith(_TAG):
+                    # Codex has other words, under the same title.
+                    title = text.removeprefix(_TAG).lstrip().lower()
+                    return "plan" if title.startswith("# plan mode") else "default"
+        return None
+
+    def _news(self, thread: Thread) -> Sequence[Note]:
+        mode = thread.settings.mode
+        if mode == "default" and not self._may_differ:
+            return ()
+        told = self.told
+        # A rollback may bring back the mode of before.
+        self._may_differ = told is not None or mode == "plan"
+        if (
+            mode == (told or "default")
+            or not self._setup.config.include_collaboration_mode_instructions
+        ):
+            return ()
+        text = instruction_text(f"modes/{mode}.md").strip()
+        return [Note(f"{_TAG}{text}\n</collaboration_mode>")]
+
+    def _questions(self, thread: Thread) -> OfferedTool:
+        setup = self._setup
+        is_alone = isinstance(setup.elicitor, DecliningElicitor)
+        # As in Codex, a terminal is asked in Plan mode only. Whoever else gives an elicitor wants to be asked.
+        any_mode = setup.options.source != "cli" or bool(
+            setup.config.features.get("default_mode_request_user_input")
+        )
+
+        def unavailable() -> str | None:
+            mode = thread.settings.mode.capitalize()
+            if is_alone or not (any_mode or mode == "Plan"):
+                return f"{_TOOL} is unavailable in {mode} mode"
+            return None
+
+        spec = None
+        if not is_alone:
+            modes = "Default or Plan" if any_mode else "Plan"
+            spec = FunctionSpec(
+                _TOOL,
+                f"Ask the user one to three short questions, and wait for the answers. Available in {modes} mode only.",
+                json.loads(instruction_text(f"tools/{_TOOL}.json")),
+            )
+        asker = "codex-py" if thread.parent is None else thread.parent.nickname
+
+        def make() -> Tool[Any]:
+            kind = load("codex_py.tools.user_input:RequestUserInput")
+            return kind(setup.elicitor, asker, unavailable, thread.abort)
+
+        return OfferedTool(_TOOL, make, spec)
+
+
+def _refuse_changes(use: ToolUse) -> None:
+    """
+    Raises:
+        CallRefused: the call may change something.
+    """
+    name = use.tool.name
+    if name in _COMMANDS:
+        return
+    paths = changed_paths(use)
+    is_harmless = paths is not None and not paths
+    if name == "write_stdin":
+        # Into a command that may have been started before.
+        is_harmless = use.params.chars in _HARMLESS_INPUT
+    if not is_harmless:
+        raise CallRefused(
+            _REFUSED.format(name), code="ApprovalDenied", cause="nothing is changed in Plan mode"
+        )

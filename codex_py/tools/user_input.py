@@ -1,0 +1,116 @@
+"""`request_user_input`: the model asks the user. Source of the format and the texts: Codex 0.169."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+from codex_py.errors import ToolError
+from codex_py.protocol.dispatch import ToolContext
+from codex_py.protocol.mcp import Elicitation, Elicitor, UserQuestion
+from codex_py.protocol.tools import ToolOutput
+from codex_py.tools.base import LenientParams
+from codex_py.tools.mcp.item import OWN_SERVER, ShownAsServerCall, mcp_item
+
+_NO_OPTIONS = "request_user_input requires non-empty options for every question"
+_OTHER = "_other"
+"""Follows the id of a question in the name of the form's field for a text of the user's own."""
+
+
+class Option(LenientParams):
+    label: str
+    description: str = ""
+
+
+class Question(LenientParams):
+    id: str
+    header: str = ""
+    question: str
+    options: tuple[Option, ...] = ()
+
+
+class RequestUserInputParams(LenientParams):
+    questions: tuple[Question, ...]
+
+
+class RequestUserInput(ShownAsServerCall):
+    """
+    Args:
+        asker: see `Elicitation.server`.
+        unavailable: says why nobody can be asked now; None if somebody can.
+        abort: ends the turn; called if the user dismisses the questions.
+    """
+
+    name = "request_user_input"
+    params = RequestUserInputParams
+    parallel = False
+
+    def __init__(
+        self,
+        elicitor: Elicitor,
+        asker: str = "codex-py",
+        unavailable: Callable[[], str | None] = lambda: None,
+        abort: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._elicitor = elicitor
+        self._asker = asker
+        self._unavailable = unavailable
+        self._abort = abort
+
+    async def run(self, params: RequestUserInputParams, context: ToolContext) -> ToolOutput:
+        """Ask, without a deadline. A question that is not answered has no answers in the output.
+
+        Raises:
+            ToolError: the user dismissed the questions, which ends the turn.
+        """
+        if (why := self._unavailable()) is not None:
+            return ToolOutput(why, success=False)
+        if not all(each.options for each in params.questions):
+            return ToolOutput(_NO_OPTIONS, success=False)
+        questions = tuple([_question(each) for each in params.questions])
+        with mcp_item(OWN_SERVER, self.name, params.model_dump(mode="json"), context) as item:
+            answers: Mapping[str, Any] = await self._answers(questions) if questions else {}
+            text = json.dumps({"answers": answers}, ensure_ascii=False, separators=(",", ":"))
+            item.end({"content": [{"type": "text", "text": text}]})
+            return ToolOutput(text)
+
+    async def _answers(self, questions: Sequence[UserQuestion]) -> Mapping[str, Any]:
+        asked = "\n".join(each.question for each in questions)
+        form = Elicitation(self._asker, asked, _form(questions), questions=tuple(questions))
+        answer = await self._elicitor.elicit(form)
+        if answer.action == "cancel":
+            self._abort()
+            raise ToolError("the user dismissed the questions", code="Canceled")
+        if answer.action == "decline":
+            return {}
+        content = answer.content or {}
+        return {each.id: {"answers": _given(each.id, content)} for each in questions}
+
+
+def _question(asked: Question) -> UserQuestion:
+    options = tuple([(option.label, option.description) for option in asked.options])
+    return UserQuestion(asked.id, asked.header, asked.question, options)
+
+
+def _form(questions: Sequence[UserQuestion]) -> Mapping[str, Any]:
+    """As MCP allows it: plain fields, so each question has a second one for other text."""
+    fields: dict[str, Any] = {}
+    for each in questions:
+        described = [f"{label}: {about}" for label, about in each.options if about]
+        fields[each.id] = {
+            "type": "string",
+            "title": each.header or each.id,
+            "description": "\n".join([each.question, *described]),
+            "enum": [label for label, _ in each.options],
+        }
+        fields[each.id + _OTHER] = {"type": "string", "title": "Other, or a note"}
+    return {"type": "object", "properties": fields}
+
+
+def _given(name: str, content: Mapping[str, Any]) -> list[str]:
+    value, other = content.get(name), content.get(name + _OTHER)
+    answers: list[Any] = [] if value is None else [value]
+    if isinstance(value, list):
+        answers = cast("list[Any]", value)
+    if other:
+        answers = [*answers, f"user_note: {other}"] if answers else [other]
+    return [str(each) for each in answers]
