@@ -25,8 +25,6 @@ class ToolContext:
     emit: EventSink
     next_item_id: Callable[[], str]
     """A fresh `item_N` for a thread item of this call."""
-    confined: bool = False
-    """Commands run in the sandbox or not at all, even those that a rule allows outside of it."""
     output_token_limit: int = 10_000
     """How much output the model gets, in tokens of about four bytes."""
 

@@ -140,7 +140,6 @@ class Orchestrator:
             self.rules,
             context.approvals.granted,
             self._place(call, context),
-            confined=context.confined,
         )
 
     def _place(self, call: CommandCall, context: ToolContext) -> Place:

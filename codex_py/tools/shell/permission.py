@@ -116,8 +116,6 @@ def decide(
     rules: Rules,
     approved: Collection[Approval],
     place: Place = BY_NAME,
-    *,
-    confined: bool = False,
 ) -> Run | Ask:
     """
     Args:
@@ -125,7 +123,6 @@ def decide(
         approved: the approvals for the session. They save the question if the policy allows one and the
             model cannot change the program.
         place: where the command runs.
-        confined: see `ToolContext`; its policy is `never`.
 
     Raises:
         CallRefused: it may not run.
@@ -137,7 +134,7 @@ def decide(
         text = _rejected(call, match.justification or forbids)
         raise CallRefused(text, code="ApprovalDenied", cause="a rule forbids it")
     if match is not None and match.decision is Decision.ALLOW:
-        return Run(confined, None if confined else place.safe_environment())
+        return Run(sandboxed=False, environment=place.safe_environment())
     danger = dangerous(call.argv)
     causes = _causes(call, policy, sandbox, match, danger, place)
     for cause in causes:

@@ -6,8 +6,8 @@ from dataclasses import replace
 from codex_py.config.role_files import AGENT_TOOLS, COMMAND_TOOLS, Role
 from codex_py.errors import ToolError
 from codex_py.mcp.servers import folded
-from codex_py.protocol.approval import ApprovalPolicy, SandboxPolicy
-from codex_py.protocol.dispatch import Dispatch, ToolContext, ToolUse
+from codex_py.protocol.approval import SandboxPolicy
+from codex_py.protocol.dispatch import Dispatch, ToolUse
 from codex_py.protocol.extension import Extension, Thread
 from codex_py.protocol.stream import ModelStream, Prompt
 from codex_py.protocol.tools import MCP_PREFIX, ToolOutput
@@ -45,7 +45,8 @@ class RoleLimits:
                 text = f"the role {self._role.name!r} of this agent does not allow `{use.call.tool_name}`"
                 raise ToolError(text, code="ToolNotAllowed")
             if self._role.reads_only and use.tool.name in COMMAND_TOOLS:
-                use = replace(use, context=_reading(use))
+                context = replace(use.context, sandbox_policy=SandboxPolicy(is_final=True))
+                use = replace(use, context=context)
             return await inner(use)
 
         return dispatch
@@ -64,12 +65,3 @@ def _names(use: ToolUse) -> Iterable[str]:
         # A server chooses the names of its tools: one may be called `exec_command`.
         return f"{MCP_PREFIX}{tool.server}", f"{MCP_PREFIX}{tool.server}__{tool.name}"
     return (tool.name,)
-
-
-def _reading(use: ToolUse) -> ToolContext:
-    return replace(
-        use.context,
-        sandbox_policy=SandboxPolicy("read-only"),
-        approval_policy=ApprovalPolicy.NEVER,
-        confined=True,
-    )
