@@ -127,9 +127,9 @@ KEYS: Final[Table] = {
     "mcp_oauth_callback_url": "string",
     "skills": {
         "config": ["table"],
-        "bundled": {"enabled": unused("boolean", False)},
-        "include_instructions": unused("boolean", False),
-        "max_context_tokens": unused("count"),
+        "bundled": {"enabled": "boolean"},
+        "include_instructions": Setting("boolean", default=True),
+        "max_context_tokens": "count",
     },
     "agents": unused(
         {

@@ -1,132 +1,187 @@
 """Finds skills: folders with a `SKILL.md` that explains how to do something. LIGHT.
 
-The folders that are searched, and the message to the model, are those of Codex 0.169.
+The format is that of https://agentskills.io, read as leniently as Codex 0.169 does.
 """
 
+import codecs
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from codex_py.config.config import Config
-from codex_py.config.front_matter import front_matter
-from codex_py.config.layers import SYSTEM_FOLDER
-from codex_py.config.paths import folders_between, user_home
-from codex_py.filesystem.ordinary import read_whole
+from codex_py.config.front_matter import FrontMatterError, front_matter
+from codex_py.config.skill_folders import SkillFolder, skill_folders
+from codex_py.filesystem.ordinary import read_start, read_whole
+from codex_py.protocol.frozen import frozen
 
-_FILE: Final = "SKILL.md"
+SKILL_FILE: Final = "SKILL.md"
+MAX_DESCRIPTION: Final = 1_024
+"""Characters; the rest is not told to the model."""
+_MAX_NAME: Final = 64
 _MAX_DEPTH: Final = 6
 _MAX_FOLDERS: Final = 2_000
 """Below one root, so that a link to `/` does not search the whole disk."""
 _MAX_BYTES: Final = 256 * 1024
-_NAME: Final = re.compile(r"[\w:.-]{1,64}")
-_MENTION: Final = re.compile(r"(?<![\w$])\$([\w:.-]+)")
+_MAX_HEAD_BYTES: Final = 8 * 1024
+"""The fields must end within the first bytes of a `SKILL.md`: reading all of 200 files would take twice as long."""
+_NOT_IMPLICIT: Final = re.compile(rb"\ballow_implicit_invocation[\"']?[ \t]*:[ \t]*[Ff](?i:alse)\b")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Skill:
     name: str
-    """Letters, digits, `_`, `-`, `.` and `:`."""
+    """One line of printable text."""
     description: str
+    """One line."""
     path: Path
     """Of its `SKILL.md`, absolute."""
-    text: str
-    """The whole file."""
+    folder: SkillFolder
+    """Where it was found."""
+    is_listed: bool = True
+    """False: the model is not told of it, but a prompt can name it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Skills:
     found: tuple[Skill, ...] = ()
-    """By name. Of several with one name, the one nearest to the working directory."""
+    """Of several with one name, the first wins."""
     warnings: tuple[str, ...] = ()
-    """One sentence for each file that cannot be used."""
+    """One sentence for each file that cannot be used, and for each folder that was not searched to its end."""
 
-    def mentioned(self, prompt: str) -> list[Skill]:
-        """The skills that the prompt names as `$name`, in its order."""
-        by_name = {skill.name: skill for skill in self.found}
-        # A name may end where a sentence does.
-        found = (match[1] for match in _MENTION.finditer(prompt))
-        names = (name for text in found for name in (text, text.rstrip(":.-")))
-        return list(dict.fromkeys(by_name[name] for name in names if name in by_name))
-
-
-def skill_message(skill: Skill) -> str:
-    """The user message with the text of a skill that a prompt mentions."""
-    return f"<skill>\n<name>{skill.name}</name>\n<path>{skill.path}</path>\n{skill.text}\n</skill>"
+    def by_name(self) -> dict[str, list[Skill]]:
+        """All skills of each name, the one that wins first."""
+        named: dict[str, list[Skill]] = {}
+        for skill in self.found:
+            named.setdefault(skill.name, []).append(skill)
+        return named
 
 
 def find_skills(config: Config, environment: Mapping[str, str]) -> Skills:
-    """All skills that can be used here; those of a project only if it is trusted."""
-    found: dict[str, Skill] = {}
+    """All skills that can be used here. A copy of a skill, or a link to it, is left out."""
+    found: dict[tuple[str, bytes, int], Skill] = {}
     warnings: list[str] = []
     entries = config.values.get("skills", {}).get("config", [])
     off = [entry for entry in entries if entry.get("enabled") is False]
     disabled = {str(entry[key]) for entry in off for key in ("path", "name") if key in entry}
-    for folder, root in _folders(config, environment):
-        for path in _files(folder, root):
+    seen: set[str] = set()
+    for folder in skill_folders(config, environment):
+        for path in _files(folder, seen, warnings):
             try:
-                skill = _read(path, root)
+                head, size = read_start(path, _MAX_HEAD_BYTES, root=folder.root)
+                skill = _parsed(head, size, path, folder)
             except (OSError, ValueError) as error:
-                reason = error.strerror if isinstance(error, OSError) else error
-                warnings.append(f"The skill {path} cannot be used: {reason}.")
+                warnings.append(f"The skill {_reason(path, error)}.")
                 continue
             if not {skill.name, str(path)} & disabled:
-                found.setdefault(skill.name, skill)
-    return Skills(tuple(found[name] for name in sorted(found)), tuple(warnings))
+                found.setdefault((skill.name, head, size), skill)
+    return Skills(tuple(found.values()), tuple(warnings))
 
 
-def _folders(config: Config, environment: Mapping[str, str]) -> Iterator[tuple[Path, Path | None]]:
-    """Folders with skills, each with the project's root if their files must stay inside it."""
-    if config.trust == "trusted":
-        root, *_ = folders = folders_between(config.project_root, config.cwd)
-        for folder in reversed(folders):
-            yield folder / ".codex" / "skills", root
-            yield folder / ".agents" / "skills", root
-    yield config.home / "skills", None
-    yield user_home(environment) / ".agents" / "skills", None
-    yield config.home / "skills" / ".system", None
-    yield SYSTEM_FOLDER / "skills", None
+def read_skill(path: Path, root: Path | None) -> bytes:
+    """The whole file. Arguments and errors are those of `read_whole`."""
+    return read_whole(path, _MAX_BYTES, root=root)
 
 
-def _files(top: Path, root: Path | None) -> list[Path]:
-    """Every `SKILL.md` below the top, sorted. The folders of a skill are not searched."""
-    files: list[Path] = []
-    level, seen, count = [str(top)], set[str](), 0
-    within = None if root is None else f"{os.path.realpath(root)}/"
-    for _ in range(_MAX_DEPTH):
-        below: list[str] = []
-        for folder in level:
-            real = os.path.realpath(folder)
-            count += 1
-            leads_out = within is not None and not real.startswith(within)
-            if leads_out or real in seen or count > _MAX_FOLDERS:
+def skill_fields(text: str) -> Mapping[str, str]:
+    """The fields at the head of a `SKILL.md`.
+
+    Raises:
+        FrontMatterError: they cannot be read, or there are none.
+    """
+    if not text.removeprefix("\ufeff").startswith("---"):
+        raise FrontMatterError("it does not begin with a line `---`", 1)
+    return front_matter(text)[0]
+
+
+def skill_files(top: Path) -> list[Path]:
+    """Every `SKILL.md` in a folder and below it."""
+    return _files(SkillFolder(top, "user"), set(), [])
+
+
+def _files(folder: SkillFolder, seen: set[str], warnings: list[str]) -> list[Path]:
+    """Every `SKILL.md` below the folder, sorted. `seen`: the folders that were searched, without links."""
+    within = None if folder.root is None else f"{os.path.realpath(folder.root)}/"
+    files: list[str] = []
+    level = [(str(folder.path), os.path.realpath(folder.path))]
+    count = 0
+    for _ in range(_MAX_DEPTH + 1):
+        below: list[tuple[str, str]] = []
+        for path, real in level:
+            if real in seen:
                 continue
+            if within is not None and not real.startswith(within):
+                reason = f"it is a link that leads out of {folder.root}"
+                warnings.append(f"{path} is not searched for skills: {reason}.")
+                continue
+            if (count := count + 1) > _MAX_FOLDERS:
+                warnings.append(
+                    f"Only the first {_MAX_FOLDERS} folders below {folder.path} were searched for skills."
+                )
+                return sorted(map(Path, files))
             seen.add(real)
-            try:
-                with os.scandir(folder) as entries:
-                    names = sorted(
-                        entry.name for entry in entries if entry.is_dir() or entry.name == _FILE
-                    )
-            except OSError:
-                continue
-            if _FILE in names:
-                files.append(Path(folder, _FILE))
-            else:
-                below += [f"{folder}/{name}" for name in names if not name.startswith(".")]
+            names = list(_entries(path))
+            files += [f"{path}/{name}" for name, _ in names if name == SKILL_FILE]
+            below += [
+                (inner, os.path.realpath(inner) if is_link else f"{real}/{name}")
+                for name, is_link in names
+                if name != SKILL_FILE
+                for inner in [f"{path}/{name}"]
+            ]
         level = below
-    return sorted(files)
+    return sorted(map(Path, files))
 
 
-def _read(path: Path, root: Path | None) -> Skill:
+def _entries(folder: str) -> Iterator[tuple[str, bool]]:
+    """The names of the `SKILL.md` and of the folders to search, sorted; each with whether it is a link."""
+    try:
+        with os.scandir(folder) as entries:
+            for entry in sorted(entries, key=lambda entry: entry.name):
+                is_hidden = entry.name.startswith(".") or entry.name == "node_modules"
+                if entry.name == SKILL_FILE or (not is_hidden and entry.is_dir()):
+                    yield entry.name, entry.is_symlink()
+    except OSError:
+        # A folder that cannot be listed has no skills.
+        return
+
+
+def _parsed(head: bytes, size: int, path: Path, folder: SkillFolder) -> Skill:
     """Raises an `OSError` or a `ValueError` if it is not a valid skill."""
-    text = read_whole(path, _MAX_BYTES, root=root).decode()
-    fields, _ = front_matter(text)
-    name = fields.get("name") or path.parent.name
+    if size > _MAX_BYTES:
+        raise ValueError(f"it is larger than {_MAX_BYTES >> 10} KiB")
+    # The last character may be cut.
+    text, _ = codecs.utf_8_decode(head, "strict", len(head) == size)
+    fields = skill_fields(text)
+    name = " ".join(fields.get("name", "").split()) or path.parent.name
     description = " ".join(fields.get("description", "").split())
-    if not _NAME.fullmatch(name):
-        raise ValueError(f"{name[:80]!r} is no name for a skill")
+    if len(name) > _MAX_NAME or not name.isprintable():
+        raise FrontMatterError(f"{name[: _MAX_NAME + 16]!r} is no name for a skill", 1)
     if not description:
-        raise ValueError("it has no description")
-    return Skill(name, description, path, text)
+        raise FrontMatterError("it has no description", 1)
+    is_listed = fields.get("disable-model-invocation", "").lower() != "true"
+    is_listed = is_listed and not _is_explicit_only(
+        f"{path.parent}/agents/openai.yaml", folder.root
+    )
+    return Skill(name, description[:MAX_DESCRIPTION], path, folder, is_listed)
+
+
+def _is_explicit_only(policy: str, root: Path | None) -> bool:
+    """True if the file that Codex reads beside a skill keeps it from the model."""
+    try:
+        # One key of YAML does not need a parser that takes 20 ms to load.
+        return _NOT_IMPLICIT.search(read_whole(policy, _MAX_BYTES, root=root)) is not None
+    except OSError:
+        return False
+
+
+def _reason(path: Path, error: OSError | ValueError) -> str:
+    match error:
+        case FrontMatterError():
+            return f"{path}:{error.line} cannot be used: {error}"
+        case UnicodeDecodeError():
+            return f"{path} cannot be used: it is not UTF-8"
+        case OSError():
+            return f"{path} cannot be used: {error.strerror}"
+        case _:
+            return f"{path} cannot be used: {error}"

@@ -65,8 +65,12 @@ def open_ordinary(path: str | Path, *, root: Path | None = None) -> int:
         ValueError: the name is not valid.
     """
     os.lstat(path)
-    folder, _, name = real_path(path, root).rpartition("/")
+    real = real_path(path, root)
+    folder, _, name = real.rpartition("/")
     try:
+        if root is None:
+            # There is no folder to stay in. Opening each folder on the way takes twice as long.
+            return open_ordinary_entry(real)
         holder = open_folder(folder or "/")
         try:
             return open_ordinary_entry(name or ".", dir_fd=holder)

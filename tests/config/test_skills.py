@@ -1,78 +1,141 @@
 from pathlib import Path
 
-from codex_py.config.config import load_config
-from codex_py.config.skills import Skill, Skills, find_skills, skill_message
+import pytest
+
+from codex_py.config.skills import Skills, find_skills
 from tests.config.conftest import Place
 
 
-def write(folder: Path, name: str, head: str | None = None) -> Skill:
+def write(folder: Path, name: str, head: str | None = None) -> Path:
     path = folder / name / "SKILL.md"
-    path.parent.mkdir(parents=True)
-    text = head or f"---\ndescription: about {name}\n---\nDo it.\n"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = head or f"---\ndescription: about {path.parent.name}\n---\nDo it in {folder}.\n"
     path.write_text(text, encoding="utf-8")
-    return Skill(name, f"about {name}", path, text)
+    return path
 
 
 def find(place: Place) -> Skills:
-    config = load_config(cwd=place.cwd, environment=place.environment, system=place.system)
-    return find_skills(config, place.environment)
+    return find_skills(place.load(), place.environment)
 
 
-def test_skills_are_found_where_codex_looks(place: Place) -> None:
+def names(skills: Skills) -> list[str]:
+    return [skill.name for skill in skills.found]
+
+
+def test_skills_are_found_where_codex_claude_code_and_the_standard_look(place: Place) -> None:
     place.trusted()
-    found = [
-        write(place.root / ".agents" / "skills", "a"),
-        write(place.cwd / ".codex" / "skills", "b"),
-        write(place.home / "skills" / "nested", "c"),
-        write(place.home.parent / ".agents" / "skills", "d"),
-        write(place.home / "skills" / ".system", "e"),
+    user = place.home.parent
+    folders = [
+        *(place.cwd / name / "skills" for name in (".codex", ".agents", ".claude")),
+        *(place.root / name / "skills" for name in (".codex", ".agents", ".claude")),
+        *(place.home / "skills", user / ".agents/skills", user / ".claude/skills"),
+        place.home / "skills" / ".system",
     ]
-    assert find(place) == Skills(tuple(found))
+    paths = [write(folder, f"s{number}") for number, folder in enumerate(folders)]
+    found = find(place)
+    assert [skill.path for skill in found.found] == paths
+    assert [skill.folder.path for skill in found.found] == folders
+    assert (found.found[0].name, found.found[0].description) == ("s0", "about s0")
+    assert found.warnings == ()
 
 
-def test_skills_of_a_project_that_is_not_trusted_are_left_alone(place: Place) -> None:
+def test_skills_of_a_project_that_is_not_trusted_are_text_too_but_never_win(place: Place) -> None:
     write(place.root / ".agents" / "skills", "a")
-    assert find(place) == Skills()
+    own = write(place.home / "skills", "a")
+    write(place.cwd / ".claude" / "skills", "b")
+    found = find(place)
+    assert names(found) == ["a", "b", "a"]
+    assert found.by_name()["a"][0].path == own
 
 
-def test_the_nearest_of_two_skills_of_a_name_is_taken(place: Place) -> None:
+def test_skills_lie_up_to_six_folders_deep_and_in_each_other(place: Place) -> None:
+    top = place.home / "skills"
+    write(top, "one/two/three/four/five/six")
+    write(top, "one/two/three/four/five/not/seven")
+    write(top, "one")
+    write(top, ".hidden/a")
+    write(top, "one/node_modules/b")
+    (top / "one" / "again").symlink_to(top)
+    assert names(find(place)) == ["one", "six"]
+
+
+def test_a_copy_of_a_skill_and_a_link_to_it_are_one_skill(place: Place) -> None:
     place.trusted()
-    near = write(place.cwd / ".agents" / "skills", "a")
-    write(place.home / "skills", "a")
-    assert find(place).found == (near,)
+    path = write(place.root / ".agents" / "skills", "a")
+    (place.root / ".claude").mkdir()
+    (place.root / ".claude" / "skills").symlink_to("../.agents/skills")
+    write(place.cwd / ".codex" / "skills", "a", path.read_text("utf-8"))
+    assert len(find(place).found) == 1
 
 
-def test_a_skill_that_is_turned_off_is_not_found(place: Place) -> None:
-    skill = write(place.home / "skills", "a")
-    place.user(f'[[skills.config]]\npath = "{skill.path}"\nenabled = false\n')
+@pytest.mark.parametrize("key", ["path", "name"])
+def test_a_skill_that_is_turned_off_is_not_found(place: Place, key: str) -> None:
+    path = write(place.home / "skills", "a")
+    value = {"path": path, "name": "a"}[key]
+    place.user(f'[[skills.config]]\n{key} = "{value}"\nenabled = false\n')
     assert find(place) == Skills()
 
 
-def test_files_that_can_not_be_used_are_warned_about(place: Place) -> None:
-    write(place.home / "skills", "a", "---\nname: a\n---\n")
-    write(place.home / "skills", "b", "---\nname: 'b\x1b[2J'\ndescription: x\n---\n")
-    (place.home / "skills" / "loop").symlink_to(place.home)
-    (place.home / "skills" / "c" / "SKILL.md").mkdir(parents=True)
+def test_bundled_skills_can_be_turned_off(place: Place) -> None:
+    write(place.home / "skills" / ".system", "a")
+    assert names(find(place)) == ["a"]
+    place.user("[skills.bundled]\nenabled = false\n")
+    assert find(place) == Skills()
+
+
+def test_a_skill_may_keep_itself_from_the_model(place: Place) -> None:
+    top = place.home / "skills"
+    write(top, "a", "---\ndescription: x\ndisable-model-invocation: true\n---\n")
+    write(top, "b")
+    write(top, "c")
+    for name, text in (
+        ("b", "interface:\n  x: y\npolicy:\n  allow_implicit_invocation: false\n"),
+        ("c", "policy: {allow_implicit_invocation: true}\n"),
+    ):
+        (top / name / "agents").mkdir()
+        (top / name / "agents" / "openai.yaml").write_text(text, encoding="utf-8")
+    assert [(skill.name, skill.is_listed) for skill in find(place).found] == [
+        ("a", False),
+        ("b", False),
+        ("c", True),
+    ]
+
+
+def test_heads_are_read_as_people_write_them(place: Place) -> None:
+    top = place.home / "skills"
+    heads = {
+        "block": "---\ndescription: >\n  Use when:\n  it rains\n---\n",
+        "colon": "---\nname: 'two words'\ndescription: Use when: it rains # or snows\n---\n",
+        "crlf": "\ufeff---\r\nname: crlf\r\ndescription: Use when:\r\n  it rains\r\n---\r\n",
+        "fields": "---\nlicense: MIT\ndescription: Use when: it rains\nmetadata:\n  a: b\n"
+        "compatibility: any\nallowed-tools:\n- Read\n---\n",
+    }
+    for name, head in heads.items():
+        write(top, name, head)
+    found = find(place)
+    assert names(found) == ["block", "two words", "crlf", "fields"]
+    assert {skill.description for skill in found.found} == {"Use when: it rains"}
+    assert found.warnings == ()
+
+
+def test_files_that_can_not_be_used_are_warned_about_with_their_line(place: Place) -> None:
+    top = place.home / "skills"
+    write(top, "a", "---\nname: a\n---\n")
+    write(top, "b", "---\nname: 'b\x1b[2J'\ndescription: x\n---\n")
+    (top / "c" / "SKILL.md").mkdir(parents=True)
+    write(top, "d", "Do it.\n")
+    write(top, "e", "---\nname: e\nthis is nothing\n---\n")
+    write(top, "f").write_bytes(b"---\ndescription: \xff\n---\n")
+    (top / "loop").symlink_to(place.home)
     result = find(place)
     assert result.found == ()
-    assert [warning.rpartition("used: ")[2] for warning in result.warnings] == [
-        "it has no description.",
-        "'b\\x1b[2J' is no name for a skill.",
-        "it is a folder.",
-    ]
-
-
-def test_a_mention_is_a_dollar_and_the_whole_name() -> None:
-    one, two = (
-        Skill(name, "x", Path(f"/{name}/SKILL.md"), "text\n") for name in ("one", "one-two")
-    )
-    skills = Skills((one, two))
-    assert skills.mentioned("$one-two. Then ($one), $one again; not $ONE, a$one or $three") == [
-        two,
-        one,
-    ]
-    assert skill_message(one) == (
-        "<skill>\n<name>one</name>\n<path>/one/SKILL.md</path>\ntext\n\n</skill>"
+    assert result.warnings == (
+        f"The skill {top}/a/SKILL.md:1 cannot be used: it has no description.",
+        f"The skill {top}/b/SKILL.md:1 cannot be used: 'b\\x1b[2J' is no name for a skill.",
+        f"The skill {top}/c/SKILL.md cannot be used: it is a folder.",
+        f"The skill {top}/d/SKILL.md:1 cannot be used: it does not begin with a line `---`.",
+        f"The skill {top}/e/SKILL.md:3 cannot be used: the front matter has a line that is no field: 'this is nothing'.",
+        f"The skill {top}/f/SKILL.md cannot be used: it is not UTF-8.",
     )
 
 
@@ -81,13 +144,24 @@ def test_a_skill_of_a_project_does_not_lead_out_of_it(place: Place) -> None:
     skills = place.root / ".agents" / "skills"
     mine = write(place.home.parent / "dotfiles", "mine")
     (skills / "file").mkdir(parents=True)
-    (skills / "file" / "SKILL.md").symlink_to(mine.path)
-    (skills / "folder").symlink_to(mine.path.parent)
+    (skills / "file" / "SKILL.md").symlink_to(mine)
+    (skills / "folder").symlink_to(mine.parent)
     (place.home / "skills").symlink_to(place.home.parent / "dotfiles")
     found = find(place)
     # The user's own may lie where they like.
-    assert [skill.name for skill in found.found] == ["mine"]
+    assert names(found) == ["mine"]
+    reason = f"it is a link that leads out of {place.root}"
     assert found.warnings == (
-        f"The skill {skills}/file/SKILL.md cannot be used:"
-        f" it is a link that leads out of {place.root}.",
+        f"{skills}/folder is not searched for skills: {reason}.",
+        f"The skill {skills}/file/SKILL.md cannot be used: {reason}.",
     )
+
+
+def test_a_search_without_an_end_is_given_up_and_told(place: Place) -> None:
+    top = place.home / "skills"
+    write(top, "a")
+    for number in range(2_000):
+        (top / f"b{number}").mkdir()
+    found = find(place)
+    assert names(found) == ["a"]
+    assert found.warnings == (f"Only the first 2000 folders below {top} were searched for skills.",)

@@ -30,7 +30,8 @@ NOT_IN_A_PLAIN_TURN = {
     *("codex_py.model.anthropic", "codex_py.model.chat", "codex_py.model.text"),
     # Features that nothing asks for.
     *("codex_py.app.features.functions", "codex_py.app.features.notify", "codex_py.app.resumed"),
-    *("codex_py.config.skills", "codex_py.app.features.model_chain"),
+    *("codex_py.config.skills", "codex_py.app.features.skills"),
+    "codex_py.app.features.model_chain",
 }
 BEHIND_THE_REQUEST = {"codex_py.app.loaded", "codex_py.process", "codex_py.tools.router"}
 """The loaded half: `app/loaded.py`, and what it imports at its top."""

@@ -6,8 +6,8 @@ from typing import Any, Protocol, runtime_checkable
 from codex_py.app.features.tool_choice import ToolChoices
 from codex_py.app.loading import load
 from codex_py.app.options import SessionSetup
-from codex_py.protocol.extension import Extension, Feature
-from codex_py.protocol.prompts import Note, UserPrompt
+from codex_py.config.skill_folders import skill_folders
+from codex_py.protocol.extension import Feature
 
 
 @runtime_checkable
@@ -36,24 +36,11 @@ def configured_features(
     ]
 
 
-def _skills(setup: SessionSetup) -> Feature:
-    """Adds the skills that a prompt mentions as `$name`."""
-
-    async def before_prompt(prompt: UserPrompt) -> Sequence[Note]:
-        if "$" not in prompt.text:
-            # Most prompts mention none: nothing is loaded.
-            return ()
-        skills = load("codex_py.config.skills:find_skills")(setup.config, setup.environment)
-        for warning in skills.warnings:
-            setup.warn(warning)
-        as_text = load("codex_py.config.skills:skill_message")
-        return [Note(as_text(skill), "user") for skill in skills.mentioned(prompt.text)]
-
-    return lambda _: Extension(before_prompt=before_prompt)
-
-
 _FEATURES: Sequence[tuple[Callable[[SessionSetup], Any], Callable[[SessionSetup], Feature]]] = (
-    (lambda _: True, _skills),
+    (
+        lambda setup: skill_folders(setup.config, setup.environment),
+        lambda setup: load("codex_py.app.features.skills:SessionSkills")(setup),
+    ),
     (lambda _: True, ToolChoices),
     (
         lambda _: True,

@@ -1,0 +1,144 @@
+"""Skills: the model is told of them, gets the text of those that a prompt names, and keeps it through a compaction. LIGHT.
+
+The messages are those of Codex 0.169, the rules in `instructions/skills.md` our own.
+"""
+
+import re
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from os.path import normpath
+from typing import Final
+
+from codex_py.app.features.skill_list import in_order, skill_list
+from codex_py.app.options import SessionSetup
+from codex_py.config.skills import Skill, Skills, find_skills, read_skill
+from codex_py.protocol.extension import Compaction, Extension, Occasion, Thread
+from codex_py.protocol.messages import EncodedItem, decode_json
+from codex_py.protocol.prompts import Note, UserPrompt, message_texts
+
+_LINK: Final = re.compile(r"\[\$[^\]\n]*\]\(<?([^)>\n]+)>?\)")
+_MENTION: Final = re.compile(r"\$([\w:.-]+)")
+_LIST: Final = "<skills_instructions>"
+_NONE: Final = (
+    f"{_LIST}\nThe skills that were listed before are not there any more.\n</skills_instructions>"
+)
+_BODY: Final = re.compile(r"<skill>\n<name>(.*)</name>\n<path>(.*)</path>\n")
+_KEPT_PART_OF_WINDOW: Final = 10
+_MAX_KEPT_BYTES: Final = 100_000
+"""Of the texts that are kept through a compaction, some 25,000 tokens."""
+
+
+class SessionSkills:
+    def __init__(self, setup: SessionSetup) -> None:
+        self._setup = setup
+
+    def __call__(self, thread: Thread) -> Extension:
+        async def before_prompt(prompt: UserPrompt) -> Sequence[Note]:
+            return self._mentioned(prompt.text) if "$" in prompt.text else ()
+
+        @asynccontextmanager
+        async def around_compaction(compaction: Compaction) -> AsyncGenerator[None]:
+            for note in self._kept(thread):
+                compaction.keep(note)
+            yield
+
+        return Extension(
+            context=lambda occasion: self._list(thread, occasion),
+            before_prompt=before_prompt,
+            around_compaction=around_compaction,
+        )
+
+    def _find(self) -> Skills:
+        """Skills as they are now: a session may write one."""
+        skills = find_skills(self._setup.config, self._setup.environment)
+        for warning in skills.warnings:
+            self._setup.warn(warning)
+        return skills
+
+    def _list(self, thread: Thread, occasion: Occasion) -> Sequence[Note]:
+        settings = self._setup.config.values.get("skills", {})
+        if settings.get("include_instructions") is False:
+            return ()
+        window = thread.settings.context_window
+        tokens = settings.get("max_context_tokens")
+        text = skill_list(self._find().found, tokens, window, self._setup.warn)
+        before = _last_list(thread.items) if occasion == "resume" else None
+        if text is None and before is not None:
+            text = _NONE
+        return () if text is None or text == before else [Note(text)]
+
+    def _mentioned(self, prompt: str) -> list[Note]:
+        """The texts of the skills that a prompt names: those by their path, then those by their name."""
+        skills = self._find()
+        cwd = self._setup.config.cwd
+        paths = {normpath(cwd / match[1]) for match in _LINK.finditer(prompt)}
+        by_path = [skill for skill in skills.found if str(skill.path) in paths]
+        found = [match[1] for match in _MENTION.finditer(_LINK.sub(" ", prompt))]
+        # A name may end where a sentence does.
+        names = {name for text in found for name in (text, text.rstrip(":.-"))}
+        named = [named for name, named in skills.by_name().items() if name in names]
+        for candidates in named:
+            self._warn_if_ambiguous(candidates)
+        chosen = [*in_order(by_path), *in_order(candidates[0] for candidates in named)]
+        return [note for skill in dict.fromkeys(chosen) for note in self._body(skill)]
+
+    def _warn_if_ambiguous(self, candidates: Sequence[Skill]) -> None:
+        first, *others = candidates
+        if others:
+            paths = " and ".join(str(skill.path) for skill in others)
+            self._setup.warn(
+                f"There are {len(candidates)} skills named {first.name!r}: ${first.name} means {first.path}, not {paths}."
+                f" To name another one, write [${first.name}](PATH)."
+            )
+
+    def _body(self, skill: Skill) -> Iterator[Note]:
+        try:
+            text = read_skill(skill.path, skill.folder.root).decode()
+        except (OSError, ValueError) as error:
+            self._setup.warn(f"The skill {skill.path} cannot be read: {error}.")
+            return
+        head = f"<skill>\n<name>{skill.name}</name>\n<path>{skill.path}</path>\n"
+        yield Note(f"{head}{text}\n</skill>", "user")
+
+    def _kept(self, thread: Thread) -> list[Note]:
+        """The newest text of each skill in the history, as many of the latest as there is room for."""
+        room = min(_MAX_KEPT_BYTES, 4 * thread.settings.context_window // _KEPT_PART_OF_WINDOW)
+        kept: list[Note] = []
+        for path, note in self._loaded(thread.items).items():
+            if (size := len(note.text.encode())) > room:
+                self._setup.warn(f"The compaction dropped the text of the skill {path}.")
+                continue
+            room -= size
+            kept.append(note)
+        return kept[::-1]
+
+    def _loaded(self, items: Sequence[EncodedItem]) -> dict[str, Note]:
+        """The texts of skills by path, the latest first: of those that the model got, and of those that it read itself."""
+        loaded: dict[str, Note] = {}
+        skills: Skills | None = None
+        for item in reversed(items):
+            if b"<skill>" in item:
+                data = decode_json(item)
+                for text in (
+                    message_texts(data.get("content")) if data.get("role") == "user" else ()
+                ):
+                    if found := _BODY.match(text):
+                        loaded.setdefault(found[2], Note(text, "user"))
+            elif b"SKILL.md" in item and b'_call"' in item:
+                skills = skills or self._find()
+                for skill in skills.found:
+                    is_read = f"{skill.path.parent.name}/SKILL.md".encode() in item
+                    if is_read and str(skill.path) not in loaded:
+                        loaded.update((str(skill.path), note) for note in self._body(skill))
+        return loaded
+
+
+def _last_list(items: Sequence[EncodedItem]) -> str | None:
+    """The list of skills that the model was told last."""
+    for item in reversed(items):
+        if _LIST.encode() in item:
+            data = decode_json(item)
+            for text in message_texts(data.get("content")):
+                if data.get("role") == "developer" and text.startswith(_LIST):
+                    return text
+    return None
