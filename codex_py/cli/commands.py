@@ -104,6 +104,15 @@ COMMANDS = (
         members={"list": f"{_PROVIDERS}:run_models"},
         own_options=True,
     ),
+    Command(
+        "skills COMMAND",
+        "List the skills that are found here, and check skills",
+        members={
+            "list": "frontends.admin.skills:run_list",
+            "check": "frontends.admin.skills:run_check",
+        },
+        own_options=True,
+    ),
     Command("demo", "Show a session that needs no key and no network", "cli.main:run_demo"),
     Command(
         "config explain KEY",
