@@ -91,6 +91,8 @@ class Arguments:
     color: Literal["always", "never", "auto"] = option(
         "--color", default="auto", type=one_of("always", "never", "auto")
     )
+    answers: str | None = option("--answers")
+    plan: bool = flag("--plan")
     fail_on: Literal["denied"] | None = option("--fail-on", type=one_of("denied"))
 
     ephemeral: bool = flag("--ephemeral")

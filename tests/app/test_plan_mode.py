@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from codex_py.app.features.plan_mode import PlanMode, proposed_plan
+from codex_py.app.features.plan_mode import PlanMode
 from codex_py.app.options import SessionOptions
 from codex_py.app.session import open_session
 from codex_py.config.config import load_config
@@ -19,6 +19,7 @@ from codex_py.core.session import Session
 from codex_py.protocol.approval import ApprovalRequest, Review, ReviewDecision
 from codex_py.protocol.events import CallDenied, Event
 from codex_py.protocol.mcp import Elicitation, ElicitationAnswer
+from codex_py.protocol.plans import proposed_plan
 from codex_py.testing import (
     ScriptedServer,
     ev_completed,

@@ -1,7 +1,6 @@
 """Plan mode, in which nothing is changed; and the questions of the model, which belong to it in Codex. LIGHT."""
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeVar
@@ -24,9 +23,6 @@ _PoliciesT = TypeVar("_PoliciesT", Choices, ToolContext)
 
 _TOOL: Final = "request_user_input"
 _TAG: Final = "<collaboration_mode>"
-_PLAN: Final = re.compile(
-    r"^<proposed_plan>[ \t]*\n(.*?)^</proposed_plan>[ \t]*$", re.DOTALL | re.MULTILINE
-)
 _COMMANDS: Final = {"exec_command", "shell", "shell_command", "local_shell"}
 """The sandbox keeps them from changing anything."""
 _HARMLESS_INPUT: Final = {"", "\x03"}
@@ -47,12 +43,6 @@ def _confined(policies: _PoliciesT) -> _PoliciesT:
         approval_policy=ApprovalPolicy.UNTRUSTED if asks_always else ApprovalPolicy.NEVER,
         sandbox_policy=SandboxPolicy(is_final=True),
     )
-
-
-def proposed_plan(text: str) -> str | None:
-    """The Markdown of the plan that an answer proposes; None if there is none."""
-    found = _PLAN.search(text)
-    return found[1].strip() or None if found else None
 
 
 class PlanMode:

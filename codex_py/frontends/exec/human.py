@@ -6,6 +6,7 @@ from codex_py.frontends.streams import OutputStream
 from codex_py.frontends.terminal import Style, printable
 from codex_py.protocol import events
 from codex_py.protocol.approval import Denied
+from codex_py.protocol.plans import without_tags
 from codex_py.protocol.settings import TurnSettings
 
 _SHOWN_PROMPT_CHARACTERS = 20_000
@@ -105,7 +106,7 @@ class HumanText:
     def _completed(self, item: events.ThreadItem) -> None:
         match item:
             case events.AgentMessage():
-                self._line(f"{self._speaker('codex')}\n{printable(item.text)}")
+                self._line(f"{self._speaker('codex')}\n{printable(without_tags(item.text))}")
             case events.ReasoningSummary() if self._show_reasoning:
                 self._line(self._style("dim", printable(item.text)))
             case events.CommandExecution():

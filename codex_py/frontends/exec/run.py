@@ -11,11 +11,13 @@ import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from codex_py.app.loading import load
 from codex_py.app.options import SessionOptions
 from codex_py.app.session import open_session
+from codex_py.app.settings import configured_choices
 from codex_py.core.session_turn import TurnResult
 from codex_py.errors import CodexError, ExitCode
 from codex_py.frontends.arguments import Arguments, SessionTarget
@@ -26,8 +28,11 @@ from codex_py.frontends.interruption import Interruption
 from codex_py.frontends.streams import READER_LEFT, OutputStream
 from codex_py.frontends.terminal import Style, printable, wants_color
 from codex_py.protocol.events import Error, EventSink
+from codex_py.protocol.mcp import Elicitor
+from codex_py.protocol.plans import proposed_plan
 
 _LOAD_SCHEMA = "codex_py.app.output_schema:load_schema"
+_READ_ANSWERS = "codex_py.frontends.exec.answers:read_answers"
 _COLLECT_AFTER_S = 0.3
 """By now everything is imported, and a short run is over."""
 
@@ -54,6 +59,9 @@ class ExecRun:
         self.arguments, self.target, self.environment = arguments, target, environment
         self.prompt, self.stdout, self.stderr = prompt, OutputStream(1), stderr
         self.interruption = Interruption()
+        self.elicitor: Elicitor | None = None
+        if arguments.answers is not None:
+            self.elicitor = load(_READ_ANSWERS)(Path(arguments.answers), self._warn)
         style = Style(color=wants_color(arguments.color, environment, isatty=os.isatty(2)))
         shows = not self.config.hide_agent_reasoning
         self.human = None if arguments.json else HumanText(stderr, style, show_reasoning=shows)
@@ -68,7 +76,13 @@ class ExecRun:
             # An empty prompt is a mistake, which should leave no session behind.
             await prompt
         options = self._session_options()
-        opening = open_session(self.config, options, self.sink, environment=self.environment)
+        opening = open_session(
+            self.config,
+            options,
+            self.sink,
+            environment=self.environment,
+            elicitor=self.elicitor,
+        )
         async with AsyncExitStack() as stack:
             try:
                 session = await stack.enter_async_context(opening)
@@ -76,7 +90,7 @@ class ExecRun:
             except CodexError:
                 # They may give the cause, and otherwise wait for a header that does not come.
                 for warning in self.config.warnings:
-                    self.stderr.write_text(f"warning: {printable(warning)}\n")
+                    self._warn(warning)
                 raise
             if self.human is not None:
                 self.human.begin(session.thread_id, session.settings, text)
@@ -97,8 +111,13 @@ class ExecRun:
             return ExitCode.DENIED
         return ExitCode.DONE
 
+    def _warn(self, text: str) -> None:
+        self.stderr.write_text(f"warning: {printable(text)}\n")
+
     def _deliver(self, result: TurnResult) -> None:
         message = result.last_message
+        if self.arguments.plan and message is not None:
+            message = proposed_plan(message) or message
         if (file := self.message_file) is not None:
             file.write(message or "")
             if message is None:
@@ -114,13 +133,16 @@ class ExecRun:
 
     def _session_options(self) -> SessionOptions:
         arguments = self.arguments
+        add_dirs = tuple(self.config.cwd / name for name in arguments.add_dir)
+        choices = configured_choices(self.config, add_dirs)
         return SessionOptions(
             originator=self.environment.get("CODEX_INTERNAL_ORIGINATOR_OVERRIDE") or "codex_exec",
             ephemeral=arguments.ephemeral,
             resume=self.target.resume,
             resume_last=self.target.resume_last,
             resume_all=self.target.resume_all,
-            add_dirs=tuple(self.config.cwd / name for name in arguments.add_dir),
+            choices=replace(choices, mode="plan") if arguments.plan else None,
+            add_dirs=add_dirs,
             record=Path(arguments.record).absolute() if arguments.record else None,
             replay=Path(arguments.replay).absolute() if arguments.replay else None,
             ignore_rules=arguments.ignore_rules,

@@ -90,6 +90,10 @@ class Call:
         self._progress_token = progress_token
         self._steps = 0
 
+    @property
+    def can_be_asked(self) -> bool:
+        return self._client.can_be_asked or self._client.can_open_urls
+
     def tell(self, thread_id: str, event: Event) -> None:
         """Send an event of the thread to the client."""
         if (message := codex_event(event)) is not None:
@@ -146,7 +150,7 @@ class Call:
         return Review(ReviewDecision(chosen if str(chosen) in _ANSWERS else "denied"))
 
     async def elicit(self, elicitation: Elicitation) -> ElicitationAnswer:
-        """Pass on a question of the thread's MCP server to the user."""
+        """Pass on a question of the thread's MCP server, or of the model, to the user."""
         params: dict[str, Any] = {"message": f"{elicitation.server}: {elicitation.message}"}
         if elicitation.url is not None:
             if not self._client.can_open_urls:

@@ -49,7 +49,7 @@ class _Thread:
                 self._tell,
                 environment=environment,
                 approver=self,
-                elicitor=self,
+                elicitor=self if self.call is not None and self.call.can_be_asked else None,
             )
         )
         return session

@@ -431,6 +431,41 @@ def test_a_client_of_the_newest_protocol_falls_back_and_can_be_asked(place: Work
     assert (place.cwd / "it").exists()
 
 
+@pytest.mark.parametrize("can_be_asked", [True, False])
+def test_a_question_of_the_model_is_a_form_for_the_client(
+    place: Workplace, can_be_asked: bool
+) -> None:
+    options = [{"label": "One", "description": "Small."}, {"label": "Two", "description": "Large."}]
+    question = {"id": "db", "header": "Database", "question": "Which?", "options": options}
+    call = ev_function_call("call_1", "request_user_input", {"questions": [question]})
+    asked: list[Any] = []
+
+    async def answer(context: Any, params: Any) -> ElicitResult:
+        asked.append(params)
+        return ElicitResult(action="accept", content={"db": "Two", "db_other": "for now"})
+
+    async def main() -> None:
+        parameters = StdioServerParameters(
+            command=PROGRAM[0], args=PROGRAM[1:], env=environment(place.home), cwd=place.cwd
+        )
+        callback = answer if can_be_asked else None
+        async with Client(stdio_client(parameters), elicitation_callback=callback) as client:
+            result = await client.call_tool("codex", {"prompt": "go", "sandbox": "read-only"})
+            assert text_of(result) == "done"
+
+    with ScriptedServer([[*call, ev_completed()], DONE]) as server:
+        place.configure(server)
+        asyncio.run(main())
+    output = server.requests[-1].body["input"][-1]["output"]
+    if can_be_asked:
+        assert json.loads(output) == {"answers": {"db": {"answers": ["Two", "user_note: for now"]}}}
+        assert asked[0].message == "codex-py: Which?"
+        assert list(asked[0].requested_schema["properties"]) == ["db", "db_other"]
+    else:
+        assert output == "request_user_input is unavailable in Default mode"
+        assert asked == []
+
+
 def test_the_agent_calls_itself(place: Workplace, tmp_path: Path) -> None:
     inner_home = tmp_path / "inner"
     inner_home.mkdir()
