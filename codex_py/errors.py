@@ -104,6 +104,10 @@ class PromptRefused(CodexError):
     code = "prompt_refused"
 
 
+class TurnSkipped(PromptRefused):
+    """An extension ends the turn as if it was complete: no further request is sent."""
+
+
 class CompactionFailed(CodexError):
     code = "compaction"
 

@@ -10,7 +10,14 @@ from codex_py.core.history import is_cut_off
 from codex_py.core.parts import SessionParts
 from codex_py.core.session_turn import SessionTurn, TurnResult
 from codex_py.core.turn import ItemHandlers, RetryBudget, Turn
-from codex_py.errors import CodexError, ExitCode, PromptRefused, TurnAborted, single_error
+from codex_py.errors import (
+    CodexError,
+    ExitCode,
+    PromptRefused,
+    TurnAborted,
+    TurnSkipped,
+    single_error,
+)
 from codex_py.protocol.events import (
     Error,
     ErrorInfo,
@@ -199,7 +206,7 @@ class Turns:
 
 def _shown_error(turn: SessionTurn, end: BaseException | None) -> CodexError | None:
     if end is None or isinstance(end, CodexError):
-        return end
+        return None if isinstance(end, TurnSkipped) else end
     if isinstance(end, asyncio.CancelledError):
         return turn.ending or TurnAborted("the turn was interrupted")
     return CodexError(f"internal error: {end!r}", code="internal")

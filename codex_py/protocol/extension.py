@@ -205,7 +205,8 @@ class Extension:
     """Notes before the first prompt of a session, and again after a compaction has replaced the history."""
     before_prompt: Callable[[UserPrompt], Awaitable[Sequence[Note]]] = _no_notes
     """Notes that follow a prompt, a steered one included. `PromptRefused`: the prompt is not kept, and its turn fails; if
-    the prompt was steered, the user is warned and the turn continues."""
+    the prompt was steered, the user is warned and the turn continues. `TurnSkipped`, here and in `around_turn`: the
+    turn completes instead."""
     before_request: Callable[[], Awaitable[Sequence[Note]]] = _no_notes
     """Notes before each request of a turn."""
     before_stop: Callable[[TurnStop], Awaitable[Note | None]] = _nothing
