@@ -1,7 +1,7 @@
 """Approval and sandbox policies, and how the user is asked to approve a call."""
 
 import asyncio
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import asdict, field
 from enum import StrEnum
 from pathlib import Path
@@ -106,6 +106,8 @@ class ApprovalRequest:
     """True if `APPROVED_FOR_SESSION` grants more than `APPROVED`."""
     paths: tuple[Path, ...] = ()
     """The files that a patch names, absolute; the diff in `summary` leaves out the first slash."""
+    tool: tuple[str, Mapping[str, Any]] | None = None
+    """For `mcp`: `mcp__server__tool` and its arguments."""
 
 
 class ReviewDecision(StrEnum):

@@ -16,6 +16,7 @@ from codex_py.protocol.approval import (
     may_ask,
 )
 from codex_py.protocol.dispatch import ToolContext
+from codex_py.protocol.tools import MCP_PREFIX
 from codex_py.tools.truncate import truncate_middle
 
 _SUMMARY_BYTES = 10_000
@@ -85,7 +86,8 @@ async def approve_call(
     if grant not in approvals.granted and not may_ask(context.approval_policy, "mcp_elicitations"):
         raise refused
     shown = truncate_middle(json.dumps(arguments, ensure_ascii=False), _SUMMARY_BYTES, "bytes")
-    request = ApprovalRequest("mcp", f"{name} {shown}", context.cwd, question)
+    tool = (MCP_PREFIX + name.replace("/", "__", 1), arguments)
+    request = ApprovalRequest("mcp", f"{name} {shown}", context.cwd, question, tool=tool)
     async with approvals.asking:
         # The previous answer may cover this call.
         if grant not in approvals.granted:
