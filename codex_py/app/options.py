@@ -55,6 +55,10 @@ class SessionOptions:
     """Retries of a stream that broke off or did not begin, unless the provider's settings give a number."""
     ignore_rules: bool = False
     """Ignore the files with rules for commands."""
+    bypass_hook_trust: bool = False
+    """Run the hooks that the user has not reviewed, too."""
+    cleared: bool = False
+    """The conversation replaces another one on the same screen; hooks are told."""
     keep_commands: bool = False
     """Commands keep running between turns. False: they end with the turn, so that their items complete before it."""
     text_deltas: bool = True

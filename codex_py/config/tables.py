@@ -155,10 +155,11 @@ HOOKS: Final[Kind] = [
 ]
 """The hooks of one event."""
 HOOK_EVENTS: Final = (
-    *("SessionStart", "SessionEnd", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"),
-    *("PermissionRequest", "PreCompact", "PostCompact", "SubagentStart", "SubagentStop"),
-    "Interrupt",
+    *("PreToolUse", "PermissionRequest", "PostToolUse", "PreCompact", "PostCompact"),
+    *("SessionStart", "SessionEnd", "UserPromptSubmit", "SubagentStart", "SubagentStop"),
+    *("Stop", "Interrupt"),
 )
+"""In the order in which Codex counts the hooks of a file."""
 
 MEMORIES: Final[Table] = {
     **alike("string", "consolidation_model extract_model"),

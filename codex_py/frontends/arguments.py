@@ -71,6 +71,7 @@ class Arguments:
     strict_config: bool = flag("--strict-config")
     ignore_user_config: bool = flag("--ignore-user-config")
     ignore_rules: bool = flag("--ignore-rules")
+    bypass_hook_trust: bool = flag("--dangerously-bypass-hook-trust")
     allow_unenforced: Sequence[str] = option(
         "--allow-unenforced", default=(), action="append", type=protection
     )
@@ -102,7 +103,6 @@ class Arguments:
     replay: str | None = option("--replay")
 
     # These options of Codex have no effect.
-    bypass_hook_trust: bool = flag("--dangerously-bypass-hook-trust")
     no_alt_screen: bool = flag("--no-alt-screen")
     no_daemon: bool = flag("--no-daemon")
     thread_source: str | None = option("--thread-source")

@@ -286,6 +286,17 @@ class CallDenied(_LiveOnly):
 
 
 @frozen
+class HookProgress(_LiveOnly):
+    """A hook runs, or has ended. Those that nothing waits for are not shown."""
+
+    event: str
+    """`PreToolUse`."""
+    status: Literal["running", "completed", "blocked", "failed"]
+    message: str | None = None
+    """What the user wants to read while it runs."""
+
+
+@frozen
 class SteeringRefused(_LiveOnly):
     """An extension refused the oldest prompt that was steered into the turn and not sent yet."""
 
@@ -335,6 +346,7 @@ Event: TypeAlias = (
     | CommandOutputDelta
     | McpToolCallProgress
     | CallDenied
+    | HookProgress
     | SteeringRefused
     | FilesPatched
     | UsageReported

@@ -20,6 +20,7 @@ CONTEXT_OPENINGS: Final = (
     "<turn_aborted>",
     "<user_shell_command>",
     "<note>",
+    "<hook_prompt ",
 )
 """First words of user messages that programs write (Codex 0.80 to 0.169)."""
 

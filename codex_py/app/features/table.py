@@ -6,6 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 from codex_py.app.features.tool_choice import ToolChoices
 from codex_py.app.loading import load
 from codex_py.app.options import SessionSetup
+from codex_py.config.hook_files import has_hooks
 from codex_py.config.skill_folders import skill_folders
 from codex_py.protocol.extension import Feature
 
@@ -45,6 +46,11 @@ _FEATURES: Sequence[tuple[Callable[[SessionSetup], Any], Callable[[SessionSetup]
     (
         lambda _: True,
         lambda setup: load("codex_py.app.features.turn_diff:TurnDiff")(setup.config.cwd),
+    ),
+    # Outside of everything that changes files: it sees what a hook rewrote, and nothing of what a hook refused.
+    (
+        lambda setup: has_hooks(setup.config),
+        lambda setup: load("codex_py.app.features.hooks:HooksFeature")(setup),
     ),
     (
         lambda setup: setup.config.notify,

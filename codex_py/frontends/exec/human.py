@@ -57,7 +57,7 @@ class HumanText:
     def __call__(self, event: events.Event) -> None:
         if self._waiting is not None:
             self._waiting.append(event)
-        elif event.type is not None or isinstance(event, events.CallDenied):
+        elif event.type is not None or isinstance(event, events.CallDenied | events.HookProgress):
             self._show(event)
 
     def _show(self, event: events.Event) -> None:
@@ -68,9 +68,8 @@ class HumanText:
                 self._todo(item)
             case events.ItemCompleted(item):
                 self._completed(item)
-            case events.CallDenied(tool, reason):
-                label = self._style("yellow", "denied:")
-                self._line(f"{label} {printable(tool)}: {printable(reason)}")
+            case events.CallDenied() | events.HookProgress():
+                self._live(event)
             case events.Reconnecting(message, wait_s=wait_s):
                 wait = f"; next try in {wait_s:.0f} s" if wait_s >= _NOTABLE_WAIT_S else ""
                 self._error(f"{message}{wait}")
@@ -89,6 +88,15 @@ class HumanText:
                     self._line(self._style("yellow", printable(denied_line(denied))))
             case _:
                 pass
+
+    def _live(self, event: events.CallDenied | events.HookProgress) -> None:
+        match event:
+            case events.CallDenied(tool, reason):
+                label = self._style("yellow", "denied:")
+                self._line(f"{label} {printable(tool)}: {printable(reason)}")
+            case events.HookProgress(name, status):
+                end = "" if status == "running" else f" {status.capitalize()}"
+                self._line(f"hook: {name}{end}")
 
     def _started(self, item: events.ThreadItem) -> None:
         match item:

@@ -146,6 +146,7 @@ class ExecRun:
             record=Path(arguments.record).absolute() if arguments.record else None,
             replay=Path(arguments.replay).absolute() if arguments.replay else None,
             ignore_rules=arguments.ignore_rules,
+            bypass_hook_trust=arguments.bypass_hook_trust,
             text_deltas=False,
         )
 

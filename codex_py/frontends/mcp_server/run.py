@@ -67,6 +67,7 @@ async def _serve(arguments: Arguments, environment: Mapping[str, str]) -> int:
         originator=environment.get("CODEX_INTERNAL_ORIGINATOR_OVERRIDE") or _ORIGINATOR,
         add_dirs=tuple(working_folder(arguments.cd) / name for name in arguments.add_dir),
         ignore_rules=arguments.ignore_rules,
+        bypass_hook_trust=arguments.bypass_hook_trust,
     )
     threads = Threads(environment, options)
     async with standard_streams() as (incoming, outgoing, writer):

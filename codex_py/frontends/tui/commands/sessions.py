@@ -32,7 +32,8 @@ async def _new(context: CommandContext, _: str) -> None:
 
 async def _clear(context: CommandContext, _: str) -> None:
     context.surface.screen.clear()
-    await _new(context, "")
+    conversation = context.conversation
+    await conversation.open(replace(conversation.new_session(), cleared=True))
 
 
 async def _resume(context: CommandContext, argument: str) -> None:

@@ -1,0 +1,164 @@
+"""Hooks at the events of a session. LIGHT.
+
+Part of the composition root.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from html import escape
+from typing import Final
+
+from codex_py.app.features.hooks.inputs import agent_type
+from codex_py.app.features.hooks.runs import HookRun, HookRuns, ending, notes_of
+from codex_py.app.loading import load
+from codex_py.app.options import SessionOptions, SessionSetup
+from codex_py.config.hooks import find_hooks
+from codex_py.errors import CompactionFailed, TurnSkipped
+from codex_py.protocol.extension import Compaction, Extension, Occasion, Thread, TurnStart, TurnStop
+from codex_py.protocol.prompts import Note, UserPrompt
+
+_HOOK_PROMPT: Final = '<hook_prompt hook_run_id="{}:{}:{}">{}</hook_prompt>'
+
+
+class HooksFeature:
+    """The hooks that are configured."""
+
+    def __init__(self, setup: SessionSetup) -> None:
+        self._setup = setup
+        self.hooks = find_hooks(setup.config, setup.environment)
+        """A frontend replaces them when the user has decided about some."""
+        for warning in self.hooks.warnings:
+            setup.warn(warning)
+        self._tell_of_unreviewed()
+
+    def __call__(self, thread: Thread) -> Extension:
+        runs = HookRuns(lambda: self.hooks, self._setup, thread)
+        at = _SessionEvents(runs, self._setup, thread)
+        return Extension(
+            wrap_dispatch=lambda dispatch: load("codex_py.app.features.hooks.calls:HookedCalls")(
+                runs, dispatch
+            ),
+            wrap_approver=lambda approver: load("codex_py.app.features.hooks.calls:HookedApprover")(
+                runs, approver
+            ),
+            context=at.context,
+            before_prompt=at.before_prompt,
+            before_stop=at.before_stop,
+            around_turn=at.around_turn,
+            around_compaction=at.around_compaction,
+            around_session=at.around_session,
+        )
+
+    def _tell_of_unreviewed(self) -> None:
+        options, hooks = self._setup.options, self.hooks.to_review
+        if not hooks or (options.source == "cli" and not options.bypass_hook_trust):
+            # The terminal asks about them.
+            return
+        files = ", ".join(dict.fromkeys(str(hook.source) for hook in hooks))
+        unreviewed = f"Hooks that are new or changed ({len(hooks)}, in {files})"
+        self._setup.warn(
+            f"{unreviewed} run because of --dangerously-bypass-hook-trust."
+            if options.bypass_hook_trust
+            else f"{unreviewed} do not run. Review them in the terminal with /hooks, or run them all with"
+            " --dangerously-bypass-hook-trust."
+        )
+
+
+class _SessionEvents:
+    """The hooks of one session, except those around calls."""
+
+    def __init__(self, runs: HookRuns, setup: SessionSetup, thread: Thread) -> None:
+        self._runs = runs
+        self._run = runs.run
+        self._warn = setup.warn
+        self._thread = thread
+        self._is_child = setup.options.parent is not None
+        self._source: str | None = _source(setup.options)
+        """Where the session comes from; None once hooks were told."""
+        self._first_notes: Sequence[Note] = ()
+
+    @asynccontextmanager
+    async def around_session(self) -> AsyncGenerator[None]:
+        try:
+            yield
+        finally:
+            try:
+                if self._source is None and not self._is_child:
+                    await self._run("SessionEnd", ["other"], reason="other")
+            finally:
+                await self._runs.aclose()
+
+    @asynccontextmanager
+    async def around_turn(self, _: TurnStart) -> AsyncGenerator[None]:
+        source, self._source = self._source, None
+        if source is not None:
+            self._first_notes = await self._start(source)
+        try:
+            yield
+        except asyncio.CancelledError:
+            if not self._is_child:
+                await self._run("Interrupt", [])
+            raise
+
+    def context(self, occasion: Occasion) -> Sequence[Note]:
+        notes, self._first_notes = self._first_notes, ()
+        return () if occasion == "compact" else notes
+
+    async def before_prompt(self, prompt: UserPrompt) -> Sequence[Note]:
+        runs = await self._run("UserPromptSubmit", [], prompt=prompt.text)
+        self._skip_if_ended("UserPromptSubmit", runs)
+        return notes_of(runs)
+
+    async def before_stop(self, stop: TurnStop) -> Note | None:
+        """Each refusal becomes a message, and all of them one more round."""
+        event, name = ("SubagentStop", "subagent-stop") if self._is_child else ("Stop", "stop")
+        runs = await self._run(
+            event,
+            [agent_type(self._thread)],
+            stop_hook_active=stop.rounds > 0,
+            last_assistant_message=stop.last_message,
+        )
+        if any(run.answer.is_stopped for run in runs):
+            return None
+        first: Note | None = None
+        for run in runs:
+            if (reason := run.answer.refusal) is not None:
+                reason = escape(reason, quote=False)
+                text = _HOOK_PROMPT.format(name, run.number, run.hook.source, reason)
+                if first is None:
+                    first = Note(text, "user")
+                else:
+                    self._thread.tell(Note(text, "user"))
+        return first
+
+    @asynccontextmanager
+    async def around_compaction(self, compaction: Compaction) -> AsyncGenerator[None]:
+        trigger = compaction.trigger
+        reason = ending(await self._run("PreCompact", [trigger], trigger=trigger))
+        if reason is not None:
+            raise CompactionFailed(f"a PreCompact hook refused it: {reason}")
+        yield
+        await self._run("PostCompact", [trigger], trigger=trigger)
+        if not self._is_child:
+            for note in await self._start("compact"):
+                self._thread.tell(note)
+
+    async def _start(self, source: str) -> Sequence[Note]:
+        if self._is_child:
+            return notes_of(await self._run("SubagentStart", [agent_type(self._thread)]))
+        runs = await self._run("SessionStart", [source], source=source)
+        self._skip_if_ended("SessionStart", runs)
+        return notes_of(runs)
+
+    def _skip_if_ended(self, event: str, runs: Sequence[HookRun]) -> None:
+        if (reason := ending(runs)) is not None:
+            text = f"A {event} hook stopped the turn: {reason}"
+            self._warn(text)
+            raise TurnSkipped(text)
+
+
+def _source(options: SessionOptions) -> str:
+    if options.resume is not None or options.resume_last:
+        return "resume"
+    return "clear" if options.cleared else "startup"

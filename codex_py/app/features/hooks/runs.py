@@ -1,0 +1,117 @@
+"""Runs all hooks of one session that an event concerns, side by side. LIGHT."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, Final
+
+from codex_py.app.features.hooks.answers import Answer, read_answer
+from codex_py.app.features.hooks.inputs import hook_input
+from codex_py.app.features.hooks.matching import matches
+from codex_py.app.features.hooks.running import HookFailed, HookRunner
+from codex_py.app.options import SessionSetup
+from codex_py.config.hooks import Hook, Hooks
+from codex_py.protocol.events import HookProgress
+from codex_py.protocol.extension import Thread
+from codex_py.protocol.frozen import frozen
+from codex_py.protocol.prompts import Note
+
+_GRACE_S: Final = 2.0
+"""For hooks in the background when the session ends."""
+_SHOWN_CHARS: Final = 200
+
+
+@frozen
+class HookRun:
+    number: int
+    """The number of the hook among all that are configured, from 0."""
+    hook: Hook
+    answer: Answer
+    ended_at: float
+    """By the clock of the event loop."""
+
+
+class HookRuns:
+    """Runs the hooks of one session. One that fails in any way costs a warning."""
+
+    def __init__(self, hooks: Callable[[], Hooks], setup: SessionSetup, thread: Thread) -> None:
+        self._hooks = hooks
+        self._bypass = setup.options.bypass_hook_trust
+        self._runner = HookRunner(setup)
+        self._warn = setup.warn
+        self._thread = thread
+        self._background: set[asyncio.Task[None]] = set()
+
+    async def run(self, event: str, names: Sequence[str], **fields: Any) -> list[HookRun]:
+        """Run the hooks of an event. Those in the background are only started.
+
+        Args:
+            names: what matchers are compared with.
+            fields: of the input, besides the common ones.
+
+        Returns:
+            The runs, in the order of the configuration.
+        """
+        given = hook_input(self._thread, event, **fields)
+        waited: list[asyncio.Task[HookRun]] = []
+        async with asyncio.TaskGroup() as group:
+            for number, hook in enumerate(self._hooks().found):
+                if hook.event != event or not matches(hook.matcher, names):
+                    continue
+                if hook.state == "trusted" or (self._bypass and hook.needs_review):
+                    work = self._run_one(number, hook, given)
+                    if hook.is_async:
+                        self._start_in_background(work)
+                    else:
+                        waited.append(group.create_task(work))
+        return [task.result() for task in waited]
+
+    async def aclose(self) -> None:
+        """Let the hooks in the background end, for a while, and stop the others."""
+        try:
+            if self._background:
+                await asyncio.wait(self._background, timeout=_GRACE_S)
+        finally:
+            for task in self._background:
+                task.cancel()
+            await asyncio.gather(*self._background, return_exceptions=True)
+            self._runner.close()
+
+    def _start_in_background(self, work: Coroutine[Any, Any, HookRun]) -> None:
+        async def run() -> None:
+            for note in notes_of([await work]):
+                self._thread.tell(note)
+
+        task = asyncio.create_task(run())
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    async def _run_one(self, number: int, hook: Hook, given: Mapping[str, Any]) -> HookRun:
+        event = hook.event
+        # As in Codex, neither those in the background nor those after the end are shown.
+        emit = self._thread.emit if not (hook.is_async or event == "SessionEnd") else _hidden
+        emit(HookProgress(event, "running", hook.status_message))
+        try:
+            answer = read_answer(event, await self._runner.run(hook, self._thread, given))
+        except HookFailed as failure:
+            answer = Answer(failure=str(failure))
+        if answer.failure is not None:
+            name = hook.command or f"{hook.server}/{hook.tool}"
+            shown = name if len(name) <= _SHOWN_CHARS else f"{name[:_SHOWN_CHARS]}…"
+            self._warn(f"The {event} hook {shown!r} {answer.failure}.")
+        if answer.message is not None:
+            self._warn(answer.message)
+        emit(HookProgress(event, answer.outcome))
+        return HookRun(number, hook, answer, asyncio.get_running_loop().time())
+
+
+def notes_of(runs: Sequence[HookRun]) -> tuple[Note, ...]:
+    """What the hooks tell the model."""
+    return tuple(Note(run.answer.context) for run in runs if run.answer.context is not None)
+
+
+def ending(runs: Sequence[HookRun]) -> str | None:
+    """Why the first of the hooks that refuse or stop something does so; None if none does."""
+    return next((reason for run in runs if (reason := run.answer.ends) is not None), None)
+
+
+def _hidden(_: HookProgress) -> None: ...

@@ -1,0 +1,134 @@
+"""How answers, matchers and arguments are read. Source: Codex 0.169, measured."""
+
+import json
+from typing import Any
+
+import pytest
+
+from codex_py.app.features.hooks.answers import Answer, Ended, read_answer
+from codex_py.app.features.hooks.matching import matches
+from codex_py.app.features.hooks.running import HookFailed, filled
+
+
+def _specific(**fields: Any) -> str:
+    return json.dumps({"hookSpecificOutput": fields})
+
+
+@pytest.mark.parametrize(
+    ("event", "ended", "answer"),
+    [
+        ("PreToolUse", Ended(2, "", " no \n"), Answer(refusal="no")),
+        ("PreToolUse", Ended(2, ""), Answer(failure="refused without a reason")),
+        ("PreToolUse", Ended(0, '{"decision":"block","reason":"r"}'), Answer(refusal="r")),
+        (
+            "PreToolUse",
+            Ended(0, _specific(permissionDecision="deny", permissionDecisionReason="r")),
+            Answer(refusal="r"),
+        ),
+        (
+            "PreToolUse",
+            Ended(0, _specific(permissionDecision="deny")),
+            Answer(failure="refused without a reason"),
+        ),
+        (
+            "PreToolUse",
+            Ended(0, _specific(permissionDecision="ask")),
+            Answer(failure="gave the unsupported `permissionDecision` 'ask'"),
+        ),
+        ("PreToolUse", Ended(0, _specific(permissionDecision="allow")), Answer()),
+        (
+            "PreToolUse",
+            Ended(0, _specific(permissionDecision="allow", updatedInput={"command": "x"})),
+            Answer(updated_input={"command": "x"}),
+        ),
+        (
+            "PreToolUse",
+            Ended(0, _specific(updatedInput={"command": "x"})),
+            Answer(failure="gave the unsupported `permissionDecision` 'None'"),
+        ),
+        ("PreToolUse", Ended(0, '{"continue":false}'), Answer()),
+        ("PreToolUse", Ended(0, "all is well"), Answer()),
+        (
+            "PreToolUse",
+            Ended(0, '{"a"'),
+            Answer(failure="printed something that is not a JSON object"),
+        ),
+        (
+            "PreToolUse",
+            Ended(0, "[" * 100_000),
+            Answer(failure="printed something that is not a JSON object"),
+        ),
+        (
+            "PreToolUse",
+            Ended(7, '{"decision":"block","reason":"r"}'),
+            Answer(failure="exited with code 7"),
+        ),
+        ("PreToolUse", Ended(-9, ""), Answer(failure="was killed by signal 9")),
+        ("PreToolUse", Ended(0, '{"hookSpecificOutput":[1],"systemMessage":5}'), Answer()),
+        ("PostToolUse", Ended(0, '{"decision":"block","reason":"r"}'), Answer(refusal="r")),
+        (
+            "PostToolUse",
+            Ended(0, '{"continue":false,"stopReason":"s"}'),
+            Answer(is_stopped=True, stop_reason="s"),
+        ),
+        ("SessionStart", Ended(0, "text\n"), Answer(context="text")),
+        ("SessionStart", Ended(2, "", "no"), Answer(failure="exited with code 2")),
+        ("SessionStart", Ended(0, '{"decision":"block","reason":"r"}'), Answer()),
+        ("UserPromptSubmit", Ended(0, _specific(additionalContext="c")), Answer(context="c")),
+        ("Stop", Ended(0, "text"), Answer()),
+        (
+            "PermissionRequest",
+            Ended(0, _specific(decision={"behavior": "allow"})),
+            Answer(is_approved=True),
+        ),
+        (
+            "PermissionRequest",
+            Ended(0, _specific(decision={"behavior": "deny", "message": "m"})),
+            Answer(refusal="m"),
+        ),
+    ],
+)
+def test_an_answer_is_read_as_codex_reads_it(event: str, ended: Ended, answer: Answer) -> None:
+    assert read_answer(event, ended) == answer
+
+
+def test_a_text_for_the_model_is_bounded() -> None:
+    context = read_answer("SessionStart", Ended(0, "x" * 1_000_000)).context
+    assert context is not None
+    assert len(context) < 11_000
+    assert "truncated" in context
+
+
+@pytest.mark.parametrize(
+    ("matcher", "names", "expected"),
+    [
+        (None, ["Bash"], True),
+        ("", ["Bash"], True),
+        ("*", ["Bash"], True),
+        ("Bash", ["Bash"], True),
+        ("ash", ["Bash"], False),
+        ("bash", ["Bash"], False),
+        ("Edit|Bash", ["Bash"], True),
+        ("^Ba", ["Bash"], True),
+        (".*patch", ["apply_patch", "Edit", "Write"], True),
+        ("Write", ["apply_patch", "Edit", "Write"], True),
+        ("mcp__ext__.*", ["mcp__ext__echo"], True),
+        ("mcp__ext", ["mcp__ext__echo"], False),
+    ],
+)
+def test_a_matcher_is_a_list_of_names_or_a_regular_expression(
+    matcher: str | None, names: list[str], expected: bool
+) -> None:
+    assert matches(matcher, names) is expected
+
+
+def test_the_fields_of_an_event_are_put_into_the_arguments_of_a_tool() -> None:
+    given = {"tool_input": {"path": "/a", "count": 3, "more": {"x": None}}}
+    template = {
+        "p": "${tool_input.path}",
+        "n": "${tool_input.count}",
+        "t": ["see ${tool_input.path} ${tool_input.more}"],
+    }
+    assert filled(template, given) == {"p": "/a", "n": 3, "t": ['see /a {"x":null}']}
+    with pytest.raises(HookFailed, match=r"needs `\$\{tool_input\.nope\}`"):
+        filled("${tool_input.nope}", given)

@@ -1,0 +1,158 @@
+"""How hooks are run, and what becomes of those that misbehave."""
+
+import asyncio
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from codex_py.app.features.hooks import HooksFeature
+from codex_py.app.options import SessionOptions
+from codex_py.config.config import load_config
+from codex_py.config.hooks import find_hooks, trust
+from codex_py.core.session import Session
+from tests.support.hooks import DONE, Hooked, command, note, run, specific
+from tests.support.program import Workplace, environment
+
+
+def test_a_hook_runs_in_the_users_shell_and_variableswithout_the_keys(place: Workplace) -> None:
+    hook = "{ pwd; echo $0 $OWN $CODEX_HOME; env; } > seen"
+    run(
+        place,
+        {"PreToolUse": [hook]},
+        [command("true"), DONE],
+        env={"OWN": "yes", "OPENAI_API_KEY": "sk"},
+    )
+    seen = (place.cwd / "seen").read_text(encoding="utf-8")
+    assert seen.startswith(f"{place.cwd}\n/bin/bash yes {place.home}\n")
+    assert "MOCK_KEY" not in seen
+    assert "OPENAI_API_KEY" not in seen
+
+
+def test_hooks_of_an_event_run_side_by_side(place: Workplace) -> None:
+    # Each waits for the other.
+    hooks = {
+        "PreToolUse": [
+            "touch a; until [ -e b ]; do :; done",
+            "touch b; until [ -e a ]; do :; done",
+        ]
+    }
+    hooked = run(place, hooks, [command("true"), DONE])
+    assert hooked.warnings == []
+
+
+@pytest.mark.parametrize(
+    ("hook", "why"),
+    [
+        ("exit 1", "exited with code 1"),
+        ("kill -9 $$", "was killed by signal 9"),
+        ("no-such-program", "exited with code 127"),
+        ("echo '{'", "printed something that is not a JSON object"),
+        ("echo '['; head -c 5000000 /dev/zero", "printed something that is not a JSON object"),
+        ("exit 2", "refused without a reason"),
+    ],
+)
+def test_a_hook_that_fails_costs_a_warning_and_the_call_runs(
+    place: Workplace, hook: str, why: str
+) -> None:
+    hooked = run(place, {"PreToolUse": [hook]}, [command("touch made"), command("true"), DONE])
+    assert (place.cwd / "made").exists()
+    assert hooked.warnings == [f"The PreToolUse hook {hook!r} {why}."]
+    assert hooked.results[0].last_message == "done"
+
+
+def test_a_hook_need_not_read_what_it_is_given(place: Workplace) -> None:
+    long = f": {'x' * 300_000}"
+    hooked = run(place, {"PreToolUse": ["exec <&-; true"]}, [command(long), DONE])
+    assert hooked.warnings == []
+
+
+def test_a_hook_that_hangs_is_killed_with_all_that_it_started(place: Workplace) -> None:
+    hook = {"type": "command", "command": "sleep 300 & echo $! > pid; wait", "timeout": 1}
+    hooked = run(place, {"PreToolUse": [hook]}, [command("touch made"), DONE])
+    assert (place.cwd / "made").exists()
+    assert hooked.warnings == [
+        f"The PreToolUse hook {hook['command']!r} did not end within 1 s, and was stopped."
+    ]
+    _assert_gone(place.cwd / "pid")
+
+
+def test_a_hook_does_not_outlive_a_cancelled_turn(place: Workplace) -> None:
+    os.mkfifo(place.cwd / "began")
+    pids: list[int] = []
+
+    async def work(session: Session, _: Hooked) -> None:
+        turn = asyncio.create_task(session.run_turn("go"))
+        async with asyncio.timeout(20):
+            pids.append(int(await asyncio.to_thread((place.cwd / "began").read_bytes)))
+            turn.cancel()
+            await asyncio.wait([turn])
+
+    run(place, {"PreToolUse": ["echo $$ > began; sleep 300"]}, [command("true")], work=work)
+    (place.cwd / "pid").write_text(str(pids[0]), encoding="utf-8")
+    _assert_gone(place.cwd / "pid")
+
+
+def test_a_background_hook_holds_nothing_up_and_adds_its_context_later(place: Workplace) -> None:
+    later = specific("PreToolUse", additionalContext="later")
+    hook = {"type": "command", "command": f"cat > given; {later}", "async": True}
+    calls = [command("until [ -e given ]; do :; done; sleep 0.3"), command("true", "c2"), DONE]
+    hooked = run(place, {"PreToolUse": [hook]}, calls)
+    assert ("developer", "later") in hooked.said()
+    assert hooked.progress == []
+
+
+def test_a_background_hook_at_the_end_gets_its_input(place: Workplace) -> None:
+    hook = {"type": "command", "command": "sleep 0.3; " + note("stop"), "async": True}
+    hooked = run(place, {"Stop": [hook]}, [DONE])
+    (given,) = hooked.given("stop")
+    assert given["last_assistant_message"] == "done"
+
+
+def test_a_background_hook_that_does_not_end_is_killed(place: Workplace) -> None:
+    hook = {"type": "command", "command": "echo $$ > pid; sleep 300", "async": True}
+    run(place, {"Stop": [hook]}, [DONE])
+    _assert_gone(place.cwd / "pid")
+
+
+def test_hooks_that_nobody_has_reviewed_do_not_run_and_are_told(place: Workplace) -> None:
+    hooks = {"PreToolUse": ["touch ran"], "Stop": ["touch ran"]}
+    hooked = run(place, hooks, [command("true"), DONE], options=SessionOptions())
+    assert not (place.cwd / "ran").exists()
+    assert hooked.warnings == []
+    texts = [getattr(getattr(event, "item", None), "message", "") for event in hooked.events]
+    assert [text for text in texts if text] == [
+        f"Hooks that are new or changed (2, in {place.home}/hooks.json) do not run. Review them in the terminal with"
+        " /hooks, or run them all with --dangerously-bypass-hook-trust."
+    ]
+
+
+def test_hooks_run_from_when_they_are_trusted(place: Workplace) -> None:
+    async def work(session: Session, _: Hooked) -> None:
+        feature = session.feature(HooksFeature)
+        assert feature is not None
+        assert len(feature.hooks.to_review) == 1
+        trust(place.home, feature.hooks.found)
+        variables = environment(place.home)
+        feature.hooks = find_hooks(load_config(cwd=place.cwd, environment=variables), variables)
+        await session.run_turn("go")
+
+    run(place, {"Stop": ["touch ran"]}, [DONE], work=work, options=SessionOptions())
+    assert (place.cwd / "ran").exists()
+
+
+def _assert_gone(path: Path) -> None:
+    pid = int(path.read_text(encoding="utf-8"))
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return
+        if Path(f"/proc/{pid}/stat").exists() and ") Z " in Path(f"/proc/{pid}/stat").read_text(
+            encoding="utf-8"
+        ):
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"{pid} still runs")
