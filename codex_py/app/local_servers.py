@@ -66,7 +66,11 @@ def local_settings(
     for name in LOCAL_PROVIDERS if wanted is None else [wanted]:
         provider = named_provider(config, name, environment)
         try:
-            models = [m for m in listed_models(provider, config, environment) if _can_chat(m)]
+            models = [
+                m
+                for m in listed_models(provider, config, environment)
+                if "embed" not in m.id.lower()
+            ]
         except ModelError as error:
             failures.append(str(error))
             continue
@@ -134,10 +138,6 @@ def _model(entry: Mapping[str, Any]) -> LocalModel:
     # vLLM, and llama.cpp.
     window = entry.get("max_model_len") or object_field(entry, "meta").get("n_ctx")
     return LocalModel(str(entry["id"]), window if isinstance(window, int) and window > 0 else None)
-
-
-def _can_chat(model: LocalModel) -> bool:
-    return "embed" not in model.id.lower()
 
 
 def _chosen(name: str, model: str | None, models: Sequence[LocalModel]) -> LocalModel | None:

@@ -7,7 +7,7 @@ models that of 0.80 and 0.98. Models of "code mode" there get plain function too
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias
 
 from codex_py.errors import ConfigError
 from codex_py.filesystem.ordinary import read_whole
@@ -181,14 +181,10 @@ def _entry(entry: dict[str, Any]) -> ModelInfo:
         freeform_apply_patch=entry.get("apply_patch_tool_type") == "freeform",
         parallel_tool_calls=entry.get("supports_parallel_tool_calls", True),
         images="image" in entry.get("input_modalities", ["image"]),
-        truncation_limit_tokens=_tokens(cast("str", truncation.get("mode", "tokens")), limit),
+        truncation_limit_tokens=max(1, limit // 4) if truncation.get("mode") == "bytes" else limit,
     )
 
 
 def _highest_effort(levels: list[dict[str, Any]]) -> str:
     names = [level["effort"] for level in levels]
     return next((name for name in ("max", "xhigh", "high") if name in names), "medium")
-
-
-def _tokens(mode: str, limit: int) -> int:
-    return max(1, limit // 4) if mode == "bytes" else limit

@@ -40,7 +40,8 @@ class Placeholders:
             try:
                 with suppress(OSError):
                     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    if _is_ours(descriptor) and _is_at(descriptor, path):
+                    is_marked = int(os.fstat(descriptor).st_mtime) == _MARK_S
+                    if is_marked and _is_at(descriptor, path):
                         path.rmdir()
             finally:
                 os.close(descriptor)
@@ -67,10 +68,6 @@ class Placeholders:
                 os.close(descriptor)
         # It was removed before we had the lock.
         self._hold(path)
-
-
-def _is_ours(descriptor: int) -> bool:
-    return int(os.fstat(descriptor).st_mtime) == _MARK_S
 
 
 def _is_at(descriptor: int, path: Path) -> bool:

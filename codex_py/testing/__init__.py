@@ -28,8 +28,7 @@ from codex_py.testing.events import (
 )
 from codex_py.testing.reply import Pause, Reply
 from codex_py.testing.request import RecordedRequest
-from codex_py.testing.rules.prefix import prefix_problem
-from codex_py.testing.rules.responses import pairing_problem
+from codex_py.testing.rules.thread import pairing_problem, prefix_problem
 from codex_py.testing.server import ScriptedServer
 
 __all__ = [

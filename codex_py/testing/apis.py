@@ -12,9 +12,8 @@ from codex_py.testing.reply import Part, Pause, Reply
 from codex_py.testing.request import RecordedRequest
 from codex_py.testing.rules.anthropic import Signatures, check_anthropic
 from codex_py.testing.rules.chat import check_chat
-from codex_py.testing.rules.prefix import anthropic_prefix, chat_prefix
-from codex_py.testing.rules.responses import pairing_problem
 from codex_py.testing.rules.shape import JsonObject, objects, require
+from codex_py.testing.rules.thread import anthropic_prefix, chat_prefix, pairing_problem
 
 
 class ResponsesApi:

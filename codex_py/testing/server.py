@@ -17,11 +17,10 @@ from dataclasses import replace
 from typing import Any, Self, TypeAlias, cast
 
 from codex_py.testing.apis import AnthropicApi, ChatApi, ResponsesApi
-from codex_py.testing.rendering.text import with_calls_as_text
 from codex_py.testing.reply import Part, Pause, RenderedReply, Reply
 from codex_py.testing.request import RecordedRequest, read_request
-from codex_py.testing.rules.prefix import prefix_problem
-from codex_py.testing.rules.text import check_text
+from codex_py.testing.rules.thread import prefix_problem
+from codex_py.testing.text_calls import check_text, with_calls_as_text
 
 _IDLE_S = 60.0
 """A silent connection is closed after this time: a test should fail rather than hang."""

@@ -34,10 +34,14 @@ from codex_py.testing.rendering.anthropic import AnthropicStream
 from codex_py.testing.rendering.chat import ChatStream
 from codex_py.testing.rules.anthropic import blocks, check_anthropic
 from codex_py.testing.rules.chat import check_chat
-from codex_py.testing.rules.prefix import anthropic_prefix, chat_prefix, prefix_problem
-from codex_py.testing.rules.responses import pairing_problem
 from codex_py.testing.rules.shape import JsonObject
-from codex_py.testing.rules.text import check_text
+from codex_py.testing.rules.thread import (
+    anthropic_prefix,
+    chat_prefix,
+    pairing_problem,
+    prefix_problem,
+)
+from codex_py.testing.text_calls import check_text
 
 HERE, AWAY = Maker("here", "here"), Maker("here", "elsewhere")
 TOOLS = (

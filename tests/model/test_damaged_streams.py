@@ -21,7 +21,7 @@ from codex_py.protocol.items import CustomToolCall, FunctionCall
 from codex_py.protocol.stream import Completed, OutputItemDone, ResponseEvent, Wire
 from codex_py.testing import ev_completed, ev_created, ev_function_call, ev_incomplete, ev_message
 from codex_py.testing.rendering.chat import ChatStream
-from codex_py.testing.rendering.text import with_calls_as_text
+from codex_py.testing.text_calls import with_calls_as_text
 from tests.model.transcripts import WIRES, make_wire, prompt, read_exchanges
 
 CASES = int(os.environ.get("WIRE_CASES", "200"))

@@ -18,8 +18,8 @@ from codex_py.protocol.tools import FreeformSpec, FunctionSpec
 from codex_py.testing import prefix_problem
 from codex_py.testing.rules.anthropic import check_anthropic
 from codex_py.testing.rules.chat import check_chat
-from codex_py.testing.rules.prefix import anthropic_prefix, chat_prefix
-from codex_py.testing.rules.text import check_text
+from codex_py.testing.rules.thread import anthropic_prefix, chat_prefix
+from codex_py.testing.text_calls import check_text
 
 Item = dict[str, Any]
 

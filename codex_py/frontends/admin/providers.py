@@ -15,7 +15,7 @@ from codex_py.app.provider_list import (
     listed_providers,
     model_to_try,
 )
-from codex_py.app.provider_trial import Finding, advice, tried
+from codex_py.app.provider_trial import advice, tried
 from codex_py.config.config import Config
 from codex_py.errors import CodexError
 from codex_py.frontends.arguments import Arguments
@@ -75,7 +75,7 @@ def run_test(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     if options.json:
         facts = [asdict(finding) for finding in findings]
         return print_json({**report, "findings": facts, "error": None}, indent=2)
-    lines = aligned([_finding_row(finding) for finding in findings])
+    lines = aligned([(f.ability, _WORKS[f.works], on_one_line(f.note)) for f in findings])
     text = "".join(f"  {line.rstrip()}\n" for line in lines)
     return print_out(f"{on_one_line(f'{provider.id}/{model}')}\n{text}")
 
@@ -120,7 +120,3 @@ def _model_row(model: ListedModel) -> tuple[str, ...]:
         *map(str, dollars),
         model.date,
     )
-
-
-def _finding_row(finding: Finding) -> tuple[str, ...]:
-    return (finding.ability, _WORKS[finding.works], on_one_line(finding.note))

@@ -11,9 +11,9 @@ from codex_py.errors import MalformedItem, ModelError
 from codex_py.model.failures import incomplete, stream_failure, unfinished
 from codex_py.model.freeform import unwrapped_item
 from codex_py.model.provider_data import Maker
+from codex_py.model.responses.parts import TEXT_EVENTS, peek
 from codex_py.model.responses.slot_table import SlotTable
 from codex_py.model.responses.slots import CALLS, Slot, kind_of_item
-from codex_py.model.responses.texts import TEXT_EVENTS, peek
 from codex_py.protocol.items import parse_item
 from codex_py.protocol.json_fields import (
     JsonObject,

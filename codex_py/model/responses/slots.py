@@ -6,8 +6,16 @@ events of its parts, then the deltas, then the item in the terminal response, th
 
 from typing import Any
 
-from codex_py.model.responses.parts import Part, Text, is_empty, part_kind, parts_data, text_of
-from codex_py.model.responses.texts import TEXT_EVENTS, TextEvent
+from codex_py.model.responses.parts import (
+    TEXT_EVENTS,
+    Part,
+    Text,
+    TextEvent,
+    is_empty,
+    part_kind,
+    parts_data,
+    text_of,
+)
 from codex_py.protocol.calls import json_object
 from codex_py.protocol.ids import new_call_id
 from codex_py.protocol.json_fields import (

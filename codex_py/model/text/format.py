@@ -12,15 +12,17 @@ from typing import Any, TypeAlias
 
 from codex_py.instructions import instruction_text
 from codex_py.model.freeform import unwrapped
-from codex_py.model.text.fences import FENCE, fence_end
 from codex_py.model.text.leaks import leaked_calls
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.json_fields import json_or
 from codex_py.protocol.tools import FreeformSpec, FunctionSpec, HostedSpec, ToolSpec, called_tool
 
+_FENCE = r"[ \t]*(?P<fence>```+(?=[^`\n]*$)|~~~+)"
+"""The opening of a fence at the start of a line, in a pattern with `re.MULTILINE`."""
+_FENCE_OPENING = re.compile(rf"^{_FENCE}", re.MULTILINE)
 _OPENING = re.compile(r"^<tool\b([^>\n]*)>[ \t]*\n?", re.MULTILINE | re.IGNORECASE)
 _MARK = re.compile(
-    rf"(?P<opening>{_OPENING.pattern})|^(?:{FENCE}|[ \t]*(?P<result><tool_result\b))",
+    rf"(?P<opening>{_OPENING.pattern})|^(?:{_FENCE}|[ \t]*(?P<result><tool_result\b))",
     re.MULTILINE | re.IGNORECASE,
 )
 _CLOSING = re.compile(r"\n?^</tool>", re.MULTILINE | re.IGNORECASE)
@@ -100,7 +102,7 @@ def read_message(text: str, specs: Specs) -> ReadMessage:
     start = place = 0
     while (mark := _MARK.search(text, place)) is not None:
         if mark["fence"]:
-            place = fence_end(text, mark)
+            place = _fence_end(text, mark)
             continue
         if mark["result"]:
             # The model made results up: what follows rests on them.
@@ -124,9 +126,27 @@ def read_message(text: str, specs: Specs) -> ReadMessage:
     rest.append(text[start:])
     remaining = "".join(rest)
     if not calls:
-        leaked, remaining = leaked_calls(remaining)
+        leaked, remaining = leaked_calls(remaining, _fences(remaining))
         calls = [_call(name, body, specs) for name, body in leaked]
     return ReadMessage(remaining.strip() if calls else remaining, calls, problem)
+
+
+def _fence_end(text: str, opening: re.Match[str]) -> int:
+    """The place after the fence that a match of `_FENCE` opens; the end of the text if it is not closed."""
+    mark = opening["fence"]
+    pattern = rf"^[ \t]*{mark[0]}{{{len(mark)},}}[ \t]*$"
+    closing = re.compile(pattern, re.MULTILINE).search(text, opening.end())
+    return closing.end() if closing is not None else len(text)
+
+
+def _fences(text: str) -> Sequence[tuple[int, int]]:
+    """Where the fences of a text begin and end."""
+    spans: list[tuple[int, int]] = []
+    start = 0
+    while (opening := _FENCE_OPENING.search(text, start)) is not None:
+        start = _fence_end(text, opening)
+        spans.append((opening.start(), start))
+    return spans
 
 
 def _call(name: str, body: str, specs: Specs) -> TextCall:
@@ -163,7 +183,7 @@ def _from_children(body: str, spec: ToolSpec | None) -> str | None:
         end = body.find(closing, child.end())
         if end < 0:
             return None
-        children.append((child[1], body[child.end() : end]))
+        children.append((child[1], body[child.end() : end].strip("\n")))
         place = end + len(closing)
     if not children or body[place:].strip():
         return None
@@ -171,11 +191,9 @@ def _from_children(body: str, spec: ToolSpec | None) -> str | None:
         spec.parameters.get("properties", {}) if isinstance(spec, FunctionSpec) else {}
     )
     values = {
-        name: _value(text.strip("\n"), properties.get(name, {}).get("type"))
+        name: text
+        if properties.get(name, {}).get("type") in (None, "string")
+        else json_or(text, text)
         for name, text in children
     }
     return json.dumps(values, ensure_ascii=False)
-
-
-def _value(text: str, kind: object) -> Any:
-    return text if kind in {None, "string"} else json_or(text, text)

@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias, cast
 
-from codex_py.model.text.fences import fences
 from codex_py.protocol.json_fields import as_object, json_or
 
 Found: TypeAlias = tuple[str, str]
@@ -18,13 +17,12 @@ _ENDS = ("|>", "｜>", "}", "```")
 """How a text ends that ends with a call: with a token, or with the arguments."""
 
 
-def leaked_calls(text: str) -> tuple[list[Found], str]:
-    """The calls in a text, and the text before them.
+def leaked_calls(text: str, quoted: Sequence[tuple[int, int]]) -> tuple[list[Found], str]:
+    """The calls in a text, and the text before them. `quoted`: where code fences begin and end.
 
     Markup within a line is a call only if it ends the text, as the special tokens of DeepSeek, Kimi and gpt-oss do;
     otherwise it is talked about, as it is in backticks.
     """
-    quoted = fences(text)
     for pattern, read in _FAMILIES:
         start = re.search(pattern, text, re.MULTILINE)
         if start is None or any(begin <= start.start() < end for begin, end in quoted):

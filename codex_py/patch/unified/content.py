@@ -9,7 +9,7 @@ from codex_py.errors import PatchError
 from codex_py.patch.files.change import FileChange
 from codex_py.patch.files.modes import Kind, permissions_by_umask
 from codex_py.patch.report import Findings, Reject
-from codex_py.patch.unified.apply import Applied, apply_hunks
+from codex_py.patch.unified.apply import apply_hunks
 from codex_py.patch.unified.hunks import DiffHunk, FileDiff, written_hunks
 from codex_py.patch.unified.target import REMOVING, Target
 from codex_py.patch.unified.tree import Content
@@ -84,7 +84,8 @@ class Patcher:
                 f"{target.old}: the patch is for an empty file, which it is not", kind="match"
             )
         applied = apply_hunks(old.data, diff.hunks, target.old, strict=self.strict)
-        if self.three_way and old.kind == "file" and _is_inexact(applied):
+        guessed = any(each.fuzz or each.level or each.also_at for each in applied.reports)
+        if self.three_way and old.kind == "file" and (applied.failures or guessed):
             merged = self.three_way.merged(diff, old.data, target.old)
             if merged is not None:
                 data, has_conflicts = merged
@@ -182,9 +183,3 @@ def _is_executable(diff: FileDiff) -> bool:
 def _was_empty(diff: FileDiff) -> bool:
     name = diff.old_blob
     return bool(name) and any(blob.startswith(name) for blob in _EMPTY_BLOBS)
-
-
-def _is_inexact(applied: Applied) -> bool:
-    return bool(applied.failures) or any(
-        report.fuzz or report.level or report.also_at for report in applied.reports
-    )

@@ -1,14 +1,16 @@
-"""Calls written into the text of an answer, as a model writes them that cannot call tools.
+"""Calls in the text of an answer, as a model writes them that cannot call tools, and what holds of such messages.
 
 The format is described in `instructions/tools/text_format.md`. It has no ids: those of the script are lost.
 """
 
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from codex_py.testing.events import ev_message, is_responses_event
 from codex_py.testing.rendering.steps import called_name, content
 from codex_py.testing.reply import Part
+from codex_py.testing.rules.shape import require
 
 _PIECES = 3
 """How many deltas a call comes in, so that what reads it sees half of one."""
@@ -39,3 +41,36 @@ def with_calls_as_text(parts: Sequence[Part]) -> list[Part]:
 def call_text(name: str, body: str) -> str:
     """A call as the model writes it. `body`: the raw input of a freeform tool, the JSON arguments of a function."""
     return f'<tool name="{name}">\n{body}\n</tool>'
+
+
+_CALL = re.compile(r'^<tool name="([^"\n]*)"', re.MULTILINE)
+_RESULT = re.compile(r'^<tool_result name="([^"\n]*)"', re.MULTILINE)
+
+
+def check_text(messages: Sequence[Mapping[str, Any]]) -> None:
+    """
+    Args:
+        messages: those of Chat Completions or of Anthropic, or the items of the Responses API.
+
+    Raises:
+        ValueError: a result has no call before it; the text says where.
+    """
+    open_calls: list[str] = []
+    for place, message in enumerate(messages):
+        text = _text(message.get("content"))
+        if message.get("role") == "assistant":
+            open_calls += _CALL.findall(text)
+        elif message.get("role") == "user":
+            for name in _RESULT.findall(text):
+                require(
+                    name in open_calls,
+                    f"message {place}: a result of {name!r} without a call before it",
+                )
+                open_calls.remove(name)
+
+
+def _text(content: object) -> str:
+    if isinstance(content, str):
+        return content
+    parts = cast("list[Mapping[str, Any]]", content) if isinstance(content, list) else []
+    return "\n".join(part["text"] for part in parts if isinstance(part.get("text"), str))

@@ -1,6 +1,7 @@
-"""What of a request the next one of its thread must begin with, because the provider caches it."""
+"""Rules on the requests of a thread in any API: every call has its output, and each begins with the last, which the
+provider caches."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from codex_py.testing.rules.anthropic import blocks
@@ -50,3 +51,26 @@ def _without_mark(block: JsonObject) -> JsonObject:
     if isinstance(rest.get("content"), list):
         rest["content"] = [_without_mark(inner) for inner in rest["content"]]
     return rest
+
+
+CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call"})
+OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
+
+
+def pairing_problem(items: Iterable[Mapping[str, Any]]) -> str | None:
+    """A problem with the calls and outputs of an input, or None.
+
+    Each call has exactly one output, behind it, and each output its call. Ids may come again in later
+    turns: an output answers an open call of its id.
+    """
+    open_calls: list[str] = []
+    for item in items:
+        # The oldest form of a local shell call is answered under its `id`.
+        call_id = str(item.get("call_id") or item.get("id"))
+        if item.get("type") in CALLS:
+            open_calls.append(call_id)
+        elif item.get("type") in OUTPUTS:
+            if call_id not in open_calls:
+                return f"an output without its call: {call_id!r}"
+            open_calls.remove(call_id)
+    return f"calls without output: {open_calls!r}" if open_calls else None
