@@ -4,8 +4,9 @@ Part of the composition root.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from html import escape
 from typing import Final
 
@@ -13,9 +14,17 @@ from codex_py.app.features.hooks.inputs import agent_type
 from codex_py.app.features.hooks.runs import HookRun, HookRuns, ending, notes_of
 from codex_py.app.loading import load
 from codex_py.app.options import SessionOptions, SessionSetup
-from codex_py.config.hooks import find_hooks
+from codex_py.config.hooks import Hook, find_hooks
 from codex_py.errors import CompactionFailed, TurnSkipped
-from codex_py.protocol.extension import Compaction, Extension, Occasion, Thread, TurnStart, TurnStop
+from codex_py.protocol.extension import (
+    Compaction,
+    Extension,
+    Feature,
+    Occasion,
+    Thread,
+    TurnStart,
+    TurnStop,
+)
 from codex_py.protocol.prompts import Note, UserPrompt
 
 _HOOK_PROMPT: Final = '<hook_prompt hook_run_id="{}:{}:{}">{}</hook_prompt>'
@@ -33,8 +42,22 @@ class HooksFeature:
         self._tell_of_unreviewed()
 
     def __call__(self, thread: Thread) -> Extension:
-        runs = HookRuns(lambda: self.hooks, self._setup, thread)
-        at = _SessionEvents(runs, self._setup, thread)
+        return self._extension(self._setup, thread)
+
+    def for_child(self, setup: SessionSetup) -> Feature:
+        """Children have the hooks of their parent, whatever their role configures."""
+        return partial(self._extension, setup)
+
+    def may_run(self) -> Iterator[tuple[int, Hook]]:
+        """The hooks that are trusted, or need not be, each with its number among all."""
+        is_bypassed = self._setup.options.bypass_hook_trust
+        for number, hook in enumerate(self.hooks.found):
+            if hook.state == "trusted" or (is_bypassed and hook.needs_review):
+                yield number, hook
+
+    def _extension(self, setup: SessionSetup, thread: Thread) -> Extension:
+        runs = HookRuns(self.may_run, setup, thread)
+        at = _SessionEvents(runs, setup, thread)
         return Extension(
             wrap_dispatch=lambda dispatch: load("codex_py.app.features.hooks.calls:HookedCalls")(
                 runs, dispatch

@@ -1,7 +1,7 @@
 """Runs all hooks of one session that an event concerns, side by side. LIGHT."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from codex_py.app.features.hooks.answers import Answer, read_answer
@@ -9,7 +9,7 @@ from codex_py.app.features.hooks.inputs import hook_input
 from codex_py.app.features.hooks.matching import matches
 from codex_py.app.features.hooks.running import HookFailed, HookRunner
 from codex_py.app.options import SessionSetup
-from codex_py.config.hooks import Hook, Hooks
+from codex_py.config.hooks import Hook
 from codex_py.protocol.events import HookProgress
 from codex_py.protocol.extension import Thread
 from codex_py.protocol.frozen import frozen
@@ -33,9 +33,10 @@ class HookRun:
 class HookRuns:
     """Runs the hooks of one session. One that fails in any way costs a warning."""
 
-    def __init__(self, hooks: Callable[[], Hooks], setup: SessionSetup, thread: Thread) -> None:
+    def __init__(
+        self, hooks: Callable[[], Iterable[tuple[int, Hook]]], setup: SessionSetup, thread: Thread
+    ) -> None:
         self._hooks = hooks
-        self._bypass = setup.options.bypass_hook_trust
         self._runner = HookRunner(setup)
         self._warn = setup.warn
         self._thread = thread
@@ -54,10 +55,8 @@ class HookRuns:
         given = hook_input(self._thread, event, **fields)
         waited: list[asyncio.Task[HookRun]] = []
         async with asyncio.TaskGroup() as group:
-            for number, hook in enumerate(self._hooks().found):
-                if hook.event != event or not matches(hook.matcher, names):
-                    continue
-                if hook.state == "trusted" or (self._bypass and hook.needs_review):
+            for number, hook in self._hooks():
+                if hook.event == event and matches(hook.matcher, names):
                     work = self._run_one(number, hook, given)
                     if hook.is_async:
                         self._start_in_background(work)
