@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from os.path import lexists
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
@@ -68,5 +69,5 @@ def _link_problems(text: str, folder: Path) -> Iterator[tuple[int, str]]:
     for number, line in enumerate(without_code(text).splitlines(), 1):
         for link in _LINK.finditer(line):
             target = unquote((link[1] or link[2] or "").partition("#")[0])
-            if not _NO_FILE.match(target) and not (folder / target).exists():
+            if not _NO_FILE.match(target) and not lexists(folder / target):
                 yield number, f"the link to {target!r} leads to no file."

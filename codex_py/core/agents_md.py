@@ -4,16 +4,21 @@ Format: https://agents.md; files are searched and joined as in Codex.
 """
 
 import codecs
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from codex_py.filesystem.ordinary import read_start
 from codex_py.protocol.frozen import frozen
 
 _NAMES: Final = ("AGENTS.override.md", "AGENTS.md")
+_LIMIT: Final = " (project_doc_max_bytes is {})"
 _MAX_GLOBAL_BYTES: Final = 262_144
 """A bound for the user's own file, which no setting limits: some 65,000 tokens."""
+
+
+Importer: TypeAlias = Callable[[Path, bytes, Path, int], tuple[bytes, int, Sequence[str]]]
+"""Adds the files that a document names as `@PATH`: see `config.doc_imports.with_imports`."""
 
 
 @frozen
@@ -29,7 +34,11 @@ class _Document:
     path: Path
     content: bytes
     size: int
-    """Of the whole file, bytes."""
+    """Of the whole file and of what it imports, bytes."""
+
+
+def _no_imports(_path: Path, content: bytes, _root: Path, _max_bytes: int):
+    return content, len(content), ()
 
 
 def agents_md(
@@ -38,6 +47,7 @@ def agents_md(
     folders: Sequence[Path],
     max_bytes: int,
     fallback_filenames: Sequence[str] = (),
+    imports: Importer = _no_imports,
 ) -> AgentsMd:
     """Collect the instructions that apply in the working directory.
 
@@ -45,18 +55,16 @@ def agents_md(
     root down to the working directory. `max_bytes` bounds all project files together, and 0 turns them off.
     The nearest file is the most specific, so it is the last to be cut; a warning and a note in the text say
     what is missing. A project file that is a link out of the project is left out: it could send the model
-    any file of the user.
+    any file of the user. What a file imports must be inside the project, or inside `home`.
     """
     warnings: list[str] = []
-    general = _general(home, warnings)
+    general = _general(home, imports, warnings)
     documents: list[_Document] = []
     if max_bytes > 0:
         names = (*_NAMES, *fallback_filenames)
         for folder in folders:
-            files = (_read(folder / name, max_bytes, folders[0], warnings) for name in names)
-            # A blank one counts, so that an empty override silences the others.
-            document = next(filter(None, files), None)
-            if document is not None and _decoded(document.content).strip():
+            document = _document(folder, names, folders[0], max_bytes, imports, warnings)
+            if document is not None:
                 documents.append(document)
     project = _joined(documents, max_bytes, warnings)
     if not general and not project:
@@ -67,12 +75,65 @@ def agents_md(
     return AgentsMd(text, tuple(warnings))
 
 
-def _general(home: Path, warnings: list[str]) -> str:
+def nested_agents_md(
+    folder: Path,
+    *,
+    root: Path,
+    max_bytes: int,
+    room: int,
+    fallback_filenames: Sequence[str],
+    imports: Importer,
+) -> tuple[Path | None, AgentsMd]:
+    """The file of one folder of a project, and at most `room` bytes of its text.
+
+    `root` is that of the project; `max_bytes` is the setting, for the note on what is missing.
+    """
+    warnings: list[str] = []
+    names = (*_NAMES, *fallback_filenames)
+    document = _document(folder, names, root, max_bytes, imports, warnings)
+    if document is None:
+        return None, AgentsMd(None, tuple(warnings))
+    limit = _LIMIT.format(max_bytes)
+    text = _text(document, document.content[:room], warnings, limit)
+    return document.path, AgentsMd(text, tuple(warnings))
+
+
+def _general(home: Path, imports: Importer, warnings: list[str]) -> str:
     for name in _NAMES:
         document = _read(home / name, _MAX_GLOBAL_BYTES, None, warnings)
-        if document and (text := _text(document, document.content, warnings).strip()):
-            return text
+        if document is not None:
+            document = _complete(document, home, _MAX_GLOBAL_BYTES, imports, warnings)
+            if text := _text(document, document.content, warnings).strip():
+                return text
     return ""
+
+
+def _document(
+    folder: Path,
+    names: Sequence[str],
+    root: Path,
+    max_bytes: int,
+    imports: Importer,
+    warnings: list[str],
+) -> _Document | None:
+    """The instructions of a folder of a project; None if there are none."""
+    files = (_read(folder / name, max_bytes, root, warnings) for name in names)
+    # A blank one counts, so that an empty override silences the others.
+    document = next(filter(None, files), None)
+    if document is None or not _decoded(document.content).strip():
+        return None
+    return _complete(document, root, max_bytes, imports, warnings)
+
+
+def _complete(
+    document: _Document, root: Path, max_bytes: int, imports: Importer, warnings: list[str]
+) -> _Document:
+    """The document with what it imports."""
+    if b"@" not in document.content or len(document.content) < document.size:
+        return document
+    content, size, told = imports(document.path, document.content, root, max_bytes)
+    warnings += told
+    return _Document(document.path, content, size)
 
 
 def _joined(documents: Sequence[_Document], max_bytes: int, warnings: list[str]) -> str:
@@ -81,8 +142,7 @@ def _joined(documents: Sequence[_Document], max_bytes: int, warnings: list[str])
     for document in reversed(documents):
         kept = document.content[:remaining]
         remaining -= len(kept)
-        limit = f" (project_doc_max_bytes is {max_bytes})"
-        texts.append(_text(document, kept, warnings, limit))
+        texts.append(_text(document, kept, warnings, _LIMIT.format(max_bytes)))
     return "\n\n".join(reversed(texts))
 
 
