@@ -8,7 +8,9 @@ from codex_py.app.loading import load
 from codex_py.app.options import SessionSetup
 from codex_py.config.hook_files import has_hooks
 from codex_py.config.skill_folders import skill_folders
-from codex_py.protocol.extension import Feature
+from codex_py.protocol.dispatch import Dispatch
+from codex_py.protocol.extension import Extension, Feature, Occasion, Thread
+from codex_py.protocol.prompts import Note
 
 
 @runtime_checkable
@@ -37,6 +39,32 @@ def configured_features(
     ]
 
 
+def _nested_agents_md(setup: SessionSetup) -> Feature:
+    """Tells the instructions of other folders. Loaded with the tools: only their calls lead there."""
+
+    def feature(thread: Thread) -> Extension:
+        nested: Any = None
+
+        def wrap_dispatch(inner: Dispatch) -> Dispatch:
+            nonlocal nested
+            nested = load("codex_py.app.features.nested_agents_md:NestedAgentsMd")(setup, thread)
+            return nested.wrap_dispatch(inner)
+
+        async def before_request() -> Sequence[Note]:
+            return () if nested is None else nested.before_request()
+
+        def context(occasion: Occasion) -> Sequence[Note]:
+            if occasion != "compact":
+                return ()
+            return load("codex_py.app.features.nested_agents_md:nested_notes")(thread.items)
+
+        return Extension(
+            wrap_dispatch=wrap_dispatch, before_request=before_request, context=context
+        )
+
+    return feature
+
+
 _FEATURES: Sequence[tuple[Callable[[SessionSetup], Any], Callable[[SessionSetup], Feature]]] = (
     (
         lambda setup: skill_folders(setup.config, setup.environment),
@@ -52,6 +80,7 @@ _FEATURES: Sequence[tuple[Callable[[SessionSetup], Any], Callable[[SessionSetup]
         lambda setup: has_hooks(setup.config),
         lambda setup: load("codex_py.app.features.hooks:HooksFeature")(setup),
     ),
+    (lambda setup: setup.config.project_doc_max_bytes > 0, _nested_agents_md),
     (
         lambda setup: setup.config.notify,
         lambda setup: load("codex_py.app.features.notify:TurnNotifier")(setup),
