@@ -14,13 +14,7 @@ from codex_py.core.parts import SessionParts
 from codex_py.core.turn import ItemHandlers, RetryBudget, Turn
 from codex_py.errors import CompactionFailed, ModelError, StreamError, TurnLimit
 from codex_py.instructions import instruction_text
-from codex_py.protocol.events import (
-    ContextCompaction,
-    Event,
-    ItemCompleted,
-    ItemStarted,
-    Reconnecting,
-)
+from codex_py.protocol import events
 from codex_py.protocol.extension import Compaction
 from codex_py.protocol.items import Message, ResponseItem
 from codex_py.protocol.messages import EncodedItem, estimated_tokens, input_text, message
@@ -95,7 +89,7 @@ class Compactor:
         item_id = parts.next_live_id()
         status = "failed"
         kept: list[Note] = []
-        emit(ItemStarted(ContextCompaction(id=item_id)))
+        emit(events.ItemStarted(events.ContextCompaction(id=item_id)))
         try:
             async with parts.extension.around_compaction(Compaction(trigger, kept.append)):
                 text = await self._summary(retries)
@@ -106,7 +100,7 @@ class Compactor:
                 parts.estimate(estimated_tokens(self._log.items))
                 status = "completed"
         finally:
-            emit(ItemCompleted(ContextCompaction(id=item_id, status=status)))
+            emit(events.ItemCompleted(events.ContextCompaction(id=item_id, status=status)))
 
     async def _summary(self, retries: RetryBudget) -> str:
         """Ask the model for a summary of the history.
@@ -174,8 +168,8 @@ class _Summarising:
         if isinstance(item, Message) and item.role == "assistant":
             self.text = item.text or self.text
 
-    def emit(self, event: Event) -> None:
-        if isinstance(event, Reconnecting):
+    def emit(self, event: events.Event) -> None:
+        if isinstance(event, events.Reconnecting):
             self._emit(event)
 
     async def should_continue(self, *, follow_up: bool) -> bool:  # noqa: ARG002

@@ -14,13 +14,7 @@ from codex_py.core.thread_log import ThreadLog
 from codex_py.core.turn import ItemHandlers, RetryBudget
 from codex_py.core.turns import AnswerCheck, Turns
 from codex_py.errors import CodexError, ConfigError
-from codex_py.protocol.events import (
-    ErrorItem,
-    Event,
-    ItemCompleted,
-    ThreadStarted,
-    UsageReported,
-)
+from codex_py.protocol import events
 from codex_py.protocol.extension import Extension, Feature, FeatureT, TurnStart, combined
 from codex_py.protocol.messages import EncodedItem, estimated_tokens
 from codex_py.protocol.prompts import Note, PastPrompt, UserPrompt, is_summary, user_prompt
@@ -93,7 +87,7 @@ class Session:
 
     def announce(self) -> None:
         """Emit `ThreadStarted`, and the warnings that waited for it."""
-        self.emit(ThreadStarted(self.thread_id))
+        self.emit(events.ThreadStarted(self.thread_id))
         unsaid, self._unsaid = self._unsaid or [], None
         for text in unsaid:
             self.warn(text)
@@ -107,13 +101,13 @@ class Session:
         if self._unsaid is not None:
             self._unsaid.append(text)
         else:
-            self.emit(ItemCompleted(ErrorItem(id=self.next_item_id(), message=text)))
+            self.emit(events.ItemCompleted(events.ErrorItem(id=self.next_item_id(), message=text)))
 
     def next_item_id(self) -> str:
         """`item_0`, `item_1`, … in the order of first appearance."""
         return f"item_{next(self._item_ids)}"
 
-    def emit(self, event: Event) -> None:
+    def emit(self, event: events.Event) -> None:
         if (turn := self._turns.running) is not None:
             turn.watch(event)
         self.extension.sink(event)
@@ -138,10 +132,10 @@ class Session:
         return self._log.items
 
     @property
-    def token_usage(self) -> UsageReported:
+    def token_usage(self) -> events.UsageReported:
         """As last reported, or as read from the session file."""
         parts = self._parts
-        return UsageReported(parts.last_usage, parts.usage, self.settings.context_window)
+        return events.UsageReported(parts.last_usage, parts.usage, self.settings.context_window)
 
     async def run_turn(
         self,

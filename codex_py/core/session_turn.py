@@ -8,15 +8,8 @@ from codex_py.core.compact import Compactor
 from codex_py.core.parts import SessionParts
 from codex_py.core.turn import RetryBudget
 from codex_py.errors import CodexError, ModelError, PromptRefused
+from codex_py.protocol import events
 from codex_py.protocol.approval import Denied
-from codex_py.protocol.events import (
-    AgentMessage,
-    CallDenied,
-    Event,
-    ItemCompleted,
-    SteeringRefused,
-    UserMessage,
-)
 from codex_py.protocol.extension import TurnStart, TurnStop
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.prompts import Note, UserPrompt
@@ -139,11 +132,11 @@ class SessionTurn:
             return True
         return await self._parts.extension.recover(failure, retries_left)
 
-    def watch(self, event: Event) -> None:
+    def watch(self, event: events.Event) -> None:
         match event:
-            case ItemCompleted(AgentMessage(text=text)):
+            case events.ItemCompleted(events.AgentMessage(text=text)):
                 self._last_message = text
-            case CallDenied(cause=cause, allow=allow):
+            case events.CallDenied(cause=cause, allow=allow):
                 self.denied = self.denied.plus(cause, allow)
             case _:
                 pass
@@ -179,11 +172,15 @@ class SessionTurn:
             notes = await self._parts.extension.before_prompt(prompt)
         except PromptRefused as error:
             self._parts.thread.warn(str(error))
-            self.emit(SteeringRefused(prompt.text))
+            self.emit(events.SteeringRefused(prompt.text))
             return
         self._record_prompt(prompt, notes)
         item_id = self._parts.next_live_id()
-        self.emit(ItemCompleted(UserMessage(id=item_id, text=prompt.text, images=prompt.images)))
+        self.emit(
+            events.ItemCompleted(
+                events.UserMessage(id=item_id, text=prompt.text, images=prompt.images)
+            )
+        )
 
     def _record_prompt(self, prompt: UserPrompt, notes: Sequence[Note]) -> None:
         thread = self._parts.thread

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from codex_py.core.response_items import item_events
 from codex_py.errors import MalformedItem
+from codex_py.protocol import events
 from codex_py.protocol.calls import (
     PastCall,
     PastItems,
@@ -16,13 +17,6 @@ from codex_py.protocol.calls import (
     json_object,
     past_command,
     read_report,
-)
-from codex_py.protocol.events import (
-    ContextCompaction,
-    FileChange,
-    ThreadItem,
-    TurnTime,
-    UserMessage,
 )
 from codex_py.protocol.items import parse_item
 from codex_py.protocol.messages import EncodedItem, decode_json
@@ -39,7 +33,7 @@ _OWN_COMMAND: Final = re.compile(
 
 def past_items(
     items: Iterable[EncodedItem], find_tool: Callable[[str], Replayable | None]
-) -> list[ThreadItem]:
+) -> list[events.ThreadItem]:
     """The items of a history in its order, with ids of their own: `history_0`, `history_1`, …
 
     Calls and their outputs become one item, which the tool makes. Items that were not shown live, such as the context, are
@@ -62,17 +56,17 @@ class _Transcript:
     ) -> None:
         self._past = PastItems()
         self._find_tool = find_tool
-        self._patches: list[FileChange] = []
+        self._patches: list[events.FileChange] = []
         """The applied patches of the current response."""
         self._outputs = _outputs(items)
         for index, item in enumerate(items):
             self._take(index, item, encoded[index])
 
     @property
-    def shown(self) -> list[ThreadItem]:
+    def shown(self) -> list[events.ThreadItem]:
         return list(self._past.items.values())
 
-    def _show(self, item: ThreadItem) -> None:
+    def _show(self, item: events.ThreadItem) -> None:
         self._past.items[item.id] = item
 
     def _take(self, index: int, item: dict[str, Any], encoded: EncodedItem) -> None:
@@ -84,7 +78,7 @@ class _Transcript:
                     for event in item_events(parse_item(item), self._past.next_id):
                         self._show(event.item)
             case {"type": "compaction" | "compaction_summary"}:
-                self._show(ContextCompaction(id=self._past.next_id(), status="completed"))
+                self._show(events.ContextCompaction(id=self._past.next_id(), status="completed"))
             case {"type": "function_call", "name": str(name), "arguments": str(arguments)}:
                 self._call(index, item, name, json_object(arguments))
             case {"type": "custom_tool_call", "name": str(name), "input": str(text)}:
@@ -105,9 +99,9 @@ class _Transcript:
             case {"type": "patch_applied", "diff": str(diff)}:
                 # A command applied the patch.
                 new_id = self._past.next_id()
-                self._show(FileChange(id=new_id, changes=[], status="completed", diff=diff))
+                self._show(events.FileChange(id=new_id, changes=[], status="completed", diff=diff))
             case {"type": "turn_completed", "duration_ms": int(duration_ms)}:
-                self._show(TurnTime(id=self._past.next_id(), duration_ms=duration_ms))
+                self._show(events.TurnTime(id=self._past.next_id(), duration_ms=duration_ms))
             case {"type": "function_call_output" | "custom_tool_call_output"}:
                 # The diffs of a response stand before the outputs of its calls.
                 self._patches.clear()
@@ -116,9 +110,11 @@ class _Transcript:
 
     def _user(self, item: dict[str, Any], encoded: EncodedItem) -> None:
         if (prompt := prompt_of(item)) is not None:
-            self._show(UserMessage(id=self._past.next_id(), text=prompt.text, images=prompt.images))
+            self._show(
+                events.UserMessage(id=self._past.next_id(), text=prompt.text, images=prompt.images)
+            )
         elif is_summary(encoded):
-            self._show(ContextCompaction(id=self._past.next_id(), status="completed"))
+            self._show(events.ContextCompaction(id=self._past.next_id(), status="completed"))
         elif found := _OWN_COMMAND.fullmatch("".join(message_texts(item.get("content")))):
             self._show(past_command(self._past.next_id(), found[1], "", read_report(found[2])))
 
@@ -133,7 +129,7 @@ class _Transcript:
             shown = failed_call(self._past.next_id(), name, call_id, code, output)
         if shown is not None:
             self._show(shown)
-        if isinstance(shown, FileChange) and shown.status == "completed":
+        if isinstance(shown, events.FileChange) and shown.status == "completed":
             self._patches.append(shown)
 
 

@@ -18,13 +18,7 @@ from codex_py.errors import (
     TurnSkipped,
     single_error,
 )
-from codex_py.protocol.events import (
-    Error,
-    ErrorInfo,
-    TurnCompleted,
-    TurnFailed,
-    TurnStarted,
-)
+from codex_py.protocol import events
 from codex_py.protocol.extension import TurnStart
 from codex_py.protocol.ids import new_thread_id
 from codex_py.protocol.prompts import UserPrompt
@@ -36,7 +30,7 @@ _ONCE_MORE = (
     "Send the whole answer again, as JSON that satisfies the schema, and nothing else."
 )
 
-EndT = TypeVar("EndT", TurnCompleted, TurnFailed)
+EndT = TypeVar("EndT", events.TurnCompleted, events.TurnFailed)
 AnswerCheck = Callable[[Any], Callable[[str], str | None]]
 """Returns, for an output schema, a function that says how an answer breaks it."""
 
@@ -162,7 +156,7 @@ class Turns:
         end: BaseException | None = None
         facts: Mapping[str, Any] = {}
         try:
-            parts.thread.emit(TurnStarted())
+            parts.thread.emit(events.TurnStarted())
             try:
                 async with parts.extension.around_turn(start):
                     try:
@@ -197,11 +191,11 @@ class Turns:
         emit = self._parts.thread.emit
         if error is None:
             denied = turn.denied if turn.denied.calls else None
-            emit(_with_facts(TurnCompleted(self._parts.usage, denied=denied), facts))
+            emit(_with_facts(events.TurnCompleted(self._parts.usage, denied=denied), facts))
             return
-        info = ErrorInfo(str(error), error.code, error.retryable, error.status)
-        emit(Error(info.message, info.code, info.retryable, info.http_status))
-        emit(_with_facts(TurnFailed(info), facts))
+        info = events.ErrorInfo(str(error), error.code, error.retryable, error.status)
+        emit(events.Error(info.message, info.code, info.retryable, info.http_status))
+        emit(_with_facts(events.TurnFailed(info), facts))
 
 
 def _shown_error(turn: SessionTurn, end: BaseException | None) -> CodexError | None:

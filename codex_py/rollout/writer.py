@@ -9,17 +9,7 @@ from typing import Any, Self
 
 from codex_py.errors import SessionError
 from codex_py.filesystem.own import lock, locked, make_private
-from codex_py.protocol.events import (
-    AgentMessage,
-    ContextCompaction,
-    Event,
-    FileChange,
-    ItemCompleted,
-    ReasoningSummary,
-    TurnCompleted,
-    TurnStarted,
-    UsageReported,
-)
+from codex_py.protocol import events
 from codex_py.protocol.messages import EncodedItem, encode_json
 from codex_py.rollout.index import rename_thread
 from codex_py.rollout.records import (
@@ -232,24 +222,24 @@ class RolloutEvents:
         self._write = write
         self._turn_began = 0.0
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: events.Event) -> None:
         match event:
-            case ItemCompleted(AgentMessage(text=text)):
+            case events.ItemCompleted(events.AgentMessage(text=text)):
                 self._write({"type": "agent_message", "message": text})
-            case ItemCompleted(ReasoningSummary(text=text)):
+            case events.ItemCompleted(events.ReasoningSummary(text=text)):
                 self._write({"type": "agent_reasoning", "text": text})
-            case ItemCompleted(ContextCompaction(status="completed")):
+            case events.ItemCompleted(events.ContextCompaction(status="completed")):
                 self._write({"type": "context_compacted"})
-            case ItemCompleted(FileChange(status="completed", diff=diff)) if (
+            case events.ItemCompleted(events.FileChange(status="completed", diff=diff)) if (
                 len(diff) <= _MAX_DIFF_CHARACTERS
             ):
                 self._write({"type": "patch_applied", "diff": diff})
-            case TurnStarted():
+            case events.TurnStarted():
                 self._turn_began = time.monotonic()
-            case TurnCompleted():
+            case events.TurnCompleted():
                 duration_ms = int((time.monotonic() - self._turn_began) * 1000)
                 self._write({"type": "turn_completed", "duration_ms": duration_ms})
-            case UsageReported(last, total, context_window):
+            case events.UsageReported(last, total, context_window):
                 self._write(token_count(total, last, context_window))
             case _:
                 pass

@@ -4,17 +4,9 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from codex_py.protocol import events
 from codex_py.protocol.calls import PastCall, PastItems
 from codex_py.protocol.dispatch import ToolContext
-from codex_py.protocol.events import (
-    EventSink,
-    ItemCompleted,
-    ItemStarted,
-    ItemUpdated,
-    ThreadItem,
-    TodoEntry,
-    TodoList,
-)
 from codex_py.protocol.json_fields import objects
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.base import ChangesNothing, ToolParams
@@ -39,25 +31,25 @@ class UpdatePlan(ChangesNothing):
     parallel = False
 
     def __init__(self) -> None:
-        self._current: TodoList | None = None
+        self._current: events.TodoList | None = None
 
     async def run(self, params: UpdatePlanParams, context: ToolContext) -> ToolOutput:
         """Replace the plan; the item is started by the first call of a turn, updated by later ones."""
         previous = self._current
-        self._current = TodoList(
+        self._current = events.TodoList(
             id=context.next_item_id() if previous is None else previous.id,
             items=tuple([_entry(step.step, step.status) for step in params.plan]),
             explanation=params.explanation,
         )
-        event = ItemStarted if previous is None else ItemUpdated
+        event = events.ItemStarted if previous is None else events.ItemUpdated
         context.emit(event(self._current))
         return ToolOutput("Plan updated")
 
-    def replay(self, call: PastCall, past: PastItems) -> ThreadItem | None:
+    def replay(self, call: PastCall, past: PastItems) -> events.ThreadItem | None:
         if call.error_code is not None:
             return None
         explanation = call.arguments.get("explanation")
-        return TodoList(
+        return events.TodoList(
             id=past.next_id(),
             items=[
                 _entry(str(step.get("step", "")), step.get("status"))
@@ -66,17 +58,17 @@ class UpdatePlan(ChangesNothing):
             explanation=explanation if isinstance(explanation, str) else None,
         )
 
-    def end_turn(self, emit: EventSink) -> None:
+    def end_turn(self, emit: events.EventSink) -> None:
         """Complete the item of this turn, if there is one, with its last state.
 
         Call it on every path, just before the terminal event of the turn.
         """
         if self._current is not None:
-            emit(ItemCompleted(self._current))
+            emit(events.ItemCompleted(self._current))
             self._current = None
 
 
-def _entry(text: str, status: Any) -> TodoEntry:
-    return TodoEntry(
+def _entry(text: str, status: Any) -> events.TodoEntry:
+    return events.TodoEntry(
         text=text, completed=status == "completed", in_progress=status == "in_progress"
     )

@@ -13,13 +13,7 @@ from codex_py.core.context import user_shell
 from codex_py.errors import CodexError
 from codex_py.process.process import Process
 from codex_py.process.sessions import ProcessSessions
-from codex_py.protocol.events import (
-    CommandExecution,
-    CommandOutputDelta,
-    EventSink,
-    ItemCompleted,
-    ItemStarted,
-)
+from codex_py.protocol import events
 
 _TOLD: Final = 40_000
 """Bytes of the output that the model is told, from its start and its end; some 10,000 tokens."""
@@ -28,7 +22,9 @@ _TOLD: Final = 40_000
 class UserShell:
     """One command at a time. It reads nothing: the keyboard is the composer's."""
 
-    def __init__(self, config: Config, environment: Mapping[str, str], sink: EventSink) -> None:
+    def __init__(
+        self, config: Config, environment: Mapping[str, str], sink: events.EventSink
+    ) -> None:
         self._cwd = config.cwd
         self._shell_option = "-lc" if config.allow_login_shell else "-c"
         self._environment = environment
@@ -52,7 +48,7 @@ class UserShell:
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
         def printed(data: bytes) -> None:
-            self._sink(CommandOutputDelta(id_, decoder.decode(data)))
+            self._sink(events.CommandOutputDelta(id_, decoder.decode(data)))
 
         try:
             process = self._processes.spawn(
@@ -64,8 +60,8 @@ class UserShell:
         except (OSError, ValueError) as error:
             raise CodexError(f"the command could not be run: {error}", code="shell") from error
         self._running = process
-        item = CommandExecution(id=id_, command=command, cwd=str(self._cwd))
-        self._sink(ItemStarted(item))
+        item = events.CommandExecution(id=id_, command=command, cwd=str(self._cwd))
+        self._sink(events.ItemStarted(item))
         try:
             await process.finished.wait()
         finally:
@@ -79,7 +75,7 @@ class UserShell:
                 status="failed" if process.exit_code else "completed",
                 duration_ms=round(process.duration_s * 1000),
             )
-            self._sink(ItemCompleted(done))
+            self._sink(events.ItemCompleted(done))
             tell(_told(command, output, process))
 
     def stop(self) -> bool:

@@ -7,16 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from codex_py.errors import ToolError
+from codex_py.protocol import events
 from codex_py.protocol.calls import PastCall, PastItems
 from codex_py.protocol.dispatch import ToolContext
-from codex_py.protocol.events import (
-    EventSink,
-    ItemCompleted,
-    ItemStarted,
-    McpToolCall,
-    McpToolCallProgress,
-    ThreadItem,
-)
 from codex_py.tools.base import ChangesNothing
 from codex_py.tools.mcp.output import is_error, item_result
 
@@ -32,8 +25,10 @@ def mcp_item(
     server: str, tool: str, arguments: Mapping[str, Any], context: ToolContext
 ) -> Generator["RunningItem"]:
     """Start an item. It is completed when the context is left, on every path."""
-    item = McpToolCall(id=context.next_item_id(), server=server, tool=tool, arguments=arguments)
-    context.emit(ItemStarted(item))
+    item = events.McpToolCall(
+        id=context.next_item_id(), server=server, tool=tool, arguments=arguments
+    )
+    context.emit(events.ItemStarted(item))
     running = RunningItem(item, context.emit)
     error = _INTERRUPTED
     try:
@@ -44,12 +39,12 @@ def mcp_item(
     finally:
         running.stop()
         failed = replace(item, error={"message": error}, status="failed")
-        context.emit(ItemCompleted(running.ended or failed))
+        context.emit(events.ItemCompleted(running.ended or failed))
 
 
 class RunningItem:
-    def __init__(self, item: McpToolCall, emit: EventSink) -> None:
-        self.ended: McpToolCall | None = None
+    def __init__(self, item: events.McpToolCall, emit: events.EventSink) -> None:
+        self.ended: events.McpToolCall | None = None
         self._item = item
         self._emit = emit
         self._latest = ""
@@ -74,20 +69,22 @@ class RunningItem:
 
     def _show(self) -> None:
         self._timer = None
-        self._emit(McpToolCallProgress(self._item.id, self._latest))
+        self._emit(events.McpToolCallProgress(self._item.id, self._latest))
 
 
 class ShownAsServerCall(ChangesNothing):
     """Base of built-in tools whose calls are shown as calls of the server that they name, or of `codex`."""
 
-    def replay(self, call: PastCall, past: PastItems) -> ThreadItem:
+    def replay(self, call: PastCall, past: PastItems) -> events.ThreadItem:
         server = str(call.arguments.get("server") or OWN_SERVER)
         return replay_server_call(server, call.tool_name, call, past)
 
 
-def replay_server_call(server: str, tool: str, call: PastCall, past: PastItems) -> McpToolCall:
+def replay_server_call(
+    server: str, tool: str, call: PastCall, past: PastItems
+) -> events.McpToolCall:
     """The item of a past call; its result is the text that the model got."""
-    item = McpToolCall(id=past.next_id(), server=server, tool=tool, arguments=call.arguments)
+    item = events.McpToolCall(id=past.next_id(), server=server, tool=tool, arguments=call.arguments)
     if call.error_code is not None:
         return replace(item, error={"message": call.output}, status="failed")
     result = {"content": [{"type": "text", "text": call.output}]}

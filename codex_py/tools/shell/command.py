@@ -15,17 +15,9 @@ from codex_py.errors import ToolError
 from codex_py.patch.envelope.shell import find_patch, is_bare_patch
 from codex_py.process.process import Process
 from codex_py.process.sessions import ProcessSessions
+from codex_py.protocol import events
 from codex_py.protocol.calls import PastCall, PastItems, past_command, read_report
 from codex_py.protocol.dispatch import ToolContext
-from codex_py.protocol.events import (
-    CommandExecution,
-    CommandOutputDelta,
-    EventSink,
-    ItemCompleted,
-    ItemStarted,
-    Status,
-    ThreadItem,
-)
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.base import LenientParams
 from codex_py.tools.patch.apply_patch import ApplyPatch
@@ -34,7 +26,7 @@ from codex_py.tools.shell.permission import CommandCall, Run
 from codex_py.tools.shell.quoting import quote_argv
 
 _SPAWN_FAILED = -1
-_NOT_STARTED: Final[Mapping[str, Status]] = {
+_NOT_STARTED: Final[Mapping[str, events.Status]] = {
     "ApprovalDenied": "declined",
     "SandboxUnavailable": "failed",
 }
@@ -148,7 +140,7 @@ class CommandRunner:
             if (status := _NOT_STARTED.get(error.code)) is not None:
                 item = _start_item(call, context)
                 declined = replace(item, aggregated_output=str(error), status=status)
-                context.emit(ItemCompleted(declined))
+                context.emit(events.ItemCompleted(declined))
             raise
 
     async def _attempt(
@@ -182,7 +174,7 @@ class CommandRunner:
                 status="completed" if process.exit_code == 0 else "failed",
                 duration_ms=round(process.duration_s * 1000),
             )
-            context.emit(ItemCompleted(ended))
+            context.emit(events.ItemCompleted(ended))
 
         try:
             return self.sessions.spawn(
@@ -202,7 +194,7 @@ class CommandRunner:
                 status="failed",
                 duration_ms=0,
             )
-            context.emit(ItemCompleted(failed))
+            context.emit(events.ItemCompleted(failed))
             raise failure from error
 
 
@@ -232,7 +224,7 @@ class CommandTool:
         is_login = self.allow_login and login is not False
         return [shell or self.shell, "-lc" if is_login else "-c", script]
 
-    def replay(self, call: PastCall, past: PastItems) -> ThreadItem | None:
+    def replay(self, call: PastCall, past: PastItems) -> events.ThreadItem | None:
         if not call.has_run:
             return None
         command: Any = call.arguments.get("cmd", call.arguments.get("command"))
@@ -252,10 +244,10 @@ class CommandTool:
         return item
 
 
-def _start_item(call: CommandCall, context: ToolContext) -> CommandExecution:
+def _start_item(call: CommandCall, context: ToolContext) -> events.CommandExecution:
     shown = quote_argv(call.argv)
-    item = CommandExecution(id=context.next_item_id(), command=shown, cwd=str(call.cwd))
-    context.emit(ItemStarted(item))
+    item = events.CommandExecution(id=context.next_item_id(), command=shown, cwd=str(call.cwd))
+    context.emit(events.ItemStarted(item))
     return item
 
 
@@ -271,7 +263,7 @@ def _spawn_failure(error: OSError | ValueError, call: CommandCall) -> ToolError:
 class _LiveOutput:
     """Shows the output of a running command at intervals; of a lot of output, only the latest."""
 
-    def __init__(self, item_id: str, emit: EventSink) -> None:
+    def __init__(self, item_id: str, emit: events.EventSink) -> None:
         self._item_id = item_id
         self._emit = emit
         self._latest = b""
@@ -292,4 +284,4 @@ class _LiveOutput:
         self._timer = None
         delta = self._decoder.decode(self._latest)
         self._latest = b""
-        self._emit(CommandOutputDelta(self._item_id, delta))
+        self._emit(events.CommandOutputDelta(self._item_id, delta))
