@@ -9,21 +9,10 @@ from codex_py.errors import ModelError
 from codex_py.model.failures import unfinished
 from codex_py.model.freeform import freeform_names, unwrapped_item
 from codex_py.model.provider_data import Maker
+from codex_py.protocol import stream
 from codex_py.protocol.ids import new_call_id
 from codex_py.protocol.items import parse_item
 from codex_py.protocol.json_fields import JsonObject, well_formed
-from codex_py.protocol.stream import (
-    Completed,
-    Created,
-    OutputItemAdded,
-    OutputItemDone,
-    OutputTextDelta,
-    Prompt,
-    ReasoningDelta,
-    ResponseEvent,
-    ToolInputDelta,
-    Usage,
-)
 
 _MAX_PIECES = 2_000
 
@@ -81,7 +70,7 @@ class ResponseBuilder:
     """
 
     def __init__(
-        self, prompt: Prompt, maker: Maker, watched: Collection[type[ResponseEvent]]
+        self, prompt: stream.Prompt, maker: Maker, watched: Collection[type[stream.ResponseEvent]]
     ) -> None:
         self._model = prompt.model
         self._freeform = freeform_names(prompt)
@@ -89,7 +78,7 @@ class ResponseBuilder:
         self._watched = watched
         self._response_id: str | None = None
         self._is_created = False
-        self._events: list[ResponseEvent] = []
+        self._events: list[stream.ResponseEvent] = []
         self._open: list[Piece] = []
         self._count = 0
 
@@ -103,7 +92,7 @@ class ResponseBuilder:
         """True if the response has said nothing."""
         return self._count == 0
 
-    def take(self) -> list[ResponseEvent]:
+    def take(self) -> list[stream.ResponseEvent]:
         """The events since the last call."""
         events, self._events = self._events, []
         return events
@@ -112,7 +101,7 @@ class ResponseBuilder:
         if not self._is_created:
             self._is_created = True
             self._response_id = response_id or None
-            self._events.append(Created(self._response_id))
+            self._events.append(stream.Created(self._response_id))
 
     def begin(self, kind: Kind, *, name: str = "", call_id: str = "") -> Piece:
         """Raises a `ModelError` if there are too many pieces: each takes far more memory than its bytes."""
@@ -125,20 +114,20 @@ class ResponseBuilder:
         self._count += 1
         self._open.append(piece)
         if kind != "opaque":
-            self._events.append(OutputItemAdded(piece.index, kind))
+            self._events.append(stream.OutputItemAdded(piece.index, kind))
         return piece
 
     def write(self, piece: Piece, delta: str) -> None:
         """Append a delta, and show it to whoever listens."""
         piece.write(delta)
-        event: ResponseEvent
+        event: stream.ResponseEvent
         match piece.kind:
             case "reasoning":
-                event = ReasoningDelta(piece.index, delta, 0)
+                event = stream.ReasoningDelta(piece.index, delta, 0)
             case "message":
-                event = OutputTextDelta(piece.index, delta)
+                event = stream.OutputTextDelta(piece.index, delta)
             case _:
-                event = ToolInputDelta(piece.index, delta)
+                event = stream.ToolInputDelta(piece.index, delta)
         if delta and type(event) in self._watched:
             self._events.append(event)
 
@@ -151,13 +140,13 @@ class ResponseBuilder:
         if is_cut:
             item["status"] = "incomplete"
         item = self._maker.marked(unwrapped_item(item, self._freeform), self._model, **piece.data)
-        self._events.append(OutputItemDone(piece.index, parse_item(item)))
+        self._events.append(stream.OutputItemDone(piece.index, parse_item(item)))
 
-    def complete(self, usage: Usage, *, end_turn: bool | None = None) -> None:
+    def complete(self, usage: stream.Usage, *, end_turn: bool | None = None) -> None:
         """Close what is open, and end the response."""
         for piece in list(self._open):
             self.close(piece)
-        self._events.append(Completed(self._response_id, usage, end_turn))
+        self._events.append(stream.Completed(self._response_id, usage, end_turn))
 
     def cut(self) -> None:
         """Keep the text of a response that ended too early. A call that was not complete must not run."""
@@ -191,13 +180,13 @@ class BuildingDecoder:
     """A `Decoder` that gives out what its `ResponseBuilder` made. Subclasses read the events of their API."""
 
     def __init__(
-        self, prompt: Prompt, maker: Maker, watched: Collection[type[ResponseEvent]]
+        self, prompt: stream.Prompt, maker: Maker, watched: Collection[type[stream.ResponseEvent]]
     ) -> None:
         self.finished = False
         self._out = ResponseBuilder(prompt, maker, watched)
         self._failure: ModelError | None = None
 
-    def feed(self, data: str) -> Sequence[ResponseEvent]:
+    def feed(self, data: str) -> Sequence[stream.ResponseEvent]:
         if self.finished:
             return self.end()
         self._read(data)
@@ -206,7 +195,7 @@ class BuildingDecoder:
             raise self._failure
         return events
 
-    def end(self) -> Sequence[ResponseEvent]:
+    def end(self) -> Sequence[stream.ResponseEvent]:
         if not self.finished:
             self._close()
         if self._failure is not None:
@@ -220,7 +209,7 @@ class BuildingDecoder:
         """The stream has ended without its last event."""
         raise NotImplementedError
 
-    def _complete(self, usage: Usage, *, end_turn: bool | None = None) -> None:
+    def _complete(self, usage: stream.Usage, *, end_turn: bool | None = None) -> None:
         """End the response, unless a call in it has no name."""
         if any(piece.is_nameless for piece in self._out.pieces):
             self._fail(unfinished("a call came without a name"))

@@ -4,17 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import TypeAlias, cast
 
-from codex_py.model.dialogue import (
-    Block,
-    Call,
-    Dialogue,
-    ModelTurn,
-    Opaque,
-    Result,
-    Text,
-    Thought,
-    Told,
-)
+from codex_py.model import dialogue
 from codex_py.model.provider_data import Maker
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.json_fields import JsonObject, json_or, objects, text_field
@@ -56,19 +46,19 @@ class AnthropicMessages:
     """The messages of one thread. A turn is translated once."""
 
     def __init__(self, maker: Maker) -> None:
-        self._dialogue = Dialogue(maker, "anthropic")
+        self._dialogue = dialogue.Dialogue(maker, "anthropic")
 
     def of(self, prompt: Prompt) -> AnthropicHistory:
         turns = list(self._dialogue.of(prompt.input, prompt.model, images=prompt.abilities.images))
         texts = [prompt.instructions] if prompt.instructions.strip() else []
-        while turns and isinstance(first := turns[0], Told) and first.role != "user":
+        while turns and isinstance(first := turns[0], dialogue.Told) and first.role != "user":
             texts.append(first.text)
             del turns[0]
         messages: list[Message] = []
         called: dict[str, None] = {}
         may_think = True
         for turn in turns:
-            if isinstance(turn, Told):
+            if isinstance(turn, dialogue.Told):
                 _append(messages, "user", _told(turn))
                 continue
             if turn.encoded is None:
@@ -105,13 +95,13 @@ def _with_legal_thoughts(blocks: list[bytes]) -> list[bytes]:
     return [block for block in blocks if not block.startswith(_UNMARKED)]
 
 
-def _told(told: Told) -> Sequence[bytes]:
+def _told(told: dialogue.Told) -> Sequence[bytes]:
     if told.encoded is None:
         told.encoded = [encode_json(part) for part in map(_part, told.parts) if part is not None]
     return told.encoded
 
 
-def _said(turn: ModelTurn) -> tuple[list[bytes], list[bytes]]:
+def _said(turn: dialogue.ModelTurn) -> tuple[list[bytes], list[bytes]]:
     """The blocks of the assistant, and those of the user with the results."""
     blocks = [block for each in turn.blocks for block in _blocks(each)]
     while blocks and blocks[-1].get("type") in _THOUGHTS:
@@ -124,33 +114,33 @@ def _said(turn: ModelTurn) -> tuple[list[bytes], list[bytes]]:
     return _with_legal_thoughts([encode_json(block) for block in blocks]), results
 
 
-def _blocks(block: Block) -> Sequence[JsonObject]:
+def _blocks(block: dialogue.Block) -> Sequence[JsonObject]:
     match block:
-        case Text(text):
+        case dialogue.Text(text):
             # Blank text is refused, and white space at the end of the last message.
             return [{"type": "text", "text": text.rstrip()}] if text.strip() else []
-        case Thought(text, data):
+        case dialogue.Thought(text, data):
             # Without its signature, a thought is not accepted: it may be another model's.
             if data and (redacted := text_field(data, "redacted")):
                 return [{"type": "redacted_thinking", "data": redacted}]
             if data and (signature := text_field(data, "signature")):
                 return [{"type": "thinking", "thinking": text, "signature": signature}]
             return []
-        case Opaque(data):
+        case dialogue.Opaque(data):
             return objects(data.get("blocks"))
-        case Call():
+        case dialogue.Call():
             use: JsonObject = {"type": "tool_use", "id": block.call_id}
             return [{**use, "name": block.name, "input": _input(block)}]
 
 
-def _input(call: Call) -> JsonObject:
+def _input(call: dialogue.Call) -> JsonObject:
     if call.is_freeform:
         return {"input": call.arguments}
     value = json_or(call.arguments or "{}", None)
     return cast("JsonObject", value) if isinstance(value, dict) else {"_raw": call.arguments}
 
 
-def _result(result: Result) -> JsonObject:
+def _result(result: dialogue.Result) -> JsonObject:
     parts = [part for part in map(_part, result.parts) if part is not None]
     content = parts if result.images else result.text
     fields: JsonObject = {"type": "tool_result", "tool_use_id": result.call.call_id}

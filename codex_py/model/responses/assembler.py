@@ -14,6 +14,7 @@ from codex_py.model.provider_data import Maker
 from codex_py.model.responses.parts import TEXT_EVENTS, peek
 from codex_py.model.responses.slot_table import SlotTable
 from codex_py.model.responses.slots import CALLS, Slot, kind_of_item
+from codex_py.protocol import stream
 from codex_py.protocol.items import parse_item
 from codex_py.protocol.json_fields import (
     JsonObject,
@@ -21,18 +22,6 @@ from codex_py.protocol.json_fields import (
     object_field,
     parse_event,
     text_field,
-)
-from codex_py.protocol.stream import (
-    Completed,
-    Created,
-    OutputItemAdded,
-    OutputItemDone,
-    OutputTextDelta,
-    RateLimits,
-    ReasoningDelta,
-    ResponseEvent,
-    ToolInputDelta,
-    Usage,
 )
 
 _OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
@@ -49,10 +38,10 @@ class ResponsesDecoder:
 
     def __init__(
         self,
-        watched: Collection[type[ResponseEvent]] = (
-            OutputTextDelta,
-            ReasoningDelta,
-            ToolInputDelta,
+        watched: Collection[type[stream.ResponseEvent]] = (
+            stream.OutputTextDelta,
+            stream.ReasoningDelta,
+            stream.ToolInputDelta,
         ),
         *,
         maker: Maker | None = None,
@@ -72,9 +61,9 @@ class ResponsesDecoder:
         self._is_created = False
         self._response_id: str | None = None
         self._slots = SlotTable()
-        self._out: list[ResponseEvent] = []
+        self._out: list[stream.ResponseEvent] = []
 
-    def feed(self, data: str) -> Sequence[ResponseEvent]:
+    def feed(self, data: str) -> Sequence[stream.ResponseEvent]:
         if self.finished:
             return self.end()
         text, index = peek(data) or (None, -1)
@@ -90,11 +79,11 @@ class ResponsesDecoder:
             self._take(event)
         except MalformedItem as error:
             self._fail(self._failure or error)
-        if self._failure is not None and not any(isinstance(e, OutputItemDone) for e in out):
+        if self._failure is not None and not any(isinstance(e, stream.OutputItemDone) for e in out):
             raise self._failure
         return out
 
-    def end(self) -> Sequence[ResponseEvent]:
+    def end(self) -> Sequence[stream.ResponseEvent]:
         if not self.finished:
             self._fail(unfinished("stream closed before response.completed"))
         if self._failure is not None:
@@ -121,7 +110,7 @@ class ResponsesDecoder:
             case "error":
                 self._error(event)
             case "codex.rate_limits":
-                self._out.append(RateLimits({k: v for k, v in event.items() if k != "type"}))
+                self._out.append(stream.RateLimits({k: v for k, v in event.items() if k != "type"}))
             case str():
                 self._take_text(kind, event)
             case _:
@@ -158,20 +147,20 @@ class ResponsesDecoder:
     def _report(self, slot: Slot) -> None:
         if not slot.is_reported:
             slot.is_reported = True
-            self._out.append(OutputItemAdded(slot.index, slot.kind))
+            self._out.append(stream.OutputItemAdded(slot.index, slot.kind))
 
     def _give_out(self, slot: Slot, item: JsonObject) -> None:
         item = unwrapped_item(item, self._wrapped) if self._wrapped else item
         parsed = parse_item(self._maker.marked(item))
         self._report(slot)
         slot.close(item)
-        self._out.append(OutputItemDone(slot.index, parsed))
+        self._out.append(stream.OutputItemDone(slot.index, parsed))
 
     def _created(self, response: JsonObject) -> None:
         if not self._is_created:
             self._is_created = True
             self._response_id = text_field(response, "id") or None
-            self._out.append(Created(self._response_id))
+            self._out.append(stream.Created(self._response_id))
 
     def _error(self, event: JsonObject) -> None:
         nested = object_field(event, "error")
@@ -237,7 +226,7 @@ class ResponsesDecoder:
         self.finished = True
         end_turn = response.get("end_turn")
         self._out.append(
-            Completed(
+            stream.Completed(
                 text_field(response, "id") or self._response_id,
                 _usage(object_field(response, "usage")),
                 end_turn if isinstance(end_turn, bool) else None,
@@ -250,11 +239,11 @@ def _is_spoken(item: JsonObject) -> bool:
     return bool(item) and kind_of_item(item) not in _OUTPUTS
 
 
-def _usage(usage: JsonObject) -> Usage:
+def _usage(usage: JsonObject) -> stream.Usage:
     """Zeros for whatever is absent, null, or no number."""
     inputs = object_field(usage, "input_tokens_details")
     outputs = object_field(usage, "output_tokens_details")
-    return Usage(
+    return stream.Usage(
         input_tokens=integer_field(usage, "input_tokens") or 0,
         cached_input_tokens=integer_field(inputs, "cached_tokens") or 0,
         cache_write_input_tokens=integer_field(inputs, "cache_write_tokens") or 0,

@@ -5,18 +5,10 @@ from collections.abc import Sequence
 from codex_py.errors import ModelError
 from codex_py.model.provider_data import Maker
 from codex_py.model.text.format import TextCall, read_message
+from codex_py.protocol import stream
 from codex_py.protocol.ids import new_call_id
 from codex_py.protocol.items import Message, ResponseItem, parse_item
 from codex_py.protocol.json_fields import JsonObject
-from codex_py.protocol.stream import (
-    Completed,
-    Decoder,
-    OutputItemAdded,
-    OutputItemDone,
-    OutputTextDelta,
-    Prompt,
-    ResponseEvent,
-)
 
 _PLACES = 1_000
 """Indexes for the calls in one message."""
@@ -27,7 +19,7 @@ _MARKS = ("<tool", "<function", "<invoke", "<|", "<｜", "[TOOL_CALLS]")
 class TextToolsDecoder:
     """A `Decoder` around the one of the wire that carries the text."""
 
-    def __init__(self, inner: Decoder, prompt: Prompt, maker: Maker) -> None:
+    def __init__(self, inner: stream.Decoder, prompt: stream.Prompt, maker: Maker) -> None:
         self._inner = inner
         self._specs = {spec.name: spec for spec in prompt.tools}
         self._maker = maker
@@ -36,7 +28,7 @@ class TextToolsDecoder:
         self._is_hidden = False
         self._is_in_line = False
         """The beginning of the line was shown."""
-        self._held: list[ResponseEvent] = []
+        self._held: list[stream.ResponseEvent] = []
         """Messages with calls: their ids are made up here, so a call of a response that breaks off and is repeated would run
         twice. They wait for the end of the response."""
 
@@ -44,28 +36,28 @@ class TextToolsDecoder:
     def finished(self) -> bool:
         return self._inner.finished
 
-    def feed(self, data: str) -> Sequence[ResponseEvent]:
+    def feed(self, data: str) -> Sequence[stream.ResponseEvent]:
         return self._read(self._inner.feed(data))
 
-    def end(self) -> Sequence[ResponseEvent]:
+    def end(self) -> Sequence[stream.ResponseEvent]:
         return self._read(self._inner.end())
 
-    def _read(self, events: Sequence[ResponseEvent]) -> Sequence[ResponseEvent]:
-        out: list[ResponseEvent] = []
+    def _read(self, events: Sequence[stream.ResponseEvent]) -> Sequence[stream.ResponseEvent]:
+        out: list[stream.ResponseEvent] = []
         for event in events:
             match event:
-                case OutputTextDelta(index, delta):
+                case stream.OutputTextDelta(index, delta):
                     if shown := self._shown(delta):
-                        out.append(OutputTextDelta(index * _PLACES, shown))
-                case OutputItemAdded(index, kind):
+                        out.append(stream.OutputTextDelta(index * _PLACES, shown))
+                case stream.OutputItemAdded(index, kind):
                     # Whether there is a message besides its calls is known at its end.
                     if kind != "message":
-                        out.append(OutputItemAdded(index * _PLACES, kind))
-                case OutputItemDone(index, Message(role="assistant") as item):
+                        out.append(stream.OutputItemAdded(index * _PLACES, kind))
+                case stream.OutputItemDone(index, Message(role="assistant") as item):
                     out += self._message(index * _PLACES, item)
-                case OutputItemDone(index, item):
-                    out.append(OutputItemDone(index * _PLACES, item))
-                case Completed():
+                case stream.OutputItemDone(index, item):
+                    out.append(stream.OutputItemDone(index * _PLACES, item))
+                case stream.Completed():
                     out += [*self._held, event]
                 case _:
                     out.append(event)
@@ -86,12 +78,12 @@ class TextToolsDecoder:
                 self._line = ""
         return shown
 
-    def _message(self, index: int, item: Message) -> list[ResponseEvent]:
+    def _message(self, index: int, item: Message) -> list[stream.ResponseEvent]:
         self._line, self._is_hidden, self._is_in_line = "", False, False
         is_complete = item.status != "incomplete" and not item.refusal
         read = read_message(item.text, self._specs) if is_complete and self._specs else None
         if read is None or not read.calls:
-            return [OutputItemAdded(index, "message"), OutputItemDone(index, item)]
+            return [stream.OutputItemAdded(index, "message"), stream.OutputItemDone(index, item)]
         if len(read.calls) >= _PLACES:
             raise ModelError(
                 f"the message has more than {_PLACES - 1} calls", code="response_too_large"
@@ -101,8 +93,12 @@ class TextToolsDecoder:
             part: JsonObject = {"type": "output_text", "text": read.text, "annotations": []}
             said: JsonObject = {"type": "message", "role": "assistant", "content": [part]}
             items.insert(0, parse_item(self._maker.marked(said)))
-        self._held += [OutputItemDone(place, found) for place, found in enumerate(items, index)]
-        return [OutputItemAdded(place, found.type) for place, found in enumerate(items, index)]
+        self._held += [
+            stream.OutputItemDone(place, found) for place, found in enumerate(items, index)
+        ]
+        return [
+            stream.OutputItemAdded(place, found.type) for place, found in enumerate(items, index)
+        ]
 
     def _item(self, call: TextCall) -> ResponseItem:
         kind, field = (

@@ -9,15 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 
 from codex_py.testing.events import Event, sse
-from codex_py.testing.rendering.steps import (
-    CallBegins,
-    ItemEnds,
-    Piece,
-    ResponseEnds,
-    ResponseFails,
-    Step,
-    Steps,
-)
+from codex_py.testing.rendering import steps
 
 _STOP = {"max_output_tokens": "max_tokens", "content_filter": "refusal"}
 _BLOCKS: Mapping[str, Event] = {
@@ -65,7 +57,7 @@ class AnthropicStream:
         self._secret = secret
         usages = [event.get("response", {}).get("usage") for event in events]
         self._usage = _usage(next((usage for usage in usages if usage), None))
-        self._steps = Steps()
+        self._steps = steps.Steps()
         self._has_begun = False
         self._has_calls = False
         self._blocks = 0
@@ -82,28 +74,28 @@ class AnthropicStream:
             messages += self._messages(step)
         return sse(messages)
 
-    def _messages(self, step: Step) -> Iterator[Event]:
-        if isinstance(step, ResponseFails):
+    def _messages(self, step: steps.Step) -> Iterator[Event]:
+        if isinstance(step, steps.ResponseFails):
             is_context = step.code == "context_length_exceeded"
             text = f"prompt is too long: {step.message}" if is_context else step.message
             yield error_object(_ERROR_TYPES.get(step.code, "api_error"), text)
             return
         yield from self._begin()
         match step:
-            case Piece(kind, index, text):
+            case steps.Piece(kind, index, text):
                 if kind != "arguments":
                     yield from self._start(index, _BLOCKS[kind])
                 delta, field = _DELTAS[kind]
                 yield self._delta(index, {"type": delta, field: text})
                 if kind == "reasoning":
                     self._thinking += text
-            case CallBegins(index, call_id, name):
+            case steps.CallBegins(index, call_id, name):
                 self._has_calls = True
                 block: Event = {"type": "tool_use", "id": call_id, "name": name, "input": {}}
                 yield from self._start(index, block)
-            case ItemEnds(index, item):
+            case steps.ItemEnds(index, item):
                 yield from self._stop(index, item)
-            case ResponseEnds(reason):
+            case steps.ResponseEnds(reason):
                 default = "tool_use" if self._has_calls else "end_turn"
                 stop = {"stop_reason": _STOP.get(reason or "", default), "stop_sequence": None}
                 yield {"type": "message_delta", "delta": stop, "usage": self._usage}

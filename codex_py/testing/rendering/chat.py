@@ -8,14 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from codex_py.testing.events import Event, sse
-from codex_py.testing.rendering.steps import (
-    CallBegins,
-    Piece,
-    ResponseEnds,
-    ResponseFails,
-    Step,
-    Steps,
-)
+from codex_py.testing.rendering import steps
 
 _FINISH = {"max_output_tokens": "length", "content_filter": "content_filter"}
 
@@ -28,7 +21,7 @@ class ChatStream:
         self._model = request.get("model")
         options: Mapping[str, Any] = request.get("stream_options") or {}
         self._with_usage = bool(options.get("include_usage"))
-        self._steps = Steps()
+        self._steps = steps.Steps()
         self._response_id = "resp_1"
         self._has_begun = False
         self._calls: dict[int, int] = {}
@@ -42,32 +35,32 @@ class ChatStream:
             chunks += self._begin()
         for step in self._steps.of(event):
             chunks += self._chunks(step)
-            if isinstance(step, ResponseEnds):
+            if isinstance(step, steps.ResponseEnds):
                 usage = event["response"].get("usage")
                 if usage and self._with_usage:
                     chunks.append({**self._chunk(), "choices": [], "usage": _usage(usage)})
                 return sse(chunks) + b"data: [DONE]\n\n"
         return sse(chunks)
 
-    def _chunks(self, step: Step) -> Iterator[Event]:
-        if isinstance(step, ResponseFails):
+    def _chunks(self, step: steps.Step) -> Iterator[Event]:
+        if isinstance(step, steps.ResponseFails):
             # So do gateways, which end the stream without [DONE].
             error = {"message": step.message, "type": step.code, "code": step.code}
             yield {"error": error}
             return
         yield from self._begin()
         match step:
-            case Piece("text", _, text):
+            case steps.Piece("text", _, text):
                 yield self._chunk({"content": text})
-            case Piece("reasoning", _, text):
+            case steps.Piece("reasoning", _, text):
                 yield self._chunk({"reasoning_content": text})
-            case Piece(_, index, text):
+            case steps.Piece(_, index, text):
                 yield self._call(index, {"function": {"arguments": text}})
-            case CallBegins(index, call_id, name):
+            case steps.CallBegins(index, call_id, name):
                 self._calls[index] = len(self._calls)
                 function = {"name": name, "arguments": ""}
                 yield self._call(index, {"id": call_id, "type": "function", "function": function})
-            case ResponseEnds(reason):
+            case steps.ResponseEnds(reason):
                 default = "tool_calls" if self._calls else "stop"
                 yield self._chunk({}, _FINISH.get(reason or "", default))
             case _:
