@@ -13,14 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from codex_py.instructions import instruction_text
-from codex_py.protocol.approval import (
-    ApprovalKind,
-    ApprovalPolicy,
-    AskForApproval,
-    GranularPolicy,
-    SandboxPolicy,
-    may_ask,
-)
+from codex_py.protocol import approval
 from codex_py.protocol.messages import EncodedItem, input_text, message
 from codex_py.protocol.prompts import message_texts
 from codex_py.protocol.protected import PROTECTED_NAMES
@@ -28,7 +21,7 @@ from codex_py.protocol.protected import PROTECTED_NAMES
 _SHELLS: Final = frozenset({"bash", "zsh", "sh", "dash", "ksh", "ash"})
 """Shells that understand what models write. Others, such as fish, are left to the user's terminal."""
 
-_KINDS: Final[dict[ApprovalKind, str]] = {
+_KINDS: Final[dict[approval.ApprovalKind, str]] = {
     "sandbox_approval": "what wants to leave the sandbox, and dangerous commands",
     "rules": "commands for which a rule of the user asks",
     "mcp_elicitations": "what tools of MCP servers need a yes or an answer for",
@@ -98,7 +91,7 @@ def model_switch() -> EncodedItem:
 
 
 def environment_context(
-    *, cwd: Path, shell: str, sandbox_policy: SandboxPolicy, today: date, timezone: str
+    *, cwd: Path, shell: str, sandbox_policy: approval.SandboxPolicy, today: date, timezone: str
 ) -> str:
     """The `<environment_context>` block, as Codex 0.169 lays it out. `shell` is a name or a path."""
     roots = _roots(cwd, sandbox_policy)
@@ -117,7 +110,7 @@ def environment_context(
 
 
 def permissions_instructions(
-    sandbox_policy: SandboxPolicy, approval_policy: AskForApproval, cwd: Path
+    sandbox_policy: approval.SandboxPolicy, approval_policy: approval.AskForApproval, cwd: Path
 ) -> str:
     """The `<permissions instructions>` block: what commands may touch, and when to ask."""
     free = sandbox_policy.network_access or sandbox_policy.mode == "danger-full-access"
@@ -130,20 +123,22 @@ def permissions_instructions(
         roots = ", ".join(f"`{root}`" for root in _roots(cwd, sandbox_policy))
         parts.append(f"Writable folders: {roots}.")
     parts.append(instruction_text(f"permissions/{approval_policy}.md"))
-    if isinstance(approval_policy, GranularPolicy):
+    if isinstance(approval_policy, approval.GranularPolicy):
         parts += _granular(approval_policy)
-    if approval_policy is not ApprovalPolicy.NEVER:
-        if may_ask(approval_policy, "sandbox_approval"):
+    if approval_policy is not approval.ApprovalPolicy.NEVER:
+        if approval.may_ask(approval_policy, "sandbox_approval"):
             parts.append(instruction_text("permissions/escalation.md"))
         parts.append(instruction_text("permissions/rules.md"))
     return "\n".join(("<permissions instructions>", *parts, "</permissions instructions>"))
 
 
-def _granular(policy: GranularPolicy) -> list[str]:
+def _granular(policy: approval.GranularPolicy) -> list[str]:
     lines: list[str] = []
     titles = {True: "The user is asked about", False: "Refused without a question is"}
     for allowed, title in titles.items():
-        if kinds := [words for kind, words in _KINDS.items() if may_ask(policy, kind) is allowed]:
+        if kinds := [
+            words for kind, words in _KINDS.items() if approval.may_ask(policy, kind) is allowed
+        ]:
             lines.append(f"- {title}: {'; '.join(kinds)}.")
     return lines
 
@@ -175,12 +170,12 @@ def _is_usable_shell(shell: str) -> bool:
     return path.is_absolute() and path.name in _SHELLS and os.access(path, os.X_OK)
 
 
-def _roots(cwd: Path, policy: SandboxPolicy) -> Sequence[Path]:
+def _roots(cwd: Path, policy: approval.SandboxPolicy) -> Sequence[Path]:
     extra = policy.writable_roots if policy.mode == "workspace-write" else ()
     return tuple(dict.fromkeys((cwd, *extra)))
 
 
-def _permission_profile(roots: Sequence[Path], policy: SandboxPolicy) -> str:
+def _permission_profile(roots: Sequence[Path], policy: approval.SandboxPolicy) -> str:
     if policy.mode == "danger-full-access":
         return (
             '<permission_profile type="disabled"><file_system type="unrestricted" />'

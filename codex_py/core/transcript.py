@@ -8,16 +8,7 @@ from typing import Any, Final
 
 from codex_py.core.response_items import item_events
 from codex_py.errors import MalformedItem
-from codex_py.protocol import events
-from codex_py.protocol.calls import (
-    PastCall,
-    PastItems,
-    Replayable,
-    failed_call,
-    json_object,
-    past_command,
-    read_report,
-)
+from codex_py.protocol import calls, events
 from codex_py.protocol.items import parse_item
 from codex_py.protocol.messages import EncodedItem, decode_json
 from codex_py.protocol.prompts import is_summary, message_texts, prompt_of
@@ -32,7 +23,7 @@ _OWN_COMMAND: Final = re.compile(
 
 
 def past_items(
-    items: Iterable[EncodedItem], find_tool: Callable[[str], Replayable | None]
+    items: Iterable[EncodedItem], find_tool: Callable[[str], calls.Replayable | None]
 ) -> list[events.ThreadItem]:
     """The items of a history in its order, with ids of their own: `history_0`, `history_1`, …
 
@@ -52,9 +43,9 @@ class _Transcript:
         self,
         items: Sequence[dict[str, Any]],
         encoded: Sequence[EncodedItem],
-        find_tool: Callable[[str], Replayable | None],
+        find_tool: Callable[[str], calls.Replayable | None],
     ) -> None:
-        self._past = PastItems()
+        self._past = calls.PastItems()
         self._find_tool = find_tool
         self._patches: list[events.FileChange] = []
         """The applied patches of the current response."""
@@ -80,7 +71,7 @@ class _Transcript:
             case {"type": "compaction" | "compaction_summary"}:
                 self._show(events.ContextCompaction(id=self._past.next_id(), status="completed"))
             case {"type": "function_call", "name": str(name), "arguments": str(arguments)}:
-                self._call(index, item, name, json_object(arguments))
+                self._call(index, item, name, calls.json_object(arguments))
             case {"type": "custom_tool_call", "name": str(name), "input": str(text)}:
                 self._call(index, item, name, {"input": text})
             case {"type": "local_shell_call", "action": {"command": list(), **action}}:
@@ -116,17 +107,19 @@ class _Transcript:
         elif is_summary(encoded):
             self._show(events.ContextCompaction(id=self._past.next_id(), status="completed"))
         elif found := _OWN_COMMAND.fullmatch("".join(message_texts(item.get("content")))):
-            self._show(past_command(self._past.next_id(), found[1], "", read_report(found[2])))
+            self._show(
+                calls.past_command(self._past.next_id(), found[1], "", calls.read_report(found[2]))
+            )
 
     def _call(self, index: int, item: dict[str, Any], name: str, arguments: dict[str, Any]) -> None:
         code, output = read_coded_text(self._outputs.get(index, ""))
         call_id = str(item.get("call_id") or item.get("id") or "")
         name = called_tool(str(item.get("namespace") or ""), name)
-        call = PastCall(call_id, name, arguments, output, code)
+        call = calls.PastCall(call_id, name, arguments, output, code)
         tool = self._find_tool(name)
         shown = None if tool is None else tool.replay(call, self._past)
         if shown is None and code is not None:
-            shown = failed_call(self._past.next_id(), name, call_id, code, output)
+            shown = calls.failed_call(self._past.next_id(), name, call_id, code, output)
         if shown is not None:
             self._show(shown)
         if isinstance(shown, events.FileChange) and shown.status == "completed":

@@ -11,18 +11,10 @@ from contextlib import asynccontextmanager
 from typing import Any, NoReturn, cast
 
 import anyio
+import mcp_types as types
 from anyio.abc import ObjectReceiveStream, ObjectSendStream
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp.shared.message import SessionMessage
-from mcp_types import (
-    INTERNAL_ERROR,
-    ErrorData,
-    JSONRPCError,
-    JSONRPCNotification,
-    JSONRPCRequest,
-    JSONRPCResponse,
-    jsonrpc_message_adapter,
-)
 
 from codex_py.mcp.connection import ServerConnection, Session
 from codex_py.mcp.session import open_session
@@ -87,9 +79,9 @@ class IncomingMessages(ObjectReceiveStream[SessionMessage]):
 
     def _count(self, item: SessionMessage) -> None:
         match item.message:
-            case JSONRPCRequest():
+            case types.JSONRPCRequest():
                 self._open_requests += 1
-            case JSONRPCNotification(method="notifications/cancelled"):
+            case types.JSONRPCNotification(method="notifications/cancelled"):
                 self.answered()
             case _:
                 pass
@@ -102,7 +94,7 @@ class IncomingMessages(ObjectReceiveStream[SessionMessage]):
 
     def _message(self, line: bytes) -> SessionMessage | None:
         try:
-            return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+            return SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False))
         except ValueError:
             answer = salvaged_answer(line)
         if answer is not None:
@@ -130,14 +122,14 @@ class OutgoingMessages(ObjectSendStream[SessionMessage]):
         except (ConnectionError, RuntimeError) as error:
             # RuntimeError: it was closed, by us.
             raise anyio.BrokenResourceError from error
-        if isinstance(item.message, JSONRPCResponse | JSONRPCError):
+        if isinstance(item.message, types.JSONRPCResponse | types.JSONRPCError):
             self._incoming.answered()
 
     async def aclose(self) -> None:
         """The process is stopped by its owner."""
 
 
-def salvaged_answer(line: bytes) -> JSONRPCResponse | JSONRPCError | None:
+def salvaged_answer(line: bytes) -> types.JSONRPCResponse | types.JSONRPCError | None:
     """An answer that the SDK cannot read: with text that is not Unicode, or without a valid result.
 
     Without it, the request would wait for its whole time limit. None if the line is not an answer.
@@ -157,12 +149,12 @@ def salvaged_answer(line: bytes) -> JSONRPCResponse | JSONRPCError | None:
     result = answer.get("result")
     if not isinstance(result, dict):
         return _refused(number, line)
-    return JSONRPCResponse(jsonrpc="2.0", id=number, result=cast("dict[str, Any]", result))
+    return types.JSONRPCResponse(jsonrpc="2.0", id=number, result=cast("dict[str, Any]", result))
 
 
-def _refused(number: int | str, line: bytes) -> JSONRPCError:
+def _refused(number: int | str, line: bytes) -> types.JSONRPCError:
     shown = line[: 4 * _SHOWN_CHARS].decode(errors="replace").strip()[:_SHOWN_CHARS]
-    error = ErrorData(
-        code=INTERNAL_ERROR, message=f"the server's answer is no valid one: {shown!r}"
+    error = types.ErrorData(
+        code=types.INTERNAL_ERROR, message=f"the server's answer is no valid one: {shown!r}"
     )
-    return JSONRPCError(jsonrpc="2.0", id=number, error=error)
+    return types.JSONRPCError(jsonrpc="2.0", id=number, error=error)

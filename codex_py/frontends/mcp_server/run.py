@@ -28,16 +28,9 @@ from codex_py.errors import CodexError, ExitCode, SessionError
 from codex_py.frontends.arguments import Arguments
 from codex_py.frontends.command_parser import UsageError, working_folder
 from codex_py.frontends.interruption import Interruption
+from codex_py.frontends.mcp_server import tools
 from codex_py.frontends.mcp_server.client import Call, Client
 from codex_py.frontends.mcp_server.threads import Threads
-from codex_py.frontends.mcp_server.tools import (
-    TOOLS,
-    NewThread,
-    Reply,
-    arguments_of,
-    server_config,
-    tool_result,
-)
 from codex_py.frontends.streams import OutputStream, is_pipe
 from codex_py.mcp.stdio import IncomingMessages, OutgoingMessages
 from codex_py.rollout.index import find_session
@@ -55,7 +48,7 @@ def run_mcp_server(arguments: Arguments, environment: Mapping[str, str]) -> int:
         raise UsageError(
             f"unexpected argument {arguments.words[1]!r}: the prompts come with the calls"
         )
-    server_config(arguments, environment, cwd=None, has_user=True).require_enforced()
+    tools.server_config(arguments, environment, cwd=None, has_user=True).require_enforced()
     gc.freeze()
     gc.enable()
     return asyncio.run(Interruption().run(_serve(arguments, environment)))
@@ -103,7 +96,7 @@ class _Agent:
         return server
 
     async def _list_tools(self, *_: Any) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=TOOLS)
+        return types.ListToolsResult(tools=tools.TOOLS)
 
     async def _set_level(
         self, _context: ServerRequestContext[Any], params: types.SetLevelRequestParams
@@ -119,23 +112,25 @@ class _Agent:
         environment, has_user = self._environment, self._client.can_be_asked
         try:
             if params.name == "codex":
-                new = arguments_of(NewThread, params.arguments)
+                new = tools.arguments_of(tools.NewThread, params.arguments)
                 config = new.settings(self._arguments, environment, has_user=has_user)
                 return await self._threads.begin(config, new.prompt, call)
             if params.name == "codex-reply":
-                reply = arguments_of(Reply, params.arguments)
+                reply = tools.arguments_of(tools.Reply, params.arguments)
 
                 def load() -> Config:
                     path = find_session(codex_home(environment), reply.id)
                     if path is None:
                         raise SessionError(f"no thread found with the id {reply.id!r}")
                     cwd = read_meta(path).cwd
-                    return server_config(self._arguments, environment, cwd=cwd, has_user=has_user)
+                    return tools.server_config(
+                        self._arguments, environment, cwd=cwd, has_user=has_user
+                    )
 
                 return await self._threads.go_on(reply.id, reply.prompt, call, load)
             raise CodexError(f"there is no tool {params.name!r}", code="usage")
         except CodexError as error:
-            return tool_result(None, str(error), is_error=True)
+            return tools.tool_result(None, str(error), is_error=True)
 
 
 @asynccontextmanager
