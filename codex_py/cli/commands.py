@@ -93,6 +93,15 @@ COMMANDS = (
         "frontends.mcp_server.run:run_mcp_server",
     ),
     Command(
+        "plugin COMMAND",
+        "Add, list, show and remove plugins",
+        members={
+            name: f"frontends.admin.plugins:run_{name}"
+            for name in ("add", "list", "show", "remove")
+        },
+        own_options=True,
+    ),
+    Command(
         "providers COMMAND",
         "List the providers of models, and try what they can do",
         members={"list": f"{_PROVIDERS}:run_list", "test": f"{_PROVIDERS}:run_test"},
@@ -129,7 +138,7 @@ NAMES = tuple(command.names[0] for command in COMMANDS)
 
 OF_CODEX = {
     *("agents", "app-server", "archive", "cloud", "completion", "debug", "delete"),
-    *("doctor", "exec-server", "features", "login", "logout", "plugin", "queue"),
+    *("doctor", "exec-server", "features", "login", "logout", "queue"),
     *("remote-control", "review", "unarchive", "update"),
 }
 """Commands of Codex that this program does not have."""

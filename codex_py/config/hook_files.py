@@ -2,12 +2,14 @@
 
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Final
 
 from codex_py.config.config import Config
 from codex_py.config.files import read_text
 from codex_py.config.paths import folders_between, user_home
+from codex_py.config.plugin import plugin_variables
 from codex_py.config.project_trust import Trusted
 from codex_py.errors import ConfigError
 from codex_py.protocol.frozen import frozen
@@ -25,7 +27,9 @@ class HookFile:
     is_managed: bool = False
     """It is the administrator's: its hooks need no trust of the user."""
     claude: Path | None = None
-    """For settings of Claude Code: the folder of the project, or the working directory for the user's."""
+    """For files that may be for Claude Code: the folder of the project, or the working directory for the user's."""
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Variables that its commands get besides those of the session."""
 
 
 def has_hooks(config: Config) -> bool:
@@ -35,6 +39,7 @@ def has_hooks(config: Config) -> bool:
     layers = config.layers
     return (
         any(layer.values.get("hooks", {}).keys() - {"state"} for layer in layers.layers)
+        or any(plugin.hooks for plugin in config.plugins)
         or any(os.path.lexists(folder / _FILE) for folder in (layers.home, layers.system))
         or any(path.name == _FILE for path in _project_files(config))
     )
@@ -52,6 +57,11 @@ def hook_files(config: Config, environment: Mapping[str, str]) -> Iterator[HookF
     with_claude = config.values.get("hooks", {}).get("claude") is True
     yield from _json(layers.system / _FILE, is_managed=True)
     yield from _tables(config, "system")
+    for plugin in config.plugins:
+        variables = plugin_variables(plugin.root)
+        for path, text in plugin.hooks.items():
+            folder = config.project_root or config.cwd
+            yield HookFile(path, text, claude=folder, environment=variables)
     yield from _json(layers.home / _FILE)
     yield from _tables(config, "user", "own", "profile")
     if with_claude:

@@ -259,6 +259,7 @@ def _hook(
     hashed |= {name: handler[name] for name in optional if name in handler}
     key = f"{file.path}:{snake}:{place[0]}:{place[1]}"
     current = hook_hash(snake, matcher, hashed)
+    project = {} if file.claude is None else {"CLAUDE_PROJECT_DIR": str(file.claude)}
     return Hook(
         event=event,
         source=file.path,
@@ -273,7 +274,7 @@ def _hook(
         server=handler.get("server"),
         tool=handler.get("tool"),
         arguments=handler.get("input", {}),
-        environment={} if file.claude is None else {"CLAUDE_PROJECT_DIR": str(file.claude)},
+        environment={**project, **file.environment},
         key=key,
         hash=current,
         state="trusted" if file.is_managed else states.state(key, current),

@@ -1,7 +1,6 @@
 """A plugin that was added: what it brings, as texts that were checked. LIGHT."""
 
 import re
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -20,6 +19,10 @@ class Plugin:
     version: str
     description: str
     author: str
+    source: str
+    """The folder or the address that it was added from."""
+    commit: str
+    """Empty if it was a folder."""
     root: Path
     skills: Mapping[Path, str]
     """Each is a `SKILL.md`."""
@@ -28,16 +31,9 @@ class Plugin:
     commands: Mapping[str, tuple[Path, str]]
     """By name, which is `sub:name` for `commands/sub/name.md`."""
     hooks: Mapping[Path, str]
-    """In the form of `hooks.json`. The commands in them run as `script` has them."""
+    """In the form of `hooks.json`."""
     servers: Mapping[str, Mapping[str, Any]]
     """MCP servers, as tables of `config.toml`."""
-
-    def script(self, command: str) -> str:
-        """A command for a shell, with the variables of the plugin."""
-        settings = (
-            f"{name}={shlex.quote(value)}" for name, value in plugin_variables(self.root).items()
-        )
-        return f"export {' '.join(settings)}; {command}"
 
 
 def plugin_variables(root: Path) -> dict[str, str]:

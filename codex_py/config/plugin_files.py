@@ -28,7 +28,7 @@ _MANIFESTS: Final = (".codex-plugin/plugin.json", ".claude-plugin/plugin.json")
 _RESERVED: Final = frozenset({"project", "prompts", "user"})
 """Commands of other places begin with these."""
 
-_MAX_BYTES: Final = 10 * 1024 * 1024
+MAX_BYTES: Final = 10 * 1024 * 1024
 _MAX_ENTRIES: Final = 1000
 _MAX_DEPTH: Final = 10
 _MAX_PATH: Final = 200
@@ -45,7 +45,7 @@ _MANIFEST: Final[Table] = {
     "mcpServers": AnyOf((*_PATHS, _SERVERS)),
     "*": "any",
 }
-_RECORD: Final[Table] = {"files": {"*": "string"}, "*": "any"}
+_RECORD: Final[Table] = {"files": {"*": "string"}, **alike("string", "source commit")}
 _SERVER_KEYS: Final = {
     key: key
     for key in (
@@ -68,50 +68,66 @@ class PluginFile:
 
 
 def read_files(top: Path) -> dict[str, PluginFile]:
-    """All files below a folder but those of `.git`, by relative path.
+    """All files below a folder but those of `.git`, by path; raises as `checked_files` does."""
+    try:
+        return checked_files(_entries(top))
+    except OSError as error:
+        raise ValueError(f"{top} cannot be read: {error.strerror}") from error
+
+
+def checked_files(entries: Iterable[tuple[str, PluginFile | None]]) -> dict[str, PluginFile]:
+    """The files among these entries, which are relative paths; None stands for a folder. Takes no more than it allows.
 
     Raises:
-        ValueError: one is a link or no file, has a name that is not the same everywhere, or there is too much.
-            The message is a clause.
+        ValueError: a path is not the same everywhere, or there is too much. The message is a clause.
     """
     files: dict[str, PluginFile] = {}
     seen: dict[str, str] = {}
-    size, path = 0, ""
-    folders = [""]
-    try:
-        while folders:
-            with os.scandir(top / (folder := folders.pop())) as entries:
-                for entry in entries:
-                    if entry.name.lower() == ".git":
-                        continue
-                    path = posixpath.join(folder, entry.name)
-                    _check_path(path, seen)
-                    if entry.is_dir(follow_symlinks=False):
-                        folders.append(path)
-                        continue
-                    if entry.is_symlink():
-                        raise ValueError(f"{path!r} is a link")
-                    data, _ = read_start(top / path, _MAX_BYTES - size + 1, root=top)
-                    if (size := size + len(data)) > _MAX_BYTES:
-                        raise ValueError(f"it has more than {_MAX_BYTES >> 20} MB")
-                    mode = entry.stat(follow_symlinks=False).st_mode
-                    files[path] = PluginFile(data, bool(mode & 0o100))
-    except OSError as error:
-        raise ValueError(f"{path or str(top)!r} cannot be used: {error.strerror}") from error
+    size = 0
+    for path, file in entries:
+        if not path.isprintable() or "\\" in path:
+            raise ValueError(f"{path!r} is no name for a file of a plugin")
+        if len(path.encode()) > _MAX_PATH or path.count("/") >= _MAX_DEPTH:
+            raise ValueError(
+                f"{path[:80]!r}… is longer than {_MAX_PATH} bytes or {_MAX_DEPTH} folders deep"
+            )
+        if (other := seen.setdefault(path.casefold(), path)) != path:
+            raise ValueError(f"{other!r} and {path!r} differ in case alone")
+        if len(seen) > _MAX_ENTRIES:
+            raise ValueError(f"it has more than {_MAX_ENTRIES} files and folders")
+        if file is not None:
+            files[path] = file
+            size += len(file.data)
+        if size > MAX_BYTES:
+            raise ValueError(f"it has more than {MAX_BYTES >> 20} MB")
     return dict(sorted(files.items()))
 
 
-def _check_path(path: str, seen: dict[str, str]) -> None:
-    if not path.isprintable() or "\\" in path:
-        raise ValueError(f"{path!r} is no name for a file of a plugin")
-    if len(path.encode()) > _MAX_PATH or path.count("/") >= _MAX_DEPTH:
-        raise ValueError(
-            f"{path[:80]!r}… is longer than {_MAX_PATH} bytes or {_MAX_DEPTH} folders deep"
-        )
-    if (other := seen.setdefault(path.casefold(), path)) != path:
-        raise ValueError(f"{other!r} and {path!r} differ in case alone")
-    if len(seen) > _MAX_ENTRIES:
-        raise ValueError(f"it has more than {_MAX_ENTRIES} files and folders")
+def _entries(top: Path) -> Iterator[tuple[str, PluginFile | None]]:
+    folders = [""]
+    while folders:
+        folder = folders.pop()
+        with os.scandir(top / folder) as entries:
+            for entry in entries:
+                path = posixpath.join(folder, entry.name)
+                if entry.name.lower() == ".git":
+                    continue
+                if entry.is_dir(follow_symlinks=False):
+                    yield path, None
+                    folders.append(path)
+                elif entry.is_symlink():
+                    raise ValueError(f"{path!r} is a link")
+                else:
+                    yield path, _file(top, path)
+
+
+def _file(top: Path, path: str) -> PluginFile:
+    try:
+        data, _ = read_start(top / path, MAX_BYTES + 1, root=top)
+        is_executable = bool(os.lstat(top / path).st_mode & 0o100)
+    except OSError as error:
+        raise ValueError(f"{path!r} cannot be read: {error.strerror}") from error
+    return PluginFile(data, is_executable)
 
 
 def installed_plugin(root: Path) -> Plugin:
@@ -121,23 +137,29 @@ def installed_plugin(root: Path) -> Plugin:
         ValueError: it has changed, or cannot be read. The message is a clause.
     """
     files = read_files(root)
-    record = files.pop(RECORD, None)
-    known = None if record is None else _table(record.data, RECORD, _RECORD).get("files")
-    if known is None:
-        raise ValueError(f"its {RECORD} is missing or damaged")
+    if (record := files.pop(RECORD, None)) is None:
+        raise ValueError(f"its {RECORD} is missing")
+    origin = _table(record.data, RECORD, _RECORD)
+    known = origin.get("files", {})
     found = {path: file.digest for path, file in files.items()}
     changed = [path for path in sorted({*known, *found}) if known.get(path) != found.get(path)]
     if changed:
         more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
         raise ValueError(f"{', '.join(changed[:3])}{more} changed since it was added")
-    plugin = read_plugin(root.parent, files)
+    plugin = read_plugin(root.parent, files, origin)
     if plugin.root != root:
         raise ValueError(f"its name is {plugin.name}")
     return plugin
 
 
-def read_plugin(folder: Path, files: Mapping[str, PluginFile]) -> Plugin:
-    """The plugin that these files are. `folder`: its own folder is in there, or will be.
+def read_plugin(
+    folder: Path, files: Mapping[str, PluginFile], origin: Mapping[str, str] | None = None
+) -> Plugin:
+    """The plugin that these files are.
+
+    Args:
+        folder: its own folder is in there, or will be.
+        origin: its `source` and `commit`.
 
     Raises:
         ValueError: it is no plugin that could be used. The message is a clause.
@@ -179,6 +201,8 @@ def read_plugin(folder: Path, files: Mapping[str, PluginFile]) -> Plugin:
         version=_line(manifest.get("version", "")),
         description=_line(manifest.get("description", "")),
         author=_line(author if isinstance(author, str) else author.get("name", "")),
+        source=(origin or {}).get("source", ""),
+        commit=(origin or {}).get("commit", ""),
         root=root,
         skills=texts(part("skills", "/SKILL.md", "skills")),
         agents=texts(agents),

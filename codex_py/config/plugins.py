@@ -4,6 +4,8 @@ A plugin is used as the user saw it when it was added, or not at all. What it br
 has written: skills, roles, hooks, commands and MCP servers.
 """
 
+from collections.abc import Mapping
+from dataclasses import field
 from pathlib import Path
 
 from codex_py.config.plugin import PLUGIN_NAME, Plugin
@@ -14,8 +16,16 @@ from codex_py.protocol.frozen import frozen
 class Plugins:
     found: tuple[Plugin, ...] = ()
     """By name."""
-    warnings: tuple[str, ...] = ()
-    """A sentence for each that is not used."""
+    unusable: Mapping[str, str] = field(default_factory=dict[str, str])
+    """A clause for each other one, by name."""
+
+    @property
+    def warnings(self) -> list[str]:
+        """One sentence each."""
+        return [
+            f"The plugin {name} is not used: {why}; to use it as it is now, remove it and add it again."
+            for name, why in self.unusable.items()
+        ]
 
 
 def plugins_folder(home: Path) -> Path:
@@ -24,7 +34,7 @@ def plugins_folder(home: Path) -> Path:
 
 
 def find_plugins(home: Path) -> Plugins:
-    """The plugins whose files are all as they were added, and a warning for each other one."""
+    """The plugins, all files of which are checked now."""
     try:
         names = sorted(each.name for each in plugins_folder(home).iterdir())
     except OSError:
@@ -36,12 +46,10 @@ def find_plugins(home: Path) -> Plugins:
     from codex_py.config.plugin_files import installed_plugin  # noqa: PLC0415
 
     found: list[Plugin] = []
-    warnings: list[str] = []
+    unusable: dict[str, str] = {}
     for name in names:
         try:
             found.append(installed_plugin(plugins_folder(home) / name))
         except ValueError as error:
-            warnings.append(
-                f"The plugin {name} is not used: {error}; to use it as it is now, remove it and add it again."
-            )
-    return Plugins(tuple(found), tuple(warnings))
+            unusable[name] = str(error)
+    return Plugins(tuple(found), unusable)

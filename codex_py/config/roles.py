@@ -6,6 +6,7 @@ Source of the folders and tables: Codex 0.169, and Claude Code for Markdown file
 
 import os
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -92,6 +93,14 @@ def _definitions(config: Config, environment: Mapping[str, str]) -> Iterator[_Re
     yield from (read for layer, read in tables if layer.name not in {*_STRONG, "project"})
     yield from _in_folder(config.home / "agents")
     yield from _in_folder(user_home(environment) / ".claude" / "agents", toml=False)
+    for plugin in config.plugins:
+        for path, text in plugin.agents.items():
+            yield path, partial(_of_plugin, plugin.name, text, path)
+
+
+def _of_plugin(plugin: str, text: str, path: Path) -> tuple[Role, str]:
+    role, note = (markdown_role if path.suffix == ".md" else toml_role)(text, path)
+    return replace(role, name=f"{plugin}:{role.name}"), note
 
 
 def _tables(config: Config, root: Path) -> Iterator[tuple[Layer, _Read]]:

@@ -67,9 +67,9 @@ def find_skills(config: Config, environment: Mapping[str, str]) -> Skills:
     disabled = {str(entry[key]) for entry in off for key in ("path", "name") if key in entry}
     seen: set[str] = set()
     for folder in skill_folders(config, environment):
-        for path in _files(folder, seen, warnings):
+        for path in folder.plugin.skills if folder.plugin else _files(folder, seen, warnings):
             try:
-                head, size = read_start(path, _MAX_HEAD_BYTES, root=folder.root)
+                head, size = _start(path, folder)
                 skill = _parsed(head, size, path, folder)
             except (OSError, ValueError) as error:
                 warnings.append(f"The skill {_reason(path, error)}.")
@@ -77,6 +77,20 @@ def find_skills(config: Config, environment: Mapping[str, str]) -> Skills:
             if not {skill.name, str(path)} & disabled:
                 found.setdefault((skill.name, head, size), skill)
     return Skills(tuple(found.values()), tuple(warnings))
+
+
+def skill_text(skill: Skill) -> str:
+    """The whole file. Raises an `OSError` or a `ValueError` if it cannot be read."""
+    if (plugin := skill.folder.plugin) is not None:
+        return plugin.skills[skill.path]
+    return read_skill(skill.path, skill.folder.root).decode()
+
+
+def _start(path: Path, folder: SkillFolder) -> tuple[bytes, int]:
+    if folder.plugin is None:
+        return read_start(path, _MAX_HEAD_BYTES, root=folder.root)
+    text = folder.plugin.skills[path].encode()
+    return text[:_MAX_HEAD_BYTES], len(text)
 
 
 def read_skill(path: Path, root: Path | None) -> bytes:
@@ -163,6 +177,8 @@ def _parsed(head: bytes, size: int, path: Path, folder: SkillFolder) -> Skill:
     is_listed = is_listed and not _is_explicit_only(
         f"{path.parent}/agents/openai.yaml", folder.root
     )
+    if folder.plugin is not None:
+        name = f"{folder.plugin.name}:{name}"
     return Skill(name, description[:MAX_DESCRIPTION], path, folder, is_listed)
 
 

@@ -4,9 +4,12 @@ from typing import Any
 
 import pytest
 
+from codex_py.config.hooks import find_hooks
 from codex_py.config.plugin import Plugin
 from codex_py.config.plugin_files import RECORD, read_files, read_plugin
 from codex_py.config.plugins import find_plugins
+from codex_py.config.roles import find_roles
+from codex_py.config.skills import find_skills, skill_text
 from tests.config.conftest import Place
 from tests.support.plugins import MANIFEST, installed, write_plugin
 
@@ -15,7 +18,7 @@ SERVER: dict[str, Any] = {"mcpServers": {"docs": {"command": "docs", "args": ["-
 
 def only(home: Path) -> Plugin:
     found = find_plugins(home)
-    assert found.warnings == ()
+    assert found.warnings == []
     (plugin,) = found.found
     return plugin
 
@@ -88,13 +91,13 @@ def test_a_plugin_that_changed_is_not_used(tmp_path: Path) -> None:
     root = installed(tmp_path, files)
     again = "changed since it was added; to use it as it is now, remove it and add it again."
     (root / "bin" / "tool").chmod(0o700)
-    assert find_plugins(tmp_path).warnings == (f"The plugin tools is not used: bin/tool {again}",)
+    assert find_plugins(tmp_path).warnings == [f"The plugin tools is not used: bin/tool {again}"]
     (root / "commands" / "run.md").write_text("other", encoding="utf-8")
     (root / "a").unlink()
     (root / "new").touch()
-    assert find_plugins(tmp_path).warnings == (
-        f"The plugin tools is not used: a, bin/tool, commands/run.md and 1 more {again}",
-    )
+    assert find_plugins(tmp_path).warnings == [
+        f"The plugin tools is not used: a, bin/tool, commands/run.md and 1 more {again}"
+    ]
     (root / "new").unlink()
     (root / "new").symlink_to("/etc/passwd")
     assert (
@@ -117,7 +120,7 @@ def test_what_was_not_added_is_not_used(tmp_path: Path) -> None:
     assert warning.startswith(f"The plugin other is not used: {RECORD} must be a table, not an arr")
     (other / RECORD).unlink()
     (warning,) = find_plugins(tmp_path).warnings
-    assert warning.startswith(f"The plugin other is not used: its {RECORD} is missing or damaged;")
+    assert warning.startswith(f"The plugin other is not used: its {RECORD} is missing;")
 
 
 @pytest.mark.parametrize(
@@ -202,12 +205,27 @@ def test_plugins_can_be_turned_off(place: Place) -> None:
     assert (config.plugins, config.mcp_servers, config.warnings) == ((), {}, ())
 
 
-def test_a_script_sees_where_its_plugin_is(tmp_path: Path) -> None:
-    home = tmp_path / "it's $(touch x); a home"
-    root = installed(home, {"hooks.json": {"hooks": {}}})
-    script = only(home).script('"$CLAUDE_PLUGIN_ROOT"/run')
-    quoted = "'" + str(root).replace("'", "'\"'\"'") + "'"
-    assert script == (
-        f"export CLAUDE_PLUGIN_ROOT={quoted} CODEX_PLUGIN_ROOT={quoted} PLUGIN_ROOT={quoted}"
-        ' PYTHONDONTWRITEBYTECODE=1; "$CLAUDE_PLUGIN_ROOT"/run'
-    )
+def test_what_changes_after_the_check_is_not_used(place: Place) -> None:
+    hook = {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "good"}]}]}}
+    files = {
+        "hooks.json": hook,
+        "skills/hello/SKILL.md": "---\ndescription: good\n---\ngood",
+        "agents/judge.md": "---\nname: judge\ndescription: good\n---\ngood",
+    }
+    root = installed(place.home, files)
+    config = place.load()
+    for name in files:
+        (root / name).write_text("evil", encoding="utf-8")
+    (skill,) = find_skills(config, place.environment).found
+    assert (skill.name, skill_text(skill)[-4:]) == ("tools:hello", "good")
+    assert find_roles(config, place.environment).found["tools:judge"].instructions == "good"
+    (found,) = find_hooks(config, place.environment).found
+    assert (found.command, found.state) == ("good", "new")
+    assert found.environment == {
+        "CLAUDE_PROJECT_DIR": str(place.root),
+        "CLAUDE_PLUGIN_ROOT": str(root),
+        "CODEX_PLUGIN_ROOT": str(root),
+        "PLUGIN_ROOT": str(root),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    assert place.load().plugins == ()

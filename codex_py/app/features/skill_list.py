@@ -6,7 +6,7 @@ from typing import Final
 from codex_py.config.skills import Skill
 from codex_py.instructions import instruction_text
 
-_ORDER: Final = ("bundled", "project", "user", "system")
+_ORDER: Final = ("bundled", "project", "user", "plugin", "system")
 _PERCENT_OF_WINDOW: Final = 2
 _CHARACTERS_PER_TOKEN: Final = 4
 _SHORTEST_DESCRIPTION: Final = 20

@@ -11,7 +11,7 @@ from typing import Final
 
 from codex_py.app.features.skill_list import in_order, skill_list
 from codex_py.app.options import SessionSetup
-from codex_py.config.skills import Skill, Skills, find_skills, read_skill
+from codex_py.config.skills import Skill, Skills, find_skills, skill_text
 from codex_py.protocol.extension import Compaction, Extension, Occasion, Thread
 from codex_py.protocol.messages import EncodedItem, decode_json
 from codex_py.protocol.prompts import Note, UserPrompt, message_texts
@@ -93,7 +93,7 @@ class SessionSkills:
 
     def _body(self, skill: Skill) -> Iterator[Note]:
         try:
-            text = read_skill(skill.path, skill.folder.root).decode()
+            text = skill_text(skill)
         except (OSError, ValueError) as error:
             self._setup.warn(f"The skill {skill.path} cannot be read: {error}.")
             return
