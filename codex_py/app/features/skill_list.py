@@ -52,7 +52,9 @@ def skill_list(
     table = [f"- `{name}` = `{path}`" for path, name in roots.items()]
     text = instruction_text("skills.md")
     before, _, after = text.partition("{skills}")
-    return before.replace("{roots}", "\n".join(table)) + "\n".join(lines) + after
+    # A description must not end the list: the rest of it would read as our own words.
+    told = "\n".join(lines).replace("</skills_instructions", "")
+    return before.replace("{roots}", "\n".join(table)) + told + after
 
 
 def in_order(skills: Iterable[Skill]) -> list[Skill]:
