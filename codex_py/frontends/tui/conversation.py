@@ -76,6 +76,7 @@ class Conversation:
             stream_retries=_STREAM_RETRIES,
             keep_commands=True,
             mcp_startup_wait=self._wait_for_servers,
+            bypass_hook_trust=self._surface.launch.bypass_hook_trust,
         )
 
     async def open(self, options: SessionOptions) -> None:

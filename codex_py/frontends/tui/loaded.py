@@ -11,6 +11,7 @@ from codex_py.config.project_trust import Changed, Trusted, trust_project
 from codex_py.errors import CodexError, nearest
 from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.approval import TerminalApprover
+from codex_py.frontends.tui.commands.hooks import HOOKS, settle_hooks
 from codex_py.frontends.tui.commands.program import PROGRAM
 from codex_py.frontends.tui.commands.prompts import PROMPTS, custom_commands
 from codex_py.frontends.tui.commands.registry import Command, CommandContext
@@ -63,7 +64,7 @@ class Loaded:
         )
         self._shell = UserShell(launch.config, launch.environment, self._conversation.progress)
         own = custom_commands(launch.config.home)
-        self.commands = [*SETTINGS, *SESSIONS, *PROMPTS, *PROGRAM, *own]
+        self.commands = [*SETTINGS, *HOOKS, *SESSIONS, *PROMPTS, *PROGRAM, *own]
         self._by_name = {
             name: each for each in self.commands for name in (each.name, *each.aliases)
         }
@@ -113,6 +114,7 @@ class Loaded:
         try:
             if await _settle_trust(conversation.config, self._surface.panels):
                 conversation.config = launch.reload()
+            await settle_hooks(self._context)
             config = conversation.config
             if (problem := missing_key(config, launch.environment)) is not None:
                 path = config.home / "config.toml"

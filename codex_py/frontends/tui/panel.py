@@ -128,8 +128,12 @@ class Choice(Panel[T]):
         if callable(self._question):
             question = list(split_lines(self._question(left))) if left else []
         else:
-            question = ends_of(wrapped(self._question, size.columns), left, _left_out)
+            question = ends_of(wrapped(self._question, size.columns), left, self._left_out)
         return joined([*question, *blank, *answers])
+
+    def _left_out(self, rows: int) -> Fragments:
+        more = " (v shows all)" if self._print_all else ""
+        return [("class:quiet", f"… +{rows} lines{more}")]
 
     def _answers(self, columns: int, room: int) -> list[Fragments]:
         """One row each where there is little room, and then as many as there is room for."""

@@ -54,7 +54,8 @@ def run_terminal(arguments: Arguments, environment: Mapping[str, str]) -> int:
     config = configured()
     config.require_enforced()
     add_dirs = tuple(working_folder(arguments.cd) / name for name in arguments.add_dir)
-    return asyncio.run(_run(Launch(config, configured, target, add_dirs, environment)))
+    bypass = arguments.bypass_hook_trust
+    return asyncio.run(_run(Launch(config, configured, target, add_dirs, environment, bypass)))
 
 
 async def _run(launch: Launch) -> int:

@@ -47,6 +47,8 @@ class Launch:
     add_dirs: tuple[Path, ...]
     """Writable roots beside those of the configuration; absolute."""
     environment: Mapping[str, str]
+    bypass_hook_trust: bool = False
+    """Run the hooks that the user has not reviewed, too."""
 
 
 class Hints:

@@ -75,8 +75,7 @@ class HooksFeature:
 
     def _tell_of_unreviewed(self) -> None:
         options, hooks = self._setup.options, self.hooks.to_review
-        if not hooks or (options.source == "cli" and not options.bypass_hook_trust):
-            # The terminal asks about them.
+        if not hooks:
             return
         files = ", ".join(dict.fromkeys(str(hook.source) for hook in hooks))
         unreviewed = f"Hooks that are new or changed ({len(hooks)}, in {files})"
