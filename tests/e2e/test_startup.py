@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from codex_py.testing import ScriptedServer, ev_completed, ev_function_call, ev_message
+from tests.support.hooks import configure
 from tests.support.program import Workplace
 
 SHOW_IMPORTS = {"PYTHONPROFILEIMPORTTIME": "1"}
@@ -59,7 +60,7 @@ def among(packages: Iterable[str], modules: set[str]) -> set[str]:
     return {m for m in modules for package in packages if f"{m}.".startswith(f"{package}.")}
 
 
-def imports_before_the_request(place: Workplace, folder: Path) -> set[str]:
+def imports_before_the_request(place: Workplace, folder: Path, *options: str) -> set[str]:
     """What is loaded when the first byte arrives.
 
     The request is too long to be sent before someone reads it, and nobody does: the program stands
@@ -73,7 +74,7 @@ def imports_before_the_request(place: Workplace, folder: Path) -> set[str]:
         place.configure(unused, base_url=f"http://127.0.0.1:{port}/v1")
         with prompt.open("rb") as stdin, errors.open("wb") as stderr:
             program = place.start(
-                "-", env=SHOW_IMPORTS, stdin=stdin.fileno(), stderr=stderr.fileno()
+                *options, "-", env=SHOW_IMPORTS, stdin=stdin.fileno(), stderr=stderr.fileno()
             )
         with program:
             try:
@@ -89,6 +90,18 @@ def test_the_first_request_waits_for_no_heavy_import(place: Workplace, tmp_path:
     loaded = imports_before_the_request(place, tmp_path)
     assert {"httpx", "codex_py.app.session", "codex_py.app.features.turn_diff"} <= loaded
     assert among(NOT_BEFORE_THE_REQUEST, loaded) == set()
+    assert among({"codex_py.app.features.hooks", "codex_py.config.hooks"}, loaded) == set()
+
+
+def test_hooks_before_the_first_request_need_no_heavy_import(
+    place: Workplace, tmp_path: Path
+) -> None:
+    configure(place, {"SessionStart": ["echo hi"], "UserPromptSubmit": ["echo ho"]})
+    bypass = "--dangerously-bypass-hook-trust"
+    loaded = imports_before_the_request(place, tmp_path, bypass)
+    assert {"codex_py.app.features.hooks.runs", "codex_py.process.piped"} <= loaded
+    heavy = {"codex_py.app.features.hooks.calls", *NOT_BEFORE_THE_REQUEST} - {"codex_py.process"}
+    assert among(heavy, loaded) == set()
 
 
 def test_plain_commands_need_no_parser(place: Workplace) -> None:
