@@ -15,6 +15,7 @@ from codex_py.protocol.patched_file import ChangeKind, PatchedFile
 from codex_py.protocol.stream import Usage
 
 Status: TypeAlias = Literal["in_progress", "completed", "failed", "declined"]
+HookStatus: TypeAlias = Literal["running", "completed", "blocked", "failed"]
 
 _BASELINE_TOKENS = 12_000
 """What Codex estimates for the base prompt and the tools."""
@@ -291,7 +292,7 @@ class HookProgress(_LiveOnly):
 
     event: str
     """`PreToolUse`."""
-    status: Literal["running", "completed", "blocked", "failed"]
+    status: HookStatus
     message: str | None = None
     """What the user wants to read while it runs."""
 

@@ -28,7 +28,7 @@ def writable_by(context: ToolContext, home: Path | None) -> Callable[[str], bool
             roots = resolve_roots(policy, context.environment.get("TMPDIR", ""), home)
             own = (*own_paths(), *([] if home is None else [home]))
             held = layout(roots, own, offline=True).protected
-            return _excluding((*held, *absent_names(roots)), writable_under(roots.all))
+            return _excluding((*held, *absent_names(roots)), roots.all)
 
 
 class ReadScope:
@@ -88,8 +88,22 @@ def listed(paths: Sequence[str]) -> str:
     return ", ".join(paths[:3]) + more
 
 
-def _excluding(protected: Sequence[Path], writable: Callable[[str], bool]) -> Callable[[str], bool]:
-    """Exclude these paths (without links), and all below them, from what `writable` allows."""
+def _excluding(protected: Sequence[Path], roots: Sequence[Path]) -> Callable[[str], bool]:
+    """Allow what is in the roots, without these paths and all below them. All are without links.
+
+    A root may lie below a protected path, as a worktree does in `$CODEX_HOME`: the innermost of them decides.
+    """
+    writable = writable_under(roots)
     # Some file systems ignore case.
-    closed = tuple(f"{path}/".casefold() for path in protected)
-    return lambda path: writable(path) and not f"{path}/".casefold().startswith(closed)
+    closed = [f"{path}/".casefold() for path in protected]
+    opened = [f"{root}/" for root in roots]
+
+    def is_writable(path: str) -> bool:
+        folded = f"{path}/".casefold()
+        held = [name.count("/") for name in closed if folded.startswith(name)]
+        return writable(path) and (
+            not held
+            or max(held) < max((n.count("/") for n in opened if path.startswith(n)), default=0)
+        )
+
+    return is_writable

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from codex_py.app.features.hooks.answers import Answer, Ended, read_answer
-from codex_py.app.features.hooks.matching import matches
+from codex_py.app.features.hooks.answers import Answer, read_answer
 from codex_py.app.features.hooks.running import HookFailed, filled
+from codex_py.app.features.hooks.runs import matches
 
 
 def _specific(**fields: Any) -> str:
@@ -17,83 +17,85 @@ def _specific(**fields: Any) -> str:
 @pytest.mark.parametrize(
     ("event", "ended", "answer"),
     [
-        ("PreToolUse", Ended(2, "", " no \n"), Answer(refusal="no")),
-        ("PreToolUse", Ended(2, ""), Answer(failure="refused without a reason")),
-        ("PreToolUse", Ended(0, '{"decision":"block","reason":"r"}'), Answer(refusal="r")),
+        ("PreToolUse", (2, "", " no \n"), Answer(refusal="no")),
+        ("PreToolUse", (2, ""), Answer(failure="refused without a reason")),
+        ("PreToolUse", (0, '{"decision":"block","reason":"r"}'), Answer(refusal="r")),
         (
             "PreToolUse",
-            Ended(0, _specific(permissionDecision="deny", permissionDecisionReason="r")),
+            (0, _specific(permissionDecision="deny", permissionDecisionReason="r")),
             Answer(refusal="r"),
         ),
         (
             "PreToolUse",
-            Ended(0, _specific(permissionDecision="deny")),
+            (0, _specific(permissionDecision="deny")),
             Answer(failure="refused without a reason"),
         ),
         (
             "PreToolUse",
-            Ended(0, _specific(permissionDecision="ask")),
+            (0, _specific(permissionDecision="ask")),
             Answer(failure="gave the unsupported `permissionDecision` 'ask'"),
         ),
-        ("PreToolUse", Ended(0, _specific(permissionDecision="allow")), Answer()),
+        ("PreToolUse", (0, _specific(permissionDecision="allow")), Answer()),
         (
             "PreToolUse",
-            Ended(0, _specific(permissionDecision="allow", updatedInput={"command": "x"})),
+            (0, _specific(permissionDecision="allow", updatedInput={"command": "x"})),
             Answer(updated_input={"command": "x"}),
         ),
         (
             "PreToolUse",
-            Ended(0, _specific(updatedInput={"command": "x"})),
+            (0, _specific(updatedInput={"command": "x"})),
             Answer(failure="gave the unsupported `permissionDecision` 'None'"),
         ),
-        ("PreToolUse", Ended(0, '{"continue":false}'), Answer()),
-        ("PreToolUse", Ended(0, "all is well"), Answer()),
+        ("PreToolUse", (0, '{"continue":false}'), Answer()),
+        ("PreToolUse", (0, "all is well"), Answer()),
         (
             "PreToolUse",
-            Ended(0, '{"a"'),
+            (0, '{"a"'),
             Answer(failure="printed something that is not a JSON object"),
         ),
         (
             "PreToolUse",
-            Ended(0, "[" * 100_000),
+            (0, "[" * 100_000),
             Answer(failure="printed something that is not a JSON object"),
         ),
         (
             "PreToolUse",
-            Ended(7, '{"decision":"block","reason":"r"}'),
+            (7, '{"decision":"block","reason":"r"}'),
             Answer(failure="exited with code 7"),
         ),
-        ("PreToolUse", Ended(-9, ""), Answer(failure="was killed by signal 9")),
-        ("PreToolUse", Ended(0, '{"hookSpecificOutput":[1],"systemMessage":5}'), Answer()),
-        ("PostToolUse", Ended(0, '{"decision":"block","reason":"r"}'), Answer(refusal="r")),
+        ("PreToolUse", (-9, ""), Answer(failure="was killed by signal 9")),
+        ("PreToolUse", (0, '{"hookSpecificOutput":[1],"systemMessage":5}'), Answer()),
+        ("PostToolUse", (0, '{"decision":"block","reason":"r"}'), Answer(refusal="r")),
         (
             "PostToolUse",
-            Ended(0, '{"continue":false,"stopReason":"s"}'),
-            Answer(is_stopped=True, stop_reason="s"),
+            (0, '{"continue":false,"stopReason":"s"}'),
+            Answer(stop="s"),
         ),
-        ("SessionStart", Ended(0, "text\n"), Answer(context="text")),
-        ("SessionStart", Ended(2, "", "no"), Answer(failure="exited with code 2")),
-        ("SessionStart", Ended(0, '{"decision":"block","reason":"r"}'), Answer()),
-        ("UserPromptSubmit", Ended(0, _specific(additionalContext="c")), Answer(context="c")),
-        ("Stop", Ended(0, "text"), Answer()),
+        ("SessionStart", (0, "text\n"), Answer(context="text")),
+        ("SessionStart", (2, "", "no"), Answer(failure="exited with code 2")),
+        ("SessionStart", (0, '{"decision":"block","reason":"r"}'), Answer()),
+        ("UserPromptSubmit", (0, _specific(additionalContext="c")), Answer(context="c")),
+        ("Stop", (0, "text"), Answer()),
         (
             "PermissionRequest",
-            Ended(0, _specific(decision={"behavior": "allow"})),
+            (0, _specific(decision={"behavior": "allow"})),
             Answer(is_approved=True),
         ),
         (
             "PermissionRequest",
-            Ended(0, _specific(decision={"behavior": "deny", "message": "m"})),
+            (0, _specific(decision={"behavior": "deny", "message": "m"})),
             Answer(refusal="m"),
         ),
     ],
 )
-def test_an_answer_is_read_as_codex_reads_it(event: str, ended: Ended, answer: Answer) -> None:
-    assert read_answer(event, ended) == answer
+def test_an_answer_is_read_as_codex_reads_it(
+    event: str, ended: tuple[Any, ...], answer: Answer
+) -> None:
+    assert read_answer(event, *ended) == answer
 
 
 def test_a_text_for_the_model_is_bounded() -> None:
-    context = read_answer("SessionStart", Ended(0, "x" * 1_000_000)).context
+    context = read_answer("SessionStart", 0, "x" * 1_000_000).context
     assert context is not None
     assert len(context) < 11_000
     assert "truncated" in context

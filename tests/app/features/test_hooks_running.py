@@ -1,8 +1,6 @@
 """How hooks are run, and what becomes of those that misbehave."""
 
 import asyncio
-import os
-import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +11,7 @@ from codex_py.config.config import load_config
 from codex_py.config.hooks import find_hooks, trust
 from codex_py.core.session import Session
 from tests.support.hooks import DONE, Hooked, command, note, run, specific
+from tests.support.lifeline import Lifeline
 from tests.support.program import Workplace, environment
 
 
@@ -68,30 +67,31 @@ def test_a_hook_need_not_read_what_it_is_given(place: Workplace) -> None:
     assert hooked.warnings == []
 
 
-def test_a_hook_that_hangs_is_killed_with_all_that_it_started(place: Workplace) -> None:
-    hook = {"type": "command", "command": "sleep 300 & echo $! > pid; wait", "timeout": 1}
-    hooked = run(place, {"PreToolUse": [hook]}, [command("touch made"), DONE])
+def test_a_hook_that_hangs_is_killed_with_all_that_it_started(
+    place: Workplace, tmp_path: Path
+) -> None:
+    with Lifeline(tmp_path) as lifeline:
+        hook = {"type": "command", "command": f"{lifeline.hold} sleep 300 & wait", "timeout": 1}
+        hooked = run(place, {"PreToolUse": [hook]}, [command("touch made"), DONE])
+        lifeline.wait_until_dead()
     assert (place.cwd / "made").exists()
     assert hooked.warnings == [
         f"The PreToolUse hook {hook['command']!r} did not end within 1 s, and was stopped."
     ]
-    _assert_gone(place.cwd / "pid")
 
 
-def test_a_hook_does_not_outlive_a_cancelled_turn(place: Workplace) -> None:
-    os.mkfifo(place.cwd / "began")
-    pids: list[int] = []
+def test_a_hook_does_not_outlive_a_cancelled_turn(place: Workplace, tmp_path: Path) -> None:
+    with Lifeline(tmp_path) as lifeline:
 
-    async def work(session: Session, _: Hooked) -> None:
-        turn = asyncio.create_task(session.run_turn("go"))
-        async with asyncio.timeout(20):
-            pids.append(int(await asyncio.to_thread((place.cwd / "began").read_bytes)))
+        async def work(session: Session, _: Hooked) -> None:
+            turn = asyncio.create_task(session.run_turn("go"))
+            await asyncio.to_thread(lifeline.wait_until_up)
             turn.cancel()
             await asyncio.wait([turn])
 
-    run(place, {"PreToolUse": ["echo $$ > began; sleep 300"]}, [command("true")], work=work)
-    (place.cwd / "pid").write_text(str(pids[0]), encoding="utf-8")
-    _assert_gone(place.cwd / "pid")
+        hooks = {"PreToolUse": [f"{lifeline.hold} sleep 300"]}
+        run(place, hooks, [command("true")], work=work)
+        lifeline.wait_until_dead()
 
 
 def test_a_background_hook_holds_nothing_up_and_adds_its_context_later(place: Workplace) -> None:
@@ -110,10 +110,11 @@ def test_a_background_hook_at_the_end_gets_its_input(place: Workplace) -> None:
     assert given["last_assistant_message"] == "done"
 
 
-def test_a_background_hook_that_does_not_end_is_killed(place: Workplace) -> None:
-    hook = {"type": "command", "command": "echo $$ > pid; sleep 300", "async": True}
-    run(place, {"Stop": [hook]}, [DONE])
-    _assert_gone(place.cwd / "pid")
+def test_a_background_hook_that_does_not_end_is_killed(place: Workplace, tmp_path: Path) -> None:
+    with Lifeline(tmp_path) as lifeline:
+        hook = {"type": "command", "command": f"{lifeline.hold} sleep 300", "async": True}
+        run(place, {"Stop": [hook]}, [DONE])
+        lifeline.wait_until_dead()
 
 
 def test_hooks_that_nobody_has_reviewed_do_not_run_and_are_told(place: Workplace) -> None:
@@ -140,19 +141,3 @@ def test_hooks_run_from_when_they_are_trusted(place: Workplace) -> None:
 
     run(place, {"Stop": ["touch ran"]}, [DONE], work=work, options=SessionOptions())
     assert (place.cwd / "ran").exists()
-
-
-def _assert_gone(path: Path) -> None:
-    pid = int(path.read_text(encoding="utf-8"))
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline:
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return
-        if Path(f"/proc/{pid}/stat").exists() and ") Z " in Path(f"/proc/{pid}/stat").read_text(
-            encoding="utf-8"
-        ):
-            return
-        time.sleep(0.01)
-    raise AssertionError(f"{pid} still runs")

@@ -92,7 +92,8 @@ def test_a_refused_prompt_is_not_sent_and_not_kept(place: Workplace, event: str,
     (result,) = hooked.results
     assert (result.error, result.last_message, result.usage.total_tokens) == (None, None, 0)
     assert [type(event) for event in hooked.events][-1] is TurnCompleted
-    assert hooked.warnings == [f"A {event} hook stopped the turn: secret"]
+    what = "the turn" if event == "SessionStart" else "the prompt"
+    assert hooked.warnings == [f"A {event} hook stopped {what}: secret"]
     assert list(place.home.rglob("rollout-*")) == []
 
 
@@ -105,6 +106,24 @@ def test_the_prompt_after_a_refused_one_goes_out_alone(place: Workplace) -> None
 
     hooked = run(place, {"UserPromptSubmit": [hook]}, [DONE], work=work)
     assert hooked.said() == [("user", "hello")]
+
+
+def test_a_refused_prompt_in_the_middle_of_a_turn_is_told_once(place: Workplace) -> None:
+    async def work(session: Session, hooked: Hooked) -> None:
+        turn = asyncio.create_task(session.run_turn("go"))
+        async with asyncio.timeout(20):
+            await asyncio.to_thread((place.cwd / "began").read_bytes)
+        session.steer("the password is 1234")
+        (place.cwd / "go").touch()
+        hooked.results.append(await turn)
+
+    os.mkfifo(place.cwd / "began")
+    hook = "grep -q password && { echo no >&2; exit 2; }; true"
+    call = command("echo x > began; until [ -e go ]; do sleep 0.05; done")
+    hooked = run(place, {"UserPromptSubmit": [hook]}, [call, DONE], work=work)
+    assert hooked.warnings == ["A UserPromptSubmit hook stopped the prompt: no"]
+    assert "password" not in str(hooked.requests)
+    assert hooked.results[0].last_message == "done"
 
 
 def test_a_stop_hook_gives_the_agent_more_to_do(place: Workplace) -> None:

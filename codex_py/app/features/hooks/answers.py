@@ -1,7 +1,7 @@
 """Reads what a hook answers, from its exit code and its output. Source: Codex 0.169, measured. LIGHT."""
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, cast
 
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.messages import decode_json
@@ -18,57 +18,33 @@ _MAX_TOKENS: Final = 2_500
 """Of each text, as in Codex."""
 
 
-@frozen
-class Ended:
-    """How a hook ended."""
-
-    exit_code: int
-    """Negative after a signal."""
-    stdout: str
-    stderr: str = ""
-
-
 @frozen(kw_only=True)
 class Answer:
     """What a hook wants. Its texts are trimmed, bounded and never blank."""
 
     refusal: str | None = None
     """Why the hook refuses what the event is about."""
+    stop: str | None = None
+    """Why the hook ends it all, with `continue: false`."""
     is_approved: bool = False
     """A `PermissionRequest` hook says yes."""
     context: str | None = None
     """For the model."""
     updated_input: Mapping[str, Any] | None = None
-    is_stopped: bool = False
-    """`continue: false`."""
-    stop_reason: str | None = None
     message: str | None = None
     """For the user."""
     failure: str | None = None
     """Why something of the answer does not count, to be read after the name of the hook."""
 
-    @property
-    def ends(self) -> str | None:
-        """Why the hook refuses or stops what the event is about; None if it does not."""
-        if self.refusal is None and self.is_stopped:
-            return self.stop_reason or "a hook stopped it"
-        return self.refusal
 
-    @property
-    def outcome(self) -> Literal["blocked", "failed", "completed"]:
-        if self.ends is not None:
-            return "blocked"
-        return "completed" if self.failure is None else "failed"
-
-
-def read_answer(event: str, ended: Ended) -> Answer:
-    code, output = ended.exit_code, ended.stdout.strip()
-    if code == _REFUSED and event in _CAN_REFUSE:
-        reason = _text(ended.stderr)
-        return Answer(refusal=reason, failure=None if reason else "refused without a reason")
-    if code != 0:
-        how = f"exited with code {code}" if code > 0 else f"was killed by signal {-code}"
-        return Answer(failure=how)
+def read_answer(event: str, exit_code: int, stdout: str, stderr: str = "") -> Answer:
+    """`exit_code`: negative after a signal."""
+    output = stdout.strip()
+    if exit_code == _REFUSED and event in _CAN_REFUSE:
+        return Answer(**_refusal(stderr))
+    if exit_code != 0:
+        how = "was killed by signal" if exit_code < 0 else "exited with code"
+        return Answer(failure=f"{how} {abs(exit_code)}")
     if not output.startswith(("{", "[")):
         return Answer(context=_text(output) if event in _ADDS_TEXT else None)
     try:
@@ -81,8 +57,8 @@ def read_answer(event: str, ended: Ended) -> Answer:
 
 
 def _read_fields(event: str, fields: Mapping[str, Any]) -> Answer:
-    own = cast("Any", fields.get("hookSpecificOutput"))
-    own = cast("dict[str, Any]", own) if isinstance(own, dict) else {}
+    specific = fields.get("hookSpecificOutput")
+    own = cast("dict[str, Any]", specific) if isinstance(specific, dict) else {}
     decision: dict[str, Any] = {}
     if event == "PermissionRequest":
         decision = _permission(own.get("decision"))
@@ -92,14 +68,11 @@ def _read_fields(event: str, fields: Mapping[str, Any]) -> Answer:
         decision = _tool_decision(own)
     elif event in _CAN_REFUSE and fields.get("decision") == "block":
         decision = _refusal(fields.get("reason"))
-    return Answer(
-        context=_text(own.get("additionalContext")),
-        # As in Codex, a hook cannot end the turn before a call.
-        is_stopped=fields.get("continue") is False and event != "PreToolUse",
-        stop_reason=_text(fields.get("stopReason")),
-        message=_text(fields.get("systemMessage")),
-        **decision,
-    )
+    # As in Codex, a hook cannot end the turn before a call.
+    if fields.get("continue") is False and event != "PreToolUse":
+        decision["stop"] = _text(fields.get("stopReason")) or "a hook stopped it"
+    context, message = own.get("additionalContext"), fields.get("systemMessage")
+    return Answer(context=_text(context), message=_text(message), **decision)
 
 
 def _refusal(reason: Any) -> dict[str, Any]:

@@ -112,7 +112,7 @@ class HookedCalls:
             return output
         response = call.response(output)
         runs = await self._run("PostToolUse", call.names, **call.fields, tool_response=response)
-        if reasons := [reason for run in runs if (reason := run.answer.ends) is not None]:
+        if reasons := list(filter(None, (ending([run]) for run in runs))):
             output = replace(output, text="\n\n".join(reasons), content=None)
         return replace(output, notes=(*output.notes, *notes_of(runs)))
 
@@ -126,9 +126,8 @@ class HookedApprover:
         """Let `PermissionRequest` hooks decide, or else the user."""
         call = _asked(request)
         runs = await self._run("PermissionRequest", call.names, **call.fields)
-        refusals = [run.answer.refusal for run in runs if run.answer.refusal is not None]
-        if refusals:
-            return Review(ReviewDecision.DENIED, refusals[0])
+        if (reason := ending(runs)) is not None:
+            return Review(ReviewDecision.DENIED, reason)
         if any(run.answer.is_approved for run in runs):
             return Review(ReviewDecision.APPROVED)
         return await self._approver.review(request)

@@ -7,8 +7,6 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from html import escape
-from typing import Final
 
 from codex_py.app.features.hooks.inputs import agent_type
 from codex_py.app.features.hooks.runs import HookRun, HookRuns, ending, notes_of
@@ -26,8 +24,6 @@ from codex_py.protocol.extension import (
     TurnStop,
 )
 from codex_py.protocol.prompts import Note, UserPrompt
-
-_HOOK_PROMPT: Final = '<hook_prompt hook_run_id="{}:{}:{}">{}</hook_prompt>'
 
 
 class HooksFeature:
@@ -93,7 +89,6 @@ class _SessionEvents:
     def __init__(self, runs: HookRuns, setup: SessionSetup, thread: Thread) -> None:
         self._runs = runs
         self._run = runs.run
-        self._warn = setup.warn
         self._thread = thread
         self._is_child = setup.options.parent is not None
         self._source: str | None = _source(setup.options)
@@ -129,7 +124,9 @@ class _SessionEvents:
 
     async def before_prompt(self, prompt: UserPrompt) -> Sequence[Note]:
         runs = await self._run("UserPromptSubmit", [], prompt=prompt.text)
-        self._skip_if_ended("UserPromptSubmit", runs)
+        turn = self._thread.turn
+        # The session itself warns of a prompt that was steered into the turn.
+        self._skip_if_ended(runs, "the prompt", is_told=turn is None or turn.prompt is not prompt)
         return notes_of(runs)
 
     async def before_stop(self, stop: TurnStop) -> Note | None:
@@ -141,17 +138,11 @@ class _SessionEvents:
             stop_hook_active=stop.rounds > 0,
             last_assistant_message=stop.last_message,
         )
-        if any(run.answer.is_stopped for run in runs):
+        if any(run.answer.stop for run in runs):
             return None
-        first: Note | None = None
-        for run in runs:
-            if (reason := run.answer.refusal) is not None:
-                reason = escape(reason, quote=False)
-                text = _HOOK_PROMPT.format(name, run.number, run.hook.source, reason)
-                if first is None:
-                    first = Note(text, "user")
-                else:
-                    self._thread.tell(Note(text, "user"))
+        first, *others = [_hook_prompt(name, run) for run in runs if run.answer.refusal] or [None]
+        for note in filter(None, others):
+            self._thread.tell(note)
         return first
 
     @asynccontextmanager
@@ -170,13 +161,14 @@ class _SessionEvents:
         if self._is_child:
             return notes_of(await self._run("SubagentStart", [agent_type(self._thread)]))
         runs = await self._run("SessionStart", [source], source=source)
-        self._skip_if_ended("SessionStart", runs)
+        self._skip_if_ended(runs, "the turn")
         return notes_of(runs)
 
-    def _skip_if_ended(self, event: str, runs: Sequence[HookRun]) -> None:
+    def _skip_if_ended(self, runs: Sequence[HookRun], what: str, *, is_told: bool = False) -> None:
         if (reason := ending(runs)) is not None:
-            text = f"A {event} hook stopped the turn: {reason}"
-            self._warn(text)
+            text = f"A {runs[0].hook.event} hook stopped {what}: {reason}"
+            if not is_told:
+                self._thread.warn(text)
             raise TurnSkipped(text)
 
 
@@ -184,3 +176,11 @@ def _source(options: SessionOptions) -> str:
     if options.resume is not None or options.resume_last:
         return "resume"
     return "clear" if options.cleared else "startup"
+
+
+def _hook_prompt(name: str, run: HookRun) -> Note:
+    reason = run.answer.refusal or ""
+    for character, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):
+        reason = reason.replace(character, entity)
+    run_id = f"{name}:{run.number}:{run.hook.source}"
+    return Note(f'<hook_prompt hook_run_id="{run_id}">{reason}</hook_prompt>', "user")

@@ -4,9 +4,8 @@ import asyncio
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
-from codex_py.app.features.hooks.answers import Ended
 from codex_py.app.loading import load
 from codex_py.app.model import secret_names
 from codex_py.app.options import SessionSetup
@@ -23,6 +22,10 @@ _READ_BYTES: Final = 64 * 1024
 _SHORT_S: Final = 3
 """The most that hooks get for which the user waits, as in Codex."""
 _PLACEHOLDER: Final = re.compile(r"\$\{([^{}]+)\}")
+
+
+Ended: TypeAlias = tuple[int, str, str]
+"""The exit code, negative after a signal, stdout, and the end of stderr."""
 
 
 class HookFailed(Exception):
@@ -42,7 +45,7 @@ class HookRunner:
         self._guardian = Guardian()
 
     async def run(self, hook: Hook, thread: Thread, given: Mapping[str, Any]) -> Ended:
-        """Run a hook to its end. If that is cancelled or takes too long, the hook and all that it started are killed.
+        """Run a hook to its end. If that is cancelled or takes too long, the hook is killed. What it leaves running is as well.
 
         Args:
             given: what the hook reads.
@@ -86,7 +89,7 @@ class HookRunner:
         finally:
             await process.stop()
         assert process.exit_code is not None
-        return Ended(process.exit_code, stdout.decode(errors="replace"), process.stderr_tail())
+        return process.exit_code, stdout.decode(errors="replace"), process.stderr_tail()
 
 
 async def _call_tool(hook: Hook, thread: Thread, given: Mapping[str, Any]) -> Ended:
@@ -105,7 +108,7 @@ async def _call_tool(hook: Hook, thread: Thread, given: Mapping[str, Any]) -> En
     text = "\n".join(part["text"] for part in parts if _is_text(part))
     if result.get("isError") is True:
         raise HookFailed(f"failed: {text}")
-    return Ended(0, text)
+    return 0, text, ""
 
 
 def _is_text(part: Any) -> bool:

@@ -1,16 +1,16 @@
 """Runs all hooks of one session that an event concerns, side by side. LIGHT."""
 
 import asyncio
+import re
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from codex_py.app.features.hooks.answers import Answer, read_answer
 from codex_py.app.features.hooks.inputs import hook_input
-from codex_py.app.features.hooks.matching import matches
 from codex_py.app.features.hooks.running import HookFailed, HookRunner
 from codex_py.app.options import SessionSetup
 from codex_py.config.hooks import Hook
-from codex_py.protocol.events import HookProgress
+from codex_py.protocol.events import HookProgress, HookStatus
 from codex_py.protocol.extension import Thread
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.prompts import Note
@@ -18,6 +18,7 @@ from codex_py.protocol.prompts import Note
 _GRACE_S: Final = 2.0
 """For hooks in the background when the session ends."""
 _SHOWN_CHARS: Final = 200
+_NAMES: Final = re.compile(r"[A-Za-z0-9_|]+")
 
 
 @frozen
@@ -85,22 +86,40 @@ class HookRuns:
         task.add_done_callback(self._background.discard)
 
     async def _run_one(self, number: int, hook: Hook, given: Mapping[str, Any]) -> HookRun:
-        event = hook.event
-        # As in Codex, neither those in the background nor those after the end are shown.
-        emit = self._thread.emit if not (hook.is_async or event == "SessionEnd") else _hidden
-        emit(HookProgress(event, "running", hook.status_message))
+        self._show(hook, "running")
         try:
-            answer = read_answer(event, await self._runner.run(hook, self._thread, given))
+            answer = read_answer(hook.event, *await self._runner.run(hook, self._thread, given))
         except HookFailed as failure:
             answer = Answer(failure=str(failure))
         if answer.failure is not None:
             name = hook.command or f"{hook.server}/{hook.tool}"
             shown = name if len(name) <= _SHOWN_CHARS else f"{name[:_SHOWN_CHARS]}…"
-            self._warn(f"The {event} hook {shown!r} {answer.failure}.")
+            self._warn(f"The {hook.event} hook {shown!r} {answer.failure}.")
         if answer.message is not None:
             self._warn(answer.message)
-        emit(HookProgress(event, answer.outcome))
-        return HookRun(number, hook, answer, asyncio.get_running_loop().time())
+        run = HookRun(number, hook, answer, asyncio.get_running_loop().time())
+        self._show(
+            hook, "blocked" if ending([run]) else "failed" if answer.failure else "completed"
+        )
+        return run
+
+    def _show(self, hook: Hook, status: HookStatus) -> None:
+        # As in Codex, neither those in the background nor those after the end are shown.
+        if not hook.is_async and hook.event != "SessionEnd":
+            self._thread.emit(HookProgress(hook.event, status, hook.status_message))
+
+
+def matches(matcher: str | None, names: Sequence[str]) -> bool:
+    """True if the matcher accepts one of the names.
+
+    Letters, digits, `_` and `|` alone are a list of exact names; anything else is a valid regular expression, unanchored.
+    None, `""` and `*` accept everything.
+    """
+    if not matcher or matcher == "*":
+        return True
+    if _NAMES.fullmatch(matcher):
+        return not set(matcher.split("|")).isdisjoint(names)
+    return any(re.search(matcher, name) for name in names)
 
 
 def notes_of(runs: Sequence[HookRun]) -> tuple[Note, ...]:
@@ -110,7 +129,5 @@ def notes_of(runs: Sequence[HookRun]) -> tuple[Note, ...]:
 
 def ending(runs: Sequence[HookRun]) -> str | None:
     """Why the first of the hooks that refuse or stop something does so; None if none does."""
-    return next((reason for run in runs if (reason := run.answer.ends) is not None), None)
-
-
-def _hidden(_: HookProgress) -> None: ...
+    reasons = (run.answer.refusal or run.answer.stop for run in runs)
+    return next(filter(None, reasons), None)

@@ -1,0 +1,79 @@
+"""Hooks of the real program."""
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+
+from codex_py.testing import ScriptedServer
+from tests.support.hooks import DONE, command, configure, note
+from tests.support.lifeline import Lifeline
+from tests.support.program import Workplace, run_codex_py
+
+BYPASS = "--dangerously-bypass-hook-trust"
+
+
+def test_hooks_are_lines_for_people_and_nothing_in_json(place: Workplace) -> None:
+    configure(place, {"PreToolUse": ["printf 'no\\033[31m' >&2; exit 2"], "Stop": ["exit 3"]})
+    with ScriptedServer([command("true"), DONE] * 2) as server:
+        outcome = place.run(server, BYPASS, "go")
+        shown = run_codex_py(["exec", "--skip-git-repo-check", BYPASS, "go"], place.home, place.cwd)
+    assert outcome.code == shown.returncode == 0
+    assert [item["type"] for item in outcome.items] == ["error", "agent_message", "error"]
+    lines = shown.stderr.decode().splitlines()
+    assert [line for line in lines if line.startswith("hook:")] == [
+        "hook: PreToolUse",
+        "hook: PreToolUse Blocked",
+        "hook: Stop",
+        "hook: Stop Failed",
+    ]
+    assert "\033" not in shown.stderr.decode()
+
+
+def test_without_a_review_hooks_are_told_and_not_run(place: Workplace) -> None:
+    configure(place, {"PreToolUse": ["touch ran"]})
+    with ScriptedServer([command("true"), DONE]) as server:
+        outcome = place.run(server)
+    assert not (place.cwd / "ran").exists()
+    (warning,) = [item["message"] for item in outcome.items if item["type"] == "error"]
+    assert f"(1, in {place.home}/hooks.json) do not run" in warning
+
+
+def test_hooks_can_be_switched_off(place: Workplace) -> None:
+    configure(place, {"PreToolUse": ["touch ran"]})
+    with ScriptedServer([command("true"), DONE]) as server:
+        outcome = place.run(server, BYPASS, "-c", "features.hooks=false", "go")
+    assert not (place.cwd / "ran").exists()
+    assert "error" not in [item["type"] for item in outcome.items]
+
+
+def test_the_hooks_of_an_untrusted_project_never_run(place: Workplace) -> None:
+    (place.cwd / ".git").mkdir()
+    project = place.cwd / ".codex"
+    project.mkdir()
+    hook = {"hooks": [{"type": "command", "command": "touch ran"}]}
+    text = json.dumps({"hooks": {"PreToolUse": [hook]}})
+    (project / "hooks.json").write_text(text, encoding="utf-8")
+    with ScriptedServer([command("true"), DONE]) as server:
+        assert place.run(server, BYPASS, "go").code == 0
+    assert not (place.cwd / "ran").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_hook_dies_with_the_program(
+    place: Workplace, tmp_path: Path, number: signal.Signals
+) -> None:
+    with Lifeline(tmp_path) as lifeline, ScriptedServer([command("touch made")]) as server:
+        hooks = {
+            "PreToolUse": [f"{lifeline.hold} sleep 300 & sleep 300"],
+            "SessionEnd": [note("end")],
+        }
+        configure(place, hooks)
+        place.configure(server)
+        with place.start(BYPASS, "go") as program:
+            lifeline.wait_until_up()
+            program.send_signal(number)
+        lifeline.wait_until_dead()
+    assert not (place.cwd / "made").exists()
+    assert (place.home / "end.log").exists() == (number != signal.SIGKILL)
