@@ -14,7 +14,14 @@ from typing import Any, Final, Literal, cast
 from codex_py.config.check import dotted, problems
 from codex_py.config.config import Config
 from codex_py.config.hook_files import HookFile, hook_files
-from codex_py.config.hook_trust import HookState, HookStates, hook_hash, store_enabled, store_trust
+from codex_py.config.hook_trust import (
+    HookState,
+    hashed_input,
+    hook_hash,
+    hook_state,
+    hook_states,
+    store_states,
+)
 from codex_py.config.tables import HOOK_EVENTS, HOOKS
 from codex_py.errors import ConfigError
 from codex_py.protocol.frozen import frozen
@@ -32,6 +39,12 @@ _REQUIRED: Final[Mapping[str, Sequence[str]]] = {
     "agent": (),
 }
 """The fields of each type of handler that must be there."""
+_COMMON: Final = ("type", "timeout", "statusMessage")
+_HASHED: Final[Mapping[str, Sequence[str]]] = {
+    "command": (*_COMMON, "command", "async", "additionalContextLimit"),
+    "mcp_tool": (*_COMMON, "server", "tool", "input"),
+}
+"""The fields that are part of the hash."""
 _CLAUDE_TOOLS: Final = (
     (re.compile(r"\b(?:MultiEdit|NotebookEdit)\b"), "Edit"),
     (re.compile(r"\bTask\b"), "Agent"),
@@ -47,10 +60,6 @@ class Hook:
     """`PreToolUse`."""
     source: Path
     """The file; `/<session-flags>/config.toml` for `-c`."""
-    group: int
-    """From 0, among those of the event in the file."""
-    handler: int
-    """From 0, in the group."""
     matcher: str | None
     """A valid regular expression; None matches all."""
     kind: Literal["command", "mcp_tool"]
@@ -65,7 +74,7 @@ class Hook:
     environment: Mapping[str, str]
     """Variables that the command gets besides those of the session."""
     key: str
-    """In `[hooks.state]`."""
+    """In `[hooks.state]`: the file, the event, and from 0 the number of the group and of the hook in it."""
     hash: str
     state: HookState
     is_managed: bool
@@ -92,7 +101,7 @@ def find_hooks(config: Config, environment: Mapping[str, str]) -> Hooks:
     """All hooks that are configured here, those that may not run included. A file with a mistake is left out."""
     found: list[Hook] = []
     notes: list[str] = []
-    states = HookStates(config.layers)
+    states = hook_states(config.layers)
     sources: dict[Path, Path] = {}
     for file in hook_files(config, environment):
         try:
@@ -121,12 +130,12 @@ def find_hooks(config: Config, environment: Mapping[str, str]) -> Hooks:
 
 def trust(home: Path, hooks: Sequence[Hook]) -> None:
     """Let hooks run as they are now. Raises a `ConfigError`: `config.toml` cannot be changed."""
-    store_trust(home, {hook.key: hook.hash for hook in hooks})
+    store_states(home, {(hook.key, "trusted_hash"): hook.hash for hook in hooks})
 
 
 def enable(home: Path, hook: Hook, *, enabled: bool) -> None:
     """Switch a hook off, or on again. Raises a `ConfigError`: `config.toml` cannot be changed."""
-    store_enabled(home, hook.key, enabled=enabled)
+    store_states(home, {(hook.key, "enabled"): None if enabled else False})
 
 
 def _events(file: HookFile) -> dict[str, list[dict[str, Any]]]:
@@ -189,7 +198,7 @@ def _group(
     event: str,
     group: int,
     table: Mapping[str, Any],
-    states: HookStates,
+    states: Mapping[str, Mapping[str, Any]],
     notes: list[str],
 ) -> Iterator[Hook]:
     matcher = None if event in _WITHOUT_MATCHER else table.get("matcher")
@@ -203,7 +212,7 @@ def _group(
         if (fault := _fault_of_handler(file, event, handler)) is not None:
             notes.append(fault)
             continue
-        yield _hook(file, event, (group, number), matcher, handler, states)
+        yield _hook(file, event, f"{group}:{number}", matcher, handler, states)
 
 
 def _fault(matcher: str) -> str | None:
@@ -238,37 +247,31 @@ def _fault_of_handler(file: HookFile, event: str, handler: Mapping[str, Any]) ->
 def _hook(
     file: HookFile,
     event: str,
-    place: tuple[int, int],
+    place: str,
     matcher: str | None,
-    handler: Mapping[str, Any],
-    states: HookStates,
+    given: Mapping[str, Any],
+    states: Mapping[str, Mapping[str, Any]],
 ) -> Hook:
     snake = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", event).lower()
-    timeout = max(1, handler.get("timeout", 1 if event in _SHORT else _TIMEOUT_S))
-    hashed = {"type": handler["type"], "timeout": timeout}
-    if handler["type"] == "command":
-        hashed |= {"command": handler["command"], "async": handler.get("async", False)}
-        optional = ("statusMessage", "additionalContextLimit")
-    else:
-        hashed |= {
-            "server": handler["server"],
-            "tool": handler["tool"],
-            "input": handler.get("input", {}),
-        }
-        optional = ("statusMessage",)
-    hashed |= {name: handler[name] for name in optional if name in handler}
-    key = f"{file.path}:{snake}:{place[0]}:{place[1]}"
+    handler: dict[str, Any] = {
+        "timeout": 1 if event in _SHORT else _TIMEOUT_S,
+        **({"async": False} if given["type"] == "command" else {"input": {}}),
+        **given,
+    }
+    handler["timeout"] = max(1, handler["timeout"])
+    hashed = {name: handler[name] for name in _HASHED[given["type"]] if name in handler}
+    if "input" in hashed:
+        hashed["input"] = hashed_input(hashed["input"])
     current = hook_hash(snake, matcher, hashed)
+    key = f"{file.path}:{snake}:{place}"
     project = {} if file.claude is None else {"CLAUDE_PROJECT_DIR": str(file.claude)}
     return Hook(
         event=event,
         source=file.path,
-        group=place[0],
-        handler=place[1],
         matcher=None if matcher in _ALL else matcher,
         kind=handler["type"],
         command=handler.get("command", ""),
-        timeout_s=timeout,
+        timeout_s=handler["timeout"],
         is_async=handler.get("async", False),
         status_message=handler.get("statusMessage"),
         server=handler.get("server"),
@@ -277,6 +280,6 @@ def _hook(
         environment={**project, **file.environment},
         key=key,
         hash=current,
-        state="trusted" if file.is_managed else states.state(key, current),
+        state="trusted" if file.is_managed else hook_state(states.get(key, {}), current),
         is_managed=file.is_managed,
     )

@@ -98,11 +98,11 @@ def test_a_hook_has_all_that_is_configured(place: Place):
         "hooks.json",
     )
     first, second, third = found(place).found
-    assert (first.event, first.source, first.group, first.handler) == (_EVENT, path, 0, 0)
+    assert (first.event, first.source) == (_EVENT, path)
     assert (first.kind, first.matcher, first.timeout_s, first.is_async) == (
         *("command", "Bash", 600, False),
     )
-    assert (second.handler, second.timeout_s, second.is_async) == (1, 5, True)
+    assert (second.timeout_s, second.is_async) == (5, True)
     assert second.status_message == "wait"
     assert (third.kind, third.server, third.tool, third.arguments) == (
         *("mcp_tool", "s", "t", {"a": 1}),

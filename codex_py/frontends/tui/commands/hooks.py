@@ -134,7 +134,7 @@ async def _changed(context: CommandContext, change: Callable[[], None]) -> Hooks
         return context.surface.launch.reload()
 
     fresh = await asyncio.to_thread(work)
-    names = ("layers", "project_trust", "values", "features")
+    names = ("layers", "project_trust", "values", "features", "plugins")
     config = replace(context.config, **{name: getattr(fresh, name) for name in names})
     context.conversation.config = config
     hooks = find_hooks(config, context.surface.environment)
