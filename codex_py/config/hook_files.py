@@ -65,7 +65,8 @@ def hook_files(config: Config, environment: Mapping[str, str]) -> Iterator[HookF
     yield from _json(layers.home / _FILE)
     yield from _tables(config, "user", "own", "profile")
     if with_claude:
-        yield from _json(user_home(environment) / ".claude" / "settings.json", claude=config.cwd)
+        folder = config.project_root or config.cwd
+        yield from _json(user_home(environment) / ".claude" / "settings.json", claude=folder)
     if isinstance(config.project_trust, Trusted):
         texts = _project_files(config)
         root, *_ = folders = folders_between(config.project_root, config.cwd)
