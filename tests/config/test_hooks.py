@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import pytest
 from codex_py.config.hook_files import has_hooks
 from codex_py.config.hooks import Hook, Hooks, enable, find_hooks, trust
 from tests.config.conftest import Place
-from tests.support.codex import CODEX, needs_codex
+from tests.support.codex import hooks_of_codex, needs_codex
 
 _EVENT = "PreToolUse"
 
@@ -385,36 +384,6 @@ def test_settings_of_a_project_are_not_read_through_a_link_that_leaves_it(
     assert "leads out of" in result.warnings[0]
 
 
-def listed_by_codex(place: Place) -> list[dict[str, Any]]:
-    """The hooks that Codex finds, and what it thinks of them."""
-    assert CODEX is not None
-    requests: Sequence[dict[str, Any]] = (
-        {"id": 0, "method": "initialize", "params": {"clientInfo": {"name": "x", "version": "1"}}},
-        {"method": "initialized"},
-        {"id": 1, "method": "hooks/list", "params": {"cwds": [str(place.cwd)]}},
-    )
-    with subprocess.Popen(
-        [CODEX, "app-server"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env={**os.environ, **place.environment},
-        cwd=place.cwd,
-    ) as program:
-        assert program.stdin is not None
-        assert program.stdout is not None
-        try:
-            program.stdin.write(b"".join(json.dumps(r).encode() + b"\n" for r in requests))
-            program.stdin.flush()
-            for line in program.stdout:
-                answer = json.loads(line)
-                if answer.get("id") == 1:
-                    return answer["result"]["data"][0]["hooks"]
-        finally:
-            program.kill()
-    raise AssertionError("Codex did not answer")
-
-
 @needs_codex
 def test_keys_hashes_and_trust_are_those_of_codex(place: Place):
     arguments: dict[str, Any] = {"b": [1, 2.5, True, "x"], "a": {"é": {}}}
@@ -466,7 +435,7 @@ def test_keys_hashes_and_trust_are_those_of_codex(place: Place):
             states[hook["trustStatus"]] if hook["enabled"] else "disabled",
             None if hook["matcher"] in {"", "*"} else hook["matcher"],
         )
-        for hook in listed_by_codex(place)
+        for hook in hooks_of_codex(place.environment, place.cwd)
     }
     assert len(ours) == 21
     assert ours == theirs

@@ -1,7 +1,11 @@
 """The released Codex, where it is installed."""
 
+import json
 import os
+import subprocess
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,3 +23,33 @@ def _program() -> str | None:
 
 CODEX = _program()
 needs_codex = pytest.mark.skipif(CODEX is None, reason="CODEX_BINARY names no Codex")
+
+
+def hooks_of_codex(environment: Mapping[str, str], cwd: Path) -> list[dict[str, Any]]:
+    """The hooks that Codex finds in a folder, and what it thinks of each."""
+    assert CODEX is not None
+    requests: Sequence[dict[str, Any]] = (
+        {"id": 0, "method": "initialize", "params": {"clientInfo": {"name": "x", "version": "1"}}},
+        {"method": "initialized"},
+        {"id": 1, "method": "hooks/list", "params": {"cwds": [str(cwd)]}},
+    )
+    with subprocess.Popen(
+        [CODEX, "app-server"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, **environment},
+        cwd=cwd,
+    ) as program:
+        assert program.stdin is not None
+        assert program.stdout is not None
+        try:
+            program.stdin.write(b"".join(json.dumps(r).encode() + b"\n" for r in requests))
+            program.stdin.flush()
+            for line in program.stdout:
+                answer = json.loads(line)
+                if answer.get("id") == 1:
+                    return answer["result"]["data"][0]["hooks"]
+        finally:
+            program.kill()
+    raise AssertionError("Codex did not answer")
