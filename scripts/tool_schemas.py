@@ -49,7 +49,7 @@ def _value(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any
         schema = definitions[schema["$ref"].rpartition("/")[2]]
     if "properties" in schema:
         properties = {k: _value(v, definitions) for k, v in schema["properties"].items()}
-        return _shape(properties, schema["required"])
+        return _shape(properties, schema.get("required", []))
     kind = "number" if schema["type"] == "integer" else schema["type"]
     value: dict[str, Any] = {"type": kind}
     if "enum" in schema:

@@ -173,6 +173,7 @@ class ModelClients:
         }
         if (parent := options.parent) is not None:
             headers |= {
+                "session-id": parent.root_id,
                 "x-openai-subagent": "collab_spawn",
                 "x-codex-parent-thread-id": parent.thread_id,
             }

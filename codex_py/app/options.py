@@ -13,6 +13,7 @@ from codex_py.protocol.events import EventSink
 from codex_py.protocol.extension import Feature, ParentThread
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.mcp import Elicitor
+from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.settings import Choices
 from codex_py.protocol.stream import ModelClient
 
@@ -41,6 +42,8 @@ class SessionOptions:
     """With `resume_last`: of any working directory."""
     parent: ParentThread | None = None
     """The session is a child of this one."""
+    history: tuple[EncodedItem, ...] = ()
+    """Of the parent: what a new child begins with, behind its context."""
     fork: bool = False
     """Continue in a copy with a new id; with `resume` or `resume_last`."""
     choices: Choices | None = None

@@ -188,8 +188,11 @@ def new_thread(setup: SessionSetup, settings: TurnSettings) -> OpenThread:
     base = base_instructions(setup.config)
     context, warnings = thread_context(setup, settings)
     thread_id = new_thread_id()
+    options, parent = setup.options, setup.options.parent
+    forked_from = parent.thread_id if parent is not None and options.history else None
+    context = [*context, *options.history]
     try:
-        file = new_file(setup, thread_id, base)
+        file = new_file(setup, thread_id, base, forked_from)
     except SessionError as error:
         # The session works without its file, for instance if `$CODEX_HOME` is read-only.
         setup.warn(f"{error}; this session is not kept, as with --ephemeral")
@@ -202,7 +205,7 @@ def new_thread(setup: SessionSetup, settings: TurnSettings) -> OpenThread:
         id=thread_id,
         instructions=base,
         items=context,
-        parent=setup.options.parent,
+        parent=parent,
         file=file.path,
     )
     return state, file

@@ -131,19 +131,19 @@ KEYS: Final[Table] = {
         "include_instructions": Setting("boolean", default=True),
         "max_context_tokens": "count",
     },
-    "agents": unused(
-        {
-            **alike("boolean", "enabled interrupt_message"),
-            **alike("count", "max_threads job_max_runtime_seconds"),
-            "max_depth": "integer",
-            **alike("string", "default_subagent_model default_subagent_reasoning_effort"),
-            "*": {
-                "description": "string",
-                "config_file": "path",
-                "nickname_candidates": ["string"],
-            },
-        }
-    ),
+    "agents": {
+        "enabled": "boolean",
+        "max_threads": "count",
+        "max_depth": "count",
+        **alike("string", "default_subagent_model default_subagent_reasoning_effort"),
+        "interrupt_message": unused("boolean", True),
+        "job_max_runtime_seconds": unused("count"),
+        "*": {
+            "description": "string",
+            "config_file": "path",
+            "nickname_candidates": ["string"],
+        },
+    },
     # What happens around it.
     "notify": Setting(["string"], project=False),
     "hooks": {
@@ -170,7 +170,8 @@ KEYS: Final[Table] = {
         **dict.fromkeys(FEATURES, unused("boolean", False)),
         **dict.fromkeys(FEATURES_WITH_SETTINGS, unused(_SWITCH_OR_TABLE, False)),
         **alike(
-            "boolean", "shell_tool view_image plugins unified_exec unified_exec_tty steer fast_mode"
+            "boolean",
+            "shell_tool view_image plugins unified_exec unified_exec_tty steer fast_mode multi_agent",
         ),
         "default_mode_request_user_input": "boolean",
         # These protect.

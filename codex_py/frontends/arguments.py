@@ -89,6 +89,7 @@ class Arguments:
     json: bool = flag("--json")
     experimental_json: bool = flag("--experimental-json")
     """The spelling of the SDKs of Codex; `json` is set too."""
+    agent_events: bool = flag("--agent-events")
     color: Literal["always", "never", "auto"] = option(
         "--color", default="auto", type=one_of("always", "never", "auto")
     )

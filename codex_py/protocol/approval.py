@@ -108,6 +108,8 @@ class ApprovalRequest:
     """The files that a patch names, absolute; the diff in `summary` leaves out the first slash."""
     tool: tuple[str, Mapping[str, Any]] | None = None
     """For `mcp`: `mcp__server__tool` and its arguments."""
+    agent: str | None = None
+    """The nickname of the subagent that makes the call; None if it is the session's own."""
 
 
 class ReviewDecision(StrEnum):

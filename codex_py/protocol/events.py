@@ -80,6 +80,36 @@ class McpToolCall(_Item):
     status: Status = "in_progress"
 
 
+AgentWord: TypeAlias = Literal[
+    "pending_init", "running", "interrupted", "completed", "errored", "not_found"
+]
+
+
+@frozen
+class AgentState:
+    """How a subagent is. `message`: its answer if it is `completed`, the error if it is `errored`."""
+
+    status: AgentWord
+    message: str | None = None
+
+
+@frozen(kw_only=True)
+class CollabToolCall(_Item):
+    """A call about subagents."""
+
+    type: ClassVar = "collab_tool_call"
+    tool: Literal["spawn_agent", "send_input", "wait", "close_agent"]
+    """As in Codex, `wait` stands for `resume_agent` too."""
+    sender_thread_id: str
+    receiver_thread_ids: Sequence[str] = ()
+    prompt: str | None = None
+    agents_states: Mapping[str, AgentState] = field(default_factory=dict[str, AgentState])
+    """By thread id."""
+    status: Status = "in_progress"
+    names: Mapping[str, str] = field(default_factory=dict[str, str], metadata={"json": False})
+    """Nicknames by thread id, as far as they are known."""
+
+
 @frozen(kw_only=True)
 class WebSearch(_Item):
     type: ClassVar = "web_search"
@@ -148,6 +178,7 @@ ThreadItem: TypeAlias = (
     | CommandExecution
     | FileChange
     | McpToolCall
+    | CollabToolCall
     | WebSearch
     | TodoList
     | ErrorItem
@@ -312,6 +343,15 @@ class FilesPatched(_LiveOnly):
 
 
 @frozen
+class AgentEvent(_LiveOnly):
+    """An event of a subagent, or of one further down."""
+
+    thread_id: str
+    """Of the subagent."""
+    event: "Event"
+
+
+@frozen
 class UsageReported(_LiveOnly):
     """The tokens used so far, after each response."""
 
@@ -350,6 +390,7 @@ Event: TypeAlias = (
     | HookProgress
     | SteeringRefused
     | FilesPatched
+    | AgentEvent
     | UsageReported
 )
 

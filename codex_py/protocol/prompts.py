@@ -17,6 +17,7 @@ CONTEXT_OPENINGS: Final = (
     "<tools>",
     "<user_instructions>",
     "<skill>",
+    "<subagent_notification>",
     "<turn_aborted>",
     "<user_shell_command>",
     "<note>",

@@ -23,6 +23,8 @@ class FunctionSpec:
     description: str
     parameters: Mapping[str, Any]
     """JSON Schema of the object."""
+    namespace: str | None = None
+    """On wires that have namespaces, the tool is offered in this one. Tools of one stand side by side."""
 
 
 @frozen

@@ -50,12 +50,13 @@ class RecordedRequest:
 
     @property
     def thread(self) -> str:
-        """The thread that asks; empty where neither the body nor a header names one."""
+        """The thread that asks; empty where neither a header nor the body names one."""
         try:
             key = self.body.get("prompt_cache_key")
         except (ValueError, AttributeError):
             key = None
-        return str(key or self.headers.get("thread-id", ""))
+        # A subagent has the key of its parent.
+        return self.headers.get("thread-id") or str(key or "")
 
     def output(self, call_id: str) -> Any:
         """The output of a call, as its API has it; the first one, if its id was used again.

@@ -29,6 +29,10 @@ RESOURCE_TOOLS: Final = ("list_mcp_resources", "list_mcp_resource_templates", "r
 _WEB_SEARCH: Final = "web_search"
 TOOL_SEARCH: Final = "tool_search"
 """Offered only if there are MCP servers, like those above."""
+AGENT_TOOLS: Final = ("close_agent", "resume_agent", "send_input", "spawn_agent", "wait_agent")
+"""An extension offers them."""
+AGENTS_NAMESPACE: Final = "multi_agent_v1"
+"""Where they are offered, on wires that have namespaces."""
 
 
 def tool_specs(
@@ -48,7 +52,13 @@ def tool_specs(
         web_search: the fields of the server's own search tool; None leaves it out.
     """
     commands = {name for family in _FAMILIES.values() for name in family}
-    left_out = {*left_out, *RESOURCE_TOOLS, TOOL_SEARCH, *(commands - {*_FAMILIES[shell]})}
+    left_out = {
+        *left_out,
+        *RESOURCE_TOOLS,
+        TOOL_SEARCH,
+        *AGENT_TOOLS,
+        *(commands - {*_FAMILIES[shell]}),
+    }
     specs = [
         _spec(name, freeform_patch=freeform_patch, login=login)
         for name in _schemas()
@@ -74,7 +84,7 @@ def own_spec(name: str, *, text: str | None = None, without: str | None = None) 
 
 def own_names() -> Collection[str]:
     """Names that are reserved for built-in tools."""
-    return {*_schemas(), _WEB_SEARCH}
+    return {*_schemas(), _WEB_SEARCH} - {*AGENT_TOOLS}
 
 
 def _spec(name: str, *, freeform_patch: bool, login: bool) -> ToolSpec:

@@ -11,10 +11,12 @@ from codex_py.protocol.events import ThreadItem
 from codex_py.protocol.mcp import DecliningElicitor
 from codex_py.protocol.tools import MCP_PREFIX
 from codex_py.sandbox.choice import PlatformSandbox
+from codex_py.tools.agents.tools import AGENT_TOOLS
 from codex_py.tools.builtin import builtin_tools
 from codex_py.tools.mcp.catalogue import McpCatalogue
 from codex_py.tools.mcp.item import replay_server_call
 from codex_py.tools.mcp.own import own_mcp_tools
+from codex_py.tools.offered import AGENTS_NAMESPACE
 from codex_py.tools.plan import UpdatePlan
 from codex_py.tools.shell.orchestrator import Orchestrator
 from codex_py.tools.user_input import RequestUserInput
@@ -33,14 +35,25 @@ def own_tools() -> list[Tool[Any]]:
         image_detail="",
         max_poll_ms=0,
     )
-    return [*builtin, *own_mcp_tools(servers, McpCatalogue(servers))]
+    agents: Any = None
+    return [
+        *builtin,
+        *own_mcp_tools(servers, McpCatalogue(servers)),
+        *(tool(agents) for tool in AGENT_TOOLS),
+    ]
 
 
 def past_tool_finder() -> Callable[[str], Replayable | None]:
     """Return a function that finds the tool of a past call by the name that `called_tool` gave."""
     known = [*own_tools(), RequestUserInput(DecliningElicitor())]
     tools = {tool.name: tool for tool in known if isinstance(tool, Replayable)}
-    return lambda name: _ServerTool() if name.startswith(MCP_PREFIX) else tools.get(name)
+
+    def find(name: str) -> Replayable | None:
+        if name.startswith(MCP_PREFIX):
+            return _ServerTool()
+        return tools.get(name.removeprefix(AGENTS_NAMESPACE))
+
+    return find
 
 
 class _ServerTool:

@@ -93,4 +93,11 @@ _FEATURES: Sequence[tuple[Callable[[SessionSetup], Any], Callable[[SessionSetup]
         lambda setup: any(server.enabled for server in setup.config.mcp_servers.values()),
         lambda setup: load("codex_py.app.features.mcp:McpFeature")(setup),
     ),
+    (
+        lambda setup: (
+            setup.config.features.get("multi_agent") is not False
+            and setup.config.values.get("agents", {}).get("enabled") is not False
+        ),
+        lambda setup: load("codex_py.app.features.agents.feature:SubAgents")(setup),
+    ),
 )

@@ -106,6 +106,8 @@ class HumanText:
                 self._line(self._style("bold", "apply patch"))
             case events.McpToolCall():
                 self._line(f"mcp: {printable(f'{item.server}/{item.tool}')} started")
+            case events.CollabToolCall(tool=tool):
+                self._line(f"collab: {tool.title().replace('_', '')}")
             case events.TodoList():
                 self._todo(item)
             case _:

@@ -10,7 +10,7 @@ from codex_py.errors import CodexError, ExitCode
 from codex_py.filesystem.ordinary import real_path
 from codex_py.frontends.streams import OutputStream
 from codex_py.protocol.event_data import event_data
-from codex_py.protocol.events import Event, EventSink, TurnFailed
+from codex_py.protocol.events import AgentEvent, Event, EventSink, TurnFailed
 from codex_py.protocol.messages import encode_json
 
 _LINE_BREAKS = (
@@ -24,12 +24,18 @@ _LINE_BREAKS = (
 class JsonLines:
     """An `EventSink` that writes each line in one piece. After the stream has failed, events are dropped."""
 
-    def __init__(self, stream: OutputStream) -> None:
+    def __init__(self, stream: OutputStream, *, agents: bool = False) -> None:
+        """`agents`: write the events of subagents too, with the thread id of the subagent."""
         self._stream = stream
+        self._agents = agents
 
     def __call__(self, event: Event) -> None:
+        of_agent: dict[str, str] = {}
+        if isinstance(event, AgentEvent) and self._agents:
+            of_agent = {"thread_id": event.thread_id}
+            event = event.event
         if (data := event_data(event)) is not None:
-            line = encode_json(data)
+            line = encode_json({**data, **of_agent})
             for raw, escaped in _LINE_BREAKS:
                 line = line.replace(raw, escaped)
             self._stream.write(line + b"\n")

@@ -65,7 +65,7 @@ class ExecRun:
         style = Style(color=wants_color(arguments.color, environment, isatty=os.isatty(2)))
         shows = not self.config.hide_agent_reasoning
         self.human = None if arguments.json else HumanText(stderr, style, show_reasoning=shows)
-        lines: EventSink = JsonLines(self.stdout)
+        lines: EventSink = JsonLines(self.stdout, agents=arguments.agent_events)
         if arguments.experimental_json:
             lines = for_sdk(lines, lambda: self.interruption.signal)
         self.sink = self.human or lines

@@ -4,10 +4,12 @@ Specification: https://platform.openai.com/docs/api-reference/responses. The key
 0.169 sends, less its telemetry; strict servers refuse keys that they do not know.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property, lru_cache
+from itertools import groupby
 from typing import Any
 
+from codex_py.instructions import instruction_text
 from codex_py.model.freeform import freeform_names, function_specs
 from codex_py.model.profile import ProfiledWire
 from codex_py.model.provider_data import OwnItems
@@ -61,8 +63,8 @@ class ResponsesWire(ProfiledWire):
         fragments = [encode_json(self._profile.adjusted(settings)).removesuffix(b"}")]
         if prompt.tools:
             tools = function_specs(prompt.tools) if functions_only else prompt.tools
-            specs = b",".join(encode_json(tool_entry(spec)) for spec in tools)
-            fragments.append(b',"tools":[' + specs + b"]")
+            entries = b",".join(map(encode_json, _tool_entries(tools, flat=functions_only)))
+            fragments.append(b',"tools":[' + entries + b"]")
         items = self._own.of(prompt.input, images=prompt.abilities.images)
         if prompt.instructions:
             items = [_base_item(prompt.instructions), *items]
@@ -72,6 +74,22 @@ class ResponsesWire(ProfiledWire):
     def decoder(self, prompt: Prompt) -> Decoder:
         wrapped = freeform_names(prompt) if self._profile.function_tools_only else ()
         return ResponsesDecoder(self._watched, maker=self._maker, wrapped=wrapped)
+
+
+def _tool_entries(tools: Sequence[ToolSpec], *, flat: bool) -> Iterator[dict[str, Any]]:
+    """`flat`: the provider knows no namespaces."""
+    for namespace, specs in groupby(tools, _namespace):
+        entries = map(tool_entry, specs)
+        if namespace is None or flat:
+            yield from entries
+        else:
+            description = instruction_text(f"namespaces/{namespace}.md")
+            fields = {"type": "namespace", "name": namespace, "description": description}
+            yield {**fields, "tools": list(entries)}
+
+
+def _namespace(spec: ToolSpec) -> str | None:
+    return spec.namespace if isinstance(spec, FunctionSpec) else None
 
 
 def tool_entry(spec: ToolSpec) -> dict[str, Any]:

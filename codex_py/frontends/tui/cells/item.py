@@ -28,6 +28,18 @@ _PROMPT_HEAD, _PROMPT_TAIL = 30, 10
 _MOST_THOUGHT = 8_000
 _NOTE_HEAD, _NOTE_TAIL = 40, 10
 _SHORT_TURN_MS = 2_000
+_AGENTS_DONE = {
+    "spawn_agent": "Started agent",
+    "send_input": "Sent input to",
+    "wait": "Waited for",
+    "close_agent": "Closed",
+}
+_AGENTS_LIVE = {
+    "spawn_agent": "Starting an agent",
+    "send_input": "Sending input to",
+    "wait": "Waiting for",
+    "close_agent": "Closing",
+}
 _NOTE_SIGNS = {"text": "•", "warning": "⚠", "error": "■"}
 
 
@@ -44,8 +56,10 @@ def item_cell(item: events.ThreadItem, theme: Theme) -> RenderableType | None:
             return change_cell(item)
         case events.TodoList():
             return _plan_cell(item)
-        case events.McpToolCall():
-            return _call_cell(item)
+        case events.McpToolCall() | events.CollabToolCall():
+            return (
+                _agents_cell(item) if isinstance(item, events.CollabToolCall) else _call_cell(item)
+            )
         case events.WebSearch():
             return _search_cell(item)
         case events.ErrorItem():
@@ -68,6 +82,8 @@ def live_cell(
         case events.McpToolCall():
             said = [below(Text(one_line(output, 200), "quiet"))] if output and tail else []
             return marked(_call("Calling", item), *said, style="accent")
+        case events.CollabToolCall():
+            return marked(_agents_line(_AGENTS_LIVE, item), style="accent")
         case events.FileChange():
             return changing_cell(item)
         case events.ContextCompaction():
@@ -103,6 +119,26 @@ def _call_cell(item: events.McpToolCall) -> RenderableType:
     elif text := _result_text(item.result):
         parts.append(folded(text, head=_RESULT_HEAD, tail=_RESULT_TAIL))
     return marked(parts[0], *map(below, parts[1:]), style="error" if failed else "ok")
+
+
+def _agents_cell(item: events.CollabToolCall) -> RenderableType:
+    parts: list[RenderableType] = []
+    if item.prompt:
+        parts.append(folded(item.prompt, head=_RESULT_HEAD, tail=_RESULT_TAIL))
+    for agent_id, state in list(item.agents_states.items())[:_MOST_PARTS]:
+        if item.tool == "wait":
+            name = item.names.get(agent_id, agent_id)
+            said = f": {state.message}" if state.message else ""
+            parts.append(
+                folded(f"{name} ({state.status}){said}", head=_RESULT_HEAD, tail=_RESULT_TAIL)
+            )
+    style = "error" if item.status == "failed" else "ok"
+    return marked(_agents_line(_AGENTS_DONE, item), *map(below, parts), style=style)
+
+
+def _agents_line(verbs: Mapping[str, str], item: events.CollabToolCall) -> Text:
+    names = ", ".join(item.names.get(each, each) for each in item.receiver_thread_ids[:_MOST_PARTS])
+    return Text.assemble((f"{verbs[item.tool]} ", "action"), (one_line(names, 300), "accent"))
 
 
 def _search_cell(item: events.WebSearch) -> RenderableType:
