@@ -6,8 +6,9 @@ Specification: https://docs.anthropic.com/en/docs/build-with-claude/streaming.
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, cast
+from typing import Any
 
+from codex_py.protocol.json_fields import as_object, json_or
 from codex_py.testing.events import Event, sse
 from codex_py.testing.rendering import steps
 
@@ -157,15 +158,10 @@ def error_body(status: int, message: str) -> bytes:
 
 def translated_error(status: int, body: bytes) -> bytes:
     """A body with an error as OpenAI has it, in the form of Anthropic; any other as it is."""
-    try:
-        value = json.loads(body)
-    except ValueError:
+    fields = as_object(json_or(body, None))
+    if not isinstance(fields.get("error"), dict) or fields.get("type") == "error":
         return body
-    fields = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-    error = fields.get("error")
-    if not isinstance(error, dict) or fields.get("type") == "error":
-        return body
-    return error_body(status, str(cast("dict[str, Any]", error).get("message")))
+    return error_body(status, str(fields["error"].get("message")))
 
 
 def _usage(usage: Mapping[str, Any] | None) -> Event:

@@ -4,11 +4,11 @@ Specification: https://docs.anthropic.com/en/api/messages. Two messages of one r
 too, as by gateways that speak it.
 """
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from codex_py.protocol.json_fields import as_object, json_or
 from codex_py.testing.rules.shape import (
     JsonObject,
     check_tool_name,
@@ -271,9 +271,4 @@ class Signatures(dict[str, str]):
 def _events(stream: bytes) -> Iterator[dict[str, Any]]:
     for line in stream.splitlines():
         if line.startswith(b"data:"):
-            try:
-                event = json.loads(line[5:])
-            except ValueError:
-                continue
-            if isinstance(event, dict):
-                yield event
+            yield as_object(json_or(line[5:], None))
