@@ -16,17 +16,10 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from codex_py.errors import CallRefused, ToolError
+from codex_py.protocol import items
 from codex_py.protocol.calls import failed_call
 from codex_py.protocol.dispatch import Dispatch, Tool, ToolContext, ToolUse
 from codex_py.protocol.events import CallDenied, Event, ItemCompleted, ItemStarted, ItemUpdated
-from codex_py.protocol.items import (
-    CustomToolCall,
-    CustomToolCallOutput,
-    FunctionCall,
-    FunctionCallOutput,
-    LocalShellCall,
-    ResponseItem,
-)
 from codex_py.protocol.messages import input_text
 from codex_py.protocol.prompts import Note
 from codex_py.protocol.tools import (
@@ -69,16 +62,16 @@ class ToolRouter:
         self._run = wrap(_run)
         self._queue = CallQueue()
 
-    def build_tool_call(self, item: ResponseItem) -> ToolCall | None:
+    def build_tool_call(self, item: items.ResponseItem) -> ToolCall | None:
         """The call that an item asks for, or None for an item that asks for none."""
         match item:
-            case FunctionCall():
+            case items.FunctionCall():
                 name = called_tool(item.namespace, item.name)
                 return ToolCall(name, item.call_id, FunctionPayload(item.arguments))
-            case CustomToolCall():
+            case items.CustomToolCall():
                 name = called_tool(item.namespace, item.name)
                 return ToolCall(name, item.call_id, CustomPayload(item.input))
-            case LocalShellCall():
+            case items.LocalShellCall():
                 action = item.action
                 payload = LocalShellPayload(
                     tuple(action.command), action.working_directory, action.timeout_ms
@@ -90,7 +83,7 @@ class ToolRouter:
 
     async def dispatch(
         self, call: ToolCall, context: ToolContext
-    ) -> Sequence[Note | FunctionCallOutput | CustomToolCallOutput]:
+    ) -> Sequence[Note | items.FunctionCallOutput | items.CustomToolCallOutput]:
         """Run one call. Returns its notes, then its output.
 
         The call takes its place in the queue before the first await. An error of the tool becomes the output;
@@ -123,7 +116,7 @@ class ToolRouter:
 
     def answer(
         self, call: ToolCall, output: ToolOutput, context: ToolContext
-    ) -> FunctionCallOutput | CustomToolCallOutput:
+    ) -> items.FunctionCallOutput | items.CustomToolCallOutput:
         """Make the output of a call that has no thread item yet. A failure with a code emits an error item."""
         if (code := output.error_code) is not None:
             name, item_id = call.tool_name, context.next_item_id()
@@ -178,7 +171,7 @@ class CallQueue:
 
 def output_item(
     call: ToolCall, output: ToolOutput, *, limit_tokens: int
-) -> FunctionCallOutput | CustomToolCallOutput:
+) -> items.FunctionCallOutput | items.CustomToolCallOutput:
     """The output item of a call, of the kind that the call has, with bounded text."""
     # Tools bound their own output. This limit is for those that do not; it is a little higher, so
     # that no text is cut twice.
@@ -195,7 +188,7 @@ def output_item(
             )
     value: Any = text if content is None else content
     is_custom = isinstance(call.payload, CustomPayload)
-    kind = CustomToolCallOutput if is_custom else FunctionCallOutput
+    kind = items.CustomToolCallOutput if is_custom else items.FunctionCallOutput
     return kind(call_id=call.call_id, output=value)
 
 

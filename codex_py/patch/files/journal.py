@@ -20,14 +20,8 @@ from typing import NamedTuple
 
 from codex_py.errors import PatchError
 from codex_py.filesystem.own import locked, make_private
+from codex_py.patch.files import entry_file
 from codex_py.patch.files.change import Entry, State
-from codex_py.patch.files.entry_file import (
-    DamagedEntry,
-    encoded,
-    read_entry,
-    read_stored,
-    stored_bytes,
-)
 from codex_py.patch.files.failures import describe
 from codex_py.patch.files.handles import Directories
 from codex_py.patch.files.rollback import finish, roll_back
@@ -128,7 +122,7 @@ class Journal:
         try:
             fd = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             with os.fdopen(fd, "wb", buffering=1024 * 1024) as stream:
-                stream.writelines(encoded(entry))
+                stream.writelines(entry_file.encoded(entry))
             if any(change.in_journal for change in entry.changes):
                 Path(self._store(entry.number)).mkdir(mode=0o700, exist_ok=True)
             unfinished.rename(self._path(entry.number, State.PREPARED))
@@ -171,7 +165,7 @@ class Journal:
                 found = path.stat()
                 total += found.st_size
                 if _number(path) in stores:
-                    total += stored_bytes(path)
+                    total += entry_file.stored_bytes(path)
                 if rank and (
                     rank >= MAX_ENTRIES or total > MAX_TOTAL_BYTES or found.st_mtime < oldest
                 ):
@@ -188,9 +182,9 @@ class Journal:
             if _number(path) == number and path.suffix in _KEPT:
                 entry = self._read(path, with_contents=with_contents)
                 if with_contents:
-                    read_stored(entry)
+                    entry_file.read_stored(entry)
                 return entry
-        raise DamagedEntry(f"there is no entry {number}")
+        raise entry_file.DamagedEntry(f"there is no entry {number}")
 
     def _files(self) -> list[Path]:
         try:
@@ -218,9 +212,9 @@ class Journal:
 
     def _read(self, path: Path, *, with_contents: bool) -> Entry:
         if path.suffix == ".damaged":
-            raise DamagedEntry("it was found damaged")
+            raise entry_file.DamagedEntry("it was found damaged")
         number = _number(path)
-        entry = read_entry(path, self._store(number), with_contents=with_contents)
+        entry = entry_file.read_entry(path, self._store(number), with_contents=with_contents)
         entry.number = number
         entry.state = State(path.suffix[1:])
         return entry
@@ -228,7 +222,7 @@ class Journal:
     def _recover(self, path: Path) -> str:
         try:
             entry = self._read(path, with_contents=True)
-        except DamagedEntry as error:
+        except entry_file.DamagedEntry as error:
             path.rename(path.with_suffix(".damaged"))
             return f"A patch was cut off and cannot be taken back: its record is damaged ({error})."
         with Directories() as directories:
