@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from prompt_toolkit import layout
 from prompt_toolkit.application import get_app
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.document import Document
@@ -15,15 +16,6 @@ from prompt_toolkit.filters import Condition, emacs_mode, vi_insert_mode, vi_nav
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.key_binding.vi_state import InputMode
 from prompt_toolkit.keys import Keys
-from prompt_toolkit.layout import (
-    AnyContainer,
-    BufferControl,
-    ConditionalContainer,
-    Dimension,
-    HSplit,
-    VSplit,
-    Window,
-)
 from prompt_toolkit.layout.controls import FormattedTextControl
 
 from codex_py.config.config import Config
@@ -231,29 +223,29 @@ class Composer:
         self._changed()
 
 
-def composer_window(composer: Composer, screen: Screen) -> AnyContainer:
-    def height() -> Dimension:
-        return Dimension(min=1, max=max(1, min(_MAX_ROWS, screen.height // 2)))
+def composer_window(composer: Composer, screen: Screen) -> layout.AnyContainer:
+    def height() -> layout.Dimension:
+        return layout.Dimension(min=1, max=max(1, min(_MAX_ROWS, screen.height // 2)))
 
     def mark() -> Fragments:
         if composer.buffer.text.startswith("!"):
             return [("class:warning", "! ")]
         return [("bold", f"{screen.theme.glyph('prompt')} ")]
 
-    control = BufferControl(
+    control = layout.BufferControl(
         composer.buffer,
         key_bindings=_keys(composer),
         input_processors=[Display(composer.attachments, _PLACEHOLDER)],
     )
-    text = Window(control, height=height, dont_extend_height=True, wrap_lines=True)
-    offered = Window(
+    text = layout.Window(control, height=height, dont_extend_height=True, wrap_lines=True)
+    offered = layout.Window(
         FormattedTextControl(lambda: composer.completion.rows(screen.width)),
-        height=Dimension(max=ROWS),
+        height=layout.Dimension(max=ROWS),
         dont_extend_height=True,
     )
     is_open = Condition(lambda: composer.completion.is_open)
-    line = VSplit([Window(FormattedTextControl(mark), width=2), text])
-    return HSplit([line, ConditionalContainer(offered, is_open)])
+    line = layout.VSplit([layout.Window(FormattedTextControl(mark), width=2), text])
+    return layout.HSplit([line, layout.ConditionalContainer(offered, is_open)])
 
 
 def _keys(composer: Composer) -> KeyBindings:

@@ -4,15 +4,8 @@ import asyncio
 import gc
 from collections.abc import Mapping
 
+from prompt_toolkit import layout
 from prompt_toolkit.input import create_input
-from prompt_toolkit.layout import (
-    AnyContainer,
-    Dimension,
-    DynamicContainer,
-    HSplit,
-    Window,
-    to_container,
-)
 from prompt_toolkit.layout.controls import FormattedTextControl
 
 from codex_py import __version__
@@ -112,18 +105,18 @@ async def _begin(surface: Surface) -> None:
     await surface.half().begin()
 
 
-def _layout(surface: Surface) -> AnyContainer:
+def _layout(surface: Surface) -> layout.AnyContainer:
     """The last rows of the screen: what is under way, the composer or a panel, and the status."""
     composer = composer_window(surface.composer, surface.screen)
-    return HSplit(
+    return layout.HSplit(
         [
-            Window(
+            layout.Window(
                 FormattedTextControl(lambda: _live(surface)),
                 height=lambda: _live_height(surface),
                 dont_extend_height=True,
             ),
-            DynamicContainer(lambda: surface.panels.top or composer),
-            Window(FormattedTextControl(lambda: _below(surface)), height=1),
+            layout.DynamicContainer(lambda: surface.panels.top or composer),
+            layout.Window(FormattedTextControl(lambda: _below(surface)), height=1),
         ]
     )
 
@@ -152,11 +145,11 @@ def _rows_beside_panel(surface: Surface) -> int | None:
     if (panel := surface.panels.top) is None:
         return None
     columns, rows = surface.screen.width, surface.screen.height
-    return max(0, rows - 1 - to_container(panel).preferred_height(columns, rows).preferred)
+    return max(0, rows - 1 - layout.to_container(panel).preferred_height(columns, rows).preferred)
 
 
-def _live_height(surface: Surface) -> Dimension:
-    return Dimension.exact(0) if _rows_beside_panel(surface) == 0 else Dimension()
+def _live_height(surface: Surface) -> layout.Dimension:
+    return layout.Dimension.exact(0) if _rows_beside_panel(surface) == 0 else layout.Dimension()
 
 
 def _below(surface: Surface) -> Fragments:
