@@ -271,6 +271,21 @@ def test_a_child_has_hooks_of_its_own(place: Workplace) -> None:
     )
 
 
+def test_a_prompt_is_kept_if_the_start_is_interrupted(place: Workplace) -> None:
+    os.mkfifo(place.cwd / "began")
+
+    async def work(session: Session, _: Hooked) -> None:
+        turn = asyncio.create_task(session.run_turn("go"))
+        async with asyncio.timeout(20):
+            await asyncio.to_thread((place.cwd / "began").read_bytes)
+            turn.cancel()
+            await asyncio.wait([turn])
+        assert [past.prompt.text for past in session.past_prompts()] == ["go"]
+        assert session.is_unfinished
+
+    run(place, {"SessionStart": ["echo x > began; sleep 60"]}, [], work=work)
+
+
 def test_an_interrupted_turn_is_told(place: Workplace) -> None:
     hooks = {"Interrupt": [note("interrupt")], "PreToolUse": ["echo x > began; sleep 60"]}
     os.mkfifo(place.cwd / "began")

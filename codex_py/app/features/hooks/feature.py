@@ -107,11 +107,10 @@ class _SessionEvents:
                 await self._runs.aclose()
 
     @asynccontextmanager
-    async def around_turn(self, _: TurnStart) -> AsyncGenerator[None]:
-        source, self._source = self._source, None
-        if source is not None:
-            self._first_notes = await self._start(source)
+    async def around_turn(self, turn: TurnStart) -> AsyncGenerator[None]:
         try:
+            if turn.prompt is None:
+                await self._start_session()
             yield
         except asyncio.CancelledError:
             if not self._is_child:
@@ -123,6 +122,8 @@ class _SessionEvents:
         return () if occasion == "compact" else notes
 
     async def before_prompt(self, prompt: UserPrompt) -> Sequence[Note]:
+        # Here, because a prompt is kept if the user interrupts this.
+        await self._start_session()
         runs = await self._run("UserPromptSubmit", [], prompt=prompt.text)
         turn = self._thread.turn
         # The session itself warns of a prompt that was steered into the turn.
@@ -156,6 +157,11 @@ class _SessionEvents:
         if not self._is_child:
             for note in await self._start("compact"):
                 self._thread.tell(note)
+
+    async def _start_session(self) -> None:
+        source, self._source = self._source, None
+        if source is not None:
+            self._first_notes = await self._start(source)
 
     async def _start(self, source: str) -> Sequence[Note]:
         if self._is_child:
