@@ -5,6 +5,7 @@ It is loaded only if an AGENTS.md has an `@`.
 
 import os
 import re
+from collections.abc import Iterator
 from os.path import normpath
 from pathlib import Path
 
@@ -34,56 +35,49 @@ def with_imports(
     Returns:
         The first `max_bytes`, the size of all in bytes, and one sentence for each file that is left out.
     """
-    found = _Imports(root, max_bytes - len(content), str(path))
-    found.add(path, content, 1)
-    return b"".join((content, *found.parts)), len(content) + found.size, found.warnings
-
-
-class _Imports:
-    def __init__(self, root: Path, room: int, document: str) -> None:
-        self.parts: list[bytes] = []
-        self.size = 0
-        self.warnings: list[str] = []
-        self._root = root
-        self._room = room
-        self._seen = {real_path(document, None)}
-
-    def add(self, document: Path, content: bytes, depth: int) -> None:
-        """Add what a document imports."""
-        text = without_code(content.decode(errors="replace"))
-        names = dict.fromkeys(match[1] for match in re.finditer(_MENTION, text, re.MULTILINE))
-        for name in list(names)[:_MAX_MENTIONS]:
-            path = _file(document.parent, name.replace("\\ ", " "))
-            if path is None or real_path(path, None) in self._seen:
-                continue
+    parts, size, warnings = [content], len(content), list[str]()
+    seen = {real_path(path, None)}
+    documents = [(path, content, 1)]
+    while documents:
+        document, text, depth = documents.pop(0)
+        for name, named in _mentioned(document, text):
+            room = max(0, max_bytes - size)
             try:
-                self._refuse(path, depth)
-                self._read(path, depth)
+                if (real := real_path(named, None)) in seen:
+                    continue
+                _refuse(named, root, depth)
+                imported, its_size = read_start(named, room, root=root)
+                if b"\0" in imported:
+                    raise ValueError("it is not text")
             except (OSError, ValueError) as error:
                 reason = error.strerror if isinstance(error, OSError) else error
-                self.warnings.append(f"{document} cannot import @{name}: {reason}.")
+                warnings.append(f"{document} cannot import @{name}: {reason}.")
+                continue
+            seen.add(real)
+            head = f"\n\n--- {named} ---\n\n".encode()
+            parts.append((head + imported)[:room])
+            size += len(head) + its_size
+            documents.append((named, imported, depth + 1))
+    return b"".join(parts), size, warnings
 
-    def _refuse(self, path: Path, depth: int) -> None:
-        """Raises a `ValueError`."""
-        if self._root not in path.parents:
-            raise ValueError(f"it is outside of {self._root}")
-        if path.name.startswith(".") or ".git" in path.parts:
-            raise ValueError("it is a hidden file")
-        if depth > _MAX_DEPTH:
-            raise ValueError(f"imports are at most {_MAX_DEPTH} deep")
 
-    def _read(self, path: Path, depth: int) -> None:
-        content, size = read_start(path, max(0, self._room), root=self._root)
-        if b"\0" in content:
-            raise ValueError("it is not text")
-        self._seen.add(real_path(path, None))
-        head = f"\n\n--- {path} ---\n\n".encode()
-        part = (head + content)[: max(0, self._room)]
-        self.parts.append(part)
-        self.size += len(head) + size
-        self._room -= len(head) + size
-        if len(content) == size:
-            self.add(path, content, depth + 1)
+def _mentioned(document: Path, content: bytes) -> Iterator[tuple[str, Path]]:
+    """The names behind an `@` in a document that mean files, with the absolute paths."""
+    text = without_code(content.decode(errors="replace"))
+    names = dict.fromkeys(match[1] for match in re.finditer(_MENTION, text, re.MULTILINE))
+    for name in list(names)[:_MAX_MENTIONS]:
+        if (path := _file(document.parent, name.replace("\\ ", " "))) is not None:
+            yield name, path
+
+
+def _refuse(path: Path, root: Path, depth: int) -> None:
+    """Raises a `ValueError` if the file must not be imported."""
+    if root not in path.parents:
+        raise ValueError(f"it is outside of {root}")
+    if path.name.startswith(".") or ".git" in path.parts:
+        raise ValueError("it is a hidden file")
+    if depth > _MAX_DEPTH:
+        raise ValueError(f"imports are at most {_MAX_DEPTH} deep")
 
 
 def _file(folder: Path, name: str) -> Path | None:

@@ -9,6 +9,7 @@ from urllib.parse import unquote
 
 from codex_py.config.front_matter import FrontMatterError
 from codex_py.config.markdown import without_code
+from codex_py.config.skill_folders import SkillFolder
 from codex_py.config.skills import MAX_DESCRIPTION, read_skill, skill_fields
 
 _NAME: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
@@ -21,15 +22,11 @@ _NO_FILE: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:|#|//|$")
 def skill_problems(path: Path) -> list[str]:
     """One sentence for each problem of a `SKILL.md`, with the file and the line: `skills/a/SKILL.md:2: …`."""
     try:
-        text = read_skill(path, None).decode()
-        fields = skill_fields(text)
+        data = read_skill(path, SkillFolder(path.parent, "user"))
+        fields = skill_fields(data)
     except FrontMatterError as error:
         return [f"{path}:{error.line}: {error}."]
-    except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        return [f"{path}:{line}: it is not UTF-8."]
-    except OSError as error:
-        return [f"{path}: it cannot be read: {error.strerror}."]
+    text = data.decode()
     lines = text.splitlines()
     problems = [
         (_line_of(field, lines), sentence)

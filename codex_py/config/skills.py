@@ -6,14 +6,14 @@ The format is that of https://agentskills.io, read as leniently as Codex 0.169 d
 import codecs
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from codex_py.config.config import Config
 from codex_py.config.front_matter import FrontMatterError, front_matter
 from codex_py.config.skill_folders import SkillFolder, skill_folders
-from codex_py.filesystem.ordinary import read_start, read_whole
+from codex_py.filesystem.ordinary import read_start
 from codex_py.protocol.frozen import frozen
 
 SKILL_FILE: Final = "SKILL.md"
@@ -67,137 +67,104 @@ def find_skills(config: Config, environment: Mapping[str, str]) -> Skills:
     disabled = {str(entry[key]) for entry in off for key in ("path", "name") if key in entry}
     seen: set[str] = set()
     for folder in skill_folders(config, environment):
-        for path in folder.plugin.skills if folder.plugin else _files(folder, seen, warnings):
+        for path in folder.plugin.skills if folder.plugin else skill_files(folder, seen, warnings):
             try:
-                head, size = _start(path, folder)
-                skill = _parsed(head, size, path, folder)
-            except (OSError, ValueError) as error:
-                warnings.append(f"The skill {_reason(path, error)}.")
+                head, size = _read(path, folder, _MAX_HEAD_BYTES)
+                skill = _skill(skill_fields(head, is_whole=len(head) == size), path, folder)
+            except FrontMatterError as error:
+                warnings.append(f"The skill {path}:{error.line} cannot be used: {error}.")
                 continue
             if not {skill.name, str(path)} & disabled:
                 found.setdefault((skill.name, head, size), skill)
     return Skills(tuple(found.values()), tuple(warnings))
 
 
-def skill_text(skill: Skill) -> str:
-    """The whole file. Raises an `OSError` or a `ValueError` if it cannot be read."""
-    if (plugin := skill.folder.plugin) is not None:
-        return plugin.skills[skill.path]
-    return read_skill(skill.path, skill.folder.root).decode()
+def read_skill(path: Path, folder: SkillFolder) -> bytes:
+    """The whole file.
+
+    Raises:
+        FrontMatterError: it cannot be read.
+    """
+    return _read(path, folder, _MAX_BYTES)[0]
 
 
-def _start(path: Path, folder: SkillFolder) -> tuple[bytes, int]:
-    if folder.plugin is None:
-        return read_start(path, _MAX_HEAD_BYTES, root=folder.root)
-    text = folder.plugin.skills[path].encode()
-    return text[:_MAX_HEAD_BYTES], len(text)
+def _read(path: Path, folder: SkillFolder, max_bytes: int) -> tuple[bytes, int]:
+    """The first bytes of the file, and its size."""
+    if folder.plugin is not None:
+        text = folder.plugin.skills[path].encode()
+        return text[:max_bytes], len(text)
+    try:
+        head, size = read_start(path, max_bytes, root=folder.root)
+    except OSError as error:
+        raise FrontMatterError(error.strerror or str(error), 1) from error
+    if size > _MAX_BYTES:
+        raise FrontMatterError(f"it is larger than {_MAX_BYTES >> 10} KiB", 1)
+    return head, size
 
 
-def read_skill(path: Path, root: Path | None) -> bytes:
-    """The whole file. Arguments and errors are those of `read_whole`."""
-    return read_whole(path, _MAX_BYTES, root=root)
-
-
-def skill_fields(text: str) -> Mapping[str, str]:
+def skill_fields(data: bytes, *, is_whole: bool = True) -> Mapping[str, str]:
     """The fields at the head of a `SKILL.md`.
 
     Raises:
         FrontMatterError: they cannot be read, or there are none.
     """
+    try:
+        # If the rest is missing, the last character may be cut.
+        text, _ = codecs.utf_8_decode(data, "strict", is_whole)
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise FrontMatterError("it is not UTF-8", line) from error
     if not text.removeprefix("\ufeff").startswith("---"):
         raise FrontMatterError("it does not begin with a line `---`", 1)
     return front_matter(text)[0]
 
 
-def skill_files(top: Path) -> list[Path]:
-    """Every `SKILL.md` in a folder and below it."""
-    return _files(SkillFolder(top, "user"), set(), [])
-
-
-def _files(folder: SkillFolder, seen: set[str], warnings: list[str]) -> list[Path]:
-    """Every `SKILL.md` below the folder, sorted. `seen`: the folders that were searched, without links."""
-    within = None if folder.root is None else f"{os.path.realpath(folder.root)}/"
-    files: list[str] = []
-    level = [(str(folder.path), os.path.realpath(folder.path))]
+def skill_files(folder: SkillFolder, seen: set[str], warnings: list[str]) -> list[Path]:
+    """Every `SKILL.md` below a folder, sorted. `seen`: the folders that were searched, without links."""
+    files: list[Path] = []
+    within = "/" if folder.root is None else f"{os.path.realpath(folder.root)}/"
     count = 0
-    for _ in range(_MAX_DEPTH + 1):
-        below: list[tuple[str, str]] = []
-        for path, real in level:
-            if real in seen:
-                continue
-            if within is not None and not real.startswith(within):
+    for path, folders, names in os.walk(folder.path, followlinks=True):
+        real = os.path.realpath(path)
+        is_deep = path.count("/") - str(folder.path).count("/") == _MAX_DEPTH
+        if real in seen or not real.startswith(within):
+            if real not in seen:
                 reason = f"it is a link that leads out of {folder.root}"
                 warnings.append(f"{path} is not searched for skills: {reason}.")
-                continue
-            if (count := count + 1) > _MAX_FOLDERS:
-                warnings.append(
-                    f"Only the first {_MAX_FOLDERS} folders below {folder.path} were searched for skills."
-                )
-                return sorted(map(Path, files))
-            seen.add(real)
-            names = list(_entries(path))
-            files += [f"{path}/{name}" for name, _ in names if name == SKILL_FILE]
-            below += [
-                (inner, os.path.realpath(inner) if is_link else f"{real}/{name}")
-                for name, is_link in names
-                if name != SKILL_FILE
-                for inner in [f"{path}/{name}"]
-            ]
-        level = below
-    return sorted(map(Path, files))
+            folders.clear()
+            continue
+        if (count := count + 1) > _MAX_FOLDERS:
+            warnings.append(
+                f"Only the first {_MAX_FOLDERS} folders below {folder.path} were searched for skills."
+            )
+            break
+        seen.add(real)
+        if SKILL_FILE in (*names, *folders):
+            files.append(Path(path, SKILL_FILE))
+        is_of_others = {name for name in folders if name.startswith(".") or name == "node_modules"}
+        folders[:] = [] if is_deep else sorted({*folders} - is_of_others)
+    return sorted(files)
 
 
-def _entries(folder: str) -> Iterator[tuple[str, bool]]:
-    """The names of the `SKILL.md` and of the folders to search, sorted; each with whether it is a link."""
-    try:
-        with os.scandir(folder) as entries:
-            for entry in sorted(entries, key=lambda entry: entry.name):
-                is_hidden = entry.name.startswith(".") or entry.name == "node_modules"
-                if entry.name == SKILL_FILE or (not is_hidden and entry.is_dir()):
-                    yield entry.name, entry.is_symlink()
-    except OSError:
-        # A folder that cannot be listed has no skills.
-        return
-
-
-def _parsed(head: bytes, size: int, path: Path, folder: SkillFolder) -> Skill:
-    """Raises an `OSError` or a `ValueError` if it is not a valid skill."""
-    if size > _MAX_BYTES:
-        raise ValueError(f"it is larger than {_MAX_BYTES >> 10} KiB")
-    # The last character may be cut.
-    text, _ = codecs.utf_8_decode(head, "strict", len(head) == size)
-    fields = skill_fields(text)
+def _skill(fields: Mapping[str, str], path: Path, folder: SkillFolder) -> Skill:
+    """Raises a `FrontMatterError`."""
     name = " ".join(fields.get("name", "").split()) or path.parent.name
     description = " ".join(fields.get("description", "").split())
+    if folder.plugin is not None:
+        name = f"{folder.plugin.name}:{name}"
     if len(name) > _MAX_NAME or not name.isprintable():
         raise FrontMatterError(f"{name[: _MAX_NAME + 16]!r} is no name for a skill", 1)
     if not description:
         raise FrontMatterError("it has no description", 1)
     is_listed = fields.get("disable-model-invocation", "").lower() != "true"
-    is_listed = is_listed and not _is_explicit_only(
-        f"{path.parent}/agents/openai.yaml", folder.root
-    )
-    if folder.plugin is not None:
-        name = f"{folder.plugin.name}:{name}"
+    is_listed = is_listed and not _is_explicit_only(path.parent / "agents/openai.yaml", folder.root)
     return Skill(name, description[:MAX_DESCRIPTION], path, folder, is_listed)
 
 
-def _is_explicit_only(policy: str, root: Path | None) -> bool:
+def _is_explicit_only(policy: Path, root: Path | None) -> bool:
     """True if the file that Codex reads beside a skill keeps it from the model."""
     try:
         # One key of YAML does not need a parser that takes 20 ms to load.
-        return _NOT_IMPLICIT.search(read_whole(policy, _MAX_BYTES, root=root)) is not None
+        return _NOT_IMPLICIT.search(read_start(policy, _MAX_BYTES, root=root)[0]) is not None
     except OSError:
         return False
-
-
-def _reason(path: Path, error: OSError | ValueError) -> str:
-    match error:
-        case FrontMatterError():
-            return f"{path}:{error.line} cannot be used: {error}"
-        case UnicodeDecodeError():
-            return f"{path} cannot be used: it is not UTF-8"
-        case OSError():
-            return f"{path} cannot be used: {error.strerror}"
-        case _:
-            return f"{path} cannot be used: {error}"

@@ -12,7 +12,6 @@ from codex_py.filesystem.ordinary import read_start
 from codex_py.protocol.frozen import frozen
 
 _NAMES: Final = ("AGENTS.override.md", "AGENTS.md")
-_LIMIT: Final = " (project_doc_max_bytes is {})"
 _MAX_GLOBAL_BYTES: Final = 262_144
 """A bound for the user's own file, which no setting limits: some 65,000 tokens."""
 
@@ -43,29 +42,33 @@ def _no_imports(_path: Path, content: bytes, _root: Path, _max_bytes: int):
 
 def agents_md(
     *,
-    home: Path,
+    home: Path | None,
     folders: Sequence[Path],
     max_bytes: int,
+    root: Path | None = None,
     fallback_filenames: Sequence[str] = (),
     imports: Importer = _no_imports,
 ) -> AgentsMd:
     """Collect the instructions that apply in the working directory.
 
     The user has one file, in `home`. The project may have one in each of the `folders`, which lead from its
-    root down to the working directory. `max_bytes` bounds all project files together, and 0 turns them off.
+    `root` (by default the first of them) down to the working directory. `max_bytes` bounds all project files together, and 0 turns them off.
     The nearest file is the most specific, so it is the last to be cut; a warning and a note in the text say
     what is missing. A project file that is a link out of the project is left out: it could send the model
     any file of the user. What a file imports must be inside the project, or inside `home`.
     """
     warnings: list[str] = []
-    general = _general(home, imports, warnings)
+    root = root or folders[0]
+    general = "" if home is None else _general(home, imports, warnings)
     documents: list[_Document] = []
     if max_bytes > 0:
         names = (*_NAMES, *fallback_filenames)
         for folder in folders:
-            document = _document(folder, names, folders[0], max_bytes, imports, warnings)
-            if document is not None:
-                documents.append(document)
+            files = (_read(folder / name, max_bytes, root, warnings) for name in names)
+            # A blank one counts, so that an empty override silences the others.
+            document = next(filter(None, files), None)
+            if document is not None and _decoded(document.content).strip():
+                documents.append(_complete(document, root, max_bytes, imports, warnings))
     project = _joined(documents, max_bytes, warnings)
     if not general and not project:
         return AgentsMd(None, tuple(warnings))
@@ -73,29 +76,6 @@ def agents_md(
     body = "\n\n--- project-doc ---\n\n".join(filter(None, (general, project)))
     text = f"{heading}\n\n<INSTRUCTIONS>\n{body}\n</INSTRUCTIONS>"
     return AgentsMd(text, tuple(warnings))
-
-
-def nested_agents_md(
-    folder: Path,
-    *,
-    root: Path,
-    max_bytes: int,
-    room: int,
-    fallback_filenames: Sequence[str],
-    imports: Importer,
-) -> tuple[Path | None, AgentsMd]:
-    """The file of one folder of a project, and at most `room` bytes of its text.
-
-    `root` is that of the project; `max_bytes` is the setting, for the note on what is missing.
-    """
-    warnings: list[str] = []
-    names = (*_NAMES, *fallback_filenames)
-    document = _document(folder, names, root, max_bytes, imports, warnings)
-    if document is None:
-        return None, AgentsMd(None, tuple(warnings))
-    limit = _LIMIT.format(max_bytes)
-    text = _text(document, document.content[:room], warnings, limit)
-    return document.path, AgentsMd(text, tuple(warnings))
 
 
 def _general(home: Path, imports: Importer, warnings: list[str]) -> str:
@@ -106,23 +86,6 @@ def _general(home: Path, imports: Importer, warnings: list[str]) -> str:
             if text := _text(document, document.content, warnings).strip():
                 return text
     return ""
-
-
-def _document(
-    folder: Path,
-    names: Sequence[str],
-    root: Path,
-    max_bytes: int,
-    imports: Importer,
-    warnings: list[str],
-) -> _Document | None:
-    """The instructions of a folder of a project; None if there are none."""
-    files = (_read(folder / name, max_bytes, root, warnings) for name in names)
-    # A blank one counts, so that an empty override silences the others.
-    document = next(filter(None, files), None)
-    if document is None or not _decoded(document.content).strip():
-        return None
-    return _complete(document, root, max_bytes, imports, warnings)
 
 
 def _complete(
@@ -142,7 +105,7 @@ def _joined(documents: Sequence[_Document], max_bytes: int, warnings: list[str])
     for document in reversed(documents):
         kept = document.content[:remaining]
         remaining -= len(kept)
-        texts.append(_text(document, kept, warnings, _LIMIT.format(max_bytes)))
+        texts.append(_text(document, kept, warnings, ": project_doc_max_bytes is used up"))
     return "\n\n".join(reversed(texts))
 
 

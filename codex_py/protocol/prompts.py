@@ -1,11 +1,11 @@
 """Tells the prompts of the user from messages of the role `user` that a program wrote. LIGHT."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, Literal, cast
 
 from codex_py.protocol.frozen import frozen
-from codex_py.protocol.messages import EncodedItem, decode_json, input_text, message
+from codex_py.protocol.messages import EncodedItem, decode_json, encode_json, input_text, message
 
 CONTEXT_OPENINGS: Final = (
     "# AGENTS.md instructions",
@@ -107,6 +107,16 @@ def context_length(items: Sequence[EncodedItem]) -> int:
         if not is_instruction and not is_context(list(message_texts(data.get("content")))):
             return index
     return len(items)
+
+
+def messages_with(opening: str, role: str, items: Iterable[EncodedItem]) -> Iterator[str]:
+    """The texts of messages of a role that begin like this, in the order of the items."""
+    mark = encode_json(opening)[1:-1]
+    for item in items:
+        # Decoding a long history takes as long as reading it.
+        if mark in item and (data := decode_json(item)).get("role") == role:
+            texts = message_texts(data.get("content"))
+            yield from (text for text in texts if text.startswith(opening))
 
 
 def message_texts(content: Any) -> Iterator[str]:

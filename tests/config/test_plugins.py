@@ -9,7 +9,7 @@ from codex_py.config.plugin import Plugin
 from codex_py.config.plugin_files import RECORD, read_files, read_plugin
 from codex_py.config.plugins import find_plugins
 from codex_py.config.roles import find_roles
-from codex_py.config.skills import find_skills, skill_text
+from codex_py.config.skills import find_skills, read_skill
 from tests.config.conftest import Place
 from tests.support.plugins import MANIFEST, installed, write_plugin
 
@@ -217,7 +217,10 @@ def test_what_changes_after_the_check_is_not_used(place: Place) -> None:
     for name in files:
         (root / name).write_text("evil", encoding="utf-8")
     (skill,) = find_skills(config, place.environment).found
-    assert (skill.name, skill_text(skill)[-4:]) == ("tools:hello", "good")
+    assert (skill.name, read_skill(skill.path, skill.folder)[-4:]) == (
+        "tools:hello",
+        b"good",
+    )
     assert find_roles(config, place.environment).found["tools:judge"].instructions == "good"
     (found,) = find_hooks(config, place.environment).found
     assert (found.command, found.state) == ("good", "new")

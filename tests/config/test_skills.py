@@ -132,10 +132,10 @@ def test_files_that_can_not_be_used_are_warned_about_with_their_line(place: Plac
     assert result.warnings == (
         f"The skill {top}/a/SKILL.md:1 cannot be used: it has no description.",
         f"The skill {top}/b/SKILL.md:1 cannot be used: 'b\\x1b[2J' is no name for a skill.",
-        f"The skill {top}/c/SKILL.md cannot be used: it is a folder.",
+        f"The skill {top}/c/SKILL.md:1 cannot be used: it is a folder.",
         f"The skill {top}/d/SKILL.md:1 cannot be used: it does not begin with a line `---`.",
         f"The skill {top}/e/SKILL.md:3 cannot be used: the front matter has a line that is no field: 'this is nothing'.",
-        f"The skill {top}/f/SKILL.md cannot be used: it is not UTF-8.",
+        f"The skill {top}/f/SKILL.md:2 cannot be used: it is not UTF-8.",
     )
 
 
@@ -153,7 +153,7 @@ def test_a_skill_of_a_project_does_not_lead_out_of_it(place: Place) -> None:
     reason = f"it is a link that leads out of {place.root}"
     assert found.warnings == (
         f"{skills}/folder is not searched for skills: {reason}.",
-        f"The skill {skills}/file/SKILL.md cannot be used: {reason}.",
+        f"The skill {skills}/file/SKILL.md:1 cannot be used: {reason}.",
     )
 
 

@@ -78,11 +78,11 @@ def test_the_nearest_file_is_the_last_to_be_cut(home: Path, folders: tuple[Path,
     found = agents_md(home=home, folders=folders, max_bytes=53)
     left_out = f"{folders[0]}/AGENTS.md was left out for its size of 50 bytes"
     cut = f"Only the first 13 of 30 bytes of {folders[1]}/AGENTS.md were loaded"
-    limit = "(project_doc_max_bytes is 53)"
+    limit = "project_doc_max_bytes is used up"
     assert found == AgentsMd(
         f"# AGENTS.md instructions for {folders[2]}\n\n<INSTRUCTIONS>\n"
-        f"[{left_out} {limit}]\n\n\n{'a' * 10}é\n[{cut} {limit}]\n\n\n{'b' * 40}\n</INSTRUCTIONS>",
-        (f"{cut} {limit}.", f"{left_out} {limit}."),
+        f"[{left_out}: {limit}]\n\n\n{'a' * 10}é\n[{cut}: {limit}]\n\n\n{'b' * 40}\n</INSTRUCTIONS>",
+        (f"{cut}: {limit}.", f"{left_out}: {limit}."),
     )
 
 

@@ -35,7 +35,9 @@ def told(request: Any) -> list[str]:
     texts = [part["text"] for item in users for part in item["content"]]
     found = (
         re.match(
-            r"<note>\n# AGENTS\.md of a folder: .*<INSTRUCTIONS>\n(.*)\n</INSTR", text, re.DOTALL
+            r"<note>\n# AGENTS\.md instructions for .*<INSTRUCTIONS>\n(.*)\n</INSTR",
+            text,
+            re.DOTALL,
         )
         for text in texts
     )
@@ -67,8 +69,7 @@ def test_a_call_brings_the_instructions_of_the_folders_that_it_leads_to(
     assert [told(request) for request in server.requests] == [[], *[["Outer.", "Inner."]] * 2]
     notices = [item["message"] for item in said.items if item["type"] == "error"]
     assert notices == [
-        f"The model is told the instructions of {place.cwd}/{path}/AGENTS.md."
-        for path in ("a", "a/b")
+        f"The model is told the instructions for {place.cwd}/{path}." for path in ("a", "a/b")
     ]
 
 
@@ -91,7 +92,7 @@ def test_overrides_fallbacks_imports_and_the_budget_hold_for_them_too(place: Wor
     assert first.startswith("Override @more.md  ---")
     assert first.endswith("---  More.")
     assert second == "Fallback."
-    assert third.endswith("(project_doc_max_bytes is 1000)]")
+    assert third.endswith("project_doc_max_bytes is used up]")
     assert 500 < third.count("x") < 990
     assert any("of 2000 bytes of" in item["message"] for item in said.items if "message" in item)
     assert told(server.requests[3]) == []

@@ -147,7 +147,7 @@ def test_what_the_model_knows_of_skills_survives_compactions_and_resumes(place: 
         talk(place, server, go_on, resume=thread_id)
     assert [bodies(request) for request in server.requests] == [
         *[["named"]] * 4,
-        *[["named", "read"]] * 3,
+        *[["read", "named"]] * 3,
     ]
     for request in server.requests:
         assert len(lists(request)) == 1

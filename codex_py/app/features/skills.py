@@ -11,10 +11,10 @@ from typing import Final
 
 from codex_py.app.features.skill_list import in_order, skill_list
 from codex_py.app.options import SessionSetup
-from codex_py.config.skills import Skill, Skills, find_skills, skill_text
+from codex_py.config.skills import Skill, Skills, find_skills, read_skill
 from codex_py.protocol.extension import Compaction, Extension, Occasion, Thread
-from codex_py.protocol.messages import EncodedItem, decode_json
-from codex_py.protocol.prompts import Note, UserPrompt, message_texts
+from codex_py.protocol.messages import EncodedItem
+from codex_py.protocol.prompts import Note, UserPrompt, messages_with
 
 _LINK: Final = re.compile(r"\[\$[^\]\n]*\]\(<?([^)>\n]+)>?\)")
 _MENTION: Final = re.compile(r"\$([\w:.-]+)")
@@ -22,7 +22,7 @@ _LIST: Final = "<skills_instructions>"
 _NONE: Final = (
     f"{_LIST}\nThe skills that were listed before are not there any more.\n</skills_instructions>"
 )
-_BODY: Final = re.compile(r"<skill>\n<name>(.*)</name>\n<path>(.*)</path>\n")
+_BODY: Final = "<skill>\n<name>"
 _KEPT_PART_OF_WINDOW: Final = 10
 _MAX_KEPT_BYTES: Final = 100_000
 """Of the texts that are kept through a compaction, some 25,000 tokens."""
@@ -62,10 +62,11 @@ class SessionSkills:
         window = thread.settings.context_window
         tokens = settings.get("max_context_tokens")
         text = skill_list(self._find().found, tokens, window, self._setup.warn)
-        before = _last_list(thread.items) if occasion == "resume" else None
-        if text is None and before is not None:
-            text = _NONE
-        return () if text is None or text == before else [Note(text)]
+        before = list(messages_with(_LIST, "developer", thread.items))
+        if occasion != "resume" or not before:
+            return () if text is None else [Note(text)]
+        text = text or _NONE
+        return () if text == before[-1] else [Note(text)]
 
     def _mentioned(self, prompt: str) -> list[Note]:
         """The texts of the skills that a prompt names: those by their path, then those by their name."""
@@ -93,18 +94,18 @@ class SessionSkills:
 
     def _body(self, skill: Skill) -> Iterator[Note]:
         try:
-            text = skill_text(skill)
-        except (OSError, ValueError) as error:
+            text = read_skill(skill.path, skill.folder).decode()
+        except ValueError as error:
             self._setup.warn(f"The skill {skill.path} cannot be read: {error}.")
             return
-        head = f"<skill>\n<name>{skill.name}</name>\n<path>{skill.path}</path>\n"
+        head = f"{_BODY}{skill.name}</name>\n<path>{skill.path}</path>\n"
         yield Note(f"{head}{text}\n</skill>", "user")
 
     def _kept(self, thread: Thread) -> list[Note]:
         """The newest text of each skill in the history, as many of the latest as there is room for."""
         room = min(_MAX_KEPT_BYTES, 4 * thread.settings.context_window // _KEPT_PART_OF_WINDOW)
         kept: list[Note] = []
-        for path, note in self._loaded(thread.items).items():
+        for path, note in reversed(self._loaded(thread.items).items()):
             if (size := len(note.text.encode())) > room:
                 self._setup.warn(f"The compaction dropped the text of the skill {path}.")
                 continue
@@ -113,32 +114,18 @@ class SessionSkills:
         return kept[::-1]
 
     def _loaded(self, items: Sequence[EncodedItem]) -> dict[str, Note]:
-        """The texts of skills by path, the latest first: of those that the model got, and of those that it read itself."""
+        """The texts of skills by path: of those that the model read itself, then of those that it was given, the latest last."""
+        calls = [item for item in items if b"SKILL.md" in item and b'_call"' in item]
+        read = [
+            skill
+            for skill in (self._find().found if calls else ())
+            if any(f"{skill.path.parent.name}/SKILL.md".encode() in item for item in calls)
+        ]
+        notes = [note for skill in read for note in self._body(skill)]
+        notes += [Note(text, "user") for text in messages_with(_BODY, "user", items)]
         loaded: dict[str, Note] = {}
-        skills: Skills | None = None
-        for item in reversed(items):
-            if b"<skill>" in item:
-                data = decode_json(item)
-                for text in (
-                    message_texts(data.get("content")) if data.get("role") == "user" else ()
-                ):
-                    if found := _BODY.match(text):
-                        loaded.setdefault(found[2], Note(text, "user"))
-            elif b"SKILL.md" in item and b'_call"' in item:
-                skills = skills or self._find()
-                for skill in skills.found:
-                    is_read = f"{skill.path.parent.name}/SKILL.md".encode() in item
-                    if is_read and str(skill.path) not in loaded:
-                        loaded.update((str(skill.path), note) for note in self._body(skill))
+        for note in notes:
+            path = note.text.partition("<path>")[2].partition("</path>")[0]
+            loaded.pop(path, None)
+            loaded[path] = note
         return loaded
-
-
-def _last_list(items: Sequence[EncodedItem]) -> str | None:
-    """The list of skills that the model was told last."""
-    for item in reversed(items):
-        if _LIST.encode() in item:
-            data = decode_json(item)
-            for text in message_texts(data.get("content")):
-                if data.get("role") == "developer" and text.startswith(_LIST):
-                    return text
-    return None

@@ -43,24 +43,16 @@ def _nested_agents_md(setup: SessionSetup) -> Feature:
     """Tells the instructions of other folders. Loaded with the tools: only their calls lead there."""
 
     def feature(thread: Thread) -> Extension:
-        nested: Any = None
-
         def wrap_dispatch(inner: Dispatch) -> Dispatch:
-            nonlocal nested
             nested = load("codex_py.app.features.nested_agents_md:NestedAgentsMd")(setup, thread)
             return nested.wrap_dispatch(inner)
-
-        async def before_request() -> Sequence[Note]:
-            return () if nested is None else nested.before_request()
 
         def context(occasion: Occasion) -> Sequence[Note]:
             if occasion != "compact":
                 return ()
             return load("codex_py.app.features.nested_agents_md:nested_notes")(thread.items)
 
-        return Extension(
-            wrap_dispatch=wrap_dispatch, before_request=before_request, context=context
-        )
+        return Extension(wrap_dispatch=wrap_dispatch, context=context)
 
     return feature
 
