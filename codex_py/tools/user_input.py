@@ -5,13 +5,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from codex_py.errors import ToolError
+from codex_py.protocol.calls import PastCall, PastItems
 from codex_py.protocol.dispatch import ToolContext
+from codex_py.protocol.events import ThreadItem
 from codex_py.protocol.mcp import Elicitation, Elicitor, UserQuestion
 from codex_py.protocol.tools import ToolOutput
-from codex_py.tools.base import LenientParams
-from codex_py.tools.mcp.item import OWN_SERVER, ShownAsServerCall, mcp_item
+from codex_py.tools.base import ChangesNothing, LenientParams
+from codex_py.tools.mcp.item import OWN_SERVER, mcp_item, replay_server_call
 
 _NO_OPTIONS = "request_user_input requires non-empty options for every question"
+_ANSWERED = '{"answers":'
 _OTHER = "_other"
 """Follows the id of a question in the name of the form's field for a text of the user's own."""
 
@@ -32,7 +35,7 @@ class RequestUserInputParams(LenientParams):
     questions: tuple[Question, ...]
 
 
-class RequestUserInput(ShownAsServerCall):
+class RequestUserInput(ChangesNothing):
     """
     Args:
         asker: see `Elicitation.server`.
@@ -72,6 +75,12 @@ class RequestUserInput(ShownAsServerCall):
             text = json.dumps({"answers": answers}, ensure_ascii=False, separators=(",", ":"))
             item.end({"content": [{"type": "text", "text": text}]})
             return ToolOutput(text)
+
+    def replay(self, call: PastCall, past: PastItems) -> ThreadItem | None:
+        if call.error_code is None and not call.output.startswith(_ANSWERED):
+            # Nobody was asked.
+            return None
+        return replay_server_call(OWN_SERVER, self.name, call, past)
 
     async def _answers(self, questions: Sequence[UserQuestion]) -> Mapping[str, Any]:
         asked = "\n".join(each.question for each in questions)

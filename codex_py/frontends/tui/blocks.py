@@ -4,6 +4,9 @@ import re
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from codex_py.protocol.plans import CLOSING, OPENING
+
+_PLAN_TITLE = "**Proposed plan**"
 _FENCE = re.compile(r"(`{3,}|~{3,})[ \t]*([^`\s]*)[^`]*$")
 _ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]")
 _BEGINS_LIST = re.compile(r"(?:[-*+]|1[.)])[ \t]")
@@ -29,6 +32,7 @@ class Prose:
     markdown: str
     is_first: bool = True
     """False: it continues the block before."""
+    is_plan: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,7 @@ class Code:
     text: str
     """Whole lines, but for endless ones."""
     is_first: bool = True
+    is_plan: bool = False
 
 
 Block: TypeAlias = Prose | Code
@@ -47,7 +52,7 @@ class Blocks:
     """Splits Markdown at the ends of its blocks: time is linear in the length of the answer.
 
     The items of a list are blocks of their own where they are at the margin. Only fences at the margin are
-    told apart; one inside of a list stays with the list.
+    told apart; one inside of a list stays with the list. A plan that the answer proposes gets a title for its tags.
     """
 
     def __init__(self) -> None:
@@ -60,6 +65,7 @@ class Blocks:
         self._fence: str | None = None
         self._language = ""
         self._is_first = True
+        self._is_plan = False
         self._is_verbatim = False
         self._finished: list[Block] = []
 
@@ -95,10 +101,13 @@ class Blocks:
         """The unfinished block."""
         if self._is_verbatim:
             return Code("", self._partial, is_first=False) if self._partial else None
-        text = "".join(self._lines) + self._partial
+        partial = self._partial.rstrip()
+        # The beginning of a tag is no text.
+        is_tag = partial and any(tag.startswith(partial) for tag in (OPENING, CLOSING))
+        text = "".join(self._lines) + ("" if is_tag else self._partial)
         if self._fence is not None:
-            return Code(self._language, text, self._is_first)
-        return Prose(text, self._is_first) if text.strip() else None
+            return Code(self._language, text, self._is_first, self._is_plan)
+        return Prose(text, self._is_first, self._is_plan) if text.strip() else None
 
     def finish(self) -> list[Block]:
         """The answer is whole: all that has not been taken."""
@@ -112,6 +121,8 @@ class Blocks:
         return self.take()
 
     def _take_line(self, line: str) -> None:
+        if self._took_tag(line):
+            return
         fence = _FENCE.match(line.rstrip())
         if self._fence is not None:
             if fence and not fence[2] and fence[1].startswith(self._fence):
@@ -151,6 +162,17 @@ class Blocks:
             self._end(continues=True)
             self._lines = header
 
+    def _took_tag(self, line: str) -> bool:
+        """Begin or end a plan if the line says so. In a fence, only a plan that began before it can end."""
+        tag = CLOSING if self._is_plan else OPENING
+        if line.rstrip() != tag or (self._fence is not None and not self._is_plan):
+            return False
+        self._end()
+        self._fence, self._is_plan = None, not self._is_plan
+        if self._is_plan:
+            self._finished.append(Prose(_PLAN_TITLE))
+        return True
+
     def _take_code(self, line: str) -> None:
         self._lines.append(line)
         self._size += len(line)
@@ -180,7 +202,7 @@ class Blocks:
         self._size = 0
         if self._fence is not None:
             if text or self._is_first:
-                self._finished.append(Code(self._language, text, self._is_first))
+                self._finished.append(Code(self._language, text, self._is_first, self._is_plan))
         elif text.strip():
-            self._finished.append(Prose(text, self._is_first))
+            self._finished.append(Prose(text, self._is_first, self._is_plan))
         self._is_first = not continues

@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Any, Final
 
+from codex_py.app.features.plan_mode import PlanMode
 from codex_py.app.model import missing_key
 from codex_py.app.options import SessionOptions
 from codex_py.app.session import open_session
@@ -15,12 +16,14 @@ from codex_py.core.session_turn import TurnResult
 from codex_py.errors import CodexError
 from codex_py.frontends.tui.composer import Submission
 from codex_py.frontends.tui.markdown import Markdown
+from codex_py.frontends.tui.plan_offer import AFRESH, IMPLEMENT, Begin, PlanOffer
 from codex_py.frontends.tui.progress import Progress
 from codex_py.frontends.tui.surface import Surface
 from codex_py.frontends.tui.transcript import Transcript
 from codex_py.protocol.approval import Approver
 from codex_py.protocol.mcp import Elicitor
-from codex_py.protocol.settings import Choices
+from codex_py.protocol.plans import proposed_plan
+from codex_py.protocol.settings import Choices, Mode
 from codex_py.rollout.git_info import git_info
 from codex_py.rollout.index import find_session
 
@@ -53,6 +56,9 @@ class Conversation:
         """The start of the MCP servers that the turn waits for."""
         self.session: Session | None = None
         self.config = surface.launch.config
+        self.mode: Mode = "default"
+        """Of this session, or of the one that is about to be open."""
+        self.plan_offer = PlanOffer(surface, self._implement)
         self.progress = Progress(surface, transcript, lambda: self.session)
 
     @property
@@ -78,6 +84,15 @@ class Conversation:
             mcp_startup_wait=self._wait_for_servers,
             bypass_hook_trust=self._surface.launch.bypass_hook_trust,
         )
+
+    def switch_mode(self, mode: Mode) -> None:
+        """Plan mode, or back. No turn may be running."""
+        self.plan_offer.withdraw()
+        self.mode = mode
+        if self.session is None or self.session.settings.mode == mode:
+            self.progress.refresh()
+        else:
+            self.change(replace(self.session.settings.choices, mode=mode))
 
     async def open(self, options: SessionOptions) -> None:
         """Change to another session. If it cannot be opened, show why, and keep this one."""
@@ -122,10 +137,9 @@ class Conversation:
         if not is_open or self.session is None:
             self._surface.composer.restore(waiting)
             return
-        if is_shown:
-            self.progress.refresh()
-        else:
+        if not is_shown:
             self.progress.begin(self.session)
+        self._find_mode(self.session, is_shown=is_shown)
         self._surface.start(self._look_around())
         submissions = list(waiting)
         waiting.clear()
@@ -154,13 +168,35 @@ class Conversation:
             return False
         return True
 
+    def _find_mode(self, session: Session, *, is_shown: bool) -> None:
+        """The mode is that of the conversation before, unless a resumed one was in Plan mode."""
+        mode = session.feature(PlanMode)
+        if self.mode == "default" and not is_shown and mode is not None and mode.told == "plan":
+            self._transcript.notice("This conversation is in Plan mode. Shift-Tab leaves it.")
+            self.mode = "plan"
+        self.switch_mode(self.mode)
+
     async def close(self) -> None:
         """Interrupt the turn, and close the session. Nothing waits for one any longer."""
         self.progress.close()
         self._settled.set()
         await self._close_session()
 
+    def _implement(self, plan: str, where: Begin) -> None:
+        self.switch_mode("default")
+        if where == "here":
+            self.send(Submission(IMPLEMENT))
+        else:
+            self._surface.start(self._implement_afresh(plan))
+
+    async def _implement_afresh(self, plan: str) -> None:
+        left = self.session
+        await self.open(self.new_session())
+        if self.session is not left:
+            self.send(Submission(AFRESH.format(plan=plan)))
+
     async def _close_session(self) -> None:
+        self.plan_offer.withdraw()
         await self._interrupt()
         self.session = None
         await self._open_one.aclose()
@@ -168,6 +204,7 @@ class Conversation:
     def send(self, submission: Submission) -> None:
         """Send it: as a turn of its own, into the running one, or after that if it says so."""
         session, outbox = self.session, self._surface.outbox
+        self.plan_offer.withdraw()
         if not self._settled.is_set():
             outbox.waiting.append(submission)
         elif session is None:
@@ -266,5 +303,8 @@ class Conversation:
             return
         self._surface.composer.restore(unsent)
         self.progress.work_ended()
+        plan = proposed_plan(self.progress.last_answer) if self.mode == "plan" else None
+        if is_complete and plan is not None:
+            self.plan_offer.make(plan)
         if not self._surface.leaving.is_under_way:
             self._surface.start(self._find_branch())

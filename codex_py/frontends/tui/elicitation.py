@@ -1,4 +1,4 @@
-"""Asks what MCP servers want to know: a form, field by field, or an address to visit."""
+"""Asks what MCP servers want to know: a form, field by field, or an address to visit. Questions of the model too."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -9,6 +9,7 @@ from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.panel import Choice, Entry, Option, Panel, yes_or_no
 from codex_py.frontends.tui.panels import Panels
+from codex_py.frontends.tui.questions import ask_user
 from codex_py.protocol.json_fields import as_object, object_field
 from codex_py.protocol.mcp import Elicitation, ElicitationAnswer
 
@@ -36,6 +37,8 @@ class TerminalElicitor:
         self._panels = panels
 
     async def elicit(self, elicitation: Elicitation) -> ElicitationAnswer:
+        if elicitation.questions:
+            return await ask_user(self._panels, elicitation)
         head: Fragments = [
             ("bold", f"The MCP server {printable(elicitation.server)} asks"),
             ("", f"\n\n{printable(elicitation.message)}"),

@@ -27,6 +27,7 @@ SHORTCUTS: Final = (
         "Tab",
         "complete; while the agent works, answer its question, else send when the turn is over",
     ),
+    ("Shift-Tab", "switch to Plan mode or back"),
     ("Ctrl-J, Alt-Enter, Shift-Enter", "begin a new line"),
     ("Esc", "interrupt"),
     ("Esc Esc", "go back to an earlier prompt"),
@@ -59,6 +60,7 @@ def program_keys(surface: Surface) -> KeyBindings:
     can_list = composing & is_empty & ~vi_navigation_mode
     can_answer = composing & announced & ~completing
     bind(keys, "c-t", lambda _: surface.half().run_command("transcript"), composing)
+    bind(keys, "s-tab", lambda _: surface.half().run_command("plan"), composing)
     bind(keys, "?", lambda _: surface.half().run_command("keymap"), can_list)
     bind(keys, "c-z", lambda _: surface.start(surface.screen.suspend()))
     bind(keys, "c-l", lambda _: surface.screen.scroll_away())

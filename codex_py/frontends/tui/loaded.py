@@ -1,5 +1,7 @@
 """The half of the terminal that the first frame does not need, and all that it imports: sessions, cells, commands."""
 
+from collections.abc import Awaitable, Generator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
@@ -137,13 +139,20 @@ class Loaded:
             )
             return
 
-        async def work() -> None:
-            try:
-                await command.run(self._context, argument)
-            except CodexError as error:
-                self._transcript.notice(str(error), "error")
+        async def work(running: Awaitable[None]) -> None:
+            with self._shown_errors():
+                await running
 
-        self._surface.tasks.create_task(work())
+        with self._shown_errors():
+            running = command.run(self._context, argument)
+            self._surface.tasks.create_task(work(running))
+
+    @contextmanager
+    def _shown_errors(self) -> Generator[None]:
+        try:
+            yield
+        except CodexError as error:
+            self._transcript.notice(str(error), "error")
 
     async def _run_shell(self, submission: Submission) -> None:
         conversation, shell = self._conversation, self._shell

@@ -2,9 +2,9 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from textwrap import wrap
 from typing import Any, Generic, TypeVar
 
 from prompt_toolkit.application import get_app
@@ -13,12 +13,14 @@ from prompt_toolkit.formatted_text import split_lines
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.layout import AnyContainer, BufferControl, Dimension, HSplit, VSplit, Window
 from prompt_toolkit.layout.controls import FormattedTextControl
+from prompt_toolkit.utils import get_cwidth
 
 from codex_py.frontends.tui.fitting import (
     LOW,
     Fragments,
     both_ends,
     ends_of,
+    fit,
     joined,
     panel_rows,
     window,
@@ -32,6 +34,8 @@ _WORD_S = 0.3
 """Between the letters of a word that is being typed there is less."""
 _FIELD_ROWS = 6
 _MARGIN = len("> 1. ")
+_LEAST_NOTE = 8
+"""Columns. A note with fewer is left out."""
 
 
 class Panel(Generic[T]):
@@ -63,6 +67,8 @@ class Option(Generic[T]):
     value: T
     key: str = ""
     """A single key that takes it at once."""
+    note: str = ""
+    """Stands behind the label, dimmed."""
 
 
 class Postponed(Exception):
@@ -79,6 +85,8 @@ class Choice(Panel[T]):
         question: or a function that makes it for so many rows, each time it is drawn.
         default: index of the answer that Enter gives if nothing is moved.
         cancelled: the answer of Esc and Ctrl-C.
+        others: answers of further keys.
+        waits: Enter answers only after a moment: it may have been meant for the question before.
         show_all: prints the question in full, on `v` and Ctrl-T.
     """
 
@@ -91,9 +99,14 @@ class Choice(Panel[T]):
         *,
         cancelled: T,
         default: int = 0,
+        others: Mapping[str, T] | None = None,
+        waits: bool = False,
+        hint: str = "",
         show_all: Callable[[], None] | None = None,
     ) -> None:
         super().__init__()
+        self.hint = hint or self.hint
+        self._answers_from = time.monotonic() + (_WORD_S if waits else 0)
         self._question = question
         self._options = options
         self._default = self._selected = default
@@ -104,8 +117,10 @@ class Choice(Panel[T]):
         keys = KeyBindings()
         bind(keys, "up c-p", lambda _: self._select(self._selected - 1))
         bind(keys, "down c-n", lambda _: self._select(self._selected + 1))
-        bind(keys, "enter", lambda _: self.give(self._options[self._selected].value))
+        bind(keys, "enter", lambda _: self._enter())
         bind(keys, f"{ESC} c-c", lambda _: self.give(cancelled))
+        for key, value in (others or {}).items():
+            bind(keys, key, lambda _, value=value: self.give(value))
         bind(keys, "c-t", lambda _: self._show_all())
         bind(keys, "<any>", self._press)
         bind(keys, PASTE, lambda event: self._write(self._typed + event.data))
@@ -138,9 +153,9 @@ class Choice(Panel[T]):
     def _answers(self, columns: int, room: int) -> list[Fragments]:
         """One row each where there is little room, and then as many as there is room for."""
         width = max(1, columns - _MARGIN)
-        text = [wrap(o.label + _key(o), width, break_on_hyphens=False) for o in self._options]
+        text = [wrapped(_row(n == self._selected, o), width) for n, o in enumerate(self._options)]
         if sum(map(len, text)) > room // 2:
-            text = [[both_ends(o.label, width - len(_key(o))) + _key(o)] for o in self._options]
+            text = [[_row(n == self._selected, o, width)] for n, o in enumerate(self._options)]
         shown = range(len(text))
         if len(text) > (most := max(1, room - 2)):
             shown = window(self._selected, len(text), most)
@@ -150,8 +165,12 @@ class Choice(Panel[T]):
             sign = f"{'>' if is_selected else ' '} {n + 1}. "
             for at, line in enumerate(text[n]):
                 margin = " " * _MARGIN if at else sign
-                rows.append([("bold" if is_selected else "", margin + line)])
+                rows.append([("bold" if is_selected else "", margin), *line])
         return rows
+
+    def _enter(self) -> None:
+        if time.monotonic() >= self._answers_from:
+            self.give(self._options[self._selected].value)
 
     def _select(self, n: int) -> None:
         self._settle(n % len(self._options), "")
@@ -193,6 +212,16 @@ def yes_or_no(question: Fragments, yes: str, no: str) -> Choice[bool]:
     """A question whose default is no."""
     answers = [Option(yes, True, "y"), Option(no, False, "n")]
     return Choice(question, answers, cancelled=False, default=1)
+
+
+def _row(is_selected: bool, option: Option[Any], width: int | None = None) -> Fragments:
+    """Label, key and note; cut to a width, if one is given."""
+    label, key, note = option.label, _key(option), f"  {option.note}" if option.note else ""
+    if width is not None:
+        label = both_ends(label, width - len(key))
+        left = width - get_cwidth(label + key) - 2
+        note = f"  {fit(option.note, left)}" if note and left > _LEAST_NOTE else ""
+    return [("bold" if is_selected else "", label + key), ("class:quiet", note)]
 
 
 def _key(option: Option[Any]) -> str:

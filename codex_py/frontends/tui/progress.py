@@ -69,6 +69,11 @@ class Progress:
         self._transcript(event)
 
     @property
+    def last_answer(self) -> str:
+        """Of the last turn; empty if it has none."""
+        return self._last_answer
+
+    @property
     def offers_retry(self) -> bool:
         """Whether Enter on an empty composer continues the turn that failed."""
         return self._has_failed and self._status.working_since is None and self._is_unfinished
@@ -142,6 +147,7 @@ def _session_items(session: Session) -> Mapping[str, str]:
     if settings.cwd.is_relative_to(home):
         folder = "~" + folder[len(str(home)) :]
     return {
+        "mode": "Plan mode" if settings.mode == "plan" else "",
         "model": settings.model,
         "model-name": settings.model,
         "model-with-reasoning": f"{settings.model} {effort}".rstrip(),

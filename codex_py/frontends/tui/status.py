@@ -58,12 +58,15 @@ class Status:
 
         if get_cwidth(dot.join(parts.values())) > room and "current-dir" in parts:
             parts["current-dir"] = parts["current-dir"].rpartition("/")[2] or "/"
+        mode = self.known.get("mode", "")
+        room -= get_cwidth(mode + dot) if mode else 0
         kept: dict[str, str] = {}
         for name in sorted(parts, key=lambda name: (*_MOST_FIRST, name).index(name)):
             more = {each: text for each, text in parts.items() if each in kept or each == name}
             if get_cwidth(dot.join(more.values())) <= room or not kept:
                 kept = more
-        return [("class:quiet", dot.join(kept.values()))]
+        line = dot.join(kept.values())
+        return [("class:accent", mode), ("class:quiet", dot + line if mode and line else line)]
 
     def working(self, theme: Theme) -> Fragments:
         """The line above the composer; empty while nothing is under way or asked."""

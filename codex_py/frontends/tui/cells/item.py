@@ -16,6 +16,13 @@ from codex_py.frontends.tui.markdown import Code, Markdown
 from codex_py.frontends.tui.plain import cut, one_line
 from codex_py.frontends.tui.theme import Theme
 from codex_py.protocol import events
+from codex_py.protocol.json_fields import (
+    as_object,
+    json_or,
+    object_field,
+    objects,
+    text_field,
+)
 
 _LONGEST_ARGUMENTS = 300
 _LONGEST_NAME = 100
@@ -40,6 +47,7 @@ _AGENTS_LIVE = {
     "wait": "Waiting for",
     "close_agent": "Closing",
 }
+_NOTE = "user_note: "
 _NOTE_SIGNS = {"text": "•", "warning": "⚠", "error": "■"}
 
 
@@ -79,6 +87,8 @@ def live_cell(
     match item:
         case events.CommandExecution():
             return running_cell(item, output, elapsed_s, theme, tail=tail)
+        case events.McpToolCall(tool="request_user_input"):
+            return None
         case events.McpToolCall():
             said = [below(Text(one_line(output, 200), "quiet"))] if output and tail else []
             return marked(_call("Calling", item), *said, style="accent")
@@ -111,6 +121,8 @@ def _plan_cell(item: events.TodoList) -> RenderableType:
 
 
 def _call_cell(item: events.McpToolCall) -> RenderableType:
+    if item.tool == "request_user_input" and item.error is None:
+        return _questions_cell(item)
     failed = item.error is not None or item.status in {"failed", "declined"}
     parts = [_call("Declined" if item.status == "declined" else "Called", item)]
     if item.error is not None:
@@ -139,6 +151,20 @@ def _agents_cell(item: events.CollabToolCall) -> RenderableType:
 def _agents_line(verbs: Mapping[str, str], item: events.CollabToolCall) -> Text:
     names = ", ".join(item.names.get(each, each) for each in item.receiver_thread_ids[:_MOST_PARTS])
     return Text.assemble((f"{verbs[item.tool]} ", "action"), (one_line(names, 300), "accent"))
+
+
+def _questions_cell(item: events.McpToolCall) -> RenderableType:
+    """What the model asked, and what the user answered."""
+    found = as_object(json_or(_result_text(item.result), None))
+    answers = object_field(found, "answers")
+    rows: list[RenderableType] = []
+    for question in objects(item.arguments.get("questions"))[:_MOST_PARTS]:
+        given = object_field(answers, text_field(question, "id")).get("answers")
+        texts = cast("list[Any]", given) if isinstance(given, list) else []
+        said = ", ".join(str(text).removeprefix(_NOTE) for text in texts)
+        rows.append(Text(one_line(text_field(question, "question"), 300), "quiet"))
+        rows.append(Hanging("  ", Text(one_line(said, 300) or "no answer")))
+    return marked(Text("Asked you", "action"), below(*rows), style="accent")
 
 
 def _search_cell(item: events.WebSearch) -> RenderableType:
@@ -216,6 +242,8 @@ def block_cell(block: Block, *, is_start: bool) -> RenderableType:
         body = Markdown(block.markdown)
     else:
         body = Code(block.text, block.language)
+    if block.is_plan:
+        return Hanging("│ ", body, rest="│ ", style="plan")
     return Hanging("• " if is_start else "  ", body, style="quiet")
 
 

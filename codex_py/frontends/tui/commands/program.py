@@ -14,6 +14,7 @@ from codex_py.frontends.tui.commands.registry import Command, CommandContext
 from codex_py.frontends.tui.keys import SHORTCUTS
 from codex_py.programs import find_program
 from codex_py.protocol import events
+from codex_py.protocol.plans import without_tags
 
 _MAX_CLIPBOARD = 100_000
 """Bytes; terminals take no more, or less."""
@@ -21,7 +22,7 @@ _MAX_CLIPBOARD = 100_000
 
 async def _copy(context: CommandContext, _: str) -> None:
     said = context.conversation.progress.said
-    answers = [item.text for item in said if isinstance(item, events.AgentMessage)]
+    answers = [without_tags(item.text) for item in said if isinstance(item, events.AgentMessage)]
     if not answers:
         raise CodexError("there is no answer to copy yet", code="nothing_to_copy")
     data = answers[-1].encode(errors="replace")
@@ -57,7 +58,7 @@ def _markdown(items: Sequence[events.ThreadItem]) -> str:
             case events.UserMessage(text=text):
                 parts.append(f"## User\n\n{text}")
             case events.AgentMessage(text=text):
-                parts.append(f"## Agent\n\n{text}")
+                parts.append(f"## Agent\n\n{without_tags(text)}")
             case events.CommandExecution():
                 output = item.aggregated_output.rstrip("\n")
                 parts.append(_fenced("console", f"$ {script_of(item.command)}\n{output}"))

@@ -53,17 +53,9 @@ async def _review(context: CommandContext, argument: str) -> None:
         context.conversation.send(Submission(text))
 
 
-async def _plan(context: CommandContext, argument: str) -> None:
-    if not argument:
-        raise CodexError("say what is to be planned: /plan AIM", code="usage")
-    text = instruction_text("commands/plan.md").strip().replace("{aim}", argument)
-    context.conversation.send(Submission(text))
-
-
 PROMPTS = [
     Command("init", "have AGENTS.md written", _init),
     Command("review", "have a change reviewed", _review, argument="[WHAT]"),
-    Command("plan", "have a plan made, and nothing changed", _plan, argument="AIM"),
 ]
 
 

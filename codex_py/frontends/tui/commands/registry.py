@@ -28,7 +28,8 @@ class CommandContext:
 
 
 Work: TypeAlias = Callable[[CommandContext, str], Awaitable[None]]
-"""Runs a command with its argument: what stands behind the name, stripped."""
+"""Runs a command with its argument: what stands behind the name, stripped. What a plain function does before it returns
+is done before the next key is read."""
 
 
 @dataclass(frozen=True, slots=True)

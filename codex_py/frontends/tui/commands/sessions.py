@@ -123,6 +123,7 @@ async def _back(context: CommandContext, _: str) -> None:
     turns = await context.surface.panels.show(Picker(title, rows, selected=len(rows) - 1))
     if turns is None or context.conversation.is_working:
         return
+    context.conversation.plan_offer.withdraw()
     prompt = session.rollback(turns)
     said = context.conversation.progress.said
     places = [n for n, item in enumerate(said) if isinstance(item, UserMessage)]

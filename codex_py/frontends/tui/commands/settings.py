@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from dataclasses import replace
 
 from codex_py.app.session_tools import SessionTools
@@ -14,6 +14,7 @@ from codex_py.frontends.configuration import sandbox_summary
 from codex_py.frontends.terminal import aligned, printable
 from codex_py.frontends.tui.cells.command import script_of
 from codex_py.frontends.tui.commands.registry import Command, CommandContext
+from codex_py.frontends.tui.composer import Submission
 from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.panel import yes_or_no
 from codex_py.frontends.tui.picker import Picker, Row
@@ -70,7 +71,8 @@ async def _model(context: CommandContext, argument: str) -> None:
 
 async def _permissions(context: CommandContext, _: str) -> None:
     conversation = context.conversation
-    now = (await conversation.opened()).settings
+    # In Plan mode they hold again behind it.
+    now = (await conversation.opened()).settings.choices
     current = (now.approval_policy, now.sandbox_policy.mode)
     rows = [
         Row(each[0], each, f"(now) {each[1]}" if each[2:] == current else each[1])
@@ -88,8 +90,17 @@ async def _permissions(context: CommandContext, _: str) -> None:
             return
     add_dirs = context.surface.launch.add_dirs
     sandbox = replace(context.config, sandbox_mode=mode).sandbox_policy(add_dirs)
-    conversation.change(replace(now.choices, approval_policy=policy, sandbox_policy=sandbox))
+    conversation.change(replace(now, approval_policy=policy, sandbox_policy=sandbox))
     context.transcript.notice(f"Permissions: {label}")
+
+
+def _plan(context: CommandContext, argument: str) -> Awaitable[None]:
+    """Not a coroutine: a prompt that is typed right behind it is for the new mode."""
+    conversation = context.conversation
+    conversation.switch_mode("plan" if argument or conversation.mode == "default" else "default")
+    if argument:
+        conversation.send(Submission(argument))
+    return asyncio.sleep(0)
 
 
 async def _status(context: CommandContext, _: str) -> None:
@@ -105,6 +116,7 @@ async def _status(context: CommandContext, _: str) -> None:
         ("provider", settings.provider),
         ("directory", str(settings.cwd)),
         ("approval", str(settings.approval_policy)),
+        ("mode", settings.mode),
         ("sandbox", sandbox_summary(settings.sandbox_policy, settings.cwd)),
         ("session", session.thread_id + (f" ({session.name})" if session.name else "")),
         ("tokens", tokens),
@@ -203,6 +215,13 @@ def _lines(status: McpServerStatus, *, verbose: bool) -> Iterator[str]:
 SETTINGS = [
     Command("model", "choose the model and its effort", _model, while_working=False),
     Command("permissions", "choose what may be done unasked", _permissions, while_working=False),
+    Command(
+        "plan",
+        "switch to Plan mode, in which nothing is changed, or back",
+        _plan,
+        argument="[PROMPT]",
+        while_working=False,
+    ),
     Command("status", "show the settings and what was used", _status),
     Command("cost", "show what was used", _cost),
     Command("skills", "list the skills that a prompt can name", _skills),

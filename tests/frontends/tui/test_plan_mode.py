@@ -1,0 +1,345 @@
+"""Plan mode and the questions of the model, as they look and as they are used."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codex_py.frontends.tui.blocks import Blocks
+from codex_py.protocol.events import McpToolCall
+from codex_py.testing import (
+    Pause,
+    ScriptedServer,
+    ev_completed,
+    ev_created,
+    ev_custom_tool_call,
+    ev_function_call,
+    ev_message,
+)
+from tests.frontends.tui.shown import Shown
+from tests.frontends.tui.terminals import Start
+from tests.support.program import Workplace
+from tests.support.pty_program import PtyProgram
+from tests.support.snapshots import check_snapshot
+
+SNAPSHOTS = Path(__file__).parent / "snapshots"
+SIZES = [(120, 30), (80, 24), (40, 12)]
+ON = "Plan mode \u00b7 gpt-5.5"
+OFFER = "Implement this plan?"
+PLAN = "Before it.\n\n<proposed_plan>\n# The plan\n\nIt has **two** steps.\n\n- one\n- two\n\n```python\nx = 1\n```\n</proposed_plan>\n\nAfter it."
+QUESTIONS = {
+    "questions": [
+        {
+            "id": "db",
+            "header": "Database",
+            "question": "Which database shall the server use?",
+            "options": [
+                {"label": "Postgres (Recommended)", "description": "Runs in production already."},
+                {"label": "SQLite", "description": "One file, no server."},
+            ],
+        },
+        {
+            "id": "port",
+            "header": "Port",
+            "question": "Which port?",
+            "options": [
+                {"label": "8000", "description": "As in development."},
+                {"label": "8443", "description": "As in production."},
+            ],
+        },
+    ]
+}
+ASKS = [*ev_function_call("q1", "request_user_input", QUESTIONS), ev_completed()]
+
+
+def says(text: str) -> list[Any]:
+    return [*ev_message(text), ev_completed()]
+
+
+def planning(program: PtyProgram, prompt: str = "Plan it.") -> None:
+    program.wait_for("gpt-5.5")
+    program.press("shift-tab")
+    program.wait_for(ON)
+    program.type(prompt)
+    program.press("enter")
+
+
+def answers(server: ScriptedServer) -> Any:
+    outputs = [item for item in server.requests[-1].body["input"] if "output" in item]
+    return json.loads(outputs[-1]["output"])["answers"]
+
+
+def told(server: ScriptedServer, number: int) -> list[str]:
+    return [
+        part["text"].split("\n")[0].removeprefix("<collaboration_mode># ")
+        for item in server.requests[number].body["input"]
+        if item.get("role") == "developer"
+        for part in item["content"]
+        if part["text"].startswith("<collaboration_mode>")
+    ]
+
+
+@pytest.mark.parametrize(("columns", "rows"), SIZES)
+def test_a_question_and_the_offer_fit_each_screen(start: Start, columns: int, rows: int) -> None:
+    with ScriptedServer([ASKS, says(PLAN)]) as server:
+        program = start(server, columns=columns, rows=rows)
+        planning(program)
+        program.wait_for("Another answer")
+        program.settle()
+        looks = [shown(program)]
+        program.press("enter")
+        program.wait_for("Which port?")
+        program.settle(0.5)
+        program.press("enter")
+        program.wait_for("Implement this plan?")
+        program.wait_for("Yes, implement this plan")
+        program.settle()
+        looks.append(shown(program))
+    path = SNAPSHOTS / f"planning_{columns}x{rows}.txt"
+    check_snapshot(path, ("\n" + "=" * columns + "\n").join(looks) + "\n")
+
+
+def shown(program: PtyProgram) -> str:
+    """The screen without what differs from run to run."""
+    lines = [line.rstrip() for line in program.text.split("\n")]
+    kept = [line for line in lines if not line.startswith("  Worked for")]
+    # Without the greeting, which names a folder.
+    first = next((n for n, line in enumerate(kept) if line.startswith("\u203a")), 0)
+    kept = kept[first:]
+    text = "\n".join(
+        line.partition(" (")[0] if "Waiting for your answer" in line else line for line in kept
+    )
+    at = text.find(ON[:9] + " \u00b7")
+    return text[: at + 9] if at >= 0 else text
+
+
+def test_questions_are_answered_one_after_the_other_and_again(start: Start) -> None:
+    with ScriptedServer([ASKS, says("Done.")]) as server:
+        program = start(server)
+        planning(program)
+        program.wait_for("Database - 1 of 2")
+        program.press("down")
+        program.press("enter")
+        program.wait_for("Port - 2 of 2")
+        program.press("left")
+        program.wait_for("Your answer: SQLite")
+        program.type("o")
+        program.wait_for("Esc goes back")
+        program.type("MariaDB 11")
+        program.press("enter")
+        program.wait_for("Port - 2 of 2")
+        program.type("2")
+        program.wait_for("Done.")
+        program.wait_for("MariaDB 11")
+    assert answers(server) == {"db": {"answers": ["MariaDB 11"]}, "port": {"answers": ["8443"]}}
+
+
+def test_what_was_typed_before_a_question_is_no_answer(start: Start) -> None:
+    pause = Pause()
+    with ScriptedServer([[ev_created(), pause, *ASKS], says("Done.")]) as server:
+        program = start(server)
+        planning(program)
+        program.wait_for("Working")
+        program.type("12")
+        program.wait_for("\u203a 12")
+        pause.until.set()
+        program.wait_for("(Tab to answer)")
+        assert "Another answer" not in program.text
+        program.press("tab")
+        program.wait_for("Another answer")
+        program.type("2")
+        program.wait_for("Port - 2 of 2")
+        program.settle(0.5)
+        program.press("enter")
+        program.wait_for("Done.")
+        program.wait_for("\u203a 12\n")
+    assert answers(server) == {"db": {"answers": ["SQLite"]}, "port": {"answers": ["8000"]}}
+
+
+def test_enter_that_was_meant_for_one_question_does_not_answer_the_next(start: Start) -> None:
+    with ScriptedServer([ASKS, says("Done.")]) as server:
+        program = start(server)
+        planning(program)
+        program.wait_for("Another answer")
+        program.press("enter", "enter", "enter")
+        program.wait_for("Port - 2 of 2")
+        program.settle(0.5)
+        assert len(server.requests) == 1
+
+
+def test_esc_at_a_question_interrupts_the_turn(start: Start) -> None:
+    with ScriptedServer([ASKS]) as server:
+        program = start(server)
+        planning(program)
+        program.wait_for("Another answer")
+        program.press("esc")
+        program.wait_for("Conversation interrupted")
+        program.wait_for(ON)
+
+
+def test_a_plan_is_implemented_here(start: Start, place: Workplace) -> None:
+    patch = "*** Begin Patch\n*** Add File: made.txt\n+made\n*** End Patch\n"
+    change = [*ev_custom_tool_call("c1", "apply_patch", patch), ev_completed()]
+    with ScriptedServer([change, says(PLAN), change, says("Made.")]) as server:
+        program = start(server)
+        planning(program)
+        program.wait_for("apply_patch failed: apply_patch is refused")
+        program.wait_for("Yes, implement this plan")
+        assert not (place.cwd / "made.txt").exists()
+        assert "proposed_plan" not in program.text
+        program.type("y")
+        program.wait_for("Made.")
+        program.wait_until(lambda: "Plan mode" not in program.lines[-1])
+    assert (place.cwd / "made.txt").exists()
+    assert told(server, 3) == ["Plan mode", "Default mode"]
+    said = [item for item in server.requests[2].body["input"] if item.get("role") == "user"]
+    assert said[-1]["content"][-1]["text"] == "Implement the plan."
+
+
+def test_a_plan_is_implemented_in_a_new_conversation(start: Start) -> None:
+    with ScriptedServer([says(PLAN), says("Made.")], check_prefix=False) as server:
+        program = start(server)
+        planning(program)
+        program.wait_for("Yes, implement this plan")
+        program.type("f")
+        program.wait_for("Made.")
+    sent = json.dumps(server.requests[1].body["input"])
+    assert "It has **two** steps." in sent
+    assert ("Plan it." in sent, told(server, 1)) == (False, [])
+
+
+def test_who_writes_on_keeps_planning(start: Start) -> None:
+    with ScriptedServer([says(PLAN), says("Well.")]) as server:
+        program = start(server)
+        planning(program)
+        program.wait_for("Yes, implement this plan")
+        program.type("Shorter, please.")
+        program.wait_for("\u203a Shorter, please.")
+        program.press("enter")
+        program.wait_for("Well.")
+        program.settle(1.0)
+        assert "Yes, implement this plan" not in program.text
+        assert program.lines[-1].startswith(ON)
+    assert told(server, 1) == ["Plan mode"]
+
+
+def test_a_prompt_right_behind_the_switch_is_planned(start: Start) -> None:
+    with ScriptedServer([says("One."), says("Two."), says("Three.")]) as server:
+        program = start(server)
+        program.wait_for("gpt-5.5")
+        # Perhaps before there is a session.
+        program.press("shift-tab")
+        program.type("Go.")
+        program.press("enter")
+        program.wait_for("One.")
+        program.wait_for(ON)
+        program.type("/plan")
+        program.press("enter")
+        # What comes in one go is taken for pasted text.
+        program.wait_for("Ask codex-py to do anything")
+        program.type("Go on.")
+        program.press("enter")
+        program.wait_for("Two.")
+        program.type("/plan Plan that.")
+        program.press("enter")
+        program.wait_for("Three.")
+    assert [told(server, n)[-1] for n in range(3)] == ["Plan mode", "Default mode", "Plan mode"]
+
+
+def test_the_mode_cannot_be_switched_while_the_agent_works(start: Start) -> None:
+    pause = Pause()
+    with ScriptedServer([[ev_created(), pause, *says("Done.")]]) as server:
+        program = start(server)
+        program.wait_for("gpt-5.5")
+        program.type("Go.")
+        program.press("enter")
+        program.wait_for("Working")
+        program.press("shift-tab")
+        program.wait_for("/plan has to wait for the end of the turn")
+        pause.until.set()
+        program.wait_for("Done.")
+        assert "Plan mode" not in program.text
+
+
+def test_a_resumed_conversation_is_in_its_mode_again(start: Start) -> None:
+    with ScriptedServer([says("One."), says("Two.")]) as server:
+        program = start(server)
+        planning(program)
+        program.wait_for("One.")
+        program.press("c-d")
+        program.wait()
+        again = start(server, "resume", "--last")
+        again.wait_for("This conversation is in Plan mode")
+        again.wait_for(ON)
+        again.type("Go on.\r")
+        again.wait_for("Two.")
+    assert told(server, 1) == ["Plan mode"]
+
+
+def test_permissions_that_are_chosen_hold_behind_plan_mode(start: Start) -> None:
+    with ScriptedServer([]) as server:
+        program = start(server)
+        program.wait_for("gpt-5.5")
+        program.press("shift-tab")
+        program.wait_for(ON)
+        program.type("/permissions\r")
+        program.wait_for("Never ask")
+        program.type("Never ask")
+        program.wait_until(lambda: "Full access" not in program.text)
+        program.press("enter")
+        program.wait_for("Permissions: Never ask")
+        program.wait_for("read-only, never")
+        program.press("shift-tab")
+        program.wait_for("workspace-write, never")
+
+
+def test_a_plan_is_shown_without_its_tags_while_it_streams() -> None:
+    blocks = Blocks()
+    seen: list[str] = []
+    for character in PLAN:
+        blocks.feed(character)
+        rest = blocks.rest
+        seen += [getattr(rest, "markdown", "") or getattr(rest, "text", "")]
+        seen += [getattr(block, "markdown", "") for block in blocks.take()]
+    blocks.finish()
+    assert not any("<" in text for text in seen)
+
+
+def test_a_tag_in_a_program_is_no_plan() -> None:
+    blocks = Blocks()
+    blocks.feed("```\n<proposed_plan>\n```\nIt is `<proposed_plan>`.\n<proposed_plan> too\n")
+    assert not any(block.is_plan for block in blocks.finish())
+
+
+def test_an_unfinished_plan_is_a_plan() -> None:
+    blocks = Blocks()
+    blocks.feed("<proposed_plan>\n```\nx\n</proposed_plan>\nOut of it.")
+    assert [block.is_plan for block in blocks.finish()] == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "result"),
+    [
+        (QUESTIONS, {"answers": {"db": {"answers": ["A", "user_note: B"]}, "port": 3}}),
+        ({"questions": "?"}, {"answers": []}),
+        ({"questions": [{"id": 1, "question": "\x1b[31mred"}]}, "no JSON"),
+    ],
+)
+def test_any_past_question_can_be_shown(arguments: Any, result: Any) -> None:
+    shown = Shown()
+    text = result if isinstance(result, str) else json.dumps(result)
+    content = {"content": [{"type": "text", "text": text}]}
+    item = McpToolCall(
+        id="1",
+        server="codex",
+        tool="request_user_input",
+        arguments=arguments,
+        result=content,
+        status="completed",
+    )
+    shown.transcript.replay([item])
+    assert "Asked you" in "".join(shown.parts)
+    assert "\x1b[31m" not in "".join(shown.parts)
+    if arguments is QUESTIONS:
+        assert "A, B" in "".join(shown.parts)
