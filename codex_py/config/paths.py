@@ -3,7 +3,7 @@
 import pwd
 from collections.abc import Mapping, Sequence
 from os import getuid
-from os.path import lexists
+from os.path import lexists, realpath
 from pathlib import Path
 
 from codex_py.errors import ConfigError
@@ -22,7 +22,8 @@ def codex_home(environment: Mapping[str, str]) -> Path:
     home = Path(configured).absolute()
     try:
         if home.is_dir():
-            return home
+            # Without links, as Codex writes it: hooks are trusted by their path.
+            return Path(realpath(home))
     except OSError as error:
         raise ConfigError(f"CODEX_HOME {configured!r} cannot be used: {error.strerror}") from error
     what = "is not a folder" if lexists(home) else "does not exist"

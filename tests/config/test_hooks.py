@@ -415,6 +415,8 @@ def test_keys_hashes_and_trust_are_those_of_codex(place: Place):
         )
     }
     place.user(json.dumps({"hooks": {_EVENT: groups, **others}}), "hooks.json")
+    real = place.home.rename(place.home.with_name("real"))
+    place.home.symlink_to(real)
     project_hooks(place, hooks(command("project")))
     place.trusted(
         toml("user") + '[[hooks.Stop]]\nhooks = [{ type = "mcp_tool", server = "s", tool = "t",'
