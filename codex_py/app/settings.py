@@ -11,10 +11,13 @@ from codex_py.app.loading import load
 from codex_py.app.model import misspelt_provider
 from codex_py.app.options import SessionSetup
 from codex_py.config.config import Config
+from codex_py.config.model_name import split_model
+from codex_py.errors import ConfigError
 from codex_py.model.catalog import ModelInfo, listed_models, model_info
 from codex_py.model.known_models import known_model, known_models, prices_of
 from codex_py.model.providers import Provider, key_variable
 from codex_py.protocol.approval import ApprovalPolicy
+from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS
 from codex_py.protocol.settings import Choices, TurnSettings
 from codex_py.protocol.stream import Abilities, Usage
 from codex_py.tools.offered import tool_specs
@@ -43,6 +46,24 @@ def selectable_models(config: Config, environment: Mapping[str, str]) -> list[st
         and environment.get(key_variable(model.provider, config.model_providers) or "")
     ]
     return list(dict.fromkeys([config.model, *own, *others]))
+
+
+def model_of_provider(config: Config, model: str) -> str:
+    """The model without the provider that may be named before it.
+
+    Raises:
+        ConfigError: it is a model of another provider than the configured one.
+    """
+    named = split_model(model, {*BUILT_IN_PROVIDERS, *config.model_providers})
+    known = known_model(model)
+    own = {each.provider for each in known_models()}
+    provider = named[0] if named else known.provider if known else config.model_provider
+    # A provider without models of its own may have those of any other.
+    if provider != config.model_provider and (named or config.model_provider in own):
+        raise ConfigError(
+            f"it is one of {provider}, and this conversation is with {config.model_provider}"
+        )
+    return named[1] if named else model
 
 
 def cost(config: Config, model: str, usage: Usage) -> float | None:

@@ -134,11 +134,10 @@ def markdown_role(text: str, path: Path) -> tuple[Role, str]:
     if (isolation := fields.get("isolation") or None) not in {None, "worktree"}:
         raise BadRole(f"{path}: `isolation` must be `worktree`, not {isolation!r}")
     tools, reads_only, unknown = _tools(_listed(fields.get("tools")))
-    model = (_text(fields.get("model")) or "").removesuffix("[1m]")
     role = Role(
         *_names({"name": path.stem, **fields}, path),
         instructions=_text(body),
-        model=None if model in _SAME_MODEL else model or None,
+        model=named_model(fields.get("model")),
         # Without a tool that writes, the child is told that it cannot.
         sandbox_mode="read-only" if reads_only and "apply_patch" not in (tools or ()) else None,
         tools=tools,
@@ -147,6 +146,12 @@ def markdown_role(text: str, path: Path) -> tuple[Role, str]:
         source=path,
     )
     return role, ", ".join(unknown)
+
+
+def named_model(value: str | None) -> str | None:
+    """The model that a Markdown file names; None if it names that of the session, or a class of Claude's models."""
+    model = (_text(value) or "").removesuffix("[1m]")
+    return None if model in _SAME_MODEL else model or None
 
 
 def _names(given: Mapping[str, Any], path: Path) -> tuple[str, str]:

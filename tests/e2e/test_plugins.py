@@ -61,3 +61,15 @@ def test_hooks_that_were_not_shown_do_not_run(place: Workplace) -> None:
         outcome = place.run(server, "Hello")
     assert not (place.home.parent / "noted").exists()
     assert any(str(root) in message for message in errors(outcome))
+
+
+def test_exec_sends_a_slash_command_as_it_is_typed(place: Workplace) -> None:
+    """As Codex 0.169 does."""
+    prompts = place.home / "prompts"
+    prompts.mkdir()
+    (prompts / "a.md").write_text("Other.", encoding="utf-8")
+    with ScriptedServer([SAYS]) as server:
+        place.run(server, "/prompts:a b")
+    assert server.requests[0].input[-1]["content"] == [
+        {"type": "input_text", "text": "/prompts:a b"}
+    ]

@@ -39,6 +39,8 @@ class Submission:
     """Absolute."""
     queued: bool = False
     """To be sent when the turn is over, not into it."""
+    model: str | None = None
+    """The model of its turn alone, which is one of its own; also `provider/model`."""
 
 
 @dataclass(slots=True)

@@ -10,10 +10,12 @@ from codex_py.app.features.plan_mode import PlanMode
 from codex_py.app.model import missing_key
 from codex_py.app.options import SessionOptions
 from codex_py.app.session import open_session
+from codex_py.app.settings import model_of_provider
 from codex_py.config.skills import find_skills
 from codex_py.core.session import Session
 from codex_py.core.session_turn import TurnResult
 from codex_py.errors import CodexError
+from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.composer import Submission
 from codex_py.frontends.tui.markdown import Markdown
 from codex_py.frontends.tui.plan_offer import AFRESH, IMPLEMENT, Begin, PlanOffer
@@ -212,12 +214,37 @@ class Conversation:
             self._surface.hints.show(f"not sent: {_NONE}")
         elif self._turn is None:
             self.progress.prompt(submission)
-            self.run(lambda: session.run_turn(submission.text, images=submission.images))
-        elif not submission.queued and session.steer(submission.text, images=submission.images):
+            self.run(lambda: self._run_turn(session, submission))
+        elif not (submission.queued or submission.model) and session.steer(
+            submission.text, images=submission.images
+        ):
             outbox.steered.append(submission)
         else:
             outbox.queue.append(submission)
         self._surface.screen.changed()
+
+    async def _run_turn(self, session: Session, submission: Submission) -> TurnResult:
+        usual = session.settings.choices
+        if submission.model is not None:
+            self._use_model(session, submission.model)
+        try:
+            return await session.run_turn(submission.text, images=submission.images)
+        finally:
+            if session.settings.choices != usual:
+                session.change(usual)
+                self.progress.refresh()
+
+    def _use_model(self, session: Session, model: str) -> None:
+        """Change to a model of this provider. Otherwise say that it is not used."""
+        try:
+            name = model_of_provider(self.config, model)
+            # The effort was chosen for another model.
+            choices = replace(session.settings.choices, model=name, reasoning_effort=None)
+            session.change(choices)
+        except CodexError as error:
+            self._transcript.notice(f"The model {printable(model)} is not used: {error}")
+        else:
+            self.progress.refresh()
 
     def run(self, work: Callable[[], Coroutine[Any, Any, TurnResult]]) -> None:
         """Run `Session.compact` or `retry`, as a turn that can be interrupted. None may be running."""

@@ -8,6 +8,7 @@ from typing import Final
 from codex_py.app.model import missing_key
 from codex_py.app.options import SessionOptions
 from codex_py.config.config import Config
+from codex_py.config.custom_prompts import find_custom_prompts
 from codex_py.config.paths import folders_between
 from codex_py.config.project_trust import Changed, Trusted, trust_project
 from codex_py.errors import CodexError, nearest
@@ -15,7 +16,7 @@ from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.approval import TerminalApprover
 from codex_py.frontends.tui.commands.hooks import HOOKS, settle_hooks
 from codex_py.frontends.tui.commands.program import PROGRAM
-from codex_py.frontends.tui.commands.prompts import PROMPTS, custom_commands
+from codex_py.frontends.tui.commands.prompts import PROMPTS, custom_command
 from codex_py.frontends.tui.commands.registry import Command, CommandContext
 from codex_py.frontends.tui.commands.sessions import SESSIONS, pick_session
 from codex_py.frontends.tui.commands.settings import SETTINGS
@@ -65,17 +66,32 @@ class Loaded:
             elicitor=TerminalElicitor(surface.panels),
         )
         self._shell = UserShell(launch.config, launch.environment, self._conversation.progress)
-        own = custom_commands(launch.config.home)
-        self.commands = [*SETTINGS, *HOOKS, *SESSIONS, *PROMPTS, *PROGRAM, *own]
-        self._by_name = {
-            name: each for each in self.commands for name in (each.name, *each.aliases)
-        }
+        self.commands: list[Command] = []
+        self._by_name: dict[str, Command] = {}
+        self._faults: set[str] = set()
+        self._find_commands()
         self._context = CommandContext(surface, self._conversation, self._transcript, self._shell)
         self.live = self._transcript.live
         if prompt := launch.target.prompt:
             # As it is, even if it looks like a command.
             surface.composer.history.add(prompt, "")
             self._conversation.send(Submission(prompt))
+
+    def _find_commands(self) -> None:
+        """Find the commands there are, those of the user and of a trusted project among them."""
+        prompts = find_custom_prompts(self._conversation.config, self._surface.launch.environment)
+        self.commands = [*SETTINGS, *HOOKS, *SESSIONS, *PROMPTS, *PROGRAM]
+        self._by_name = {
+            name: each for each in self.commands for name in (each.name, *each.aliases)
+        }
+        for prompt in prompts.found:
+            command = custom_command(prompt, self._by_name)
+            self.commands.append(command)
+            self._by_name |= dict.fromkeys((command.name, *command.aliases), command)
+        for warning in prompts.warnings:
+            if warning not in self._faults:
+                self._faults.add(warning)
+                self._transcript.notice(warning)
 
     @property
     def is_working(self) -> bool:
@@ -116,6 +132,7 @@ class Loaded:
         try:
             if await _settle_trust(conversation.config, self._surface.panels):
                 conversation.config = launch.reload()
+                self._find_commands()
             await settle_hooks(self._context)
             config = conversation.config
             if (problem := missing_key(config, launch.environment)) is not None:
