@@ -77,7 +77,8 @@ class PipedProcess:
                 self._child.send_signal(signal.SIGTERM)
                 await is_set_within(self.exited, _TERM_GRACE_S)
         finally:
-            self._child.kill()
+            if not self.exited.is_set():
+                self._child.kill()
             try:
                 await is_set_within(self.exited, _KILL_WAIT_S)
             finally:
