@@ -6,10 +6,11 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from codex_py.app.features.hooks.answers import Answer, read_answer
+from codex_py.app.features.hooks.handlers import HookFailed, HookRunner
 from codex_py.app.features.hooks.inputs import hook_input
-from codex_py.app.features.hooks.running import HookFailed, HookRunner
 from codex_py.app.options import SessionSetup
 from codex_py.config.hooks import Hook
+from codex_py.protocol.calls import shortened
 from codex_py.protocol.events import HookProgress, HookStatus
 from codex_py.protocol.extension import Thread
 from codex_py.protocol.frozen import frozen
@@ -17,7 +18,7 @@ from codex_py.protocol.prompts import Note
 
 _GRACE_S: Final = 2.0
 """For hooks in the background when the session ends."""
-_SHOWN_CHARS: Final = 200
+_SHOWN_CHARS: Final = 300
 _NAMES: Final = re.compile(r"[A-Za-z0-9_|]+")
 
 
@@ -92,9 +93,9 @@ class HookRuns:
         except HookFailed as failure:
             answer = Answer(failure=str(failure))
         if answer.failure is not None:
-            name = hook.command or f"{hook.server}/{hook.tool}"
-            shown = name if len(name) <= _SHOWN_CHARS else f"{name[:_SHOWN_CHARS]}…"
-            self._warn(f"The {hook.event} hook {shown!r} {answer.failure}.")
+            name = shortened(hook.command or f"{hook.server}/{hook.tool}", _SHOWN_CHARS)
+            why = shortened(answer.failure, _SHOWN_CHARS)
+            self._warn(f"The {hook.event} hook {name!r} {why}.")
         if answer.message is not None:
             self._warn(answer.message)
         run = HookRun(number, hook, answer, asyncio.get_running_loop().time())
