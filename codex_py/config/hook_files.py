@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,7 +10,7 @@ from codex_py.config.config import Config
 from codex_py.config.files import read_text
 from codex_py.config.paths import folders_between, user_home
 from codex_py.config.plugin import plugin_variables
-from codex_py.config.project_trust import Trusted
+from codex_py.config.project_trust import Trusted, main_work_tree
 from codex_py.errors import ConfigError
 from codex_py.protocol.frozen import frozen
 
@@ -24,6 +24,8 @@ class HookFile:
     path: Path
     contents: str | Mapping[str, Any] | ConfigError
     """The text of a JSON file, or the checked `[hooks]` table; or why the file cannot be read."""
+    key: Path | None = None
+    """The path in `[hooks.state]` if it is another: in a linked worktree, that of the file in the main work tree."""
     is_managed: bool = False
     """It is the administrator's: its hooks need no trust of the user."""
     claude: Path | None = None
@@ -67,17 +69,25 @@ def hook_files(config: Config, environment: Mapping[str, str]) -> Iterator[HookF
     if with_claude:
         folder = config.project_root or config.cwd
         yield from _json(user_home(environment) / ".claude" / "settings.json", claude=folder)
-    if isinstance(config.project_trust, Trusted):
-        texts = _project_files(config)
-        root, *_ = folders = folders_between(config.project_root, config.cwd)
-        for folder in folders:
-            if (text := texts.get(path := folder / ".codex" / _FILE)) is not None:
-                yield HookFile(path, text)
-            yield from _tables(config, "project", folder=folder / ".codex")
-            for name in ("settings.json", "settings.local.json") if with_claude else ():
-                yield from _json(folder / ".claude" / name, root=root, claude=root)
+    yield from _project(config, with_claude=with_claude)
     yield from _tables(config, "-c")
     yield from _tables(config, "managed")
+
+
+def _project(config: Config, *, with_claude: bool) -> Iterator[HookFile]:
+    texts = _project_files(config)
+    # Of the configuration: the session itself may work elsewhere, in a worktree of its own.
+    layers = config.layers
+    root, *_ = folders = folders_between(layers.project_root, layers.cwd)
+    main = main_work_tree(root) or root
+    for folder in folders if isinstance(config.project_trust, Trusted) else ():
+        files = list(_tables(config, "project", folder=folder / ".codex"))
+        if (text := texts.get(path := folder / ".codex" / _FILE)) is not None:
+            files.insert(0, HookFile(path, text))
+        for name in ("settings.json", "settings.local.json") if with_claude else ():
+            files += _json(folder / ".claude" / name, root=root, claude=root)
+        for file in files:
+            yield replace(file, key=main / file.path.relative_to(root))
 
 
 def _enabled(config: Config) -> bool:

@@ -263,7 +263,7 @@ def _hook(
     if "input" in hashed:
         hashed["input"] = hashed_input(hashed["input"])
     current = hook_hash(snake, matcher, hashed)
-    key = f"{file.path}:{snake}:{place}"
+    key = f"{file.key or file.path}:{snake}:{place}"
     project = {} if file.claude is None else {"CLAUDE_PROJECT_DIR": str(file.claude)}
     return Hook(
         event=event,

@@ -70,7 +70,7 @@ def trust_level(projects: Mapping[str, Any], cwd: Path, root: Path | None) -> Tr
     folders = [cwd]
     if root is not None:
         folders.append(root)
-        if (main := _main_work_tree(root)) is not None:
+        if (main := main_work_tree(root)) is not None:
             folders.append(main)
     for folder in folders:
         for name in (str(folder), _real(folder)):
@@ -175,7 +175,7 @@ def _record_file(home: Path) -> Path:
     return home / "codex-py" / "trust.json"
 
 
-def _main_work_tree(root: Path) -> Path | None:
+def main_work_tree(root: Path) -> Path | None:
     """The work tree whose repository a linked worktree shares; None if `root` is no such worktree.
 
     A checkout can claim to be a worktree of any repository, so the repository must name it too.

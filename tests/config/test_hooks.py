@@ -3,11 +3,13 @@
 import json
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from codex_py.config.config import load_config
 from codex_py.config.hook_files import has_hooks
 from codex_py.config.hooks import Hook, Hooks, enable, find_hooks, trust
 from tests.config.conftest import Place
@@ -248,6 +250,31 @@ def test_hooks_of_a_project_are_used_only_if_it_is_trusted_as_it_is(place: Place
     assert found(place) == Hooks()
     place.trust()
     assert commands(place) == ["c", "b"]
+
+
+def test_hooks_of_a_project_count_for_a_session_in_another_folder(place: Place, tmp_path: Path):
+    """As a subagent has, in a worktree of its own."""
+    project_hooks(place, hooks(command("a")))
+    place.project(toml("b"))
+    place.trusted()
+    before = found(place)
+    config = replace(place.load(), cwd=tmp_path, project_root=tmp_path)
+    assert find_hooks(config, place.environment) == before
+
+
+def test_a_linked_worktree_shares_the_trust_in_hooks(place: Place, tmp_path: Path):
+    path = project_hooks(place, hooks(command("a")))
+    place.trusted()
+    trust(place.home, found(place).found)
+    git_dir = place.root / ".git" / "worktrees" / "linked"
+    linked = tmp_path / "linked"
+    write(linked / ".git", f"gitdir: {git_dir}\n")
+    write(git_dir / "gitdir", f"{linked / '.git'}\n")
+    other = write(linked / ".codex" / "hooks.json", path.read_text("utf-8"))
+    config = load_config(cwd=linked, environment=place.environment, system=place.system)
+    (hook,) = find_hooks(config, place.environment).found
+    assert (hook.source, hook.key) == (other, f"{path}:pre_tool_use:0:0")
+    assert hook.state == "trusted"
 
 
 def test_a_hook_runs_as_it_was_trusted(place: Place):
