@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import date
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from codex_py.instructions import instruction_text
 from codex_py.protocol import approval
 from codex_py.protocol.messages import EncodedItem, input_text, message
-from codex_py.protocol.prompts import message_texts
+from codex_py.protocol.prompts import context_texts
 from codex_py.protocol.protected import PROTECTED_NAMES
 
 _SHELLS: Final = frozenset({"bash", "zsh", "sh", "dash", "ksh", "ash"})
@@ -209,21 +209,8 @@ def _xml(value: object) -> str:
 
 
 def _latest_blocks(items: Sequence[EncodedItem]) -> dict[str, str]:
-    marks = [kind.encode() for kind in _BLOCKS]
-    found: dict[str, str] = {}
-    for item in reversed(items):
-        # Decoding everything would take as long as reading the session did.
-        if not any(mark in item for mark in marks):
-            continue
-        data: dict[str, Any] = json.loads(item)
-        content = data.get("content")
-        if data.get("role") in {"developer", "user"} and isinstance(content, list):
-            for text in message_texts(content):
-                if kind := _kind(text):
-                    found.setdefault(kind, text.replace(_REPLACES, "", 1))
-        if len(found) == len(_BLOCKS):
-            break
-    return found
+    latest = {kind: next(context_texts(kind, items), None) for kind in _BLOCKS}
+    return {kind: text.replace(_REPLACES, "", 1) for kind, text in latest.items() if text}
 
 
 def _kind(text: str) -> str | None:

@@ -1,7 +1,7 @@
 """Tells the prompts of the user from messages of the role `user` that a program wrote. LIGHT."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, Literal, cast
 
 from codex_py.protocol.frozen import frozen
@@ -109,13 +109,15 @@ def context_length(items: Sequence[EncodedItem]) -> int:
     return len(items)
 
 
-def messages_with(opening: str, role: str, items: Iterable[EncodedItem]) -> Iterator[str]:
-    """The texts of messages of a role that begin like this, in the order of the items."""
+def context_texts(opening: str, items: Sequence[EncodedItem]) -> Iterator[str]:
+    """The text parts of developer and user messages that begin like this, the latest message first."""
     mark = encode_json(opening)[1:-1]
-    for item in items:
+    for item in reversed(items):
         # Decoding a long history takes as long as reading it.
-        if mark in item and (data := decode_json(item)).get("role") == role:
-            texts = message_texts(data.get("content"))
+        data: Any = decode_json(item) if mark in item else {}
+        content = data.get("content")
+        if data.get("role") in {"developer", "user"} and isinstance(content, list):
+            texts = message_texts(cast("list[Any]", content))
             yield from (text for text in texts if text.startswith(opening))
 
 

@@ -17,7 +17,7 @@ from codex_py.core.agents_md import agents_md
 from codex_py.protocol.dispatch import Dispatch, ToolUse, changed_paths
 from codex_py.protocol.extension import Thread
 from codex_py.protocol.messages import EncodedItem
-from codex_py.protocol.prompts import Note, messages_with
+from codex_py.protocol.prompts import Note, context_texts
 from codex_py.protocol.tools import ToolOutput
 
 _OPENING: Final = "<note>\n# AGENTS.md instructions for "
@@ -91,8 +91,8 @@ class NestedAgentsMd:
 
 def nested_notes(items: Sequence[EncodedItem]) -> list[Note]:
     """The instructions of folders that are in a history, each once."""
-    texts = dict.fromkeys(messages_with(_OPENING, "user", items))
-    return [Note(text, "user") for text in texts]
+    texts = dict.fromkeys(context_texts(_OPENING, items))
+    return [Note(text, "user") for text in reversed(texts)]
 
 
 def _folder_of(note: Note) -> str:

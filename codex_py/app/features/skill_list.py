@@ -1,6 +1,8 @@
 """The list of skills in the context, in the form of Codex 0.169 and within a number of tokens. LIGHT."""
 
+from bisect import bisect
 from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate
 from typing import Final
 
 from codex_py.config.skills import Skill
@@ -31,11 +33,14 @@ def skill_list(
     files = [_file(skill, roots) for skill in skills]
     bare = [len(f"- {skill.name}: {file}\n") for skill, file in zip(skills, files, strict=True)]
     lengths = [len(skill.description) + 1 for skill in skills]
-    length = _even_length(lengths, room - sum(bare))
     count = len(skills)
+    length = bisect(
+        range(1, max(lengths) + 1),
+        room - sum(bare),
+        key=lambda most: sum(min(most, each) for each in lengths),
+    )
     if length < min(_SHORTEST_DESCRIPTION, max(lengths)):
-        length = 0
-        count = next((n for n in range(count, 0, -1) if sum(bare[:n]) <= room), 0)
+        length, count = 0, bisect(list(accumulate(bare)), room)
     _warn(
         warn,
         tokens,
@@ -64,17 +69,6 @@ def in_order(skills: Iterable[Skill]) -> list[Skill]:
 
 def _file(skill: Skill, roots: dict[str, str]) -> str:
     return f"(file: {roots[str(skill.folder.path)]}/{skill.path.relative_to(skill.folder.path)})"
-
-
-def _even_length(lengths: Sequence[int], room: int) -> int:
-    """The greatest length to which all must be cut so that they fit into the room together."""
-    shorter = sorted(lengths)
-    for place, length in enumerate(shorter):
-        left = len(shorter) - place
-        if length * left > room:
-            return max(0, room // left)
-        room -= length
-    return shorter[-1]
 
 
 def _short(description: str, length: int) -> str:

@@ -14,7 +14,7 @@ from codex_py.app.options import SessionSetup
 from codex_py.config.skills import Skill, Skills, find_skills, read_skill
 from codex_py.protocol.extension import Compaction, Extension, Occasion, Thread
 from codex_py.protocol.messages import EncodedItem
-from codex_py.protocol.prompts import Note, UserPrompt, messages_with
+from codex_py.protocol.prompts import Note, UserPrompt, context_texts
 
 _LINK: Final = re.compile(r"\[\$[^\]\n]*\]\(<?([^)>\n]+)>?\)")
 _MENTION: Final = re.compile(r"\$([\w:.-]+)")
@@ -62,11 +62,10 @@ class SessionSkills:
         window = thread.settings.context_window
         tokens = settings.get("max_context_tokens")
         text = skill_list(self._find().found, tokens, window, self._setup.warn)
-        before = list(messages_with(_LIST, "developer", thread.items))
-        if occasion != "resume" or not before:
-            return () if text is None else [Note(text)]
-        text = text or _NONE
-        return () if text == before[-1] else [Note(text)]
+        before = next(context_texts(_LIST, thread.items), None) if occasion == "resume" else None
+        if text is None and before is not None:
+            text = _NONE
+        return () if text is None or text == before else [Note(text)]
 
     def _mentioned(self, prompt: str) -> list[Note]:
         """The texts of the skills that a prompt names: those by their path, then those by their name."""
@@ -105,7 +104,7 @@ class SessionSkills:
         """The newest text of each skill in the history, as many of the latest as there is room for."""
         room = min(_MAX_KEPT_BYTES, 4 * thread.settings.context_window // _KEPT_PART_OF_WINDOW)
         kept: list[Note] = []
-        for path, note in reversed(self._loaded(thread.items).items()):
+        for path, note in self._loaded(thread.items).items():
             if (size := len(note.text.encode())) > room:
                 self._setup.warn(f"The compaction dropped the text of the skill {path}.")
                 continue
@@ -114,18 +113,14 @@ class SessionSkills:
         return kept[::-1]
 
     def _loaded(self, items: Sequence[EncodedItem]) -> dict[str, Note]:
-        """The texts of skills by path: of those that the model read itself, then of those that it was given, the latest last."""
-        calls = [item for item in items if b"SKILL.md" in item and b'_call"' in item]
-        read = [
-            skill
-            for skill in (self._find().found if calls else ())
-            if any(f"{skill.path.parent.name}/SKILL.md".encode() in item for item in calls)
-        ]
-        notes = [note for skill in read for note in self._body(skill)]
-        notes += [Note(text, "user") for text in messages_with(_BODY, "user", items)]
+        """The texts of skills by path: of those that the model was given, the latest first, then of those that it read."""
         loaded: dict[str, Note] = {}
-        for note in notes:
-            path = note.text.partition("<path>")[2].partition("</path>")[0]
-            loaded.pop(path, None)
-            loaded[path] = note
+        for text in context_texts(_BODY, items):
+            path = text.partition("<path>")[2].partition("</path>")[0]
+            loaded.setdefault(path, Note(text, "user"))
+        calls = [item for item in items if b"SKILL.md" in item and b'_call"' in item]
+        for skill in self._find().found if calls else ():
+            mark = f"{skill.path.parent.name}/SKILL.md".encode()
+            if str(skill.path) not in loaded and any(mark in item for item in calls):
+                loaded.update((str(skill.path), note) for note in self._body(skill))
         return loaded
