@@ -9,7 +9,7 @@ PROTECTED_NAMES: Final = (".git", ".agents", ".codex", ".aws")
 """Entries of a writable root that stay read-only."""
 
 HOME_SETTINGS: Final = (
-    *("config.toml", "hooks.json", "hooks", "rules", "AGENTS.md", "AGENTS.override.md"),
+    *("config.toml", "hooks.json", "hooks", "rules", "AGENTS.md", "AGENTS.override.md", "agents"),
     *("auth.json", ".credentials.json", "codex-py"),
 )
 """Entries of `$CODEX_HOME` that later sessions obey. Neither these nor the home itself can be a writable root."""

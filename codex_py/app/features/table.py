@@ -57,6 +57,13 @@ def _nested_agents_md(setup: SessionSetup) -> Feature:
     return feature
 
 
+def _has_agents(setup: SessionSetup) -> bool:
+    agents = setup.config.values.get("agents", {})
+    return (
+        setup.config.features.get("multi_agent") is not False and agents.get("enabled") is not False
+    )
+
+
 _FEATURES: Sequence[tuple[Callable[[SessionSetup], Any], Callable[[SessionSetup], Feature]]] = (
     (
         lambda setup: skill_folders(setup.config, setup.environment),
@@ -85,11 +92,7 @@ _FEATURES: Sequence[tuple[Callable[[SessionSetup], Any], Callable[[SessionSetup]
         lambda setup: any(server.enabled for server in setup.config.mcp_servers.values()),
         lambda setup: load("codex_py.app.features.mcp:McpFeature")(setup),
     ),
-    (
-        lambda setup: (
-            setup.config.features.get("multi_agent") is not False
-            and setup.config.values.get("agents", {}).get("enabled") is not False
-        ),
-        lambda setup: load("codex_py.app.features.agents.feature:SubAgents")(setup),
-    ),
+    (_has_agents, lambda setup: load("codex_py.app.features.agents.feature:SubAgents")(setup)),
+    # The innermost: a call that is refused, or that changes nothing, does not wait.
+    (_has_agents, lambda _: load("codex_py.app.features.agents.file_turns:FileTurns")()),
 )

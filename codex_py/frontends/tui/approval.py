@@ -78,7 +78,8 @@ class TerminalApprover:
         """Both ends of the call, and as much of the reason as fits beside it, in so many rows."""
         width = self._screen.width
         is_low = self._screen.height < LOW or room < _ROOMY
-        asked = f"Would you like to {_KINDS[request.kind][0]}?"
+        agent = f"{plain(request.agent)}: " if request.agent else ""
+        asked = f"{agent}Would you like to {_KINDS[request.kind][0]}?"
         title: list[Fragments] = [[("bold", fit(asked, width))]]
         what = _body(request, self._screen.theme, fold=True)
         body = self._rows(what)
@@ -156,7 +157,8 @@ def _summary(request: ApprovalRequest, own_shell: str) -> str:
     what = (
         script_of(request.summary, own_shell) if request.kind == "command" else request.reason or ""
     )
-    return f"Approve: {what}" if what else "Approve edits"
+    agent = f"{request.agent}: " if request.agent else ""
+    return f"{agent}Approve: {what}" if what else f"{agent}Approve edits"
 
 
 def _said_yes(request: ApprovalRequest, answer: ReviewDecision, own_shell: str) -> str:

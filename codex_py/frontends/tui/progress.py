@@ -2,12 +2,14 @@
 
 import asyncio
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from codex_py.app.thread import thread_items
 from codex_py.core.session import Session
+from codex_py.frontends.tui.agents import AgentNews
 from codex_py.frontends.tui.cells.item import user_cell
 from codex_py.frontends.tui.composer import Submission
 from codex_py.frontends.tui.surface import Surface
@@ -27,12 +29,22 @@ class Progress:
         self._session = session
         self.said: list[events.ThreadItem] = []
         """As it was shown, without what the user has gone back from."""
+        self.agents: defaultdict[str, AgentNews] = defaultdict(AgentNews)
+        """By thread id."""
         self._has_failed = False
         """The last turn failed in a way that may pass."""
         self._last_answer = ""
         self._clock: asyncio.TimerHandle | None = None
 
     def __call__(self, event: events.Event) -> None:
+        if isinstance(event, events.AgentEvent):
+            self.agents[event.thread_id](event.event)
+            self._status.agents = sum(each.is_working for each in self.agents.values())
+            self._surface.screen.changed()
+        else:
+            self._of_session(event)
+
+    def _of_session(self, event: events.Event) -> None:
         status = self._status
         if not isinstance(event, events.CommandOutputDelta):
             # Commands in the background go on while the provider cannot be reached.
@@ -89,6 +101,8 @@ class Progress:
         if session.initial_items:
             self._status.known |= _usage_items(session.token_usage)
         self._status.commands.clear()
+        self.agents.clear()
+        self._status.agents = 0
         self._has_failed = False
         self.refresh()
         self.said = list(thread_items(session.initial_items))

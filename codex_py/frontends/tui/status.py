@@ -46,6 +46,8 @@ class Status:
     """Names the MCP servers that the request waits for."""
     commands: dict[str, tuple[str, float]] = field(default_factory=dict[str, tuple[str, float]])
     """Commands of the agent that run, by id: the command and when it was started, `time.monotonic()`."""
+    agents: int = 0
+    """How many subagents are at work."""
     questions: int = 0
     """How many wait for their turn to be asked."""
 
@@ -71,10 +73,11 @@ class Status:
     def working(self, theme: Theme) -> Fragments:
         """The line above the composer; empty while nothing is under way or asked."""
         if not self.announced and self.working_since is None:
-            count = len(self.commands)
-            plural = "s" if count > 1 else ""
-            text = f"{count} command{plural} running in the background (/ps, /stop)"
-            return [("class:quiet", text)] if count else []
+            commands = _counted(len(self.commands), "command", "running in the background")
+            agents = _counted(self.agents, "agent", "at work")
+            parts = [f"{commands} (/ps, /stop)"] if commands else []
+            parts += [f"{agents} (/agents)"] if agents else []
+            return [("class:quiet", ", ".join(parts))] if parts else []
         dot = theme.glyph("bullet")
         style, what, remark = self._under_way(dot)
         return [(f"class:{style}", f"{dot} {what}"), ("class:quiet", remark)]
@@ -100,7 +103,8 @@ class Status:
             wait_s = math.ceil(at - time.monotonic())
             soon = f"{duration(wait_s)} {dot} " if wait_s > 0 else ""
             return "warning", f"Reconnecting... {attempt} ", f"({soon}esc to interrupt)"
-        return "accent", "Working ", f"({age} {dot} esc to interrupt)"
+        agents = f" {_counted(self.agents, 'agent', 'at work')}" if self.agents else ""
+        return "accent", "Working ", f"({age} {dot} esc to interrupt){agents}"
 
     def title(self, theme: Theme) -> str:
         """For the terminal's window; empty if the user wants none."""
@@ -118,6 +122,11 @@ class Status:
             case _:
                 codex_name = {"project": "project-name", "thread": "thread-name"}.get(name, name)
                 return self.known.get(codex_name, "")
+
+
+def _counted(count: int, what: str, state: str) -> str:
+    """`2 agents at work`; empty for none."""
+    return f"{count} {what}{'s' if count > 1 else ''} {state}" if count else ""
 
 
 def duration(seconds: int) -> str:

@@ -1,11 +1,12 @@
 """One open subagent: a session that runs a turn for each message, in a task of its own."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import fields, replace
 from pathlib import Path
 
+from codex_py.app.features.agents.isolation import Isolation
 from codex_py.core.session import Session
 from codex_py.core.session_turn import TurnResult
 from codex_py.protocol.approval import ApprovalRequest, Approver, Review
@@ -20,6 +21,7 @@ from codex_py.protocol.events import (
     UsageReported,
 )
 from codex_py.protocol.extension import Thread
+from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.prompts import UserPrompt
 from codex_py.protocol.stream import Usage
 
@@ -28,14 +30,18 @@ class Child:
     """
     Attributes:
         parent: the thread that opened it.
+        role: its agent type; empty if none was given.
+        isolation: its worktree; None if it works where its parent does.
         state: as the model is told.
         on_change: called after each change of the state.
         on_end: called when a task has ended that was not interrupted.
     """
 
-    def __init__(self, parent: Thread, nickname: str) -> None:
+    def __init__(self, parent: Thread, nickname: str, role: str = "") -> None:
         self.parent = parent
         self.nickname = nickname
+        self.role = role
+        self.isolation: Isolation | None = None
         self.id = ""
         self.state = AgentState("pending_init")
         self.on_change: Callable[[], None] = lambda: None
@@ -66,6 +72,11 @@ class Child:
             raise
         if not opened.done():
             await self._task
+
+    @property
+    def items(self) -> Sequence[EncodedItem]:
+        """Its history, base prompt first."""
+        return () if self._session is None else self._session.items
 
     def send(self, prompt: UserPrompt, *, interrupt: bool = False) -> None:
         """Add the message to the task at hand. If there is none, or `interrupt`, it is a task of its own."""
@@ -109,7 +120,7 @@ class Child:
                 self._counted = total
             case ItemCompleted(ErrorItem(message=message, tool=None, code=None)):
                 self.parent.warn(f"{self.nickname}: {message}")
-            case FilesPatched():
+            case FilesPatched() if self.isolation is None:
                 self.parent.emit(event)
             case _:
                 pass
@@ -139,6 +150,8 @@ class Child:
                 prompt = self._prompts.pop(0)
                 images = [Path(path) for path in prompt.images]
                 state = _state(await session.run_turn(prompt.text, images=images))
+                if self.isolation is not None and (remark := await self.isolation.remark()):
+                    state = replace(state, message=f"{state.message or ''}{remark}")
                 self._prompts[:0] = session.take_unsent()
         except Exception as error:
             state = AgentState("errored", f"internal error: {error!r}")

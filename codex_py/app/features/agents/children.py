@@ -3,13 +3,17 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from codex_py.app.features.agents.child import Child, NamedApprover
 from codex_py.app.features.agents.family import Family
+from codex_py.app.features.agents.isolation import Isolation
+from codex_py.app.features.agents.limits import RoleLimits
 from codex_py.app.options import SessionSetup
 from codex_py.app.settings import selectable_models
 from codex_py.config.config import Config
+from codex_py.config.model_name import split_model
 from codex_py.config.role_files import Role
 from codex_py.config.roles import Roles
 from codex_py.errors import CodexError, SessionError
@@ -21,6 +25,7 @@ from codex_py.protocol.ids import new_thread_id
 from codex_py.protocol.json_fields import as_object, object_field, text_field
 from codex_py.protocol.messages import encode_json
 from codex_py.protocol.prompts import Note, UserPrompt, is_summary, user_prompt
+from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS
 from codex_py.protocol.settings import Choices
 from codex_py.rollout.index import find_session
 from codex_py.rollout.records import read_meta
@@ -53,11 +58,13 @@ class Children:
 
     async def spawn(self, prompt: UserPrompt, params: SpawnParams) -> str:
         role = self._role(params.agent_type)
-        choices = self._choices(role, params)
+        provider, choices = self._choices(role, params)
         items = self._thread.items if params.fork_context else ()
         history = tuple(item for item in items if is_summary(item) or user_prompt(item) is not None)
         nickname = self._family.nickname(role.nicknames)
-        child = await self._open(role, params.agent_type, nickname, choices, history=history)
+        child = await self._open(
+            role, params.agent_type, nickname, provider, choices, history=history
+        )
         child.send(prompt)
         return child.id
 
@@ -77,8 +84,8 @@ class Children:
         agent_type = text_field(spawned, "agent_role") or None
         role = self._roles().found.get(agent_type or "default") or Role("default", "")
         nickname = text_field(spawned, "agent_nickname") or self._family.nickname(())
-        choices = self._choices(role, SpawnParams())
-        await self._open(role, agent_type, nickname, choices, resume=agent_id)
+        provider, choices = self._choices(role, SpawnParams())
+        await self._open(role, agent_type, nickname, provider, choices, resume=agent_id)
 
     def take_news(self) -> Sequence[Note]:
         """The ends of tasks that the thread has not been told of."""
@@ -118,8 +125,8 @@ class Children:
             raise Refused(f"unknown agent_type '{agent_type}'")
         return role
 
-    def _choices(self, role: Role, params: SpawnParams) -> Choices:
-        """The settings of a child: those of the parent as they are now, or fewer rights."""
+    def _choices(self, role: Role, params: SpawnParams) -> tuple[str, Choices]:
+        """The provider and the settings of a child: those of the parent as they are now, or fewer rights."""
         own = self._thread.settings.choices
         config = self._setup.config
         defaults: Mapping[str, Any] = config.values.get("agents", {})
@@ -130,7 +137,8 @@ class Children:
                     f"Unknown model `{params.model}` for spawn_agent."
                     f" Available models: {', '.join(models)}"
                 )
-        model = role.model or params.model or defaults.get("default_subagent_model") or own.model
+        wanted = role.model or params.model or defaults.get("default_subagent_model") or own.model
+        provider, model = _named(config, role, wanted)
         known = model_info(model, config.model_catalog_json).known
         if (
             params.reasoning_effort is not None
@@ -148,13 +156,14 @@ class Children:
             or (own.reasoning_effort if model == own.model else None)
         )
         policy = _narrowed(own.sandbox_policy, role, config)
-        return replace(own, model=model, reasoning_effort=effort, sandbox_policy=policy)
+        return provider, replace(own, model=model, reasoning_effort=effort, sandbox_policy=policy)
 
     async def _open(
         self,
         role: Role,
         agent_type: str | None,
         nickname: str,
+        provider: str,
         choices: Choices,
         **how: Any,
     ) -> Child:
@@ -177,12 +186,22 @@ class Children:
             text_deltas=False,
             **{"resume": None, "history": (), **how},
         )
-        child = Child(thread, nickname)
+        child = Child(thread, nickname, agent_type or "")
         child.on_end = lambda: self._news.append(_notification(child))
         approver = setup.approver and NamedApprover(setup.approver, nickname)
         assert setup.open_child is not None
-        config = _config(setup.config, role, choices)
-        opening = setup.open_child(config, options, child.sink, approver=approver)
+        config = _config(setup.config, role, choices, provider)
+        open_child = partial(
+            setup.open_child,
+            sink=child.sink,
+            approver=approver,
+            features=[RoleLimits(role)],
+        )
+        if role.isolation is None:
+            opening = open_child(config, options)
+        else:
+            child.isolation = Isolation(setup.environment, thread.warn)
+            opening = child.isolation.opened(open_child, config, options)
         try:
             await self._family.add(child, opening)
         except CodexError as error:
@@ -201,14 +220,16 @@ class Children:
         return object_field(object_field(as_object(meta.source), "subagent"), "thread_spawn")
 
 
-def _config(config: Config, role: Role, choices: Choices) -> Config:
+def _config(config: Config, role: Role, choices: Choices, provider: str) -> Config:
+    own = config.model, config.model_provider
     config = replace(
         config,
         model=choices.model,
+        model_provider=provider,
         model_reasoning_effort=choices.reasoning_effort,
         developer_instructions=role.instructions or config.developer_instructions,
     )
-    if choices.model == config.model:
+    if (choices.model, provider) == own:
         return config
     # These are about the parent's model.
     return replace(
@@ -217,6 +238,17 @@ def _config(config: Config, role: Role, choices: Choices) -> Config:
         model_max_output_tokens=None,
         model_auto_compact_token_limit=None,
     )
+
+
+def _named(config: Config, role: Role, model: str) -> tuple[str, str]:
+    """The provider and the model in a name. The role of a project does not decide where requests go."""
+    root = config.project_root or config.cwd
+    source = role.source if role.model == model else None
+    if source is None or source.is_relative_to(config.home) or not source.is_relative_to(root):
+        named = split_model(model, {*BUILT_IN_PROVIDERS, *config.model_providers})
+    else:
+        named = None
+    return named or (config.model_provider, model)
 
 
 def _narrowed(policy: SandboxPolicy, role: Role, config: Config) -> SandboxPolicy:

@@ -8,9 +8,11 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
+from codex_py.app.features.agents.feature import SubAgents
 from codex_py.app.patching import changes_since_commit
 from codex_py.errors import CodexError
 from codex_py.frontends.terminal import printable
+from codex_py.frontends.tui.agents import AgentsPanel
 from codex_py.frontends.tui.cells.patch import diff_cell
 from codex_py.frontends.tui.commands.registry import Command, CommandContext
 from codex_py.frontends.tui.conversation import Conversation
@@ -110,6 +112,21 @@ async def _retry(context: CommandContext, _: str) -> None:
     context.conversation.run(session.retry)
 
 
+async def _agents(context: CommandContext, _: str) -> None:
+    conversation, surface = context.conversation, context.surface
+    agents = (await conversation.opened()).feature(SubAgents)
+    if agents is None or not agents.has_begun or not list(agents.family):
+        surface.hints.show("no agent is open; ask for some")
+        return
+    panel = AgentsPanel(
+        lambda: list(agents.family),
+        lambda agent_id: conversation.progress.agents[agent_id],
+        lambda agent: surface.start(agent.interrupt()),
+        context.transcript.renderer,
+    )
+    await surface.panels.show(panel)
+
+
 async def _back(context: CommandContext, _: str) -> None:
     """Let the user choose an earlier prompt; it is put into the composer, and forgotten with what followed."""
     session = await context.conversation.opened()
@@ -166,6 +183,7 @@ SESSIONS = [
     Command("clear", "begin a new one on an empty screen", _clear, while_working=False),
     Command("resume", "go on with an earlier one", _resume, while_working=False, argument="[ID]"),
     Command("fork", "go on with a copy of this one", _fork, while_working=False),
+    Command("agents", "show, read and stop subagents", _agents),
     Command("retry", "go on with a turn that failed", _retry, while_working=False),
     Command("back", "go back to an earlier prompt (Esc Esc)", _back, while_working=False),
     Command("rename", "give this one a name", _rename, argument="NAME"),

@@ -1,0 +1,126 @@
+"""`/agents`, and the questions of subagents."""
+
+import threading
+from typing import Any
+
+import pytest
+
+from codex_py.testing import RecordedRequest, ScriptedServer, ev_completed, ev_function_call
+from tests.e2e.test_roles import Family, agent, runs, says, write
+from tests.frontends.tui.terminals import Start
+from tests.support.program import Workplace
+
+SIZES = [(120, 30), (80, 24), (40, 12)]
+
+
+class Held:
+    """A reply that waits until it is released."""
+
+    def __init__(self, reply: Any) -> None:
+        self.asked, self._released = threading.Event(), threading.Event()
+        self._reply = reply
+
+    def __call__(self, _: RecordedRequest) -> Any:
+        self.asked.set()
+        self._released.wait(30)
+        return self._reply
+
+    def release(self) -> None:
+        self._released.set()
+
+
+@pytest.mark.parametrize(("columns", "rows"), SIZES)
+def test_agents_are_listed_read_and_stopped(
+    start: Start, place: Workplace, columns: int, rows: int
+) -> None:
+    write(place.home / "agents/poet.md", "---\nname: poet\ndescription: Writes.\n---\nWrite.\n")
+    verse, never = Held(says("Roses are red.")), Held(says("Violets."))
+    family = Family(
+        agent("poet", "verse"),
+        agent("poet", "song"),
+        verse=[runs("echo rhyme"), verse],
+        song=[never],
+    )
+    with family.server() as server:
+        program = start(server, "go", columns=columns, rows=rows)
+        assert verse.asked.wait(20)
+        assert never.asked.wait(20)
+        program.wait_for("Working")
+        program.type("/agents")
+        program.press("enter")
+        program.wait_for("Agents  Enter reads")
+        program.wait_for("> Ada (poet)  running")
+        program.press("enter")
+        program.wait_for("rhyme")
+        # The conversation grows while it is read.
+        verse.release()
+        program.wait_for("Roses are red.")
+        program.wait_for("Ada (poet)  completed")
+        program.press("esc")
+        program.wait_for("> Ada (poet)  completed")
+        program.press("down")
+        program.wait_for("> Alan (poet)  running")
+        program.type("s")
+        program.wait_for("> Alan (poet)  interrupted")
+        never.release()
+        program.press("esc")
+        program.wait_for("done")
+
+
+def test_a_key_pressed_fast_is_none_of_the_list(start: Start, place: Workplace) -> None:
+    held = Held(says("x"))
+    family = Family({"message": "task"}, task=[held])
+    with family.server() as server:
+        program = start(server, "go")
+        assert held.asked.wait(20)
+        program.wait_for("1 agent at work")
+        program.type("/agents")
+        program.press("enter")
+        program.wait_for("> Ada  running")
+        for key in ("down", "up", "enter", "down", "enter"):
+            program.press(key)
+        program.wait_for("Ada  running  arrows and pages scroll")
+        program.press("esc")
+        program.wait_for("> Ada  running")
+        program.type("xyz")
+        program.press("esc")
+        program.wait_for("Ask codex-py")
+        held.release()
+        program.wait_for("done")
+
+
+def test_the_question_of_a_subagent_has_its_name(start: Start, place: Workplace) -> None:
+    asking = ev_function_call(
+        "c1", "exec_command", {"cmd": "touch made", "sandbox_permissions": "require_escalated"}
+    )
+    family = Family({"message": "task"}, task=[[*asking, ev_completed()], says("made")])
+    with family.server() as server:
+        program = start(server, "go")
+        program.wait_for("Ada: Would you like to run the following command?")
+        program.settle(0.5)
+        program.type("y")
+        program.wait_for("done")
+    assert (place.cwd / "made").exists()
+
+
+def test_esc_interrupts_the_agents_too(start: Start, place: Workplace) -> None:
+    held = Held(says("x"))
+    family = Family({"message": "task"}, task=[held])
+    with family.server() as server:
+        program = start(server, "go")
+        assert held.asked.wait(20)
+        program.press("esc")
+        program.wait_for("Conversation interrupted")
+        program.type("/agents")
+        program.press("enter")
+        program.wait_for("> Ada  interrupted")
+        held.release()
+
+
+def test_without_agents_there_is_a_hint(start: Start) -> None:
+    with ScriptedServer([says("done")]) as server:
+        program = start(server, "go")
+        program.wait_for("done")
+        program.type("/agents")
+        program.press("enter")
+        program.wait_for("no agent is open")
