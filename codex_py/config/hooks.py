@@ -9,7 +9,7 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal
 
 from codex_py.config.check import dotted, problems
 from codex_py.config.config import Config
@@ -22,10 +22,15 @@ from codex_py.config.hook_trust import (
     hook_states,
     store_states,
 )
-from codex_py.config.tables import HOOK_EVENTS, HOOKS
+from codex_py.config.tables import HOOK_EVENTS, HOOKS, Table
 from codex_py.errors import ConfigError
 from codex_py.protocol.frozen import frozen
 
+_DOCUMENT: Final[Table] = {
+    "description": "any",
+    "hooks": {**dict.fromkeys(HOOK_EVENTS, HOOKS), "*": "any"},
+}
+"""A file of JSON."""
 _WITHOUT_MATCHER: Final = frozenset({"UserPromptSubmit", "Stop", "Interrupt"})
 _ALL: Final = (None, "", "*")
 """Matchers that match everything."""
@@ -149,12 +154,15 @@ def _events(file: HookFile) -> dict[str, list[dict[str, Any]]]:
         case ConfigError() as error:
             raise error
         case str() as text:
-            table = _parsed(text, is_strict=file.claude is None)
+            document = _parsed(text)
         case table:
-            pass
+            document = {"hooks": table}
+    kinds = _DOCUMENT if file.claude is None else {**_DOCUMENT, "*": "any"}
+    if found := problems(document, kinds):
+        where = f"`{dotted(found[0].key)}`" if found[0].key else "it"
+        raise ValueError(f"{where} {found[0].text}")
+    table = document.get("hooks", {})
     events = {name: table[name] for name in HOOK_EVENTS if name in table}
-    if found := problems(events, dict.fromkeys(HOOK_EVENTS, HOOKS)):
-        raise ValueError(f"`{dotted(found[0].key)}` {found[0].text}")
     for event, groups in events.items():
         for handler in (h for group in groups for h in group.get("hooks", ())):
             kind = handler.get("type")
@@ -167,22 +175,14 @@ def _events(file: HookFile) -> dict[str, list[dict[str, Any]]]:
     return events
 
 
-def _parsed(text: str, *, is_strict: bool) -> Mapping[str, Any]:
+def _parsed(text: str) -> Any:
     try:
         document = json.loads(text, object_pairs_hook=_unique)
         # A lone surrogate, which JSON can spell, is an error.
         json.dumps(document, ensure_ascii=False).encode()
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
-    if not isinstance(document, dict):
-        raise ValueError("it must be an object")
-    values = cast("dict[str, Any]", document)
-    if is_strict and (unknown := values.keys() - {"description", "hooks"}):
-        raise ValueError(f"unknown field `{min(unknown)}`, expected `description` or `hooks`")
-    table = values.get("hooks", {})
-    if not isinstance(table, dict):
-        raise ValueError("`hooks` must be an object")
-    return cast("dict[str, Any]", table)
+    return document
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -143,11 +143,11 @@ def test_both_forms_in_one_folder_run_with_a_warning(place: Place):
     [
         ("{", "failed to parse hooks config {path}: Expecting property name"),
         ("", "failed to parse hooks config {path}: Expecting value"),
-        ("[]", "failed to parse hooks config {path}: it must be an object"),
+        ("[]", "failed to parse hooks config {path}: it must be a table"),
         ("[" * 100_000, "failed to parse hooks config {path}: it is nested too deeply"),
-        ('{"hooks": []}', "failed to parse hooks config {path}: `hooks` must be an object"),
+        ('{"hooks": []}', "failed to parse hooks config {path}: `hooks` must be a table"),
         ('{"hooks": {"Stop": [], "Stop": []}}', "two fields of one name"),
-        ('{"Stop": []}', "unknown field `Stop`, expected `description` or `hooks`"),
+        ('{"Stop": []}', "failed to parse hooks config {path}: `Stop` is unknown"),
         (hooks(command("a"), {"type": "http"}), "must be one of `command`, `mcp_tool`"),
         (hooks({"command": "a"}), "the `type` of a hook"),
         (hooks({"type": "command"}), "has no `command`"),
@@ -219,6 +219,15 @@ def test_odd_files_are_read_or_told(place: Place, tmp_path: Path):
     path.unlink()
     path.write_bytes(b" " * (5 << 20))
     assert "it is larger than 4 MB" in found(place).warnings[0]
+
+
+def test_a_hook_that_is_there_twice_runs_twice(place: Place):
+    group = {"hooks": [command("a")]}
+    path = place.user(json.dumps({"hooks": {_EVENT: [group, group]}}), "hooks.json")
+    assert [hook.key for hook in found(place).found] == [
+        f"{path}:pre_tool_use:0:0",
+        f"{path}:pre_tool_use:1:0",
+    ]
 
 
 def test_unknown_events_and_fields_are_ignored(place: Place):
