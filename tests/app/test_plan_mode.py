@@ -28,6 +28,9 @@ from codex_py.testing import (
     ev_message,
 )
 from codex_py.tools.user_input import RequestUserInputParams
+from tests.app.test_agents import talk
+from tests.support.agents import AgentServer, calls, says, texts, waits
+from tests.support.program import Workplace
 
 DONE = [*ev_message("done"), ev_completed()]
 PATCH = "*** Begin Patch\n*** Add File: made.txt\n+made\n*** End Patch\n"
@@ -426,3 +429,56 @@ def test_the_offered_schema_has_the_parameters_of_the_tool(folder: Place) -> Non
     assert fields.keys() == model["Question"]["properties"].keys()
     option = fields["options"]["items"]["properties"]
     assert option.keys() == model["Option"]["properties"].keys()
+
+
+def child_of_planning(place: Workplace, script: list[Any], **given: Any) -> AgentServer:
+    server = AgentServer([calls("spawn_agent", message="look"), waits(), says("all done")], script)
+    talk(place, server, planning, **given)
+    return server
+
+
+def test_a_child_of_a_planning_session_changes_nothing(folder: Place) -> None:
+    place = Workplace(folder.home, folder.cwd)
+    write = calls("exec_command", "x1", cmd="echo x > made.txt")
+    patch = [*ev_custom_tool_call("x2", "apply_patch", PATCH), ev_completed()]
+    server = child_of_planning(place, [write, patch, says("looked")])
+    last = server.of_children()[-1]
+    assert "Read-only file system" in last.output("x1")
+    assert last.output("x2") == REFUSED.format("apply_patch")
+    assert list(folder.cwd.iterdir()) == []
+    assert any(text.startswith(PLAN_NOTE) for _, text in texts(last))
+
+
+def test_a_child_from_before_is_held_to_plan_mode_too(folder: Place) -> None:
+    place = Workplace(folder.home, folder.cwd)
+
+    def again(_: Any, ids: list[str]) -> Any:
+        return calls("send_input", "s1", target=ids[0], message="write it")
+
+    server = AgentServer(
+        [
+            calls("spawn_agent", message="look"),
+            waits(),
+            says("one"),
+            again,
+            waits("w2"),
+            says("two"),
+        ],
+        [says("looked"), calls("exec_command", "x1", cmd="echo x > made.txt"), says("tried")],
+    )
+
+    async def work(session: Session) -> None:
+        await turn(session)
+        await planning(session)
+
+    talk(place, server, work, options=SessionOptions(keep_commands=True))
+    assert "Read-only file system" in server.of_children()[-1].output("x1")
+    assert list(folder.cwd.iterdir()) == []
+
+
+def test_a_question_of_a_child_reaches_the_user_with_its_name(folder: Place) -> None:
+    elicitor = Answering(ElicitationAnswer("accept", {"db": "Postgres"}))
+    place = Workplace(folder.home, folder.cwd)
+    server = child_of_planning(place, [ASKS, says("asked")], elicitor=elicitor)
+    assert [each.server for each in elicitor.asked] == ["Ada"]
+    assert "Postgres" in server.of_children()[-1].output("q1")

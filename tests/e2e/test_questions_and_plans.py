@@ -1,12 +1,14 @@
 """`exec --answers` and `exec --plan`: the questions of the model without a user, and a plan as the answer."""
 
 import json
-from typing import Any
+import subprocess
+from typing import Any, cast
 
 import pytest
 
 from codex_py.testing import ScriptedServer, ev_completed, ev_function_call, ev_message
-from tests.support.program import Workplace, run_codex_py
+from tests.support.codex import CODEX, needs_codex
+from tests.support.program import Workplace, environment, run_codex_py
 
 
 def question(name: str, text: str) -> dict[str, Any]:
@@ -103,3 +105,46 @@ def test_the_plan_is_the_answer_and_nothing_is_changed(place: Workplace) -> None
     assert "sandbox: read-only" in ran.stderr.decode()
     assert not (place.cwd / "made.txt").exists()
     assert "<collaboration_mode># Plan mode" in json.dumps(server.requests[0].body["input"])
+
+
+def shape(schema: Any) -> Any:
+    """A schema without its words, which are our own."""
+    if not isinstance(schema, dict):
+        return schema
+    fields = cast("dict[str, Any]", schema)
+    # A property may have this name too.
+    return {k: shape(v) for k, v in fields.items() if k != "description" or isinstance(v, dict)}
+
+
+@needs_codex
+def test_codex_offers_the_same_tool_and_gives_the_same_answers(place: Workplace) -> None:
+    assert CODEX is not None
+    (place.cwd / "answers.json").write_text("[]", encoding="utf-8")
+    no_options: list[Any] = []
+    empty = {"questions": [{**question("db", "Which?"), "options": no_options}]}
+    asks = [*ev_function_call("q2", "request_user_input", empty), ev_completed()]
+    with ScriptedServer([ASKS, asks, DONE] * 2 + [DONE]) as server:
+        place.configure(server)
+        with (place.home / "config.toml").open("a", encoding="utf-8") as file:
+            file.write("\n[analytics]\nenabled = false\n")
+        subprocess.run(
+            [CODEX, "exec", "--skip-git-repo-check", "go"],
+            cwd=place.cwd,
+            env=environment(place.home),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=60,
+            check=True,
+        )
+        place.rerun("go")
+        place.rerun("--answers", "answers.json", "go")
+    theirs, ours = (request.body["input"] for request in (server.requests[2], server.requests[5]))
+    given = [[item["output"] for item in items if "output" in item] for items in (theirs, ours)]
+    assert given[0][0] == given[1][0] == "request_user_input is unavailable in Default mode"
+    offered = [
+        tool
+        for request in (server.requests[0], server.requests[6])
+        for tool in request.body["tools"]
+        if tool.get("name") == "request_user_input"
+    ]
+    assert shape(offered[0]) == shape(offered[1])

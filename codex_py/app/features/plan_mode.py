@@ -60,7 +60,7 @@ class PlanMode:
         self._thread = thread
 
         async def before_request() -> Sequence[Note]:
-            return self._news(thread)
+            return self._news()
 
         def wrap_dispatch(inner: Dispatch) -> Dispatch:
             async def dispatch(use: ToolUse) -> ToolOutput:
@@ -103,8 +103,8 @@ class PlanMode:
                     return "plan" if title.startswith("# plan mode") else "default"
         return None
 
-    def _news(self, thread: Thread) -> Sequence[Note]:
-        mode = thread.settings.mode
+    def _news(self) -> Sequence[Note]:
+        mode: Mode = "plan" if self.is_on else "default"
         if mode == "default" and not self._may_differ:
             return ()
         told = self.told
@@ -127,8 +127,8 @@ class PlanMode:
         )
 
         def unavailable() -> str | None:
-            mode = thread.settings.mode.capitalize()
-            if is_alone or not (any_mode or mode == "Plan"):
+            mode = "Plan" if self.is_on else "Default"
+            if is_alone or not (any_mode or self.is_on):
                 return f"{_TOOL} is unavailable in {mode} mode"
             return None
 

@@ -110,7 +110,7 @@ class Transcript:
                     running.output = message[:_OUTPUT_KEPT]
             case events.ItemStarted(item) | events.ItemUpdated(item):
                 self._start(item)
-            case events.ItemCompleted(item):
+            case events.ItemCompleted(item) if not _has_been_told(item):
                 self._complete(item)
             case events.CallDenied(tool, reason):
                 self._deny(tool, reason)
@@ -298,6 +298,11 @@ class Transcript:
     def _redraw(self) -> None:
         self._drawn = None
         self._changed()
+
+
+def _has_been_told(item: events.ThreadItem) -> bool:
+    """A refusal, which `CallDenied` tells of."""
+    return isinstance(item, events.ErrorItem) and item.code in {"ApprovalDenied", "SandboxDenied"}
 
 
 def _refusal(item: events.ThreadItem) -> str:

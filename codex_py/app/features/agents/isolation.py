@@ -37,6 +37,11 @@ class Isolation:
         Raises:
             CodexError: there can be no worktree, or the session cannot be opened.
         """
+        if options.choices is not None and options.choices.mode == "plan":
+            # Nothing is changed, so none is needed; and a new one would be a change of the repository.
+            async with open_child(config, options) as session:
+                yield session
+            return
         tree = await add_worktree(config.cwd, config.home, self._environment)
         self._tree = tree
         try:
