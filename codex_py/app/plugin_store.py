@@ -70,7 +70,7 @@ def install(home: Path, made: Path, plugin: Plugin, source: PluginSource) -> Non
     record = {**source.origin, "files": digests}
     for path, file in source.files.items():
         _write(staged / path, file.data, 0o500 if file.is_executable else 0o400)
-    _write(staged / RECORD, json.dumps(record, indent=1).encode(), 0o400)
+    _write(staged / RECORD, json.dumps(record, indent=1, ensure_ascii=False).encode(), 0o400)
     # Programs of the plugin that write beside themselves would change it.
     for folder, _, _ in os.walk(staged, topdown=False):
         Path(folder).chmod(0o500)

@@ -22,8 +22,7 @@ from codex_py.protocol.frozen import frozen
 
 _MAX_BYTES: Final = 256 * 1024
 _MAX_ENTRIES: Final = 500
-"""Of all folders of one place."""
-_MAX_DEPTH: Final = 4
+"""Files of one place, and its folders."""
 _NAME: Final = re.compile(r"[\w.-]+(?::[\w.-]+)*")
 _PLACE: Final = re.compile(r"\$(?:(\$)|([1-9])(?!\d)|([A-Z][A-Z0-9_]*)\b)")
 _CLAUDE_PLACE: Final = re.compile(r"(?<!\$)\$(?:([1-9])(?!\d)|ARGUMENTS\b)")
@@ -99,28 +98,20 @@ def _files(
         ("prompts", config.home / "prompts", None),
     ]
     for prefix, top, within in places:
-        for inner in islice(_markdown(top, ""), _MAX_ENTRIES):
-            name = ":".join((prefix, *Path(inner).with_suffix("").parts))
-            if prefix != "prompts" or "/" not in inner:
-                yield name, top / inner, partial(_text, top / inner, within)
+        for path in _markdown(top):
+            inner = path.relative_to(top).with_suffix("").parts
+            if prefix != "prompts" or len(inner) == 1:
+                yield ":".join((prefix, *inner)), path, partial(_text, path, within)
     for plugin in config.plugins:
         for name, (path, text) in plugin.commands.items():
             yield f"{plugin.name}:{name}", path, lambda text=text: text
 
 
-def _markdown(top: Path, folder: str) -> Iterator[str]:
-    """The Markdown files in a folder and below it, sorted, by the path from `top`. Folders that are links are left out."""
-    try:
-        with os.scandir(top / folder) as listed:
-            entries = sorted(islice(listed, _MAX_ENTRIES), key=lambda entry: entry.name)
-    except OSError:
-        return
-    for entry in entries:
-        path = f"{folder}{entry.name}"
-        if entry.is_dir(follow_symlinks=False) and path.count("/") < _MAX_DEPTH:
-            yield from _markdown(top, f"{path}/")
-        elif entry.name.endswith(".md"):
-            yield path
+def _markdown(top: Path) -> list[Path]:
+    """The Markdown files in a folder and below it, sorted. Folders that are links are left out."""
+    folders = islice(os.walk(top), _MAX_ENTRIES)
+    paths = (Path(folder, name) for folder, _, names in folders for name in names)
+    return sorted(islice((path for path in paths if path.suffix == ".md"), _MAX_ENTRIES))
 
 
 def _text(path: Path, root: Path | None) -> str:

@@ -32,7 +32,7 @@ MAX_BYTES: Final = 10 * 1024 * 1024
 _MAX_ENTRIES: Final = 1000
 _MAX_DEPTH: Final = 10
 _MAX_PATH: Final = 200
-_MAX_TEXT: Final = 256 * 1024
+_MAX_TEXT: Final = 512 * 1024
 """Of a file that is read here; others only have a digest."""
 _MAX_LINE: Final = 500
 _SERVERS: Final[Table] = {"*": {"*": "any"}}
@@ -76,7 +76,9 @@ def read_files(top: Path) -> dict[str, PluginFile]:
 
 
 def checked_files(entries: Iterable[tuple[str, PluginFile | None]]) -> dict[str, PluginFile]:
-    """The files among these entries, which are relative paths; None stands for a folder. Takes no more than it allows.
+    """The files among these entries, which are relative paths, but for the record. None stands for a folder.
+
+    Takes no more than it allows.
 
     Raises:
         ValueError: a path is not the same everywhere, or there is too much. The message is a clause.
@@ -85,6 +87,8 @@ def checked_files(entries: Iterable[tuple[str, PluginFile | None]]) -> dict[str,
     seen: dict[str, str] = {}
     size = 0
     for path, file in entries:
+        if path == RECORD:
+            continue
         if not path.isprintable() or "\\" in path:
             raise ValueError(f"{path!r} is no name for a file of a plugin")
         if len(path.encode()) > _MAX_PATH or path.count("/") >= _MAX_DEPTH:
@@ -137,9 +141,9 @@ def installed_plugin(root: Path) -> Plugin:
         ValueError: it has changed, or cannot be read. The message is a clause.
     """
     files = read_files(root)
-    if (record := files.pop(RECORD, None)) is None:
+    if not os.path.lexists(root / RECORD):
         raise ValueError(f"its {RECORD} is missing")
-    origin = _table(record.data, RECORD, _RECORD)
+    origin = _table(_file(root, RECORD).data, RECORD, _RECORD)
     known = origin.get("files", {})
     found = {path: file.digest for path, file in files.items()}
     changed = [path for path in sorted({*known, *found}) if known.get(path) != found.get(path)]

@@ -232,3 +232,13 @@ def test_what_changes_after_the_check_is_not_used(place: Place) -> None:
         "PYTHONDONTWRITEBYTECODE": "1",
     }
     assert place.load().plugins == ()
+
+
+def test_one_of_two_servers_of_one_name_is_used(place: Place) -> None:
+    installed(place.home, {".mcp.json": {"docs": {"command": "first"}}}, name="a")
+    installed(place.home, {".mcp.json": {"docs": {"command": "second"}}}, name="b")
+    config = place.load()
+    assert config.mcp_servers["docs"].command == "first"
+    assert config.warnings == (
+        "The MCP server docs of the plugin b is not used: another one has its name.",
+    )

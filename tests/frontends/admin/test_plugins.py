@@ -82,7 +82,7 @@ def test_what_a_plugin_runs_is_shown_before_it_is_added(home: Path, tmp_path: Pa
     ]
     assert err.splitlines() == shown
     assert plugin(home, "show", "tools") == (0, "".join(f"{line}\n" for line in shown), "")
-    assert read_files(root).keys() - read_files(folder).keys() == {RECORD}
+    assert read_files(root) == read_files(folder)
 
 
 def test_plugins_are_listed_and_removed(home: Path, source: Path) -> None:
@@ -158,6 +158,17 @@ def test_a_plugin_is_not_replaced(home: Path, source: Path) -> None:
     code, _, err = plugin(home, "add", source, "--yes")
     assert (code, added(home)) == (1, ["tools"])
     assert err.endswith("to add another one, run `codex-py plugin remove tools` first\n")
+
+
+def test_the_largest_plugin_can_be_used(home: Path, source: Path) -> None:
+    folder = source / ("ä" * 90)
+    folder.mkdir()
+    for number in range(996):
+        (folder / str(number)).touch()
+    (source / RECORD).write_text("{}", encoding="utf-8")
+    (source / "big").write_bytes(b"x" * (10 * 1024 * 1024 - 100))
+    assert plugin(home, "add", source, "--yes")[0] == 0
+    assert json.loads(plugin(home, "list", "--json")[1])[0]["error"] is None
 
 
 def _link(folder: Path) -> None:
