@@ -24,7 +24,7 @@ from codex_py import (
 from codex_py.protocol.event_data import event_data
 from codex_py.protocol.events import AgentEvent
 from codex_py.testing import Pause, Reply, ev_completed, ev_function_call
-from tests.support.agents import AgentServer, calls, says, texts, waits
+from tests.support.agents import AgentServer, calls, says, texts, to_first, waits
 from tests.support.program import Workplace, environment
 
 Work = Callable[[Session], Awaitable[Any]]
@@ -254,9 +254,9 @@ def test_an_agent_counts_until_it_is_closed(place: Workplace) -> None:
             calls("spawn_agent", message="x"),
             waits(),
             calls("spawn_agent", "c2", message="y"),
-            lambda _, ids: calls("close_agent", "c3", target=ids[0]),
+            to_first("close_agent", "c3"),
             calls("spawn_agent", "c4", message="z"),
-            lambda _, ids: calls("close_agent", "c5", target=ids[0]),
+            to_first("close_agent", "c5"),
             says("done"),
         ],
         [says("one")],
@@ -287,7 +287,7 @@ def test_a_message_reaches_an_agent_at_work_and_one_that_has_answered(place: Wor
             calls("spawn_agent", message="x"),
             steered,
             after,
-            lambda _, ids: calls("send_input", "s2", target=ids[0], message="and then"),
+            to_first("send_input", "s2", message="and then"),
             waits("w2"),
             says("done"),
         ],
@@ -443,9 +443,9 @@ def test_a_closed_agent_is_opened_again_also_later(place: Workplace) -> None:
         [
             calls("spawn_agent", message="x"),
             waits(),
-            lambda _, ids: calls("close_agent", "c2", target=ids[0]),
-            lambda _, ids: calls("resume_agent", "c3", id=ids[0]),
-            lambda _, ids: calls("send_input", "c4", target=ids[0], message="again"),
+            to_first("close_agent", "c2"),
+            to_first("resume_agent", "c3", key="id"),
+            to_first("send_input", "c4", message="again"),
             waits("w2"),
             says("done"),
         ],
@@ -457,8 +457,8 @@ def test_a_closed_agent_is_opened_again_also_later(place: Workplace) -> None:
         assert json.loads(output(server, "c3")) == {"status": "pending_init"}
         assert json.loads(output(server, "w2"))["status"] == {server.ids[0]: {"completed": "two"}}
         server.then(
-            lambda _, ids: calls("resume_agent", "r1", id=ids[0]),
-            lambda _, ids: calls("send_input", "r2", target=ids[0], message="once more"),
+            to_first("resume_agent", "r1", key="id"),
+            to_first("send_input", "r2", message="once more"),
             waits("r3"),
             says("done"),
         )

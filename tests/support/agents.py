@@ -1,7 +1,7 @@
 """A session that starts subagents, against a scripted server that tells parent and children apart."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from codex_py.testing import (
@@ -23,9 +23,11 @@ def says(text: str, *, tokens: int = 10) -> list[dict[str, Any]]:
     return [*ev_message(text), ev_completed(input_tokens=tokens, output_tokens=1)]
 
 
-def calls(name: str, call_id: str = "c1", **arguments: Any) -> list[dict[str, Any]]:
-    extra = {"namespace": NAMESPACE} if name.endswith(("_agent", "_input")) else {}
-    call = ev_function_call(call_id, name, arguments, **extra)
+def calls(
+    name: str, call_id: str = "c1", *, index: int = 0, **arguments: Any
+) -> list[dict[str, Any]]:
+    extra: dict[str, Any] = {"namespace": NAMESPACE} if name.endswith(("_agent", "_input")) else {}
+    call = ev_function_call(call_id, name, arguments, index=index, **extra)
     return [*call, ev_completed(input_tokens=10, output_tokens=1)]
 
 
@@ -77,9 +79,22 @@ class AgentServer(ScriptedServer):
         return [request for request in self.requests if not is_child(request)]
 
 
-def waits(call_id: str = "w1", timeout_ms: int = 20_000) -> Callable[..., Any]:
+def waits(call_id: str = "w1", timeout_ms: int = 20_000) -> Step:
     """Wait for all children."""
-    return lambda _, ids: calls("wait_agent", call_id, targets=list(ids), timeout_ms=timeout_ms)
+
+    def step(_: RecordedRequest, ids: Sequence[str]) -> list[dict[str, Any]]:
+        return calls("wait_agent", call_id, targets=list(ids), timeout_ms=timeout_ms)
+
+    return step
+
+
+def to_first(name: str, call_id: str, *, key: str = "target", **arguments: Any) -> Step:
+    """A call about the first child. `key`: the argument that has its id."""
+
+    def step(_: RecordedRequest, ids: Sequence[str]) -> list[dict[str, Any]]:
+        return calls(name, call_id, **{key: ids[0], **arguments})
+
+    return step
 
 
 def texts(request: RecordedRequest) -> list[tuple[str, str]]:
