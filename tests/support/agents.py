@@ -92,7 +92,8 @@ def to_first(name: str, call_id: str, *, key: str = "target", **arguments: Any) 
     """A call about the first child. `key`: the argument that has its id."""
 
     def step(_: RecordedRequest, ids: Sequence[str]) -> list[dict[str, Any]]:
-        return calls(name, call_id, **{key: ids[0], **arguments})
+        given: dict[str, Any] = {key: ids[0], **arguments}
+        return calls(name, call_id, **given)
 
     return step
 
