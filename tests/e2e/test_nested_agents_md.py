@@ -79,13 +79,15 @@ def test_overrides_fallbacks_imports_and_the_budget_hold_for_them_too(place: Wor
     write(place.cwd / "a", "More.", "more.md")
     write(place.cwd / "b", "Fallback.", "CLAUDE.md")
     write(place.cwd / "c", "x" * 2_000)
+    write(place.cwd / "d", "No room.")
+    write(place.cwd / "e", "No room.")
     settings = (
         "-c",
         "project_doc_fallback_filenames=['CLAUDE.md']",
         "-c",
         "project_doc_max_bytes=1000",
     )
-    with ScriptedServer([runs("ls a b c"), SAYS] * 2) as server:
+    with ScriptedServer([runs("ls a b c d e"), SAYS] * 2) as server:
         said = place.run(server, "go", *settings)
         place.run(server, "go", "-c", "project_doc_max_bytes=0")
     first, second, third = told(server.requests[1])
@@ -94,6 +96,7 @@ def test_overrides_fallbacks_imports_and_the_budget_hold_for_them_too(place: Wor
     assert second == "Fallback."
     assert third.endswith("project_doc_max_bytes is used up]")
     assert 500 < third.count("x") < 990
+    assert said.items[-2]["message"].endswith("`project_doc_max_bytes` is used up.")
     assert any("of 2000 bytes of" in item["message"] for item in said.items if "message" in item)
     assert told(server.requests[3]) == []
 

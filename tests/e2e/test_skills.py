@@ -8,6 +8,7 @@ from typing import Any
 
 from codex_py.core.session import Session
 from codex_py.testing import ScriptedServer, ev_completed, ev_function_call, ev_message
+from tests.support.agents import AgentServer, calls, waits
 from tests.support.codex import CODEX, needs_codex
 from tests.support.program import Workplace, environment, run_codex_py
 from tests.support.talk import talk
@@ -153,6 +154,21 @@ def test_what_the_model_knows_of_skills_survives_compactions_and_resumes(place: 
         assert len(lists(request)) == 1
     last = texts(server.requests[-1])
     assert "First text." in "".join(last)
+
+
+def test_children_have_the_skills_and_the_instructions_of_folders_too(place: Workplace) -> None:
+    write(place.home / "skills", "release")
+    (place.cwd / "a").mkdir()
+    (place.cwd / "a" / "AGENTS.md").write_text("Rules of a.", encoding="utf-8")
+    spawn = calls("spawn_agent", message="$release a")
+    server = AgentServer([spawn, waits(), SAYS], [calls("exec_command", cmd="ls a"), SAYS])
+    with server:
+        place.run(server, "go")
+    first, last = server.of_children()
+    assert [len(lists(request)) for request in server.requests] == [1] * len(server.requests)
+    assert bodies(first) == ["release"]
+    assert [text for text in texts(last) if "Rules of a." in text] != []
+    assert [text for text in texts(server.of_parent()[-1]) if "Rules of a." in text] == []
 
 
 def test_commands_can_read_the_skills_of_the_home(place: Workplace) -> None:

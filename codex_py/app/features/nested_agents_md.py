@@ -21,7 +21,10 @@ from codex_py.protocol.prompts import Note, context_texts
 from codex_py.protocol.tools import ToolOutput
 
 _OPENING: Final = "<note>\n# AGENTS.md instructions for "
-_WORD: Final = re.compile(r"[^\s'\"`|&;<>()=:,*?{}$\\]+")
+_FULL: Final = (
+    "The model is not told the AGENTS.md of further folders: `project_doc_max_bytes` is used up."
+)
+_WORD: Final = re.compile(r"[^\s'\"`|&;<>()=:,*?{}\[\]$\\]+")
 _MAX_CHARACTERS: Final = 8_192
 _MAX_WORDS: Final = 100
 """Words of a command that are tried as paths; each costs a look at the disk."""
@@ -32,6 +35,7 @@ _NAMING: Final = ("cmd", "command", "path")
 class NestedAgentsMd:
     def __init__(self, setup: SessionSetup, thread: Thread) -> None:
         self._config = config = setup.config
+        self._warn = setup.warn
         self._thread = thread
         self._folders = folders_between(config.project_root, config.cwd)
         self._top = f"{self._folders[0]}/"
@@ -81,11 +85,14 @@ class NestedAgentsMd:
             fallback_filenames=self._config.project_doc_fallback_filenames,
             imports=imported_docs,
         )
+        if found.text is not None and self._room <= 0:
+            self._warn(_FULL)
+            return
         for warning in found.warnings:
-            self._thread.warn(warning)
+            self._warn(warning)
         if found.text is not None:
             self._room -= len(found.text.encode())
-            self._thread.warn(f"The model is told the instructions for {folder}.")
+            self._warn(f"The model is told the instructions for {folder}.")
             yield Note(f"<note>\n{found.text}\n</note>", "user")
 
 
@@ -118,11 +125,13 @@ def _touched(use: ToolUse) -> Iterator[str]:
     if changed := changed_paths(use):
         yield from map(os.path.normpath, changed)
         return
-    base = use.context.cwd / (getattr(use.params, "workdir", None) or "")
+    # Tools of others may have arguments of these names too, of any type.
+    workdir = getattr(use.params, "workdir", None)
+    base = use.context.cwd / (workdir if isinstance(workdir, str) else "")
     yield os.path.normpath(base)
     for name in _NAMING:
-        value = getattr(use.params, name, "")
-        text = value if isinstance(value, str) else " ".join(map(str, value))
+        value: object = getattr(use.params, name, "")
+        text = value if isinstance(value, str) else str(value)
         for word in _WORD.findall(text[:_MAX_CHARACTERS])[:_MAX_WORDS]:
             if not word.startswith(("-", "~")):
                 yield os.path.normpath(f"{base}/{word}" if word[0] != "/" else word)

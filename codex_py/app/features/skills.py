@@ -16,7 +16,7 @@ from codex_py.protocol.extension import Compaction, Extension, Occasion, Thread
 from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.prompts import Note, UserPrompt, context_texts
 
-_LINK: Final = re.compile(r"\[\$[^\]\n]*\]\(<?([^)>\n]+)>?\)")
+_LINK: Final = re.compile(r"\[\$[^\]\n]{0,200}\]\(<?([^)>\n]{1,4096})>?\)")
 _MENTION: Final = re.compile(r"\$([\w:.-]+)")
 _LIST: Final = "<skills_instructions>"
 _NONE: Final = (
