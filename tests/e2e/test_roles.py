@@ -19,6 +19,7 @@ from codex_py.testing import (
     ev_function_call,
     ev_message,
 )
+from tests.e2e.test_mcp import add_servers
 from tests.sandbox.local_backends import BACKENDS
 from tests.support.codex import CODEX, needs_codex
 from tests.support.program import Outcome, Workplace, environment
@@ -234,6 +235,29 @@ def test_a_child_is_offered_the_tools_of_its_role_and_refused_others(place: Work
     assert not (place.cwd / "new.txt").exists()
 
 
+@pytest.mark.parametrize("tools", ["mcp__fails__echo", "mcp__fails", "mcp__banner"])
+def test_a_role_may_have_some_tools_of_servers(place: Workplace, tools: str) -> None:
+    write(
+        place.home / "agents/r.md",
+        f"---\nname: r\ndescription: R.\ntools: {tools}\n---\nWork.\n",
+    )
+    called = ["mcp__fails__echo", "mcp__fails__fails", "mcp__banner__echo", "read_mcp_resource"]
+    calls = [ev_function_call(f"c{n}", name, {}, index=n) for n, name in enumerate(called)]
+    events = [event for call in calls for event in call]
+    family = Family(agent("r"), task=[[*events, ev_completed()], says("tried")])
+    with family.server() as server:
+        place.configure(server)
+        add_servers(place, "fails", "banner")
+        assert place.rerun("go").code == 0
+    first, last = family.requests["task"]
+    allowed = [name for name in called if name.startswith(tools)]
+    assert [name for name in called if name in offered(first)] == allowed
+    for n, name in enumerate(called):
+        is_refused = f"does not allow `{name}`" in str(last.output(f"c{n}"))
+        is_known = name != "read_mcp_resource" or "failed to parse" not in last.output(f"c{n}")
+        assert is_refused == (name not in allowed and is_known)
+
+
 def test_roles_of_a_project_are_used_only_if_it_is_trusted(place: Workplace) -> None:
     write(place.cwd / ".git" / "HEAD", "ref: refs/heads/main\n")
     write(
@@ -283,6 +307,29 @@ def test_children_that_patch_one_file_at_once_take_turns(place: Workplace) -> No
     assert (place.cwd / "a.txt").read_text(encoding="utf-8") == "top!\nmiddle\nbottom!\n"
     for name in ("first", "second"):
         assert family.output(name).startswith("Exit code: 0")
+
+
+def test_a_parent_that_waits_does_not_keep_its_children_from_patching(place: Workplace) -> None:
+    # The parent waits for the child all the while, and an interrupted child gives up its turn.
+    held = threading.Event()
+    script = "*** Begin Patch\n*** Add File: {}.txt\n+x\n*** End Patch\n"
+
+    def wait(_: RecordedRequest) -> Reply:
+        held.wait(20)
+        return patches(script.format("second"))
+
+    def release(_: RecordedRequest) -> Reply:
+        held.set()
+        return says("done")
+
+    family = Family(
+        {"message": "first"},
+        {"message": "second"},
+        first=[patches(script.format("first")), release],
+        second=[wait, says("done")],
+    )
+    go(place, family, "-s", "workspace-write")
+    assert sorted(path.name for path in place.cwd.glob("*.txt")) == ["first.txt", "second.txt"]
 
 
 @pytest.fixture
@@ -360,6 +407,26 @@ def test_a_signal_leaves_no_tree_without_changes(apart: Workplace) -> None:
         program.send_signal(signal.SIGTERM)
         program.communicate(timeout=20)
     assert trees(apart) == []
+
+
+def test_after_a_kill_the_repository_works_and_its_tree_can_be_removed(apart: Workplace) -> None:
+    working = threading.Event()
+
+    def never(_: RecordedRequest) -> Any:
+        working.set()
+        return runs("sleep 60")
+
+    family = Family(agent("apart"), task=[never, says("x")])
+    with family.server() as server:
+        apart.configure(server)
+        program = apart.start("-s", "danger-full-access", "go")
+        assert working.wait(20)
+        program.kill()
+        program.communicate(timeout=20)
+    (tree,) = trees(apart)
+    for words in (["status"], ["worktree", "remove", str(tree)]):
+        subprocess.run(["git", *words], cwd=apart.cwd, env=environment(apart.home), check=True)
+    assert not tree.exists()
 
 
 def _as_seen(request: RecordedRequest) -> Any:
