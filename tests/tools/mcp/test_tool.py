@@ -170,7 +170,11 @@ def test_the_user_is_asked_and_can_agree_for_the_session(tmp_path: Path) -> None
         approver=approver,
     )
     question = "Allow the MCP server `fails` to run the tool `fails`?"
-    assert approver.asked == [ApprovalRequest("mcp", 'fails/fails {"é": 1}', tmp_path, question)]
+    assert approver.asked == [
+        ApprovalRequest(
+            "mcp", 'fails/fails {"é": 1}', tmp_path, question, tool=("mcp__fails__fails", {"é": 1})
+        )
+    ]
 
 
 def test_the_configuration_can_agree_or_ask_by_tool(tmp_path: Path) -> None:
