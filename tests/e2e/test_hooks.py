@@ -3,11 +3,13 @@
 import json
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from codex_py.testing import ScriptedServer
-from tests.support.hooks import DONE, command, configure, note
+from tests.support.agents import AgentServer, calls, is_child, says, texts, waits
+from tests.support.hooks import DONE, command, configure, group, note
 from tests.support.lifeline import Lifeline
 from tests.support.program import Workplace, run_codex_py
 
@@ -58,6 +60,42 @@ def test_the_hooks_of_an_untrusted_project_never_run(place: Workplace) -> None:
     with ScriptedServer([command("true"), DONE]) as server:
         assert place.run(server, BYPASS, "go").code == 0
     assert not (place.cwd / "ran").exists()
+
+
+def test_subagents_have_the_hooks_of_their_parent(place: Workplace) -> None:
+    events = ("SubagentStart", "SubagentStop", "UserPromptSubmit", "SessionStart", "Stop")
+    hooks: dict[str, list[Any]] = {event: [note(event)] for event in events}
+    hooks["PreToolUse"] = [
+        group(note("spawn"), "Agent"),
+        group(note("wait"), "multi_agent_v1wait_agent"),
+        group("echo no >&2; exit 2", "Bash"),
+    ]
+    hooks["SubagentStart"].append("echo for children")
+    configure(place, hooks)
+    parent = [calls("spawn_agent", message="count"), waits(), says("done")]
+    server = AgentServer(parent, [calls("exec_command", cmd="touch made"), says("three")])
+    with server:
+        assert place.run(server, BYPASS, "go").code == 0
+    assert not (place.cwd / "made").exists()
+    (child,) = server.ids
+
+    def given(name: str) -> list[dict[str, Any]]:
+        path = place.home / f"{name}.log"
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+    (start,), (stop,) = given("SubagentStart"), given("SubagentStop")
+    root = given("SessionStart")[0]["session_id"]
+    assert (start["session_id"], start["agent_id"], start["agent_type"]) == (root, child, "default")
+    assert child in stop["agent_transcript_path"]
+    assert root in stop["transcript_path"]
+    assert [each.get("agent_id") for each in given("UserPromptSubmit")] == [None, child]
+    assert (len(given("SessionStart")), len(given("Stop"))) == (1, 1)
+    (spawn,), (wait,) = given("spawn"), given("wait")
+    assert (spawn["tool_name"], spawn["tool_input"]) == ("spawn_agent", {"message": "count"})
+    assert wait["tool_input"]["targets"] == [child]
+    of_child = [request for request in server.requests if is_child(request)]
+    assert ("developer", "for children") in texts(of_child[0])
+    assert of_child[1].input[-1]["output"].startswith("Command blocked by PreToolUse hook: no.")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
