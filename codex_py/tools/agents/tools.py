@@ -36,7 +36,6 @@ from codex_py.tools.base import ChangesNothing
 
 NOT_FOUND: Final = AgentState("not_found")
 _MIN_WAIT_S, _MAX_WAIT_S = 10.0, 3600.0
-_FAILED: Final = {"errored", "not_found"}
 
 
 class Agents(Protocol):
@@ -145,7 +144,8 @@ class _RunningItem:
 
 
 def ended(item: CollabToolCall, states: Mapping[str, AgentState]) -> CollabToolCall:
-    failed = any(state.status in _FAILED for state in states.values())
+    failing = {"errored", "not_found"} if item.tool == "wait" else {"not_found"}
+    failed = any(state.status in failing for state in states.values())
     return replace(item, agents_states=states, status="failed" if failed else "completed")
 
 
@@ -187,9 +187,9 @@ class SendInput(AgentTool):
     async def _answer(self, params: SendParams, context: ToolContext) -> dict[str, Any]:
         target, prompt = _checked(params.target), prompt_of(params, context.cwd)
         with self._item(context, [target], prompt.text) as item:
-            self._known(target, item)
+            state = self._known(target, item)
             sent = await self._agents.send(target, prompt, interrupt=params.interrupt)
-            item.end({target: self._agents.state(target)})
+            item.end({target: state})
         return {"submission_id": sent}
 
 
