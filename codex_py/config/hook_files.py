@@ -15,6 +15,7 @@ from codex_py.errors import ConfigError
 from codex_py.protocol.frozen import frozen
 
 _FILE: Final = "hooks.json"
+_CLAUDE: Final = ("settings.json", "settings.local.json")
 _OVERRIDES: Final = Path("/<session-flags>/config.toml")
 """Stands for `-c`, as in the `[hooks.state]` of Codex 0.169."""
 
@@ -56,7 +57,8 @@ def hook_files(config: Config, environment: Mapping[str, str]) -> Iterator[HookF
     if not _enabled(config):
         return
     layers = config.layers
-    with_claude = config.values.get("hooks", {}).get("claude") is True
+    is_asked_for = config.values.get("hooks", {}).get("claude") is True
+    claude = user_home(environment) / ".claude" if is_asked_for else None
     yield from _json(layers.system / _FILE, is_managed=True)
     yield from _tables(config, "system")
     for plugin in config.plugins:
@@ -66,15 +68,15 @@ def hook_files(config: Config, environment: Mapping[str, str]) -> Iterator[HookF
             yield HookFile(path, text, claude=folder, environment=variables)
     yield from _json(layers.home / _FILE)
     yield from _tables(config, "user", "own", "profile")
-    if with_claude:
-        folder = config.project_root or config.cwd
-        yield from _json(user_home(environment) / ".claude" / "settings.json", claude=folder)
-    yield from _project(config, with_claude=with_claude)
+    if claude is not None:
+        yield from _json(claude / "settings.json", claude=config.project_root or config.cwd)
+    yield from _project(config, claude)
     yield from _tables(config, "-c")
     yield from _tables(config, "managed")
 
 
-def _project(config: Config, *, with_claude: bool) -> Iterator[HookFile]:
+def _project(config: Config, claude: Path | None) -> Iterator[HookFile]:
+    """`claude`: the user's folder for Claude Code, which is not the project's too; None to read none of its settings."""
     texts = _project_files(config)
     # Of the configuration: the session itself may work elsewhere, in a worktree of its own.
     layers = config.layers
@@ -84,7 +86,7 @@ def _project(config: Config, *, with_claude: bool) -> Iterator[HookFile]:
         files = list(_tables(config, "project", folder=folder / ".codex"))
         if (text := texts.get(path := folder / ".codex" / _FILE)) is not None:
             files.insert(0, HookFile(path, text))
-        for name in ("settings.json", "settings.local.json") if with_claude else ():
+        for name in _CLAUDE if claude not in {None, folder / ".claude"} else ():
             files += _json(folder / ".claude" / name, root=root, claude=root)
         for file in files:
             yield replace(file, key=main / file.path.relative_to(root))

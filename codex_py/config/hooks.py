@@ -161,7 +161,8 @@ def _events(file: HookFile) -> dict[str, list[dict[str, Any]]]:
     if found := problems(document, kinds):
         where = f"`{dotted(found[0].key)}`" if found[0].key else "it"
         raise ValueError(f"{where} {found[0].text}")
-    table = document.get("hooks", {})
+    # A setting of Claude Code.
+    table = {} if document.get("disableAllHooks") is True else document.get("hooks", {})
     events = {name: table[name] for name in HOOK_EVENTS if name in table}
     for event, groups in events.items():
         for handler in (h for group in groups for h in group.get("hooks", ())):

@@ -378,6 +378,14 @@ def test_hooks_of_claude_code_are_read_if_the_user_asks_for_it(place: Place):
     assert [hook.state for hook in found(place).found] == ["trusted", "changed", "trusted"]
 
 
+def test_a_project_in_the_home_folder_does_not_run_the_hooks_of_the_user_twice(place: Place):
+    user_home = place.home.parent
+    write(user_home / ".claude" / "settings.json", hooks(command("user")))
+    place.user(f'{_OWN}[projects."{user_home}"]\ntrust_level = "trusted"\n')
+    config = load_config(cwd=user_home, environment=place.environment, system=place.system)
+    assert [h.command for h in find_hooks(config, place.environment).found] == ["user"]
+
+
 def test_settings_of_claude_code_have_more_than_hooks(place: Place):
     document = {
         "model": "opus",
@@ -406,6 +414,8 @@ def test_settings_of_claude_code_have_more_than_hooks(place: Place):
         f"skipping hook in {path}: `if` is not supported",
         f"skipping hook in {path}: `args` is not supported",
     )
+    path.write_text(json.dumps({**document, "disableAllHooks": True}), encoding="utf-8")
+    assert found(place) == Hooks()
 
 
 def test_settings_of_a_project_are_not_read_through_a_link_that_leaves_it(
