@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from codex_py.frontends.tui.blocks import Blocks
-from codex_py.protocol.events import McpToolCall
+from codex_py.protocol.events import AgentMessage, McpToolCall
 from codex_py.testing import (
     Pause,
     ScriptedServer,
@@ -95,7 +95,7 @@ def test_a_question_and_the_offer_fit_each_screen(start: Start, columns: int, ro
         program.wait_for("Implement this plan?")
         program.wait_for("Yes, implement this plan")
         program.settle()
-        looks.append(shown(program))
+        looks.append(OFFER + shown(program).rpartition(OFFER)[2])
     path = SNAPSHOTS / f"planning_{columns}x{rows}.txt"
     check_snapshot(path, ("\n" + "=" * columns + "\n").join(looks) + "\n")
 
@@ -112,6 +112,28 @@ def shown(program: PtyProgram) -> str:
     )
     at = text.find(ON[:9] + " \u00b7")
     return text[: at + 9] if at >= 0 else text
+
+
+@pytest.mark.parametrize("columns", [columns for columns, _ in SIZES])
+def test_a_plan_and_answers_are_shown_at_each_width(columns: int) -> None:
+    shown = Shown(columns)
+    content: Any = {
+        "answers": {"db": {"answers": ["MariaDB", "user_note: 11"]}, "port": {"answers": []}}
+    }
+    shown.transcript.replay(
+        [
+            McpToolCall(
+                id="1",
+                server="codex",
+                tool="request_user_input",
+                arguments=QUESTIONS,
+                result={"content": [{"type": "text", "text": json.dumps(content)}]},
+                status="completed",
+            ),
+            AgentMessage(id="2", text=PLAN),
+        ]
+    )
+    check_snapshot(SNAPSHOTS / f"plan_{columns}.txt", "".join(shown.parts))
 
 
 def test_questions_are_answered_one_after_the_other_and_again(start: Start) -> None:
