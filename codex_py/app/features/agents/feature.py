@@ -150,7 +150,8 @@ def _role_text(role: Any) -> str:
 def _has_roles(setup: SessionSetup) -> bool:
     """True if the configuration may have roles; they are not read for that."""
     config = setup.config
-    if any(isinstance(value, dict) for value in config.values.get("agents", {}).values()):
+    tables = config.values.get("agents", {}).values()
+    if any(isinstance(each, dict) for each in tables) or any(p.agents for p in config.plugins):
         return True
     folders = [config.home / "agents", user_home(setup.environment) / ".claude" / "agents"]
     for folder in folders_between(config.project_root, config.cwd):
