@@ -158,12 +158,13 @@ def _events(file: HookFile) -> dict[str, list[dict[str, Any]]]:
         case table:
             document = {"hooks": table}
     kinds = _DOCUMENT if file.claude is None else {**_DOCUMENT, "*": "any"}
-    if found := problems(document, kinds):
-        where = f"`{dotted(found[0].key)}`" if found[0].key else "it"
-        raise ValueError(f"{where} {found[0].text}")
+    if mistakes := problems(document, kinds):
+        where = f"`{dotted(mistakes[0].key)}`" if mistakes[0].key else "it"
+        raise ValueError(f"{where} {mistakes[0].text}")
     # A setting of Claude Code.
-    table = {} if document.get("disableAllHooks") is True else document.get("hooks", {})
-    events = {name: table[name] for name in HOOK_EVENTS if name in table}
+    is_off = document.get("disableAllHooks") is True
+    found: Mapping[str, Any] = {} if is_off else document.get("hooks", {})
+    events = {name: found[name] for name in HOOK_EVENTS if name in found}
     for event, groups in events.items():
         for handler in (h for group in groups for h in group.get("hooks", ())):
             kind = handler.get("type")
