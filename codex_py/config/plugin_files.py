@@ -6,17 +6,15 @@ Source of the layout: https://code.claude.com/docs/en/plugins-reference, and Cod
 import json
 import os
 import posixpath
-import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, cast
 
-from codex_py.config.check import dotted, problems
 from codex_py.config.files import require_shallow
-from codex_py.config.mcp import mcp_servers
-from codex_py.config.plugin import PLUGIN_NAME, Plugin, plugin_variables
-from codex_py.config.schema import KEYS
+from codex_py.config.plugin import PLUGIN_NAME, Plugin
+from codex_py.config.plugin_servers import SERVERS, plugin_servers, require
 from codex_py.config.tables import AnyOf, Table, alike
 from codex_py.errors import ConfigError
 from codex_py.filesystem.ordinary import read_start
@@ -35,26 +33,16 @@ _MAX_PATH: Final = 200
 _MAX_TEXT: Final = 512 * 1024
 """Of a file that is read here; others only have a digest."""
 _MAX_LINE: Final = 500
-_SERVERS: Final[Table] = {"*": {"*": "any"}}
 _PATHS: Final = AnyOf(("string", ["string"]))
 _MANIFEST: Final[Table] = {
     **alike("string", "name version description"),
     "author": AnyOf(("string", {"name": "string", "*": "any"})),
     **alike(_PATHS, "skills agents commands"),
     "hooks": AnyOf((*_PATHS, "table")),
-    "mcpServers": AnyOf((*_PATHS, _SERVERS)),
+    "mcpServers": AnyOf((*_PATHS, SERVERS)),
     "*": "any",
 }
 _RECORD: Final[Table] = {"files": {"*": "string"}, **alike("string", "source commit")}
-_SERVER_KEYS: Final = {
-    key: key
-    for key in (
-        *("command", "args", "env", "env_vars", "cwd", "url", "http_headers", "env_http_headers"),
-        *("bearer_token_env_var", "startup_timeout_sec", "tool_timeout_sec"),
-    )
-} | {"headers": "http_headers"}
-"""Not among them: approvals, which are for the user to give."""
-_ROOT: Final = re.compile(r"\$\{(?:CLAUDE_|CODEX_)?PLUGIN_ROOT\}")
 
 
 @frozen
@@ -95,8 +83,9 @@ def checked_files(entries: Iterable[tuple[str, PluginFile | None]]) -> dict[str,
             raise ValueError(
                 f"{path[:80]!r}… is longer than {_MAX_PATH} bytes or {_MAX_DEPTH} folders deep"
             )
-        if (other := seen.setdefault(path.casefold(), path)) != path:
-            raise ValueError(f"{other!r} and {path!r} differ in case alone")
+        same = unicodedata.normalize("NFC", path).casefold()
+        if (other := seen.setdefault(same, path)) != path:
+            raise ValueError(f"{other!r} and {path!r} name one file on some systems")
         if len(seen) > _MAX_ENTRIES:
             raise ValueError(f"it has more than {_MAX_ENTRIES} files and folders")
         if file is not None:
@@ -190,8 +179,7 @@ def read_plugin(
     agents = part("agents", ".md", "agents") | part("agents", ".toml", "agents")
     hooks = texts(part("hooks", ".json", "hooks.json", "hooks/hooks.json"))
     servers = [
-        _table(files[path].data, path, _SERVERS)
-        for path in part("mcpServers", ".json", ".mcp.json")
+        _table(files[path].data, path, SERVERS) for path in part("mcpServers", ".json", ".mcp.json")
     ]
     # The manifest may have these two in itself.
     if isinstance(manifest.get("hooks"), dict):
@@ -215,7 +203,7 @@ def read_plugin(
             for path, inner in part("commands", ".md", "commands").items()
         },
         hooks=hooks,
-        servers=_servers(root, servers),
+        servers=plugin_servers(root, servers),
     )
 
 
@@ -239,43 +227,6 @@ def _named(manifest: Mapping[str, Any], key: str, files: Iterable[str]) -> Itera
         yield inner
 
 
-def _servers(root: Path, tables: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    """MCP servers as in `config.toml`, from tables as in `.mcp.json`."""
-    servers: dict[str, Any] = {}
-    for table in tables:
-        _check(inner := table.get("mcpServers", table), _SERVERS, "`mcpServers`")
-        for name, own in inner.items():
-            known = _SERVER_KEYS.keys() & own.keys()
-            servers[name] = {_SERVER_KEYS[key]: _filled(root, own[key]) for key in known}
-    _check({"mcp_servers": servers}, KEYS, "it")
-    for server in servers.values():
-        if "command" in server:
-            server["env"] = server.get("env", {}) | plugin_variables(root)
-            # A name is one of the user's programs; a path is in the plugin.
-            for key in {"command", "cwd"} & server.keys():
-                if key == "cwd" or "/" in server[key]:
-                    server[key] = os.path.normpath(root / server[key])
-    try:
-        mcp_servers(servers)
-    except ConfigError as error:
-        raise ValueError(str(error)) from error
-    return servers
-
-
-def _filled(root: Path, value: Any) -> Any:
-    """A value of JSON with the path of the plugin in it."""
-    match value:
-        case str():
-            return _ROOT.sub(lambda _: str(root), value)
-        case list():
-            return [_filled(root, part) for part in cast("list[Any]", value)]
-        case dict():
-            table = cast("dict[str, Any]", value)
-            return {name: _filled(root, part) for name, part in table.items()}
-        case _:
-            return value
-
-
 def _table(data: bytes, path: str, kind: Table) -> dict[str, Any]:
     """The JSON object of a file. `kind`: see `problems`."""
     try:
@@ -285,14 +236,8 @@ def _table(data: bytes, path: str, kind: Table) -> dict[str, Any]:
         raise ValueError(f"{path}:{error.lineno}: {error.msg}") from error
     except (RecursionError, ConfigError) as error:
         raise ValueError(f"{path} is nested too deeply") from error
-    _check(value, kind, path)
+    require(value, kind, path)
     return value
-
-
-def _check(value: Any, kind: Table, what: str) -> None:
-    for problem in problems(value, kind):
-        key = f": `{dotted(problem.key)}`" if problem.key else ""
-        raise ValueError(f"{what}{key} {problem.text}")
 
 
 def _text(data: bytes, path: str) -> str:

@@ -242,3 +242,19 @@ def test_one_of_two_servers_of_one_name_is_used(place: Place) -> None:
     assert config.warnings == (
         "The MCP server docs of the plugin b is not used: another one has its name.",
     )
+
+
+def test_variables_of_the_environment_are_passed_by_name(tmp_path: Path) -> None:
+    stdio = {"command": "docs", "env": {"KEY": "${KEY}", "OTHER": "${KEY}"}, "env_vars": ["A"]}
+    headers = {"Authorization": "Bearer ${TOKEN}", "X-Key": "${KEY}", "X-A": "Bearer ${B}"}
+    servers = {"docs": stdio, "web": {"url": "https://example.com", "headers": headers}}
+    installed(tmp_path, {".mcp.json": servers})
+    found = only(tmp_path).servers
+    assert found["docs"]["env_vars"] == ["A", "KEY"]
+    assert (found["docs"]["env"]["OTHER"], "KEY" in found["docs"]["env"]) == ("${KEY}", False)
+    assert found["web"] == {
+        "url": "https://example.com",
+        "http_headers": {"X-A": "Bearer ${B}"},
+        "env_http_headers": {"X-Key": "KEY"},
+        "bearer_token_env_var": "TOKEN",
+    }

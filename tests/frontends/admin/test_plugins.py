@@ -211,6 +211,11 @@ def _case(folder: Path) -> None:
     (folder / "STRASSE").mkdir()
 
 
+def _composed(folder: Path) -> None:
+    (folder / "\u00e9").touch()
+    (folder / "e\u0301").touch()
+
+
 def _control(folder: Path) -> None:
     (folder / "a\x1b[2Jb").touch()
 
@@ -230,7 +235,8 @@ def _bytes(folder: Path) -> None:
         (_many, "it has more than 1000 files and folders"),
         (_deep, "'a/b/c/d/e/f/g/h/i/j/k'… is longer than 200 bytes or 10 folders deep"),
         (_long, "… is longer than 200 bytes or 10 folders deep"),
-        (_case, "differ in case alone"),
+        (_case, "name one file on some systems"),
+        (_composed, "name one file on some systems"),
         (_control, "'a\\x1b[2Jb' is no name for a file of a plugin"),
         (_bytes, "'\\udcff' is no name for a file of a plugin"),
     ],

@@ -1,0 +1,91 @@
+"""Reads the MCP servers of a plugin, which are written as those of Claude Code are, as tables of `config.toml`. LIGHT."""
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final, cast
+
+from codex_py.config.check import dotted, problems
+from codex_py.config.mcp import mcp_servers
+from codex_py.config.plugin import plugin_variables
+from codex_py.config.schema import KEYS
+from codex_py.config.tables import Table
+from codex_py.errors import ConfigError
+
+SERVERS: Final[Table] = {"*": {"*": "any"}}
+"""The kind of what is read."""
+_SERVER_KEYS: Final = {
+    key: key
+    for key in (
+        *("command", "args", "env", "env_vars", "cwd", "url", "http_headers", "env_http_headers"),
+        *("bearer_token_env_var", "startup_timeout_sec", "tool_timeout_sec"),
+    )
+} | {"headers": "http_headers"}
+"""Not among them: approvals, which are for the user to give."""
+_VARIABLE: Final = re.compile(r"(Bearer )?\$\{(\w+)\}")
+_ROOT: Final = re.compile(r"\$\{(?:CLAUDE_|CODEX_)?PLUGIN_ROOT\}")
+
+
+def plugin_servers(root: Path, tables: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """MCP servers as in `config.toml`, from tables as in `.mcp.json`. Raises as `require` does."""
+    servers: dict[str, Any] = {}
+    for table in tables:
+        require(inner := table.get("mcpServers", table), SERVERS, "`mcpServers`")
+        for name, own in inner.items():
+            known = _SERVER_KEYS.keys() & own.keys()
+            servers[name] = {_SERVER_KEYS[key]: _filled(root, own[key]) for key in known}
+    require({"mcp_servers": servers}, KEYS, "it")
+    for server in servers.values():
+        _pass_variables(server)
+        if "command" in server:
+            server["env"] = server.get("env", {}) | plugin_variables(root)
+            # A name is one of the user's programs; a path is in the plugin.
+            for key in {"command", "cwd"} & server.keys():
+                if key == "cwd" or "/" in server[key]:
+                    server[key] = os.path.normpath(root / server[key])
+    try:
+        mcp_servers(servers)
+    except ConfigError as error:
+        raise ValueError(str(error)) from error
+    return servers
+
+
+def _pass_variables(server: dict[str, Any]) -> None:
+    """Ask for the variables that values such as `${TOKEN}` mean as `config.toml` does: by their names."""
+    for name, value in list(server.get("env", {}).items()):
+        if value == f"${{{name}}}":
+            del server["env"][name]
+            server.setdefault("env_vars", []).append(name)
+    for header, value in list(server.get("http_headers", {}).items()):
+        found = _VARIABLE.fullmatch(value)
+        if found is not None and (not found[1] or header.lower() == "authorization"):
+            del server["http_headers"][header]
+            if found[1]:
+                server["bearer_token_env_var"] = found[2]
+            else:
+                server.setdefault("env_http_headers", {})[header] = found[2]
+
+
+def _filled(root: Path, value: Any) -> Any:
+    """A value of JSON with the path of the plugin in it."""
+    match value:
+        case str():
+            return _ROOT.sub(lambda _: str(root), value)
+        case list():
+            return [_filled(root, part) for part in cast("list[Any]", value)]
+        case dict():
+            table = cast("dict[str, Any]", value)
+            return {name: _filled(root, part) for name, part in table.items()}
+        case _:
+            return value
+
+
+def require(value: Any, kind: Table, what: str) -> None:
+    """
+    Raises:
+        ValueError: a value is not of its kind. The message begins with `what`.
+    """
+    for problem in problems(value, kind):
+        key = f": `{dotted(problem.key)}`" if problem.key else ""
+        raise ValueError(f"{what}{key} {problem.text}")
