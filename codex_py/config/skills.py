@@ -64,7 +64,9 @@ def find_skills(config: Config, environment: Mapping[str, str]) -> Skills:
     warnings: list[str] = []
     entries = config.values.get("skills", {}).get("config", [])
     off = [entry for entry in entries if entry.get("enabled") is False]
-    disabled = {str(entry[key]) for entry in off for key in ("path", "name") if key in entry}
+    disabled = {str(entry["name"]) for entry in off if "name" in entry}
+    paths = (str(entry["path"]) for entry in off if "path" in entry)
+    disabled |= {os.path.realpath(path) for path in paths if path.isprintable()}
     seen: set[str] = set()
     for folder in skill_folders(config, environment):
         for path in folder.plugin.skills if folder.plugin else skill_files(folder, seen, warnings):
@@ -74,7 +76,7 @@ def find_skills(config: Config, environment: Mapping[str, str]) -> Skills:
             except FrontMatterError as error:
                 warnings.append(f"The skill {path}:{error.line} cannot be used: {error}.")
                 continue
-            if not {skill.name, str(path)} & disabled:
+            if not (disabled and {skill.name, os.path.realpath(path)} & disabled):
                 found.setdefault((skill.name, head, size), skill)
     return Skills(tuple(found.values()), tuple(warnings))
 

@@ -71,7 +71,8 @@ def test_a_copy_of_a_skill_and_a_link_to_it_are_one_skill(place: Place) -> None:
 @pytest.mark.parametrize("key", ["path", "name"])
 def test_a_skill_that_is_turned_off_is_not_found(place: Place, key: str) -> None:
     path = write(place.home / "skills", "a")
-    value = {"path": path, "name": "a"}[key]
+    (place.root / "link").symlink_to(place.home)
+    value = {"path": place.root / "link" / path.relative_to(place.home), "name": "a"}[key]
     place.user(f'[[skills.config]]\n{key} = "{value}"\nenabled = false\n')
     assert find(place) == Skills()
 

@@ -65,16 +65,24 @@ def test_without_skills_the_model_is_told_of_none(place: Workplace) -> None:
 def test_the_text_of_a_skill_follows_the_prompt_that_names_it(place: Workplace) -> None:
     path = write(place.home / "skills", "release", "Tag it.\n")
     write(place.home / "skills", "release-notes")
-    with ScriptedServer([SAYS] * 3) as server:
+
+    async def odd(session: Session) -> None:
+        (
+            await session.run_turn("[$a](b\0c) $ $$ [$](/) $:.- [$x](" + "y/" * 9_000)
+        ).raise_for_error()
+
+    with ScriptedServer([SAYS] * 4) as server:
         place.run(server, "Costs $5. Use $release.")
         place.run(server, f"Use [$any]({path}), not $release-not nor $RELEASE")
         place.run(server, "(`$release-notes`)")
+        talk(place, server, odd)
     skill = (
         f"<skill>\n<name>release</name>\n<path>{path}</path>\n{path.read_text('utf-8')}\n</skill>"
     )
     assert texts(server.requests[0])[-2:] == ["Costs $5. Use $release.", skill]
     assert bodies(server.requests[1]) == ["release"]
     assert bodies(server.requests[2]) == ["release-notes"]
+    assert bodies(server.requests[3]) == []
 
 
 def test_a_name_of_two_skills_means_the_nearest_and_that_is_said(place: Workplace) -> None:

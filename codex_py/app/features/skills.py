@@ -6,7 +6,7 @@ The messages are those of Codex 0.169, the rules in `instructions/skills.md` our
 import re
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import asynccontextmanager
-from os.path import normpath
+from os.path import realpath
 from typing import Final
 
 from codex_py.app.features.skill_list import in_order, skill_list
@@ -16,7 +16,7 @@ from codex_py.protocol.extension import Compaction, Extension, Occasion, Thread
 from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.prompts import Note, UserPrompt, context_texts
 
-_LINK: Final = re.compile(r"\[\$[^\]\n]{0,200}\]\(<?([^)>\n]{1,4096})>?\)")
+_LINK: Final = re.compile(r"\[\$[^\]\n]{0,200}\]\(<?([^)>\x00-\x1f]{1,4096})>?\)")
 _MENTION: Final = re.compile(r"\$([\w:.-]+)")
 _LIST: Final = "<skills_instructions>"
 _NONE: Final = (
@@ -71,8 +71,8 @@ class SessionSkills:
         """The texts of the skills that a prompt names: those by their path, then those by their name."""
         skills = self._find()
         cwd = self._setup.config.cwd
-        paths = {normpath(cwd / match[1]) for match in _LINK.finditer(prompt)}
-        by_path = [skill for skill in skills.found if str(skill.path) in paths]
+        paths = {realpath(cwd / match[1]) for match in _LINK.finditer(prompt)}
+        by_path = [skill for skill in skills.found if paths and realpath(skill.path) in paths]
         found = [match[1] for match in _MENTION.finditer(_LINK.sub(" ", prompt))]
         # A name may end where a sentence does.
         names = {name for text in found for name in (text, text.rstrip(":.-"))}
