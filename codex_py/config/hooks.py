@@ -34,6 +34,9 @@ _DOCUMENT: Final[Table] = {
 _WITHOUT_MATCHER: Final = frozenset({"UserPromptSubmit", "Stop", "Interrupt"})
 _ALL: Final = (None, "", "*")
 """Matchers that match everything."""
+_MOST_WARNINGS: Final = 50
+_LONGEST: Final = 1000
+"""Characters of a warning."""
 _TIMEOUT_S: Final = 600
 _SHORT: Final = frozenset({"SessionEnd", "Interrupt"})
 """Events at which the user waits: their hooks have one second."""
@@ -96,6 +99,7 @@ class Hooks:
     found: tuple[Hook, ...] = ()
     """In the order of the configuration, the weakest layer first."""
     warnings: tuple[str, ...] = ()
+    """Bounded: files may hold anything."""
 
     @property
     def to_review(self) -> tuple[Hook, ...]:
@@ -130,7 +134,7 @@ def find_hooks(config: Config, environment: Mapping[str, str]) -> Hooks:
                     f"loading hooks from both {other} and {file.path}; prefer a single representation for this layer"
                 )
         found += hooks
-    return Hooks(tuple(found), tuple(notes))
+    return Hooks(tuple(found), tuple(note[:_LONGEST] for note in notes[:_MOST_WARNINGS]))
 
 
 def trust(home: Path, hooks: Sequence[Hook]) -> None:

@@ -170,7 +170,7 @@ def test_both_forms_in_one_folder_run_with_a_warning(place: Place):
             "skipping MCP tool hook in {path}: SessionEnd MCP hooks are not supported",
         ),
         (hooks(command("a"), matcher="["), 'invalid matcher "[" in {path}: '),
-        (hooks(command("a"), matcher="(" * 50_000), "in {path}: "),
+        (hooks(command("a"), matcher="(" * 50_000), 'invalid matcher "(((('),
     ],
 )
 def test_a_mistake_is_told_and_its_hook_does_not_run(place: Place, text: str, warning: str):
@@ -189,6 +189,14 @@ def test_a_mistake_costs_only_its_own_file_or_group(place: Place):
     assert found(place).found[0].key == f"{path}:pre_tool_use:1:0"
     place.user("{", "hooks.json")
     assert commands(place) == ["kept"]
+
+
+def test_warnings_are_bounded(place: Place):
+    group = {"hooks": [command("a")], "matcher": "(" + "x" * 5000}
+    place.user(json.dumps({"hooks": {_EVENT: [group] * 500}}), "hooks.json")
+    warnings = found(place).warnings
+    assert len(warnings) == 50
+    assert max(map(len, warnings)) == 1000
 
 
 def test_a_wrong_type_of_hook_in_config_toml_does_not_stop_the_start(place: Place):
