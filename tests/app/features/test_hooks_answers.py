@@ -53,6 +53,7 @@ def _specific(**fields: Any) -> str:
             (0, '{"a"'),
             Answer(failure="printed something that is not a JSON object"),
         ),
+        ("PreToolUse", (0, '{"systemMessage": "\\ud800"}'), Answer(message="\ufffd")),
         (
             "PreToolUse",
             (0, "[" * 100_000),

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final, cast
 
 from codex_py.protocol.frozen import frozen
+from codex_py.protocol.json_fields import JsonObject, object_field
 from codex_py.protocol.messages import decode_json
 from codex_py.tools.truncate import truncate_output
 
@@ -48,20 +49,19 @@ def read_answer(event: str, exit_code: int, stdout: str, stderr: str = "") -> An
     if not output.startswith(("{", "[")):
         return Answer(context=_text(output) if event in _ADDS_TEXT else None)
     try:
-        fields = decode_json(output)
+        fields: Any = decode_json(output)
     except (ValueError, RecursionError):
         fields = None
     if not isinstance(fields, dict):
         return Answer(failure="printed something that is not a JSON object")
-    return _read_fields(event, cast("dict[str, Any]", fields))
+    return _read_fields(event, cast("JsonObject", fields))
 
 
 def _read_fields(event: str, fields: Mapping[str, Any]) -> Answer:
-    specific = fields.get("hookSpecificOutput")
-    own = cast("dict[str, Any]", specific) if isinstance(specific, dict) else {}
+    own = object_field(fields, "hookSpecificOutput")
     decision: dict[str, Any] = {}
     if event == "PermissionRequest":
-        decision = _permission(own.get("decision"))
+        decision = _permission(object_field(own, "decision"))
     elif event == "PreToolUse" and not own.keys().isdisjoint(
         {"permissionDecision", "updatedInput"}
     ):
@@ -89,16 +89,14 @@ def _tool_decision(own: Mapping[str, Any]) -> dict[str, Any]:
     return {"failure": f"gave the unsupported `permissionDecision` {str(decision)[:40]!r}"}
 
 
-def _permission(decision: Any) -> dict[str, Any]:
-    match decision:
-        case None:
-            return {}
-        case {"behavior": "allow"}:
+def _permission(decision: JsonObject) -> dict[str, Any]:
+    match decision.get("behavior"):
+        case "allow":
             return {"is_approved": True}
-        case {"behavior": "deny", **rest}:
-            return {"refusal": _text(rest.get("message")) or "a hook refused it"}
+        case "deny":
+            return {"refusal": _text(decision.get("message")) or "a hook refused it"}
         case _:
-            return {"failure": "gave an unsupported `decision`"}
+            return {}
 
 
 def _text(value: Any) -> str | None:

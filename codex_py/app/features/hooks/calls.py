@@ -17,6 +17,7 @@ from codex_py.protocol.calls import json_object, read_report
 from codex_py.protocol.dispatch import Dispatch, ToolUse
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.tools import MCP_PREFIX, CustomPayload, FunctionPayload, ToolOutput
+from codex_py.tools.offered import AGENT_TOOLS, AGENTS_NAMESPACE
 
 _COMMAND_FIELDS: Final[Mapping[str, str]] = {
     "exec_command": "cmd",
@@ -25,8 +26,6 @@ _COMMAND_FIELDS: Final[Mapping[str, str]] = {
 }
 """The parameter that hooks see as `command`."""
 _ALIASES: Final = {"apply_patch": ("Edit", "Write"), "spawn_agent": ("Agent",)}
-_IN_NAMESPACE: Final = frozenset({"wait_agent", "send_input", "close_agent", "resume_agent"})
-_NAMESPACE: Final = "multi_agent_v1"
 
 
 @runtime_checkable
@@ -141,7 +140,8 @@ def _seen(use: ToolUse) -> SeenCall:
         return SeenCall(name if name == "apply_patch" else "Bash", command, call_id)
     if isinstance(use.tool, OfServer):
         return SeenCall(f"{MCP_PREFIX}{use.tool.server}__{name}", use.params.root, call_id)
-    name = _NAMESPACE + name if name in _IN_NAMESPACE else name
+    if name in AGENT_TOOLS and name not in _ALIASES:
+        name = AGENTS_NAMESPACE + name
     match payload:
         case FunctionPayload(arguments):
             return SeenCall(name, json_object(arguments), call_id)

@@ -8,8 +8,7 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 
-from codex_py.app.features.hooks.inputs import agent_type
-from codex_py.app.features.hooks.runs import HookRun, HookRuns, ending, notes_of
+from codex_py.app.features.hooks.runs import HookRun, HookRuns, agent_type, ending, notes_of
 from codex_py.app.loading import load
 from codex_py.app.options import SessionOptions, SessionSetup
 from codex_py.config.hooks import Hook, find_hooks

@@ -4,7 +4,7 @@ import asyncio
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias
 
 from codex_py.app.loading import load
 from codex_py.app.model import secret_names
@@ -14,6 +14,7 @@ from codex_py.core.context import user_shell
 from codex_py.process.guardian import Guardian
 from codex_py.process.piped import PipedProcess
 from codex_py.protocol.extension import Thread
+from codex_py.protocol.json_fields import as_object, objects, text_field
 from codex_py.protocol.messages import encode_json
 
 _MAX_STDOUT_BYTES: Final = 1 << 20
@@ -103,20 +104,11 @@ async def _call_tool(hook: Hook, thread: Thread, given: Mapping[str, Any]) -> En
         result = await server.request("tools/call", call)
     except load("codex_py.mcp.connection:RequestFailed") as error:
         raise HookFailed(f"failed: {error}") from error
-    content: Any = result.get("content")
-    parts = cast("list[Any]", content) if isinstance(content, list) else []
-    text = "\n".join(part["text"] for part in parts if _is_text(part))
+    texts = [text_field(part, "text") for part in objects(result.get("content"))]
+    text = "\n".join(filter(None, texts))
     if result.get("isError") is True:
         raise HookFailed(f"failed: {text}")
     return 0, text, ""
-
-
-def _is_text(part: Any) -> bool:
-    match part:
-        case {"type": "text", "text": str()}:
-            return True
-        case _:
-            return False
 
 
 def filled(template: Any, given: Mapping[str, Any]) -> Any:
@@ -139,12 +131,12 @@ def filled(template: Any, given: Mapping[str, Any]) -> Any:
             return template
 
 
-def _field(path: str, given: Any) -> Any:
-    value = given
+def _field(path: str, given: Mapping[str, Any]) -> Any:
+    value: Any = given
     for name in path.split("."):
-        if not isinstance(value, Mapping) or name not in value:
+        if name not in (fields := as_object(value)):
             raise HookFailed(f"needs `${{{path}}}`, which this event does not have")
-        value = cast("Mapping[str, Any]", value)[name]
+        value = fields[name]
     return value
 
 

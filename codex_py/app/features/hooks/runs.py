@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from codex_py.app.features.hooks.answers import Answer, read_answer
 from codex_py.app.features.hooks.handlers import HookFailed, HookRunner
-from codex_py.app.features.hooks.inputs import hook_input
 from codex_py.app.options import SessionSetup
 from codex_py.config.hooks import Hook
+from codex_py.protocol.approval import ApprovalPolicy
 from codex_py.protocol.calls import shortened
 from codex_py.protocol.events import HookProgress, HookStatus
 from codex_py.protocol.extension import Thread
@@ -19,6 +19,9 @@ from codex_py.protocol.prompts import Note
 _GRACE_S: Final = 2.0
 """For hooks in the background when the session ends."""
 _SHOWN_CHARS: Final = 300
+_OF_SESSION: Final = frozenset({"SessionStart", "SessionEnd"})
+"""Events that belong to no turn."""
+_WITHOUT_MODE: Final = frozenset({"SessionEnd", "PreCompact", "PostCompact"})
 _NAMES: Final = re.compile(r"[A-Za-z0-9_|]+")
 
 
@@ -54,7 +57,7 @@ class HookRuns:
         Returns:
             The runs, in the order of the configuration.
         """
-        given = hook_input(self._thread, event, **fields)
+        given = _input(self._thread, event, **fields)
         waited: list[asyncio.Task[HookRun]] = []
         async with asyncio.TaskGroup() as group:
             for number, hook in self._hooks():
@@ -108,6 +111,36 @@ class HookRuns:
         # As in Codex, neither those in the background nor those after the end are shown.
         if not hook.is_async and hook.event != "SessionEnd":
             self._thread.emit(HookProgress(hook.event, status, hook.status_message))
+
+
+def _input(thread: Thread, event: str, **fields: Any) -> dict[str, Any]:
+    """What hooks read: the common fields of Codex 0.169, and those of the event."""
+    settings, parent, turn = thread.settings, thread.parent, thread.turn
+    file = thread.session_file
+    data: dict[str, Any] = {
+        "session_id": thread.thread_id if parent is None else parent.root_id,
+        "transcript_path": None if file is None else str(file),
+        "cwd": str(settings.cwd),
+        "hook_event_name": event,
+    }
+    if event not in _OF_SESSION and turn is not None:
+        data["turn_id"] = turn.id
+    if event != "SessionEnd":
+        data["model"] = settings.model
+    if event not in _WITHOUT_MODE:
+        is_never = settings.approval_policy is ApprovalPolicy.NEVER
+        data["permission_mode"] = "bypassPermissions" if is_never else "default"
+    if parent is not None:
+        data |= {"agent_id": thread.thread_id, "agent_type": agent_type(thread)}
+        if event == "SubagentStop":
+            data["agent_transcript_path"] = data["transcript_path"]
+            file = parent.session_file
+            data["transcript_path"] = None if file is None else str(file)
+    return data | fields
+
+
+def agent_type(thread: Thread) -> str:
+    return (thread.parent and thread.parent.role) or "default"
 
 
 def matches(matcher: str | None, names: Sequence[str]) -> bool:
