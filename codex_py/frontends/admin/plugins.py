@@ -12,6 +12,7 @@ from typing import Any, Final
 from codex_py.app.plugin_sources import read_source
 from codex_py.app.plugin_store import install, remove, require_new, workspace
 from codex_py.config.config import Config
+from codex_py.config.custom_prompts import find_custom_prompts
 from codex_py.config.hooks import Hook, find_hooks, trust
 from codex_py.config.plugin import Plugin, plugin_variables
 from codex_py.config.plugin_files import read_plugin
@@ -49,7 +50,7 @@ def run_add(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         except ValueError as error:
             raise CodexError(f"{source_name} cannot be added: {error}", code="plugin") from error
         require_new(config.home, plugin.name)
-        config = replace(config, plugins=(plugin,))
+        config = _with(config, plugin)
         for line in _description(config, plugin, environment):
             tell(on_one_line(line))
         if not options.yes and not _agreed():
@@ -72,7 +73,7 @@ def run_remove(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Print all plugins, by name; the exit code."""
-    parser = _parser("name")
+    parser = _parser()
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(list(argv))
     plugins = find_plugins(_config(options, environment).home)
@@ -104,12 +105,17 @@ def run_show(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         raise CodexError(f"the plugin {name} is not used: {why}", code="plugin")
     if not (found := [plugin for plugin in plugins.found if plugin.name == name]):
         raise _unknown(name)
-    lines = _description(replace(config, plugins=tuple(found)), found[0], environment)
+    lines = _description(_with(config, found[0]), found[0], environment)
     return print_out("".join(f"{on_one_line(line)}\n" for line in lines))
 
 
+def _with(config: Config, plugin: Plugin) -> Config:
+    """The configuration with this plugin alone, whose hooks are on."""
+    return replace(config, plugins=(plugin,), features={})
+
+
 def _description(config: Config, plugin: Plugin, environment: Mapping[str, str]) -> Iterator[str]:
-    """Lines about a plugin, with all that it would run. `config`: with this plugin alone."""
+    """Lines about a plugin, with all that it would run. `config`: see `_with`."""
     author = f", by {plugin.author}" if plugin.author else ""
     yield f"{plugin.name} {plugin.version}{author}: {plugin.description or 'no description'}"
     yield f"from {plugin.source}{plugin.commit and f' at {plugin.commit}'}"
@@ -132,12 +138,15 @@ def _description(config: Config, plugin: Plugin, environment: Mapping[str, str])
     texts += [f"command /{plugin.name}:{name}" for name in plugin.commands]
     yield from (f"  {line}" for line in texts or ("nothing",))
     faults = (*find_hooks(config, environment).warnings, *roles.warnings, *skills.warnings)
+    faults += find_custom_prompts(config, environment).warnings
     yield from (f"Mistake in it: {fault}" for fault in faults if str(plugin.root) in fault)
 
 
 def _hook_line(hook: Hook) -> str:
     matcher = f" ({hook.matcher})" if hook.matcher else ""
     what = hook.command if hook.kind == "command" else f"the tool {hook.server}/{hook.tool}"
+    # Else what stands below a comment looks like a part of it.
+    what = what.replace("\n", " \u23ce ")
     return f"hook {hook.event}{matcher}: {what}"
 
 
@@ -167,9 +176,10 @@ def _agreed() -> bool:
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
 
-def _parser(word: str) -> CommandParser:
+def _parser(*words: str) -> CommandParser:
     parser = CommandParser(Arguments, only={"overrides"})
-    parser.add_argument(word, nargs="?")
+    for word in words:
+        parser.add_argument(word, nargs="?")
     return parser
 
 

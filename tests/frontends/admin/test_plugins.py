@@ -18,7 +18,9 @@ from tests.support.plugins import MANIFEST, installed, write_plugin
 from tests.support.program import environment, run_codex_py
 
 HOOKS = {
-    "PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "check\x1b[2J"}]}]
+    "PreToolUse": [
+        {"matcher": "Bash", "hooks": [{"type": "command", "command": "check # \x1b[2J\nmore"}]}
+    ]
 }
 
 
@@ -61,6 +63,7 @@ def test_what_a_plugin_runs_is_shown_before_it_is_added(home: Path, tmp_path: Pa
         "agents/judge.md": "---\nname: judge\ndescription: It judges\ntools: WebSearch\n---\nJudge.",
         "agents/bad.md": "bad",
         "commands/git/tidy.md": "Tidy up.",
+        "commands/bad.md": "---\n",
         "skills/hello/SKILL.md": "---\ndescription: Say hello\n---\nHello.",
     }
     folder = write_plugin(tmp_path / "p", files, version="1.0", description="Tools", author="Ada")
@@ -71,14 +74,16 @@ def test_what_a_plugin_runs_is_shown_before_it_is_added(home: Path, tmp_path: Pa
         "tools 1.0, by Ada: Tools",
         f"from {folder}",
         "It runs with your rights, outside of the sandbox:",
-        "  hook PreToolUse (Bash): check\u241b[2J",
+        "  hook PreToolUse (Bash): check # \u241b[2J \u23ce more",
         "  MCP server docs: A=b docs 'a b', which gets KEY of your environment",
         "  MCP server web: https://example.com/mcp, which gets TOKEN of your environment",
         "It tells the model:",
         "  agent tools:judge, with web_search: It judges",
         "  skill $tools:hello: Say hello",
+        "  command /tools:bad",
         "  command /tools:git:tidy",
         f"Mistake in it: Ignoring malformed agent role definition: {root}/agents/bad.md:1: it has no front matter.",
+        f"Mistake in it: The command /tools:bad of {root}/commands/bad.md:1 cannot be used: the front matter has no end.",
     ]
     assert err.splitlines() == shown
     assert plugin(home, "show", "tools") == (0, "".join(f"{line}\n" for line in shown), "")
@@ -146,7 +151,7 @@ def test_the_user_is_asked(home: Path, source: Path) -> None:
 
 def test_a_hook_that_was_shown_is_trusted(home: Path, tmp_path: Path) -> None:
     folder = write_plugin(tmp_path / "p", {"hooks.json": {"hooks": HOOKS}})
-    plugin(home, "add", folder, "--yes")
+    plugin(home, "add", folder, "--yes", "--disable", "hooks")
     path = home / "codex-py" / "plugins" / "tools" / "hooks.json"
     assert f'[hooks.state."{path}:pre_tool_use:0:0"]' in (home / "config.toml").read_text(
         encoding="utf-8"
