@@ -1,7 +1,7 @@
 """Reads regular files from folders that others may have written to. LIGHT.
 
 A repository can contain a link to any file, and a command can replace a folder by a link at any moment. So a path
-is resolved, its target is checked, and then the target is opened from `/` without following any link: the file
+in a project is resolved, its target is checked, and then the target is opened from `/` without following any link: the file
 that is read is the one that was checked. Files of procfs, sysfs and the like are never read: they show our own
 memory and environment.
 """
@@ -64,13 +64,12 @@ def open_ordinary(path: str | Path, *, root: Path | None = None) -> int:
         OSError: there is no such file, or it cannot be opened.
         ValueError: the name is not valid.
     """
-    os.lstat(path)
-    real = real_path(path, root)
-    folder, _, name = real.rpartition("/")
+    is_link = stat.S_ISLNK(os.lstat(path).st_mode)
+    if root is None and not is_link:
+        # There is no folder to stay in. To open each folder on the way takes three times as long.
+        return open_ordinary_entry(str(path))
+    folder, _, name = real_path(path, root).rpartition("/")
     try:
-        if root is None:
-            # There is no folder to stay in. Opening each folder on the way takes twice as long.
-            return open_ordinary_entry(real)
         holder = open_folder(folder or "/")
         try:
             return open_ordinary_entry(name or ".", dir_fd=holder)
