@@ -24,9 +24,9 @@ _STATES: Final = {
     "new": "new; it does not run",
     "changed": "changed since you trusted it; it does not run",
     "trusted": "trusted",
-    "disabled": "off",
+    "disabled": "switched off",
 }
-_NONE: Final = "There are no hooks. They are programs of yours that run at events of a session, see `hooks` in the README."
+_NONE: Final = "There are no hooks. They are programs of yours that run at events of a session: write them into {}."
 _LATER: Final = "This session began without hooks. They run in the next one: /new begins it."
 
 _MOST_SHOWN: Final = 1000
@@ -78,7 +78,7 @@ async def _show_hooks(context: CommandContext, _: str) -> None:
     if hooks.warnings:
         context.transcript.notice("\n".join(hooks.warnings))
     if not hooks.found:
-        context.transcript.notice(_NONE)
+        context.transcript.notice(_NONE.format(context.config.home / "hooks.json"))
         return
     hooks = await _look_through(context, hooks, lambda found: found.found)
     session = context.conversation.session
