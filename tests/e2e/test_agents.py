@@ -1,5 +1,6 @@
 """Subagents of `exec`: what is printed, what is left behind, and that nothing runs on."""
 
+import asyncio
 import json
 import signal
 import threading
@@ -8,10 +9,13 @@ from typing import Any
 
 import pytest
 
+from codex_py import SessionOptions, load_config, open_session
+from codex_py.app.thread import thread_items
+from codex_py.protocol.events import AgentState, CollabToolCall
 from codex_py.testing import Pause, ScriptedServer
 from tests.support.agents import AgentServer, calls, says, texts, to_first, waits
 from tests.support.lifeline import Lifeline
-from tests.support.program import Workplace, jsonl, run_codex_py
+from tests.support.program import Workplace, environment, jsonl, run_codex_py
 
 AT_ONCE = 10
 
@@ -183,3 +187,23 @@ def test_other_apis_have_flat_names(place: Workplace, wire_api: str) -> None:
         tools = server.requests[0].body["tools"]
     names = {tool.get("name") or tool["function"]["name"] for tool in tools}
     assert names >= {"spawn_agent", "wait_agent", "send_input", "close_agent", "resume_agent"}
+
+
+def test_a_session_that_is_read_back_shows_its_calls(place: Workplace) -> None:
+    script = [calls("spawn_agent", message="count"), waits(), says("done")], [says("three")]
+
+    async def read_back() -> list[Any]:
+        env = environment(place.home)
+        config = load_config(cwd=place.cwd, environment=env)
+        options = SessionOptions(resume_last=True)
+        async with open_session(config, options, lambda _: None, environment=env) as session:
+            return thread_items(session.initial_items)
+
+    with AgentServer(*script) as server:
+        place.run(server)
+        shown = asyncio.run(read_back())
+    started, waited = [item for item in shown if isinstance(item, CollabToolCall)]
+    (child,) = server.ids
+    assert (started.tool, started.prompt, started.names) == ("spawn_agent", "count", {child: "Ada"})
+    assert (waited.tool, waited.names) == ("wait", {child: "Ada"})
+    assert waited.agents_states == {child: AgentState("completed", "three")}

@@ -128,8 +128,9 @@ class Call:
         # On one line: the model wrote it, and a line of it could pass for the command.
         said = " ".join((request.reason or "").split())
         reason = f"\n\nReason: {said}" if said else ""
+        agent = f"{request.agent}: " if request.agent else ""
         params = {
-            "message": f"{title} in {request.cwd}?{reason}\n\n{request.summary}",
+            "message": f"{agent}{title} in {request.cwd}?{reason}\n\n{request.summary}",
             "requestedSchema": _DECISION,
             # Clients written for Codex show these parts.
             "threadId": thread_id,

@@ -49,7 +49,7 @@ class Agents(Protocol):
         ...
 
     def names(self) -> Mapping[str, str]:
-        """Nicknames by id."""
+        """Nicknames by id, also of closed ones."""
         ...
 
     async def spawn(self, prompt: UserPrompt, params: SpawnParams) -> str:
@@ -100,14 +100,14 @@ class AgentTool(ChangesNothing):
             sender_thread_id=self._agents.thread_id,
             receiver_thread_ids=ids,
             prompt=prompt,
-            names=self._agents.names(),
+            names=dict(self._agents.names()),
         )
         context.emit(ItemStarted(item))
         running = _RunningItem(item)
         try:
             yield running
         finally:
-            ended = replace(running.item, names=self._agents.names())
+            ended = replace(running.item, names=dict(self._agents.names()))
             context.emit(ItemCompleted(ended))
 
     def _known(self, agent_id: str, item: "_RunningItem") -> AgentState:
@@ -122,13 +122,16 @@ class AgentTool(ChangesNothing):
             return None
         named = output.get("agent_id") or call.arguments.get("target") or call.arguments.get("id")
         ids = [str(named)] if named else [str(each) for each in call.arguments.get("targets") or ()]
+        names = {ids[0]: text_field(output, "nickname")} if "nickname" in output else {}
+        for earlier in past.items.values():
+            names |= earlier.names if isinstance(earlier, CollabToolCall) else {}
         item = CollabToolCall(
             id=past.next_id(),
             tool=self.shown_as,
             sender_thread_id="",
             receiver_thread_ids=ids,
             prompt=text_field(call.arguments, "message") or None,
-            names={ids[0]: text_field(output, "nickname")} if "nickname" in output else {},
+            names=names,
         )
         return ended(item, {id_: _read(s) for id_, s in as_object(output.get("status")).items()})
 

@@ -12,30 +12,9 @@ from codex_py.protocol.events import AgentState
 from codex_py.tools.agents.params import Refused
 
 _NICKNAMES: Final = (
-    *(
-        "Ada",
-        "Alan",
-        "Barbara",
-        "Dennis",
-        "Edsger",
-        "Emmy",
-        "Euclid",
-        "Euler",
-        "Faraday",
-        "Fourier",
-    ),
-    *("Frances", "Gauss", "Grace", "Hedy", "Hilbert", "Hypatia", "Kepler", "Knuth", "Leibniz"),
-    *(
-        "Margaret",
-        "Maxwell",
-        "Newton",
-        "Pascal",
-        "Radia",
-        "Ramanujan",
-        "Shannon",
-        "Sophie",
-        "Wirth",
-    ),
+    *("Ada", "Alan", "Barbara", "Dennis", "Edsger", "Emmy", "Euclid", "Euler", "Faraday"),
+    *("Fourier", "Frances", "Gauss", "Grace", "Hedy", "Hilbert", "Hypatia", "Kepler", "Knuth"),
+    *("Leibniz", "Margaret", "Maxwell", "Newton", "Pascal", "Radia", "Shannon", "Wirth"),
 )
 _BUSY: Final = {"pending_init", "running"}
 
@@ -52,6 +31,8 @@ class Family:
         self._opening = 0
         self._changed = asyncio.Event()
         self._taken: set[str] = set()
+        """Nicknames."""
+        self._names: dict[str, str] = {}
 
     def __iter__(self) -> Iterator[Child]:
         return iter(list(self._open.values()))
@@ -60,7 +41,8 @@ class Family:
         return self._open.get(agent_id)
 
     def names(self) -> Mapping[str, str]:
-        return {agent_id: child.nickname for agent_id, child in self._open.items()}
+        """Nicknames by id, also of closed ones."""
+        return self._names
 
     def nickname(self, candidates: Sequence[str]) -> str:
         """One that no other subagent of the session has had."""
@@ -85,6 +67,7 @@ class Family:
         finally:
             self._opening -= 1
         self._open[child.id] = child
+        self._names[child.id] = child.nickname
 
     async def wait(
         self, states: Callable[[], Mapping[str, AgentState]], timeout_s: float
