@@ -3,14 +3,14 @@
 import json
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from codex_py.testing import ScriptedServer, ev_completed, ev_custom_tool_call
+from codex_py.testing import ScriptedServer, ev_completed, ev_custom_tool_call, ev_function_call
 from tests.support.codex import CODEX, needs_codex
 from tests.support.hooks import DONE, command, configure, group, note, says, specific
 from tests.support.mcp import ODD_SERVER
@@ -47,7 +47,8 @@ def _run(
     place: Workplace,
     hooks: Mapping[str, Sequence[Any]],
     replies: Sequence[Any],
-    config: str,
+    config: str = "",
+    options: Sequence[str] = (),
 ) -> Seen:
     noted = {event: [*hooks.get(event, ()), note(event)] for event in _ALL}
     configure(place, noted)
@@ -59,7 +60,7 @@ def _run(
         path = place.home / "config.toml"
         path.write_text(text + extra + config, encoding="utf-8")
         done = subprocess.run(
-            [*program, *_OPTIONS, "go"],
+            [*program, *_OPTIONS, *options, "go"],
             cwd=place.cwd,
             env=environment(place.home),
             stdin=subprocess.DEVNULL,
@@ -109,6 +110,11 @@ def _given(place: Workplace, event: str) -> list[dict[str, Any]]:
 
 def _patch(call_id: str = "c1") -> list[Any]:
     return [*ev_custom_tool_call(call_id, "apply_patch", _PATCH), ev_completed()]
+
+
+def _mcp_call() -> list[Any]:
+    call = ev_function_call("c1", "echo", {"text": "hi"}, namespace="mcp__odd")
+    return [*call, ev_completed()]
 
 
 _REWRITE = specific(
@@ -190,23 +196,56 @@ _CASES: Mapping[str, tuple[Mapping[str, Sequence[Any]], Sequence[Any]]] = {
     "start stopped": ({"SessionStart": [says({"continue": False})]}, []),
     "start cannot refuse": ({"SessionStart": ["echo no >&2; exit 2"]}, [DONE]),
     "a patch": ({}, [_patch(), DONE]),
+    "an MCP call": ({}, [_mcp_call(), DONE]),
+    "deny an MCP call": (
+        {"PreToolUse": [group("echo no >&2; exit 2", "mcp__odd__.*")]},
+        [_mcp_call(), DONE],
+    ),
+    "rewrite an MCP call": (
+        {
+            "PreToolUse": [
+                specific("PreToolUse", permissionDecision="allow", updatedInput={"text": "other"})
+            ]
+        },
+        [_mcp_call(), DONE],
+    ),
     "a tool as the hook": ({"PreToolUse": [_MCP_HOOK]}, [command("touch made"), DONE]),
 }
 
 
 @pytest.mark.parametrize("case", _CASES)
 def test_hooks_read_and_do_what_they_do_in_codex(tmp_path: Path, case: str) -> None:
-    assert CODEX is not None
     hooks, replies = _CASES[case]
     config = ""
-    if "tool as the hook" in case:
+    if "MCP" in case or "tool as the hook" in case:
         server = f"command = {sys.executable!r}\nargs = [{str(ODD_SERVER)!r}, 'odd']\n"
         config = f"[mcp_servers.odd]\n{server}"
-    seen: list[Seen] = []
+    codex, own = [
+        _run(program, place, hooks, replies, config) for program, place in _programs(tmp_path)
+    ]
+    assert own == codex
+
+
+def test_hooks_read_of_a_compaction_what_they_read_in_codex(tmp_path: Path) -> None:
+    call = ev_function_call("c1", "exec_command", {"cmd": "echo hi"})
+    replies = [[*call, ev_completed(input_tokens=10_000)], DONE, DONE]
+    options = ("-c", "model_auto_compact_token_limit=5000")
+    hooks = {"SessionStart": [group("echo compacted", "compact")]}
+    codex, own = [
+        _run(program, place, hooks, replies, options=options)
+        for program, place in _programs(tmp_path)
+    ]
+    assert own.given == codex.given
+    assert [sum(text == "compacted" for _, text in seen.texts[-1]) for seen in (own, codex)] == [
+        1,
+        1,
+    ]
+
+
+def _programs(folder: Path) -> Iterator[tuple[Sequence[str], Workplace]]:
+    assert CODEX is not None
     for name, program in (("codex", [CODEX]), ("own", [sys.executable, "-m", "codex_py"])):
-        place = Workplace(tmp_path / name / "home", tmp_path / name / "work")
+        place = Workplace(folder / name / "home", folder / name / "work")
         place.home.mkdir(parents=True)
         place.cwd.mkdir()
-        seen.append(_run(program, place, hooks, replies, config))
-    codex, own = seen
-    assert own == codex
+        yield program, place
