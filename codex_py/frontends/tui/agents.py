@@ -1,10 +1,11 @@
-"""The subagents on the terminal: `/agents` lists them, shows what one says and does, and stops one."""
+"""What the terminal knows of subagents: a row for each, and the conversation of one while it goes on."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from prompt_toolkit.application import get_app
+from prompt_toolkit.data_structures import Size
 from prompt_toolkit.formatted_text import ANSI, split_lines, to_formatted_text
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.layout import HSplit, Window
@@ -13,9 +14,10 @@ from prompt_toolkit.layout.controls import FormattedTextControl
 from codex_py.app.thread import thread_items
 from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.cells.command import script_of
-from codex_py.frontends.tui.fitting import Fragments, joined, panel_rows, shortened, window, wrapped
+from codex_py.frontends.tui.fitting import Fragments, joined, panel_rows, shortened, wrapped
 from codex_py.frontends.tui.key_codes import ESC, bind
 from codex_py.frontends.tui.panel import Panel
+from codex_py.frontends.tui.picker import Row
 from codex_py.frontends.tui.render import Renderer
 from codex_py.frontends.tui.transcript import Transcript
 from codex_py.protocol import events
@@ -23,10 +25,14 @@ from codex_py.protocol import events
 if TYPE_CHECKING:
     from codex_py.app.features.agents.child import Child
 
+_MOST_SHOWN = 1_000
+"""Characters of the last that an agent said."""
 _MOST_ROWS = 20_000
 """Of a transcript; earlier ones are in the session file."""
-_LIST_HINT = "Enter reads, s stops, Esc leaves"
-_READ_HINT = "arrows and pages scroll, s stops, Esc goes back"
+_HINT = "arrows and pages scroll, s stops it, Esc goes back"
+
+
+def _unread(_: events.Event) -> None: ...
 
 
 @dataclass(slots=True)
@@ -37,7 +43,7 @@ class AgentNews:
     """The last that it said or did; not yet safe for a terminal."""
     tokens: int = 0
     is_working: bool = False
-    reader: Callable[[events.Event], None] = field(default=lambda _: None)
+    reader: Callable[[events.Event], None] = _unread
     """Shows the events too."""
 
     def __call__(self, event: events.Event) -> None:
@@ -59,140 +65,92 @@ class AgentNews:
         self.reader(event)
 
 
-class AgentsPanel(Panel[None]):
-    """The list of the subagents, or the conversation of one of them. Both follow what happens.
+def agent_row(agent: "Child", news: AgentNews) -> "Row[Child]":
+    parts = [agent.state.status.replace("_", " "), f"{news.tokens:,} tokens"]
+    if last := " ".join(printable(news.last[:_MOST_SHOWN]).split()):
+        parts.append(last)
+    return Row(_name(agent), agent, ", ".join(parts))
+
+
+class AgentReader(Panel[None]):
+    """The conversation of a subagent. It follows what happens.
 
     Args:
-        agents: those that are open.
-        news: of one, by its id.
-        stop: ends what one is at.
+        start: starts a task.
     """
 
     def __init__(
         self,
-        agents: Callable[[], Sequence["Child"]],
-        news: Callable[[str], AgentNews],
-        stop: Callable[["Child"], None],
+        agent: "Child",
+        news: AgentNews,
+        start: Callable[[Coroutine[Any, Any, None]], None],
         renderer: Renderer,
     ) -> None:
         super().__init__()
-        self._agents = agents
+        self._agent = agent
         self._news = news
-        self._stop = stop
         self._renderer = renderer
-        self._selected = 0
-        self._reading: _Reading | None = None
-        self._scrolled = 0
+        self._columns = 0
+        self._rows: list[Fragments] = []
+        self._transcript = self._replayed(_size().columns)
+        self._above_end = 0
         """Rows between the end of the conversation and the last one that is shown."""
         keys = KeyBindings()
-        bind(keys, "up c-p", lambda _: self._move(-1))
-        bind(keys, "down c-n", lambda _: self._move(1))
-        bind(keys, "pageup", lambda _: self._move(-_room()))
-        bind(keys, "pagedown", lambda _: self._move(_room()))
-        bind(keys, "enter", lambda _: self._read())
-        bind(keys, "s", lambda _: self._stop_selected())
-        bind(keys, ESC, lambda _: self._back())
-        bind(keys, "c-c", lambda _: self.give(None))
+        bind(keys, "up c-p", lambda _: self._scroll(1))
+        bind(keys, "down c-n", lambda _: self._scroll(-1))
+        bind(keys, "pageup", lambda _: self._scroll(_room()))
+        bind(keys, "pagedown", lambda _: self._scroll(-_room()))
+        bind(keys, "s", lambda _: start(agent.interrupt()))
+        bind(keys, f"{ESC} c-c", lambda _: self.give(None))
         bind(keys, "<any>", lambda _: None)
         control = FormattedTextControl(
             self._text, focusable=True, key_bindings=keys, show_cursor=False
         )
         self.container = HSplit([Window(control, dont_extend_height=True)])
-        self.result.add_done_callback(lambda _: self._close())
+        news.reader = lambda event: self._transcript(event)
+        self.result.add_done_callback(lambda _: setattr(news, "reader", _unread))
 
     def _text(self) -> Fragments:
-        columns = get_app().output.get_size().columns
-        agents = self._agents()
-        if self._reading is not None:
-            return self._conversation(self._reading, columns)
-        self._selected = max(0, min(self._selected, len(agents) - 1))
-        rows = [_on_one_row([("bold", "Agents"), ("class:quiet", f"  {_LIST_HINT}")], columns)]
-        for n in window(self._selected, len(agents), max(1, _room())):
-            style, sign = ("bold", "> ") if n == self._selected else ("", "  ")
-            name, rest = self._row(agents[n])
-            rows.append(_on_one_row([(style, f"{sign}{name}"), ("class:quiet", rest)], columns))
-        return joined(rows if agents else [*rows, [("class:quiet", "  no agent is open")]])
+        columns, room = _size().columns, _room()
+        if columns != self._columns:
+            self._transcript = self._replayed(columns)
+        rows = [*self._rows, *self._transcript.live(columns, room)]
+        self._above_end = max(0, min(self._above_end, len(rows) - room))
+        end = len(rows) - self._above_end
+        state = f"  {self._agent.state.status.replace('_', ' ')}  {_HINT}"
+        title: Fragments = [("bold", _name(self._agent)), ("class:quiet", state)]
+        if len(wrapped(title, columns)) > 1:
+            title = shortened(title, columns)
+        return joined([title, *rows[max(0, end - room) : end]])
 
-    def _row(self, agent: "Child") -> tuple[str, str]:
-        news, role = self._news(agent.id), f" ({agent.role})" if agent.role else ""
-        parts = [agent.state.status.replace("_", " "), f"{news.tokens:,} tokens"]
-        if last := " ".join(printable(news.last[:1000]).split()):
-            parts.append(last)
-        return printable(f"{agent.nickname}{role}"), f"  {', '.join(parts)}"
-
-    def _conversation(self, reading: "_Reading", columns: int) -> Fragments:
-        name, state = self._row(reading.agent)
-        head: Fragments = [("bold", name), ("class:quiet", f"{state.split(', ')[0]}  {_READ_HINT}")]
-        room = _room()
-        if reading.columns != columns:
-            reading = self._open(reading.agent, columns)
-        rows = reading.rows(room)
-        self._scrolled = max(0, min(self._scrolled, len(rows) - room))
-        end = len(rows) - self._scrolled
-        return joined([_on_one_row(head, columns), *rows[max(0, end - room) : end]])
-
-    def _move(self, rows: int) -> None:
-        if self._reading is not None:
-            self._scrolled = max(0, self._scrolled - rows)
-        elif agents := self._agents():
-            self._selected = (self._selected + rows) % len(agents)
-        self.changed()
-
-    def _read(self) -> None:
-        agents = self._agents()
-        if self._reading is None and agents:
-            agent = agents[self._selected]
-            self._scrolled = 0
-            self._open(agent, get_app().output.get_size().columns)
-            self.changed()
-
-    def _open(self, agent: "Child", columns: int) -> "_Reading":
-        self._reading = _Reading(agent, self._renderer, columns)
-        self._news(agent.id).reader = self._reading.transcript
-        return self._reading
-
-    def _back(self) -> None:
-        if self._reading is None:
-            self.give(None)
-        self._close()
-        self.changed()
-
-    def _close(self) -> None:
-        if self._reading is not None:
-            self._news(self._reading.agent.id).reader = lambda _: None
-            self._reading = None
-
-    def _stop_selected(self) -> None:
-        agents = self._agents()
-        if self._reading is not None:
-            self._stop(self._reading.agent)
-        elif agents:
-            self._stop(agents[self._selected])
-
-
-class _Reading:
-    """The conversation of a subagent as rows of so many columns."""
-
-    def __init__(self, agent: "Child", renderer: Renderer, columns: int) -> None:
-        self.agent = agent
-        self.columns = columns
-        self._rows: list[Fragments] = []
-        self.transcript = Transcript(
-            renderer, print_lines=self._print, changed=lambda: None, width=lambda: columns
+    def _replayed(self, columns: int) -> Transcript:
+        """Shows what was said so far in so many columns, and then what is said."""
+        self._columns, self._rows = columns, []
+        transcript = Transcript(
+            self._renderer,
+            print_lines=self._print,
+            changed=lambda: None,
+            width=lambda: columns,
         )
-        self.transcript.replay(thread_items(agent.items))
-
-    def rows(self, max_live: int) -> list[Fragments]:
-        return [*self._rows, *self.transcript.live(self.columns, max_live)]
+        transcript.replay(thread_items(self._agent.items))
+        return transcript
 
     def _print(self, lines: str) -> None:
         self._rows += split_lines(to_formatted_text(ANSI(lines.removesuffix("\n"))))
         del self._rows[:-_MOST_ROWS]
 
+    def _scroll(self, rows: int) -> None:
+        self._above_end = max(0, self._above_end + rows)
+        self.changed()
 
-def _on_one_row(text: Fragments, columns: int) -> Fragments:
-    return text if len(wrapped(text, columns)) == 1 else shortened(text, columns)
+
+def _name(agent: "Child") -> str:
+    return printable(f"{agent.nickname} ({agent.role})" if agent.role else agent.nickname)
+
+
+def _size() -> Size:
+    return get_app().output.get_size()
 
 
 def _room() -> int:
-    return max(1, panel_rows(get_app().output.get_size().rows) - 1)
+    return max(1, panel_rows(_size().rows) - 1)

@@ -12,7 +12,7 @@ from codex_py.app.features.agents.feature import SubAgents
 from codex_py.app.patching import changes_since_commit
 from codex_py.errors import CodexError
 from codex_py.frontends.terminal import printable
-from codex_py.frontends.tui.agents import AgentsPanel
+from codex_py.frontends.tui.agents import AgentReader, agent_row
 from codex_py.frontends.tui.cells.patch import diff_cell
 from codex_py.frontends.tui.commands.registry import Command, CommandContext
 from codex_py.frontends.tui.conversation import Conversation
@@ -118,13 +118,15 @@ async def _agents(context: CommandContext, _: str) -> None:
     if agents is None or not agents.has_begun or not list(agents.family):
         surface.hints.show("no agent is open; ask for some")
         return
-    panel = AgentsPanel(
-        lambda: list(agents.family),
-        lambda agent_id: conversation.progress.agents[agent_id],
-        lambda agent: surface.start(agent.interrupt()),
-        context.transcript.renderer,
-    )
-    await surface.panels.show(panel)
+    while True:
+        news = conversation.progress.agents
+        rows = [agent_row(agent, news[agent.id]) for agent in agents.family]
+        picked = await surface.panels.show(Picker("Agents: Enter reads one", rows))
+        if picked is None:
+            return
+        renderer = context.transcript.renderer
+        reader = AgentReader(picked, news[picked.id], surface.start, renderer)
+        await surface.panels.show(reader)
 
 
 async def _back(context: CommandContext, _: str) -> None:
