@@ -5,16 +5,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from codex_py.errors import ToolError
-from codex_py.protocol.calls import PastCall, PastItems
 from codex_py.protocol.dispatch import ToolContext
-from codex_py.protocol.events import ThreadItem
 from codex_py.protocol.mcp import Elicitation, Elicitor, UserQuestion
 from codex_py.protocol.tools import ToolOutput
-from codex_py.tools.base import ChangesNothing, LenientParams
-from codex_py.tools.mcp.item import OWN_SERVER, mcp_item, replay_server_call
+from codex_py.tools.base import LenientParams
+from codex_py.tools.mcp.item import OWN_SERVER, ShownAsServerCall, mcp_item
 
 _NO_OPTIONS = "request_user_input requires non-empty options for every question"
-_ANSWERED = '{"answers":'
 _OTHER = "_other"
 """Follows the id of a question in the name of the form's field for a text of the user's own."""
 
@@ -30,12 +27,17 @@ class Question(LenientParams):
     question: str
     options: tuple[Option, ...] = ()
 
+    @property
+    def asked(self) -> UserQuestion:
+        options = tuple([(option.label, option.description) for option in self.options])
+        return UserQuestion(self.id, self.header, self.question, options)
+
 
 class RequestUserInputParams(LenientParams):
     questions: tuple[Question, ...]
 
 
-class RequestUserInput(ChangesNothing):
+class RequestUserInput(ShownAsServerCall):
     """
     Args:
         asker: see `Elicitation.server`.
@@ -69,18 +71,12 @@ class RequestUserInput(ChangesNothing):
             return ToolOutput(why, success=False)
         if not all(each.options for each in params.questions):
             return ToolOutput(_NO_OPTIONS, success=False)
-        questions = tuple([_question(each) for each in params.questions])
+        questions = tuple([each.asked for each in params.questions])
         with mcp_item(OWN_SERVER, self.name, params.model_dump(mode="json"), context) as item:
             answers: Mapping[str, Any] = await self._answers(questions) if questions else {}
             text = json.dumps({"answers": answers}, ensure_ascii=False, separators=(",", ":"))
             item.end({"content": [{"type": "text", "text": text}]})
             return ToolOutput(text)
-
-    def replay(self, call: PastCall, past: PastItems) -> ThreadItem | None:
-        if call.error_code is None and not call.output.startswith(_ANSWERED):
-            # Nobody was asked.
-            return None
-        return replay_server_call(OWN_SERVER, self.name, call, past)
 
     async def _answers(self, questions: Sequence[UserQuestion]) -> Mapping[str, Any]:
         asked = "\n".join(each.question for each in questions)
@@ -93,11 +89,6 @@ class RequestUserInput(ChangesNothing):
             return {}
         content = answer.content or {}
         return {each.id: {"answers": _given(each.id, content)} for each in questions}
-
-
-def _question(asked: Question) -> UserQuestion:
-    options = tuple([(option.label, option.description) for option in asked.options])
-    return UserQuestion(asked.id, asked.header, asked.question, options)
 
 
 def _form(questions: Sequence[UserQuestion]) -> Mapping[str, Any]:

@@ -32,7 +32,7 @@ from codex_py.protocol.mcp import Elicitor
 from codex_py.protocol.plans import proposed_plan
 
 _LOAD_SCHEMA = "codex_py.app.output_schema:load_schema"
-_READ_ANSWERS = "codex_py.frontends.exec.answers:read_answers"
+_ANSWERS = "codex_py.frontends.exec.answers:Answers"
 _COLLECT_AFTER_S = 0.3
 """By now everything is imported, and a short run is over."""
 
@@ -61,7 +61,7 @@ class ExecRun:
         self.interruption = Interruption()
         self.elicitor: Elicitor | None = None
         if arguments.answers is not None:
-            self.elicitor = load(_READ_ANSWERS)(Path(arguments.answers), self._warn)
+            self.elicitor = load(_ANSWERS)(Path(arguments.answers), self._warn)
         style = Style(color=wants_color(arguments.color, environment, isatty=os.isatty(2)))
         shows = not self.config.hide_agent_reasoning
         self.human = None if arguments.json else HumanText(stderr, style, show_reasoning=shows)

@@ -184,18 +184,14 @@ class Conversation:
         self._settled.set()
         await self._close_session()
 
-    def _implement(self, plan: str, where: Begin) -> None:
+    async def _implement(self, plan: str, where: Begin) -> None:
+        left, text = self.session, IMPLEMENT
         self.switch_mode("default")
-        if where == "here":
-            self.send(Submission(IMPLEMENT))
-        else:
-            self._surface.start(self._implement_afresh(plan))
-
-    async def _implement_afresh(self, plan: str) -> None:
-        left = self.session
-        await self.open(self.new_session())
-        if self.session is not left:
-            self.send(Submission(AFRESH.format(plan=plan)))
+        if where == "afresh":
+            text = AFRESH.format(plan=plan)
+            await self.open(self.new_session())
+        if where == "here" or self.session is not left:
+            self.send(Submission(text))
 
     async def _close_session(self) -> None:
         self.plan_offer.withdraw()

@@ -1,7 +1,7 @@
 """Asks whether a plan is to be implemented, once the turn that proposed it is over."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final, Literal, TypeAlias
 
 from codex_py.frontends.tui.panel import Choice, Option
@@ -19,7 +19,7 @@ class PlanOffer:
         begin: leaves Plan mode, and has a plan implemented in this conversation or in a new one.
     """
 
-    def __init__(self, surface: Surface, begin: Callable[[str, Begin], None]) -> None:
+    def __init__(self, surface: Surface, begin: Callable[[str, Begin], Awaitable[None]]) -> None:
         self._surface = surface
         self._begin = begin
         self._asking: asyncio.Task[None] | None = None
@@ -50,4 +50,4 @@ class PlanOffer:
         )
         self._asking = None
         if answer is not None:
-            self._begin(plan, answer)
+            await self._begin(plan, answer)

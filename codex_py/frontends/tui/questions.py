@@ -14,6 +14,8 @@ _HINT: Final = "Enter or a key answers, Left goes back, Esc interrupts; text: yo
 _OWN, _BACK, _NEXT, _DISMISSED = "own", "back", "next", "dismissed"
 """What may be picked besides an option, which is its index."""
 _MOST_OPTIONS: Final = 50
+_LONGEST: Final = 500
+"""Characters of an option that are shown."""
 
 
 async def ask_user(panels: Panels, elicitation: Elicitation) -> ElicitationAnswer:
@@ -50,7 +52,7 @@ async def _pick(
 ) -> int | str:
     labels = [label for label, _ in question.options[:_MOST_OPTIONS]]
     options = [
-        Option[int | str](printable(label), n, note=printable(note))
+        Option[int | str](printable(label[:_LONGEST]), n, note=printable(note[:_LONGEST]))
         for n, (label, note) in enumerate(question.options[:_MOST_OPTIONS])
     ]
     options.append(Option("Another answer", _OWN, "o", note="write it yourself"))
@@ -77,4 +79,8 @@ def _head(elicitation: Elicitation, at: int, before: str | None) -> Fragments:
     parts = [printable(part) for part in (who, question.header[:40], place) if part]
     title: Fragments = [("class:quiet", " - ".join(parts) + "\n")] if parts else []
     answered = f"\nYour answer: {printable(before)}" if before is not None else ""
-    return [*title, ("bold", printable(question.question)), ("class:quiet", answered)]
+    return [
+        *title,
+        ("bold", printable(question.question[: 10 * _LONGEST])),
+        ("class:quiet", answered),
+    ]

@@ -121,7 +121,7 @@ def _plan_cell(item: events.TodoList) -> RenderableType:
 
 
 def _call_cell(item: events.McpToolCall) -> RenderableType:
-    if item.tool == "request_user_input" and item.error is None:
+    if item.tool == "request_user_input":
         return _questions_cell(item)
     failed = item.error is not None or item.status in {"failed", "declined"}
     parts = [_call("Declined" if item.status == "declined" else "Called", item)]
