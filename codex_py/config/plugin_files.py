@@ -17,7 +17,7 @@ from codex_py.config.plugin import PLUGIN_NAME, Plugin
 from codex_py.config.plugin_servers import SERVERS, plugin_servers, require
 from codex_py.config.tables import AnyOf, Table, alike
 from codex_py.errors import ConfigError
-from codex_py.filesystem.ordinary import read_start
+from codex_py.filesystem.ordinary import open_folder, open_ordinary_entry, read_whole
 from codex_py.protocol.frozen import frozen
 
 RECORD: Final = "codex-py-plugin.json"
@@ -97,30 +97,34 @@ def checked_files(entries: Iterable[tuple[str, PluginFile | None]]) -> dict[str,
 
 
 def _entries(top: Path) -> Iterator[tuple[str, PluginFile | None]]:
+    real = os.path.realpath(top)
     folders = [""]
     while folders:
         folder = folders.pop()
-        with os.scandir(top / folder) as entries:
-            for entry in entries:
-                path = posixpath.join(folder, entry.name)
-                if entry.name.lower() == ".git":
-                    continue
-                if entry.is_dir(follow_symlinks=False):
-                    yield path, None
-                    folders.append(path)
-                elif entry.is_symlink():
-                    raise ValueError(f"{path!r} is a link")
-                else:
-                    yield path, _file(top, path)
+        holder = open_folder(posixpath.join(real, folder))
+        try:
+            with os.scandir(posixpath.join(real, folder)) as entries:
+                for entry in entries:
+                    path = posixpath.join(folder, entry.name)
+                    if entry.name.lower() == ".git":
+                        continue
+                    if entry.is_dir(follow_symlinks=False):
+                        yield path, None
+                        folders.append(path)
+                    else:
+                        yield path, _file(entry.name, holder, path)
+        finally:
+            os.close(holder)
 
 
-def _file(top: Path, path: str) -> PluginFile:
+def _file(name: str, holder: int, path: str) -> PluginFile:
+    """A file of the folder that is open as `holder`."""
     try:
-        data, _ = read_start(top / path, MAX_BYTES + 1, root=top)
-        is_executable = bool(os.lstat(top / path).st_mode & 0o100)
+        with os.fdopen(open_ordinary_entry(name, dir_fd=holder), "rb") as file:
+            is_executable = bool(os.fstat(file.fileno()).st_mode & 0o100)
+            return PluginFile(file.read(MAX_BYTES + 1), is_executable)
     except OSError as error:
         raise ValueError(f"{path!r} cannot be read: {error.strerror}") from error
-    return PluginFile(data, is_executable)
 
 
 def installed_plugin(root: Path) -> Plugin:
@@ -130,9 +134,11 @@ def installed_plugin(root: Path) -> Plugin:
         ValueError: it has changed, or cannot be read. The message is a clause.
     """
     files = read_files(root)
-    if not os.path.lexists(root / RECORD):
-        raise ValueError(f"its {RECORD} is missing")
-    origin = _table(_file(root, RECORD).data, RECORD, _RECORD)
+    try:
+        record = read_whole(root / RECORD, _MAX_TEXT, root=root)
+    except OSError as error:
+        raise ValueError(f"{RECORD} cannot be read: {error.strerror}") from error
+    origin = _table(record, RECORD, _RECORD)
     known = origin.get("files", {})
     found = {path: file.digest for path, file in files.items()}
     changed = [path for path in sorted({*known, *found}) if known.get(path) != found.get(path)]

@@ -232,8 +232,8 @@ def _bytes(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "reason"),
     [
-        (_link, "'key' is a link"),
-        (_inner_link, "'commands' is a link"),
+        (_link, "'key' cannot be read: it is a link where a file should be"),
+        (_inner_link, "'commands' cannot be read: it is a link where a file should be"),
         (_pipe, "'pipe' cannot be read: it is a named pipe"),
         (_socket, "'socket' cannot be read: it is a socket"),
         (_much, "it has more than 10 MB"),
