@@ -16,7 +16,14 @@ if TYPE_CHECKING:
     from codex_py.config.config import Config, load_config
     from codex_py.core.session import Session
     from codex_py.core.session_turn import TurnResult
-    from codex_py.errors import CodexError, CompactionFailed, ModelError, PromptRefused, ToolError
+    from codex_py.errors import (
+        CodexError,
+        CompactionFailed,
+        ModelError,
+        PromptRefused,
+        ToolError,
+        TurnSkipped,
+    )
     from codex_py.protocol.approval import ApprovalRequest, Approver, Review, ReviewDecision
     from codex_py.protocol.dispatch import Dispatch, ToolContext, ToolUse
     from codex_py.protocol.events import Event
@@ -66,6 +73,7 @@ __all__ = [
     "ToolOutput",
     "ToolUse",
     "TurnResult",
+    "TurnSkipped",
     "TurnStart",
     "TurnStop",
     "Usage",
@@ -83,7 +91,7 @@ _NAMES = {
     "codex_py.config.config": "Config load_config",
     "codex_py.core.session": "Session",
     "codex_py.core.session_turn": "TurnResult",
-    "codex_py.errors": "CodexError CompactionFailed ModelError PromptRefused ToolError",
+    "codex_py.errors": "CodexError CompactionFailed ModelError PromptRefused ToolError TurnSkipped",
     "codex_py.protocol.approval": "ApprovalRequest Approver Review ReviewDecision",
     "codex_py.protocol.dispatch": "Dispatch ToolContext ToolUse",
     "codex_py.protocol.events": "Event",

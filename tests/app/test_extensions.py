@@ -36,6 +36,7 @@ from codex_py import (
     ToolOutput,
     ToolUse,
     TurnResult,
+    TurnSkipped,
     TurnStart,
     TurnStop,
     UserPrompt,
@@ -377,6 +378,27 @@ def test_a_prompt_is_followed_by_notes_or_refused(place: Workplace) -> None:
     talk = run(place, [says("hi")], feature, work=work)
     assert talk.texts(0)[-2:] == [("user", "hello"), ("developer", "5 characters")]
     assert [end.type for end in talk.ends] == ["turn.failed", "turn.completed"]
+
+
+def test_a_turn_can_be_skipped_with_its_prompt(place: Workplace) -> None:
+    def feature(_: Thread) -> Extension:
+        async def before_prompt(prompt: UserPrompt) -> Sequence[Note]:
+            if "password" in prompt.text:
+                raise TurnSkipped("this prompt has a password in it")
+            return ()
+
+        return Extension(before_prompt=before_prompt)
+
+    async def work(session: Session) -> None:
+        skipped = await session.run_turn("my password is x")
+        assert (skipped.error, skipped.last_message) == (None, None)
+        assert not session.is_unfinished
+        await session.run_turn("hello")
+        assert [past.prompt.text for past in session.past_prompts()] == ["hello"]
+
+    talk = run(place, [says("hi")], feature, work=work)
+    assert talk.texts(0)[-1:] == [("user", "hello")]
+    assert [end.type for end in talk.ends] == ["turn.completed", "turn.completed"]
 
 
 def test_a_prompt_is_kept_if_something_else_goes_wrong_with_it(place: Workplace) -> None:

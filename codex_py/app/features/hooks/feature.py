@@ -116,9 +116,9 @@ class _SessionEvents:
                 await self._run("Interrupt", [])
             raise
 
-    def context(self, occasion: Occasion) -> Sequence[Note]:
+    def context(self, _: Occasion) -> Sequence[Note]:
         notes, self._first_notes = self._first_notes, ()
-        return () if occasion == "compact" else notes
+        return notes
 
     async def before_prompt(self, prompt: UserPrompt) -> Sequence[Note]:
         # Here, because a prompt is kept if the user interrupts this.
