@@ -32,6 +32,7 @@ _BENCHMARKS: dict[str, tuple[Benchmark, int]] = {
     "output": (samples.output, 5),
     "resume": (samples.resume, 5),
     "many": (samples.many, 5),
+    "agents": (samples.agents, 5),
     "sandbox": (sandbox, 20),
     "terminal": (terminal, 3),
     "terminal-start": (terminal_start, 10),
@@ -58,8 +59,9 @@ def main() -> None:
 
 
 def _compared(name: str, agents: Sequence[Agent]) -> Sequence[Agent]:
-    """Who takes part: Codex has no `apply` of files, but git has; ways to hold a command, and APIs, are ours alone."""
-    if name in {"sandbox", "wires"}:
+    """Who takes part: Codex has no `apply` of files, but git has; ways to hold a command, APIs, and subagents of a name that is not searched for,
+    are ours alone."""
+    if name in {"sandbox", "wires", "agents"}:
         return agents[:1]
     if not name.startswith("patch"):
         return agents

@@ -52,6 +52,8 @@ FIGURES = {
         Figure(name="many", what="20 `exec` at once", unit="s", of_peer=0.85),
         Figure(name="many, CPU", what="processor time of them", unit="s", of_peer=0.85),
         Figure(name="many, memory", what="proportional memory of them", unit="MB", of_peer=1.0),
+        Figure(name="agents", what="10 subagents that take 1 s each", unit="s", at_most=3.0),
+        Figure(name="agents, memory", what="of each, at its peak", unit="MB", at_most=10),
         Figure(name="terminal", what="CPU, 100 kB in a terminal", unit="s", of_peer=1.0),
         Figure(name="terminal start", what="start to first prompt", unit="ms", at_most=250),
         Figure(name="version", what="--version", unit="ms", at_most=40),

@@ -32,6 +32,26 @@ def answers_together(count: int, held_s: float) -> list[Script]:
     return [answer] * count
 
 
+def agents_at_once(count: int, held_s: float) -> list[Script]:
+    """A response that starts so many subagents, each of which takes `held_s` seconds; the answer, when all have ended."""
+    spawns = [
+        event
+        for n in range(count)
+        for event in ev_function_call(f"call_{n}", "spawn_agent", {"message": "work"}, index=n)
+    ]
+    ended = threading.Barrier(count + 1, timeout=60)
+
+    def answer(request: RecordedRequest) -> Script:
+        if "x-openai-subagent" in request.headers:
+            time.sleep(held_s)
+        elif request.input[-1].get("type") != "function_call_output":
+            return _reply(spawns)
+        ended.wait()
+        return answers(1)[0]
+
+    return [answer] * (count + 2)
+
+
 def streamed_answer(deltas: int) -> list[Reply]:
     """One answer in so many deltas; each event has about 190 bytes."""
     return [_reply(ev_message("a word or two here, " * deltas, pieces=deltas))]

@@ -8,6 +8,7 @@ from typing import TypeAlias
 from scripts.benchmarks.agent import PROMPT, Agent, Ended, fresh_place
 from scripts.benchmarks.memory import PeakMemory
 from scripts.benchmarks.replies import (
+    agents_at_once,
     answers,
     answers_together,
     calls_at_once,
@@ -36,6 +37,8 @@ _OUTPUT_BYTES = 200_000_000
 _SESSION_BYTES = 20_000_000
 _AT_ONCE = 20
 _HELD_S = 3.0
+_AGENTS = 10
+_AGENT_S = 1.0
 
 
 def startup(server: BenchmarkServer, agent: Agent) -> Sample:
@@ -113,6 +116,18 @@ def _memory_of_many(server: BenchmarkServer, agent: Agent) -> float:
             for one in running:
                 one.wait()
     return memory.peak_bytes
+
+
+def agents(server: BenchmarkServer, agent: Agent) -> Sample:
+    one, all_ = (_with_agents(server, agent, count) for count in (1, _AGENTS))
+    memory = (all_.peak_bytes - one.peak_bytes) / (_AGENTS - 1)
+    return {"agents": all_.wall_s, "agents, memory": memory * _MB}
+
+
+def _with_agents(server: BenchmarkServer, agent: Agent, count: int) -> Ended:
+    config = server.play(agents_at_once, count, _AGENT_S)
+    ended, _ = _one(server, agent, f"{config}\n[agents]\nmax_threads = {count}\n")
+    return ended
 
 
 def version(server: BenchmarkServer, agent: Agent) -> Sample:

@@ -4,7 +4,7 @@ import asyncio
 import json
 import threading
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +13,22 @@ import pytest
 from codex_py import (
     ApprovalRequest,
     Event,
+    Extension,
     Review,
     ReviewDecision,
     Session,
     SessionOptions,
+    Thread,
     TurnResult,
     load_config,
     open_session,
+    tool,
 )
 from codex_py.protocol.event_data import event_data
 from codex_py.protocol.events import AgentEvent
-from codex_py.testing import Pause, Reply, ev_completed, ev_function_call
+from codex_py.testing import Pause, RecordedRequest, Reply, ev_completed, ev_function_call
 from tests.support.agents import AgentServer, calls, says, texts, to_first, waits
+from tests.support.mcp import odd_command
 from tests.support.program import Workplace, environment
 
 Work = Callable[[Session], Awaitable[Any]]
@@ -468,3 +472,110 @@ def test_a_closed_agent_is_opened_again_also_later(place: Workplace) -> None:
     assert json.loads(output(server, "r3"))["status"] == {server.ids[0]: {"completed": "three"}}
     said = [text for role, text in texts(server.of_children()[-1]) if role == "user"]
     assert said[-3:] == ["x", "again", "once more"]
+
+
+def test_a_child_may_start_others_where_the_depth_allows_it(place: Workplace) -> None:
+    def child(request: RecordedRequest, _: Any) -> Any:
+        if texts(request)[-1][1] == "inner":
+            return says("from below")
+        return calls("spawn_agent", "g1", message="inner")
+
+    def waits_below(request: RecordedRequest, _: Any) -> Any:
+        inner = json.loads(request.output("g1"))["agent_id"]
+        return calls("wait_agent", "g2", targets=[inner])
+
+    server = AgentServer(
+        [calls("spawn_agent", message="outer"), waits(), says("done")],
+        [child, waits_below, says("from between")],
+    )
+    told = talk(place, server, overrides=["agents.max_depth=2"])
+    status = json.loads(output(server, "w1"))["status"]
+    assert status == {server.ids[0]: {"completed": "from between"}}
+    inner = next(r for r in server.of_children() if texts(r)[-1][1] == "inner")
+    assert inner.headers["session-id"] == told.thread_id
+    assert inner.headers["x-codex-parent-thread-id"] == server.ids[0]
+    assert "namespace" not in {tool["type"] for tool in inner.body["tools"]}
+    assert told.result is not None
+    # Three of the session, three of the child, one of the child's own.
+    assert told.result.usage.input_tokens == 70
+
+
+def test_a_child_has_the_current_settings_of_its_parent(place: Workplace) -> None:
+    async def work(session: Session) -> None:
+        session.change(replace(session.settings.choices, model="gpt-5.4", reasoning_effort="high"))
+        await session.run_turn("go")
+
+    script = [calls("spawn_agent", message="x"), waits(), says("done")], [says("y")]
+    server = AgentServer(*script)
+    talk(place, server, work)
+    body = server.of_children()[0].body
+    assert (body["model"], body["reasoning"]["effort"]) == ("gpt-5.4", "high")
+
+
+def test_a_model_for_children_can_be_set(place: Workplace) -> None:
+    server = AgentServer(
+        [
+            calls("spawn_agent", message="x"),
+            calls("spawn_agent", "c2", message="x", model="gpt-5.4", reasoning_effort="low"),
+            waits(),
+            says("done"),
+        ],
+        [says("y")],
+    )
+    talk(
+        place,
+        server,
+        overrides=[
+            "agents.default_subagent_model=gpt-5.6",
+            "agents.default_subagent_reasoning_effort=xhigh",
+        ],
+    )
+    asked = {(r.body["model"], r.body["reasoning"]["effort"]) for r in server.of_children()}
+    assert asked == {("gpt-5.6", "xhigh"), ("gpt-5.4", "low")}
+
+
+def test_warnings_of_a_child_have_its_name(place: Workplace) -> None:
+    picture = place.cwd / "none.png"
+    items = [{"type": "text", "text": "look"}, {"type": "local_image", "path": "none.png"}]
+    script = [calls("spawn_agent", items=items), waits(), says("done")], [says("y")]
+    told = talk(place, AgentServer(*script))
+    assert told.warnings == [
+        f"Ada: the image at `{picture}` could not be read: No such file or directory"
+    ]
+
+
+def test_what_the_caller_hands_in_is_that_of_children_too(place: Workplace) -> None:
+    asked: list[str] = []
+
+    @tool
+    def answer() -> str:
+        """Say the answer."""
+        asked.append("answer")
+        return "42"
+
+    threads: list[str | None] = []
+
+    def feature(thread: Thread) -> Extension:
+        threads.append(thread.parent and thread.parent.nickname)
+        return Extension()
+
+    server = AgentServer(
+        [calls("spawn_agent", message="x"), waits(), says("done")],
+        [calls("answer", "a"), says("y")],
+    )
+    talk(place, server, tools=[answer], extensions=[feature])
+    assert (asked, threads) == (["answer"], [None, "Ada"])
+    assert server.of_children()[-1].output("a") == "42"
+
+
+def test_servers_are_started_once_and_serve_children(place: Workplace) -> None:
+    log = place.home / "messages"
+    command, *args = odd_command("fails", log)
+    servers = {"fails": {"command": command, "args": args}}
+    server = AgentServer(
+        [calls("spawn_agent", message="x"), waits(), says("done")],
+        [calls("mcp__fails__echo", "m"), says("y")],
+    )
+    talk(place, server, flags={"mcp_servers": servers})
+    assert "{}" in str(server.of_children()[-1].output("m"))
+    assert log.read_text(encoding="utf-8").count('"initialize"') == 1

@@ -80,8 +80,12 @@ class Child:
 
     def send(self, prompt: UserPrompt, *, interrupt: bool = False) -> None:
         """Add the message to the task at hand. If there is none, or `interrupt`, it is a task of its own."""
-        session = self._session
+        session, task = self._session, self._task
         assert session is not None
+        assert task is not None
+        if task.done():
+            # A bug has ended it: the state says so.
+            return
         images = [Path(path) for path in prompt.images]
         if interrupt or self._prompts or not session.steer(prompt.text, images=images):
             self._prompts.append(prompt)
