@@ -63,6 +63,8 @@ def play_demo(
 def demo_command(repository: Path, tape: list[str]) -> list[str]:
     """The command line of the session. `tape`: the option that names it."""
     session = ["--ephemeral", "--skip-git-repo-check", "--sandbox", "workspace-write"]
+    # Nor the skills in the home of whoever watches, of which the recorded model was not told.
+    session += ["-c", "skills.include_instructions=false"]
     return ["exec", *session, "--cd", str(repository), "--model", "gpt-5.5", *tape, PROMPT]
 
 

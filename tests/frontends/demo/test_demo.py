@@ -50,6 +50,16 @@ def test_the_demo_mends_its_repository_and_says_where_it_is(folder: Path) -> Non
     assert tests.returncode == 0
 
 
+def test_the_demo_has_nothing_of_the_skills_of_the_user(folder: Path) -> None:
+    for name, text in (("good", "---\ndescription: x\n---\n"), ("broken", "")):
+        path = folder / "home" / ".agents" / "skills" / name / "SKILL.md"
+        path.parent.mkdir(parents=True)
+        path.write_text(text, encoding="utf-8")
+    done = run_demo(folder)
+    assert done.returncode == 0, done.stderr
+    assert "skill" not in done.stderr
+
+
 def test_the_demo_leaves_nothing_in_the_users_home(folder: Path) -> None:
     run_demo(folder)
     assert list((folder / "home").iterdir()) == []
