@@ -12,6 +12,7 @@ FILES = {
         "hooks": {"SessionStart": [{"hooks": [{"type": "command", "command": NOTE}]}]}
     },
     "bin/note": '#!/bin/sh\necho "$@" >> "$HOME/noted"\n',
+    "agents/judge.md": "---\nname: judge\ndescription: It judges\ntools: Read\n---\nJudge.\n",
     "skills/hello/SKILL.md": "---\nname: hello\ndescription: Say hello\n---\nHello.\n",
 }
 
@@ -28,7 +29,7 @@ def add(place: Workplace, server: ScriptedServer) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_hooks_and_skills_of_a_plugin_are_used(place: Workplace) -> None:
+def test_hooks_skills_and_agents_of_a_plugin_are_used(place: Workplace) -> None:
     with ScriptedServer([SAYS]) as server:
         add(place, server)
         outcome = place.rerun("Use $tools:hello.")
@@ -38,6 +39,7 @@ def test_hooks_and_skills_of_a_plugin_are_used(place: Workplace) -> None:
     (told,) = lists(server.requests[0])
     assert "- tools:hello: Say hello (file: r0/skills/hello/SKILL.md)" in told
     assert bodies(server.requests[0]) == ["tools:hello"]
+    assert "tools:judge: {\\nIt judges" in server.requests[0].raw.decode()
 
 
 def test_a_changed_plugin_is_not_used_and_that_is_told(place: Workplace) -> None:
