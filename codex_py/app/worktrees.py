@@ -6,7 +6,8 @@ git is started as `patch.git` says: nothing that the repository names runs. So f
 import asyncio
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -42,30 +43,55 @@ class Worktree:
             # More differs than can be compared.
             return False
 
+    def remark(self) -> str:
+        """What to add to the answer of who works in it: where the changes are. Empty if there are none."""
+        if self.is_unchanged():
+            return ""
+        return f"\n\n(The changes are in {self.path}, a git worktree, and not in {self.root}.)"
+
     def remove(self) -> None:
         """Remove it with all that is in it. A `CodexError`: git could not."""
-        git = replace(self.git, variables=_without(self.git.variables, "GIT_DIR", "GIT_WORK_TREE"))
+        own = {"GIT_DIR", "GIT_WORK_TREE"}
+        variables = {name: v for name, v in self.git.variables.items() if name not in own}
+        git = replace(self.git, variables=variables)
         _output(git, self.root, "worktree", "remove", "--force", str(self.path))
         self.path.parent.rmdir()
 
 
-async def add_worktree(cwd: Path, home: Path, environment: Mapping[str, str]) -> Worktree:
+@asynccontextmanager
+async def worktree(
+    cwd: Path, home: Path, environment: Mapping[str, str], warn: Callable[[str], None]
+) -> AsyncGenerator[Worktree]:
     """Check out the commit of the repository around `cwd`, with HEAD detached; changed files stay behind.
+
+    Leaving the context removes the worktree unless it has changed, also after a cancellation.
 
     Args:
         home: `$CODEX_HOME`.
+        warn: tells the user what is left.
 
     Raises:
         CodexError: there is no repository or no commit, or git is not installed or fails.
     """
     adding = asyncio.ensure_future(asyncio.to_thread(_add, cwd, home, environment))
     try:
-        return await asyncio.shield(adding)
-    except asyncio.CancelledError:
-        # A thread cannot be stopped.
+        yield await asyncio.shield(adding)
+    finally:
+        await asyncio.shield(asyncio.ensure_future(_leave(adding, warn)))
+
+
+async def _leave(adding: Awaitable[Worktree], warn: Callable[[str], None]) -> None:
+    try:
         tree = await adding
-        await asyncio.to_thread(tree.remove)
-        raise
+    except CodexError:
+        return
+    try:
+        if await asyncio.to_thread(tree.is_unchanged):
+            await asyncio.to_thread(tree.remove)
+        else:
+            warn(f"There are changes in {tree.path}, a git worktree, which is kept.")
+    except (CodexError, OSError) as error:
+        warn(f"The git worktree {tree.path} could not be removed: {error}")
 
 
 def _add(cwd: Path, home: Path, environment: Mapping[str, str]) -> Worktree:
@@ -110,7 +136,3 @@ def _output(git: Git, folder: Path, *words: str) -> str:
         reason = done.stderr.decode(errors="replace").strip() or f"exit code {done.returncode}"
         raise CodexError(f"git {words[0]} failed in {folder}: {reason}", code="git")
     return os.fsdecode(done.stdout).strip()
-
-
-def _without(variables: Mapping[str, str], *names: str) -> dict[str, str]:
-    return {name: value for name, value in variables.items() if name not in names}

@@ -1,12 +1,14 @@
 import asyncio
 import os
 import subprocess
-from dataclasses import dataclass
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from codex_py.app.worktrees import Worktree, add_worktree
+from codex_py.app.worktrees import Worktree, worktree
 from codex_py.errors import CodexError
 
 
@@ -14,6 +16,7 @@ from codex_py.errors import CodexError
 class Repository:
     root: Path
     home: Path
+    warnings: list[str] = field(default_factory=list[str])
 
     @property
     def environment(self) -> dict[str, str]:
@@ -27,8 +30,14 @@ class Repository:
         )
         return done.stdout.decode()
 
-    def add(self, cwd: Path | None = None) -> Worktree:
-        return asyncio.run(add_worktree(cwd or self.root, self.home, self.environment))
+    @contextmanager
+    def tree(self, cwd: Path | None = None) -> Generator[Worktree]:
+        made = worktree(cwd or self.root, self.home, self.environment, self.warnings.append)
+        with asyncio.Runner() as runner:
+            try:
+                yield runner.run(made.__aenter__())
+            finally:
+                runner.run(made.__aexit__(None, None, None))
 
     @property
     def trees(self) -> int:
@@ -52,44 +61,48 @@ def repository(tmp_path: Path) -> Repository:
 def test_a_worktree_has_the_commit_and_not_the_changes(repository: Repository) -> None:
     (repository.root / "sub" / "a.txt").write_text("changed\n", encoding="utf-8")
     (repository.root / "new.txt").touch()
-    tree = repository.add(repository.root / "sub")
-    assert tree.cwd == tree.path / "sub"
-    assert (tree.cwd / "a.txt").read_text(encoding="utf-8") == "one\n"
-    assert not (tree.path / "new.txt").exists()
-    folder, name = tree.path.relative_to(repository.home / "worktrees").parts
-    assert name == "repo"
-    assert len(folder) == 4
-    assert int(folder, 16) >= 0
-    assert repository.git("rev-parse", "--abbrev-ref", "HEAD", folder=tree.path) == "HEAD\n"
-    assert repository.git("status", "--porcelain", folder=tree.path) == ""
-    assert tree.is_unchanged()
-    tree.remove()
+    with repository.tree(repository.root / "sub") as tree:
+        assert tree.cwd == tree.path / "sub"
+        assert (tree.cwd / "a.txt").read_text(encoding="utf-8") == "one\n"
+        assert not (tree.path / "new.txt").exists()
+        folder, name = tree.path.relative_to(repository.home / "worktrees").parts
+        assert name == "repo"
+        assert len(folder) == 4
+        assert int(folder, 16) >= 0
+        assert repository.git("rev-parse", "--abbrev-ref", "HEAD", folder=tree.path) == "HEAD\n"
+        assert repository.git("status", "--porcelain", folder=tree.path) == ""
+        assert tree.is_unchanged()
     assert not [*(repository.home / "worktrees").iterdir()]
     assert repository.trees == 0
 
 
 def test_files_commits_and_removed_folders_count_as_changes(repository: Repository) -> None:
-    tree = repository.add()
-    (tree.path / "a.o").touch()
-    assert tree.is_unchanged()
-    (tree.path / "b.txt").write_text("new\n", encoding="utf-8")
-    assert not tree.is_unchanged()
-    repository.git("add", "-A", folder=tree.path)
-    repository.git("commit", "-qm", "two", folder=tree.path)
-    assert not tree.is_unchanged()
+    with repository.tree() as tree:
+        (tree.path / "a.o").touch()
+        assert tree.is_unchanged()
+        (tree.path / "b.txt").write_text("new\n", encoding="utf-8")
+        assert not tree.is_unchanged()
+        repository.git("add", "-A", folder=tree.path)
+        repository.git("commit", "-qm", "two", folder=tree.path)
+        assert not tree.is_unchanged()
+        assert f"The changes are in {tree.path}," in tree.remark()
+    assert (tree.path / "b.txt").exists()
+    assert repository.warnings == [
+        f"There are changes in {tree.path}, a git worktree, which is kept."
+    ]
 
 
 def test_more_changes_than_can_be_compared_are_changes(repository: Repository) -> None:
-    tree = repository.add()
-    for number in range(501):
-        (tree.path / f"{number}.txt").touch()
-    assert not tree.is_unchanged()
+    with repository.tree() as tree:
+        for number in range(501):
+            (tree.path / f"{number}.txt").touch()
+        assert not tree.is_unchanged()
 
 
 def test_a_folder_that_the_commit_lacks_is_replaced_by_the_top(repository: Repository) -> None:
     (repository.root / "new").mkdir()
-    tree = repository.add(repository.root / "new")
-    assert tree.cwd == tree.path
+    with repository.tree(repository.root / "new") as tree:
+        assert tree.cwd == tree.path
 
 
 def test_nothing_that_the_repository_names_is_run(repository: Repository, tmp_path: Path) -> None:
@@ -113,33 +126,45 @@ def test_nothing_that_the_repository_names_is_run(repository: Repository, tmp_pa
         text += f'[filter "{name}"]\nsmudge = "{program}"\nclean = "{program}"\nrequired = true\n'
     text += f'[core]\nfsmonitor = "touch {ran}"\nsshCommand = "touch {ran}"\n'
     config.write_text(text, encoding="utf-8")
-    tree = repository.add()
-    assert (tree.path / "b.txt").read_text(encoding="utf-8") == "two\n"
-    assert not ran.exists()
-    assert tree.is_unchanged()
-    assert not ran.exists()
-    (tree.path / "sub" / "a.txt").write_text("one \n", encoding="utf-8")
-    assert not tree.is_unchanged()
-    assert not ran.exists()
-    tree.remove()
+    with repository.tree() as tree:
+        assert (tree.path / "b.txt").read_text(encoding="utf-8") == "two\n"
+        assert not ran.exists()
+        assert tree.is_unchanged()
+        assert not ran.exists()
+        (tree.path / "sub" / "a.txt").write_text("one \n", encoding="utf-8")
+        assert not tree.is_unchanged()
+        assert not ran.exists()
     assert not ran.exists()
 
 
 def test_another_git_folder_in_place_of_its_own_is_not_believed(
     repository: Repository, tmp_path: Path
 ) -> None:
-    tree = repository.add()
-    (tree.path / ".git").write_text(f"gitdir: {tmp_path}\n", encoding="utf-8")
-    assert tree.is_unchanged()
-    (tree.path / "sub" / "a.txt").unlink()
-    assert not tree.is_unchanged()
+    with repository.tree() as tree:
+        (tree.path / ".git").write_text(f"gitdir: {tmp_path}\n", encoding="utf-8")
+        assert tree.is_unchanged()
+        (tree.path / "sub" / "a.txt").unlink()
+        assert not tree.is_unchanged()
 
 
 def test_a_folder_that_someone_removed_is_unchanged(repository: Repository) -> None:
-    tree = repository.add()
-    subprocess.run(["rm", "-r", str(tree.path)], check=True)
-    assert tree.is_unchanged()
-    tree.remove()
+    with repository.tree() as tree:
+        subprocess.run(["rm", "-r", str(tree.path)], check=True)
+        assert tree.is_unchanged()
+    assert repository.trees == 0
+
+
+def test_a_cancellation_leaves_no_worktree(repository: Repository) -> None:
+    async def main() -> None:
+        made = worktree(repository.root, repository.home, repository.environment, print)
+        entering = asyncio.ensure_future(made.__aenter__())
+        await asyncio.sleep(0)
+        entering.cancel()
+        await asyncio.wait([entering])
+        assert entering.cancelled()
+
+    asyncio.run(main())
+    assert [*(repository.home / "worktrees").iterdir()] == []
     assert repository.trees == 0
 
 
@@ -148,9 +173,9 @@ def test_without_a_repository_or_a_commit_there_is_no_worktree(
 ) -> None:
     bare = tmp_path / "bare"
     bare.mkdir()
-    with pytest.raises(CodexError, match="needs a git repository"):
-        repository.add(bare)
+    with pytest.raises(CodexError, match="needs a git repository"), repository.tree(bare):
+        pass
     repository.git("init", "-q", folder=bare)
-    with pytest.raises(CodexError, match="git rev-parse failed"):
-        repository.add(bare)
+    with pytest.raises(CodexError, match="git rev-parse failed"), repository.tree(bare):
+        pass
     assert not (repository.home / "worktrees").exists()

@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import fields, replace
 from pathlib import Path
 
-from codex_py.app.features.agents.isolation import Isolation
+from codex_py.app.worktrees import Worktree
 from codex_py.core.session import Session
 from codex_py.core.session_turn import TurnResult
 from codex_py.protocol.approval import ApprovalRequest, Approver, Review
@@ -31,7 +31,7 @@ class Child:
     Attributes:
         parent: the thread that opened it.
         role: its agent type; empty if none was given.
-        isolation: its worktree; None if it works where its parent does.
+        tree: its own one; None if it works where its parent does.
         state: as the model is told.
         on_change: called after each change of the state.
         on_end: called when a task has ended that was not interrupted.
@@ -41,7 +41,7 @@ class Child:
         self.parent = parent
         self.nickname = nickname
         self.role = role
-        self.isolation: Isolation | None = None
+        self.tree: Worktree | None = None
         self.id = ""
         self.state = AgentState("pending_init")
         self.on_change: Callable[[], None] = lambda: None
@@ -124,7 +124,7 @@ class Child:
                 self._counted = total
             case ItemCompleted(ErrorItem(message=message, tool=None, code=None)):
                 self.parent.warn(f"{self.nickname}: {message}")
-            case FilesPatched() if self.isolation is None:
+            case FilesPatched() if self.tree is None:
                 self.parent.emit(event)
             case _:
                 pass
@@ -154,8 +154,8 @@ class Child:
                 prompt = self._prompts.pop(0)
                 images = [Path(path) for path in prompt.images]
                 state = _state(await session.run_turn(prompt.text, images=images))
-                if self.isolation is not None and (remark := await self.isolation.remark()):
-                    state = replace(state, message=f"{state.message or ''}{remark}")
+                if self.tree is not None and (said := await asyncio.to_thread(self.tree.remark)):
+                    state = replace(state, message=f"{state.message or ''}{said}")
                 self._prompts[:0] = session.take_unsent()
         except Exception as error:
             state = AgentState("errored", f"internal error: {error!r}")

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from codex_py.app.features.agents.child import Child, NamedApprover
 from codex_py.app.features.agents.family import Family
-from codex_py.app.features.agents.isolation import Isolation
+from codex_py.app.features.agents.isolation import opened_apart
 from codex_py.app.features.agents.limits import RoleLimits
 from codex_py.app.options import SessionSetup
 from codex_py.app.settings import selectable_models
@@ -197,11 +197,10 @@ class Children:
             approver=approver,
             features=[RoleLimits(role)],
         )
-        if role.isolation is None:
-            opening = open_child(config, options)
-        else:
-            child.isolation = Isolation(setup.environment, thread.warn)
-            opening = child.isolation.opened(open_child, config, options)
+        opening = open_child(config, options)
+        # In Plan mode nothing is changed, and a worktree would be a change of the repository.
+        if role.isolation is not None and choices.mode != "plan":
+            opening = opened_apart(child, open_child, config, options, setup.environment)
         try:
             await self._family.add(child, opening)
         except CodexError as error:
