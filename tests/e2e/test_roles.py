@@ -258,6 +258,32 @@ def test_a_role_may_have_some_tools_of_servers(place: Workplace, tools: str) -> 
         assert is_refused == (name not in allowed and is_known)
 
 
+def test_the_limits_of_an_agent_hold_for_those_that_it_starts(place: Workplace) -> None:
+    write(
+        place.home / "agents/lead.md",
+        "---\nname: lead\ndescription: Leads.\ntools: Read, Task\n---\nLead.\n",
+    )
+
+    def wait(request: RecordedRequest) -> Reply:
+        targets = [json.loads(request.output("s0"))["agent_id"]]
+        call = ev_function_call("w", "wait_agent", {"targets": targets}, namespace=NAMESPACE)
+        return [*call, ev_completed()]
+
+    family = Family(
+        agent("lead"),
+        task=[
+            spawns({"message": "inner"}),
+            wait,
+            says("led"),
+        ],
+        inner=[patches(ADD), says("tried")],
+    )
+    go(place, family, "-s", "danger-full-access", "-c", "agents.max_depth=2")
+    assert "the role 'lead' of this agent does not allow `apply_patch`" in family.output("inner")
+    assert "apply_patch" not in offered(family.requests["inner"][0])
+    assert not (place.cwd / "new.txt").exists()
+
+
 def test_roles_of_a_project_are_used_only_if_it_is_trusted(place: Workplace) -> None:
     write(place.cwd / ".git" / "HEAD", "ref: refs/heads/main\n")
     write(

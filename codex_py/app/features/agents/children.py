@@ -82,7 +82,7 @@ class Children:
             return
         spawned = self._spawned(agent_id)
         agent_type = text_field(spawned, "agent_role") or None
-        role = self._roles().found.get(agent_type or "default") or Role("default", "")
+        role = self._role(agent_type)
         nickname = text_field(spawned, "agent_nickname") or self._family.nickname(())
         provider, choices = self._choices(role, SpawnParams())
         await self._open(role, agent_type, nickname, provider, choices, resume=agent_id)
@@ -195,7 +195,7 @@ class Children:
             setup.open_child,
             sink=child.sink,
             approver=approver,
-            features=[RoleLimits(role)],
+            features=[RoleLimits(role, thread.feature(RoleLimits))],
         )
         opening = open_child(config, options)
         # In Plan mode nothing is changed, and a worktree would be a change of the repository.

@@ -8,7 +8,7 @@ from codex_py.errors import ToolError
 from codex_py.mcp.servers import folded
 from codex_py.protocol.approval import SandboxPolicy
 from codex_py.protocol.dispatch import Dispatch, ToolUse
-from codex_py.protocol.extension import Extension, Thread
+from codex_py.protocol.extension import Extension, Thread, combined
 from codex_py.protocol.stream import ModelStream, Prompt
 from codex_py.protocol.tools import MCP_PREFIX, ToolOutput
 from codex_py.tools.mcp.tool import McpTool
@@ -16,10 +16,15 @@ from codex_py.tools.offered import TOOL_SEARCH
 
 
 class RoleLimits:
-    """A feature of the subagent. It is inside of all that offer tools."""
+    """A feature of the subagent. It is inside of all that offer tools.
 
-    def __init__(self, role: Role) -> None:
+    Args:
+        above: of the agent that started this one, whose limits hold for it too.
+    """
+
+    def __init__(self, role: Role, above: "RoleLimits | None" = None) -> None:
         self._role = role
+        self._above = above
         tools = role.tools or frozenset()
         # Spellings differ; a call is compared by what is called.
         self._spelt = {folded(name) for name in tools}
@@ -27,10 +32,12 @@ class RoleLimits:
             tools |= {TOOL_SEARCH}
         self._tools = tools
 
-    def __call__(self, thread: Thread) -> Extension:  # noqa: ARG002
+    def __call__(self, thread: Thread) -> Extension:
+        outer = Extension() if self._above is None else self._above(thread)
         if self._role.tools is None:
-            return Extension()
-        return Extension(wrap_model=self._wrap_model, wrap_dispatch=self._wrap_dispatch)
+            return outer
+        own = Extension(wrap_model=self._wrap_model, wrap_dispatch=self._wrap_dispatch)
+        return combined([outer, own])
 
     def _wrap_model(self, inner: ModelStream) -> ModelStream:
         def stream(prompt: Prompt):
