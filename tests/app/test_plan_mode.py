@@ -29,6 +29,7 @@ from codex_py.testing import (
 )
 from codex_py.tools.user_input import RequestUserInputParams
 from tests.app.test_agents import talk
+from tests.support import hooks
 from tests.support.agents import AgentServer, calls, says, texts, waits
 from tests.support.program import Workplace
 
@@ -482,3 +483,12 @@ def test_a_question_of_a_child_reaches_the_user_with_its_name(folder: Place) -> 
     server = child_of_planning(place, [ASKS, says("asked")], elicitor=elicitor)
     assert [each.server for each in elicitor.asked] == ["Ada"]
     assert "Postgres" in server.of_children()[-1].output("q1")
+
+
+def test_hooks_are_told_the_mode(folder: Place) -> None:
+    async def work(session: Session, _: Any) -> None:
+        await planning(session)
+
+    place = Workplace(folder.home, folder.cwd)
+    hooked = hooks.run(place, {"UserPromptSubmit": [hooks.note("asked")]}, [DONE], work=work)
+    assert [given["permission_mode"] for given in hooked.given("asked")] == ["plan"]

@@ -129,7 +129,8 @@ def _input(thread: Thread, event: str, **fields: Any) -> dict[str, Any]:
         data["model"] = settings.model
     if event not in _WITHOUT_MODE:
         is_never = settings.approval_policy is ApprovalPolicy.NEVER
-        data["permission_mode"] = "bypassPermissions" if is_never else "default"
+        mode = "bypassPermissions" if is_never else "default"
+        data["permission_mode"] = "plan" if settings.mode == "plan" else mode
     if parent is not None:
         data |= {"agent_id": thread.thread_id, "agent_type": agent_type(thread)}
         if event == "SubagentStop":
