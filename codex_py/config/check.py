@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias, cast
 
 from codex_py.config.schema import KEYS
-from codex_py.config.tables import PLAIN, AnyOf, Kind, Table, setting
+from codex_py.config.tables import PLAIN, AnyOf, Kind, Setting, Table, setting
 from codex_py.errors import nearest
 from codex_py.protocol.frozen import frozen
 
@@ -102,7 +102,9 @@ def member(kind: Kind, part: str) -> "Kind | None":
 def _names(kind: "Kind | None") -> list[str]:
     match kind:
         case dict():
-            return [name for name in kind if name != "*"]
+            others = kind.get("*")
+            listed = others.names() if isinstance(others, Setting) and others.names else ()
+            return [name for name in (*kind, *listed) if name != "*"]
         case AnyOf():
             return [name for one in kind for name in _names(one)]
         case _:

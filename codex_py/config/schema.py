@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from codex_py.config.tables import (
-    FEATURES,
     FEATURES_WITH_SETTINGS,
     HOOK_EVENTS,
     HOOKS,
@@ -24,6 +23,7 @@ from codex_py.config.tables import (
     Setting,
     Table,
     alike,
+    feature_names,
     unused,
 )
 from codex_py.protocol.approval import DEFAULT_LIMITS
@@ -167,7 +167,7 @@ KEYS: Final[Table] = {
         "check_for_update_on_startup disable_paste_burst suppress_unstable_features_warning",
     ),
     "features": {
-        **dict.fromkeys(FEATURES, unused("boolean", False)),
+        "*": unused("boolean", False, names=feature_names),
         **dict.fromkeys(FEATURES_WITH_SETTINGS, unused(_SWITCH_OR_TABLE, False)),
         **alike(
             "boolean",

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal, get_args
 
-from codex_py.config.tables import FEATURES
+from codex_py.config.tables import feature_names
 from codex_py.errors import ConfigError
 from codex_py.frontends.command_parser import (
     UsageError,
@@ -24,8 +24,8 @@ from codex_py.protocol.stream import ToolChoice
 
 def _feature(value: str) -> Callable[[str], str]:
     def setting(name: str) -> str:
-        if name not in FEATURES:
-            raise ConfigError(f"unknown feature {name!r}.{suggestion(name, sorted(FEATURES))}")
+        if name not in (known := feature_names()):
+            raise ConfigError(f"unknown feature {name!r}.{suggestion(name, sorted(known))}")
         return f"features.{name}={value}"
 
     return setting
