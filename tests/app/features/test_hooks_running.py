@@ -1,6 +1,7 @@
 """How hooks are run, and what becomes of those that misbehave."""
 
 import asyncio
+import os
 from pathlib import Path
 
 import pytest
@@ -95,11 +96,18 @@ def test_a_hook_does_not_outlive_a_cancelled_turn(place: Workplace, tmp_path: Pa
 
 
 def test_a_background_hook_holds_nothing_up_and_adds_its_context_later(place: Workplace) -> None:
+    os.mkfifo(place.cwd / "go")
     later = specific("PreToolUse", additionalContext="later")
-    hook = {"type": "command", "command": f"cat > given; {later}", "async": True}
-    calls = [command("until [ -e given ]; do :; done; sleep 0.3"), command("true", "c2"), DONE]
-    hooked = run(place, {"PreToolUse": [hook]}, calls)
-    assert ("developer", "later") in hooked.said()
+    hook = {"type": "command", "command": f"cat go; {later}", "async": True}
+    sessions: list[Session] = []
+
+    async def work(session: Session, _: Hooked) -> None:
+        sessions.append(session)
+        await session.run_turn("go")
+
+    # The call runs while the hook waits for it.
+    hooked = run(place, {"PreToolUse": [hook]}, [command("echo > go"), DONE], work=work)
+    assert b'"later"' in b"".join(sessions[0].items)
     assert hooked.progress == []
 
 
