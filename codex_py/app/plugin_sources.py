@@ -10,10 +10,17 @@ import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from io import BytesIO
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final
 
-from codex_py.config.plugin_files import MAX_BYTES, PluginFile, checked_files, read_files
+from codex_py.config.plugin_files import (
+    MAX_BYTES,
+    MAX_ENTRIES,
+    PluginFile,
+    checked_files,
+    read_files,
+)
 from codex_py.errors import CodexError
 from codex_py.filesystem.ordinary import read_start, read_whole
 from codex_py.programs import find_program, safe_search_path
@@ -96,7 +103,8 @@ def _fetched(
     git.run("fetch", *options, "--", address, ref)
     commit = (workspace / "FETCH_HEAD").read_text("utf-8").partition("\t")[0]
     # One tree at a time, without an index: a few objects can stand for billions of files.
-    blobs = list(_blobs(git.run("ls-tree", "-r", "-l", "-z", "--full-tree", commit)))
+    listing = git.run("ls-tree", "-r", "-l", "-z", "--full-tree", commit)
+    blobs = list(islice(_blobs(listing), MAX_ENTRIES + 1))
     if sum(blob.size for blob in blobs) > MAX_BYTES:
         raise ValueError(f"it has more than {MAX_BYTES >> 20} MB")
     wanted = "".join(f"{blob.id}\n" for blob in blobs).encode()
@@ -179,7 +187,10 @@ class _Git:
             said, _ = read_start(paths[2], _MAX_ERROR_BYTES)
             reason = said.decode(errors="replace").strip() or "it needs more than its limits allow"
             raise _failure(f"git failed: {reason}")
-        return read_whole(paths[1], _MAX_OUTPUT_BYTES)
+        try:
+            return read_whole(paths[1], _MAX_OUTPUT_BYTES)
+        except OSError as error:
+            raise _failure(f"what git prints cannot be used: {error.strerror}") from error
 
 
 def _failure(message: str) -> CodexError:

@@ -27,7 +27,7 @@ _RESERVED: Final = frozenset({"project", "prompts", "user"})
 """Commands of other places begin with these."""
 
 MAX_BYTES: Final = 10 * 1024 * 1024
-_MAX_ENTRIES: Final = 1000
+MAX_ENTRIES: Final = 1000
 _MAX_DEPTH: Final = 10
 _MAX_PATH: Final = 200
 _MAX_TEXT: Final = 512 * 1024
@@ -86,8 +86,8 @@ def checked_files(entries: Iterable[tuple[str, PluginFile | None]]) -> dict[str,
         same = unicodedata.normalize("NFC", path).casefold()
         if (other := seen.setdefault(same, path)) != path:
             raise ValueError(f"{other!r} and {path!r} name one file on some systems")
-        if len(seen) > _MAX_ENTRIES:
-            raise ValueError(f"it has more than {_MAX_ENTRIES} files and folders")
+        if len(seen) > MAX_ENTRIES:
+            raise ValueError(f"it has more than {MAX_ENTRIES} files and folders")
         if file is not None:
             files[path] = file
             size += len(file.data)
@@ -151,9 +151,7 @@ def installed_plugin(root: Path) -> Plugin:
     return plugin
 
 
-def read_plugin(
-    folder: Path, files: Mapping[str, PluginFile], origin: Mapping[str, str] | None = None
-) -> Plugin:
+def read_plugin(folder: Path, files: Mapping[str, PluginFile], origin: Mapping[str, str]) -> Plugin:
     """The plugin that these files are.
 
     Args:
@@ -199,8 +197,8 @@ def read_plugin(
         version=_line(manifest.get("version", "")),
         description=_line(manifest.get("description", "")),
         author=_line(author if isinstance(author, str) else author.get("name", "")),
-        source=(origin or {}).get("source", ""),
-        commit=(origin or {}).get("commit", ""),
+        source=origin.get("source", ""),
+        commit=origin.get("commit", ""),
         root=root,
         skills=texts(part("skills", "/SKILL.md", "skills")),
         agents=texts(agents),

@@ -25,7 +25,7 @@ def only(home: Path) -> Plugin:
 
 def refusal(folder: Path) -> str:
     with pytest.raises(ValueError) as caught:  # noqa: PT011 -- its text is compared
-        read_plugin(folder, read_files(folder))
+        read_plugin(folder, read_files(folder), {})
     return str(caught.value)
 
 

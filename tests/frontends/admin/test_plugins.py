@@ -328,7 +328,7 @@ def test_a_full_disk_leaves_nothing(home: Path, source: Path) -> None:
     assert done.stderr.decode().splitlines()[-1].endswith("cannot be changed: File too large")
 
 
-def git(folder: Path, *words: str) -> str:
+def git(folder: Path, *words: str, given: str = "") -> str:
     author = [
         "-c",
         "user.name=a",
@@ -338,7 +338,12 @@ def git(folder: Path, *words: str) -> str:
         "init.defaultBranch=main",
     ]
     done = subprocess.run(
-        ["git", *author, *words], cwd=folder, check=True, capture_output=True, encoding="utf-8"
+        ["git", *author, *words],
+        cwd=folder,
+        check=True,
+        capture_output=True,
+        input=given,
+        encoding="utf-8",
     )
     return done.stdout.strip()
 
@@ -416,6 +421,16 @@ def test_links_and_submodules_of_a_repository_do_not_come_in(home: Path, bare: P
     assert refused(home, f"file://{work}").endswith("'key' is a link\n")
 
 
+def test_a_repository_with_too_many_files_is_refused(home: Path, bare: Path) -> None:
+    work = bare.parent / "source"
+    blob = git(work, "hash-object", "-w", MANIFEST)
+    listed = "".join(f"100644 blob {blob}\tf{n}\n" for n in range(20_000))
+    tree = git(work, "mktree", given=listed)
+    git(work, "update-ref", "refs/heads/many", git(work, "commit-tree", "-m", "many", tree))
+    err = refused(home, f"file://{work}", "--ref", "many")
+    assert err.endswith("it has more than 1000 files and folders\n")
+
+
 def test_a_repository_that_unpacks_to_too_much_is_refused(home: Path, bare: Path) -> None:
     """Ten trees, each with ten times the one below: ten billion files in 11 objects."""
     work = bare.parent / "source"
@@ -423,14 +438,7 @@ def test_a_repository_that_unpacks_to_too_much_is_refused(home: Path, bare: Path
     entries = "".join(f"100644 blob {blob}\tf{n}\n" for n in range(10))
     tree = ""
     for _ in range(10):
-        tree = subprocess.run(
-            ["git", "mktree"],
-            cwd=work,
-            input=entries,
-            capture_output=True,
-            encoding="utf-8",
-            check=True,
-        ).stdout.strip()
+        tree = git(work, "mktree", given=entries)
         entries = "".join(f"040000 tree {tree}\td{n}\n" for n in range(10))
     commit = git(work, "commit-tree", "-m", "bomb", tree)
     git(work, "update-ref", "refs/heads/bomb", commit)
