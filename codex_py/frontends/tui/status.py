@@ -73,10 +73,12 @@ class Status:
     def working(self, theme: Theme) -> Fragments:
         """The line above the composer; empty while nothing is under way or asked."""
         if not self.announced and self.working_since is None:
-            commands = _counted(len(self.commands), "command", "running in the background")
-            agents = _counted(self.agents, "agent", "at work")
-            parts = [f"{commands} (/ps, /stop)"] if commands else []
-            parts += [f"{agents} (/agents)"] if agents else []
+            parts: list[str] = []
+            if self.commands:
+                commands = _counted(len(self.commands), "command")
+                parts.append(f"{commands} running in the background (/ps, /stop)")
+            if self.agents:
+                parts.append(f"{_counted(self.agents, 'agent')} at work (/agents)")
             return [("class:quiet", ", ".join(parts))] if parts else []
         dot = theme.glyph("bullet")
         style, what, remark = self._under_way(dot)
@@ -103,7 +105,7 @@ class Status:
             wait_s = math.ceil(at - time.monotonic())
             soon = f"{duration(wait_s)} {dot} " if wait_s > 0 else ""
             return "warning", f"Reconnecting... {attempt} ", f"({soon}esc to interrupt)"
-        agents = f" {_counted(self.agents, 'agent', 'at work')}" if self.agents else ""
+        agents = f" {_counted(self.agents, 'agent')}" if self.agents else ""
         return "accent", "Working ", f"({age} {dot} esc to interrupt){agents}"
 
     def title(self, theme: Theme) -> str:
@@ -124,9 +126,8 @@ class Status:
                 return self.known.get(codex_name, "")
 
 
-def _counted(count: int, what: str, state: str) -> str:
-    """`2 agents at work`; empty for none."""
-    return f"{count} {what}{'s' if count > 1 else ''} {state}" if count else ""
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'s' if count > 1 else ''}"
 
 
 def duration(seconds: int) -> str:

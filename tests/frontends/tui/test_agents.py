@@ -77,7 +77,7 @@ def test_a_key_pressed_fast_is_none_of_the_list(start: Start, place: Workplace) 
     with family.server() as server:
         program = start(server, "go")
         assert held.asked.wait(20)
-        program.wait_for("1 agent at work")
+        program.wait_for("esc to interrupt) 1 agent")
         program.type("/agents")
         program.press("enter")
         program.wait_for("> Ada  running")
