@@ -57,28 +57,31 @@ def set_in_config(home: Path, key: KeyPath, value: TomlValue) -> bool:
         nonlocal found
         before = lookup(parse_toml(text, path), key)
         found = before is not None
-        return changed_text(text, path, key, value)
+        return changed_text(text, path, {key: value})
 
     edit_config(home, change)
     return found
 
 
-def changed_text(text: str, path: Path, key: KeyPath, value: TomlValue) -> str:
-    """The text of `config.toml` with one key changed; see `set_in_config`."""
+def changed_text(text: str, path: Path, changes: Mapping[KeyPath, TomlValue]) -> str:
+    """The text of `config.toml` with these keys changed; see `set_in_config`."""
     aim = parse_toml(text, path)
-    if lookup(aim, key) == value:
+    changes = {key: value for key, value in changes.items() if lookup(aim, key) != value}
+    if not changes:
         return text
     refusal = f"{path} cannot be changed automatically"
-    for table in (key[:length] for length in range(1, len(key))):
-        if not isinstance(lookup(aim, table) or {}, dict):
-            raise ConfigError(f"{refusal}: `{dotted(table)}` must be a table")
-    _put(aim, key, value)
-    for changed in _edits(text, key, value):
+    for key, value in changes.items():
+        for table in (key[:length] for length in range(1, len(key))):
+            if not isinstance(lookup(aim, table) or {}, dict):
+                raise ConfigError(f"{refusal}: `{dotted(table)}` must be a table")
+        _put(aim, key, value)
+    for changed in _edits(text, changes):
         # No edit works for every spelling of TOML. A table may vanish along with its last key.
         with suppress(ConfigError):
-            if {key[0]: {}} | parse_toml(changed, path) == aim:
+            if {key[0]: {} for key in changes} | parse_toml(changed, path) == aim:
                 return changed
-    raise ConfigError(f"{refusal}; change `{dotted(key)}` in it by hand")
+    keys = ", ".join(f"`{dotted(key)}`" for key in changes)
+    raise ConfigError(f"{refusal}; change {keys} in it by hand")
 
 
 def _put(document: Any, key: KeyPath, value: Any) -> None:
@@ -90,30 +93,42 @@ def _put(document: Any, key: KeyPath, value: Any) -> None:
         document[key[-1]] = value
 
 
-def _edits(text: str, key: KeyPath, value: TomlValue) -> Iterator[str]:
+def _edits(text: str, changes: Mapping[KeyPath, TomlValue]) -> Iterator[str]:
     """The text after each edit that may do; what a person would do comes first."""
     newline = "\r\n" if "\r\n" in text else "\n"
-    if isinstance(value, str | bool):
-        word = f'"{value}"' if isinstance(value, str) else str(value).lower()
-        own = f"[{dotted(key[:-1])}]\n{dotted(key[-1:])} = {word}\n"
+    words = {key: value for key, value in changes.items() if isinstance(value, str | bool)}
+    if len(words) == len(changes):
+        own = "\n".join(
+            f"[{dotted(key[:-1])}]\n{dotted(key[-1:])} = {_word(value)}\n"
+            for key, value in words.items()
+        )
         yield _appended(text, own.replace("\n", newline), newline)
     # 75 ms, and most words can be appended.
     import tomlkit.exceptions  # noqa: PLC0415
 
-    own = ""
-    if isinstance(value, Mapping):
-        _put(table := dict[str, Any](), key, value)
-        own = tomlkit.dumps(table).replace("\n", newline)
-        # If the table is in an inline one.
-        value = cast("Mapping[str, Any]", tomlkit.inline_table() | dict(value))
-    if not isinstance(value, str | bool):
-        yield _with_sections(text, key, own, newline)
+    inlined: dict[KeyPath, Any] = {}
+    for key, value in changes.items():
+        own = ""
+        if isinstance(value, Mapping):
+            _put(table := dict[str, Any](), key, value)
+            own = tomlkit.dumps(table).replace("\n", newline)
+            # If the table is in an inline one.
+            value = cast("Mapping[str, Any]", tomlkit.inline_table() | dict(value))
+        inlined[key] = value
+        if key not in words and len(changes) == 1:
+            yield _with_sections(text, key, own, newline)
     with suppress(tomlkit.exceptions.TOMLKitError):
-        _put(document := tomlkit.parse(text), key, value)
+        document = tomlkit.parse(text)
+        for key, value in inlined.items():
+            _put(document, key, value)
         changed = tomlkit.dumps(document)
         if text.count("\r\n") == text.count("\n"):
             changed = changed.replace("\r\n", "\n").replace("\n", "\r\n")
         yield changed
+
+
+def _word(value: str | bool) -> str:
+    return f'"{value}"' if isinstance(value, str) else str(value).lower()
 
 
 def _appended(text: str, own: str, newline: str) -> str:

@@ -57,12 +57,8 @@ def hook_state(entry: Mapping[str, Any], current: str) -> HookState:
 def store_states(home: Path, values: Mapping[tuple[str, str], TomlValue]) -> None:
     """Set fields of `[hooks.state]`, by the key of the hook and the name. Raises a `ConfigError`: see `edit_config`."""
 
-    def change(text: str, path: Path) -> str:
-        for names, value in values.items():
-            text = changed_text(text, path, ("hooks", "state", *names), value)
-        return text
-
-    edit_config(home, change)
+    changes = {("hooks", "state", *names): value for names, value in values.items()}
+    edit_config(home, lambda text, path: changed_text(text, path, changes))
 
 
 def _compact(value: Any) -> str:

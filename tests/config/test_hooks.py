@@ -315,6 +315,17 @@ def test_a_hook_runs_as_it_was_trusted(place: Place):
     assert "# mine" in (place.home / "config.toml").read_text(encoding="utf-8")
 
 
+def test_many_hooks_are_trusted_at_once(place: Place):
+    kept = '# mine\n[tui]\ntheme = "dark" # nice\n'
+    place.user(kept)
+    place.user(hooks(*(command(f"a {n}") for n in range(200))), "hooks.json")
+    trust(place.home, found(place).found[:100])
+    place.user(hooks(*(command(f"b {n}") for n in range(200))), "hooks.json")
+    trust(place.home, found(place).found)
+    assert {hook.state for hook in found(place).found} == {"trusted"}
+    assert (place.home / "config.toml").read_text(encoding="utf-8").startswith(kept)
+
+
 def test_a_hook_that_is_switched_off_keeps_its_trust(place: Place):
     place.user(hooks(command("a")), "hooks.json")
     trust(place.home, [only(place)])
