@@ -207,3 +207,27 @@ def test_a_session_that_is_read_back_shows_its_calls(place: Workplace) -> None:
     assert (started.tool, started.prompt, started.names) == ("spawn_agent", "count", {child: "Ada"})
     assert (waited.tool, waited.names) == ("wait", {child: "Ada"})
     assert waited.agents_states == {child: AgentState("completed", "three")}
+
+
+def test_what_a_child_changes_and_is_refused_is_told_of_the_turn(place: Workplace) -> None:
+    patch = "*** Begin Patch\n*** Add File: made.txt\n+made\n*** End Patch"
+    server = AgentServer(
+        [calls("spawn_agent", message="x"), waits(), says("done")],
+        [
+            calls("apply_patch", "p", input=patch),
+            calls(
+                "exec_command",
+                "r",
+                cmd="echo hi",
+                sandbox_permissions="require_escalated",
+                justification="because",
+            ),
+            says("three"),
+        ],
+    )
+    with server:
+        outcome = place.run(server, "-s", "workspace-write", "--fail-on", "denied", "go")
+    end = outcome.events[-1]
+    assert outcome.code == 5
+    assert end["denied"]["calls"] == 1
+    assert "+++ b/made.txt" in end["diff"]

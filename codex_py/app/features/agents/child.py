@@ -13,6 +13,7 @@ from codex_py.protocol.approval import ApprovalRequest, Approver, Review
 from codex_py.protocol.events import (
     AgentEvent,
     AgentState,
+    CallDenied,
     ErrorItem,
     Event,
     FilesPatched,
@@ -126,6 +127,8 @@ class Child:
                 self.parent.warn(f"{self.nickname}: {message}")
             case FilesPatched() if self.tree is None:
                 self.parent.emit(event)
+            case CallDenied(tool=tool):
+                self.parent.emit(replace(event, tool=f"{self.nickname}: {tool}"))
             case _:
                 pass
         self.parent.emit(event if isinstance(event, AgentEvent) else AgentEvent(self.id, event))
