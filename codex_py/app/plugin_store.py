@@ -88,7 +88,8 @@ def remove(home: Path, name: str) -> bool:
     if not PLUGIN_NAME.fullmatch(name) or not os.path.lexists(root):
         return False
     with workspace(home) as made:
-        root.chmod(0o700)
+        if not root.is_symlink():
+            root.chmod(0o700)
         root.rename(made / name)
     return True
 

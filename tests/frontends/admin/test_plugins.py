@@ -299,6 +299,19 @@ def test_a_signal_leaves_nothing(home: Path, source: Path) -> None:
     assert added(home) == []
 
 
+def test_only_the_link_to_a_plugin_is_removed(home: Path, source: Path) -> None:
+    folder = home / "codex-py" / "plugins"
+    folder.mkdir(parents=True)
+    (folder / "tools").symlink_to(source)
+    (folder / "gone").symlink_to("nowhere")
+    source.chmod(0o500)
+    for name in added(home):
+        assert plugin(home, "remove", name)[0] == 0
+    assert (added(home), source.stat().st_mode & 0o777) == ([], 0o500)
+    assert (source / MANIFEST).exists()
+    source.chmod(0o700)
+
+
 def test_one_of_two_that_are_added_at_once_wins(home: Path, source: Path) -> None:
     command = [sys.executable, "-m", "codex_py", "plugin", "add", source, "--yes"]
     programs = [
