@@ -31,6 +31,7 @@ from codex_py.tools.user_input import RequestUserInputParams
 from tests.app.test_agents import talk
 from tests.support import hooks
 from tests.support.agents import AgentServer, calls, says, texts, waits
+from tests.support.mcp import odd_command
 from tests.support.program import Workplace
 
 DONE = [*ev_message("done"), ev_completed()]
@@ -85,6 +86,7 @@ class Place:
         work: Callable[[Session], Awaitable[None]],
         *,
         config: str = "",
+        tables: str = "",
         options: SessionOptions | None = None,
         check_prefix: bool = True,
         **settings: Any,
@@ -103,7 +105,7 @@ class Place:
                 await work(await stack.enter_async_context(opening))
 
         with ScriptedServer(script, check_prefix=check_prefix) as server:
-            text = f'sandbox_mode = "workspace-write"\n{config}{server.config_toml()}'
+            text = f'sandbox_mode = "workspace-write"\n{config}{server.config_toml()}{tables}'
             (self.home / "config.toml").write_text(text, encoding="utf-8")
             asyncio.run(go())
         return server
@@ -492,3 +494,22 @@ def test_hooks_are_told_the_mode(folder: Place) -> None:
     place = Workplace(folder.home, folder.cwd)
     hooked = hooks.run(place, {"UserPromptSubmit": [hooks.note("asked")]}, [DONE], work=work)
     assert [given["permission_mode"] for given in hooked.given("asked")] == ["plan"]
+
+
+@pytest.mark.parametrize("name", ["progress", "exec_command"])
+def test_of_mcp_tools_only_those_that_only_read_run(folder: Place, name: str) -> None:
+    command, *args = odd_command(name, folder.home / "log")
+    tables = (
+        f"\n[mcp_servers.odd]\ncommand = {json.dumps(command)}\nargs = {json.dumps(args)}\n"
+        'default_tools_approval_mode = "approve"\n'
+    )
+    script = [
+        [*ev_function_call(f"c{n}", f"mcp__odd__{each}", {}), ev_completed()]
+        for n, each in enumerate(("echo", name))
+    ]
+    yes = Yes()
+    server = folder.run([*script, DONE], planning, tables=tables, approver=yes)
+    answers = outputs(server)
+    assert "{}" in str(answers["c0"])
+    assert answers["c1"] == REFUSED.format(f"mcp__odd__{name}")
+    assert yes.asked == []

@@ -154,7 +154,8 @@ def _refuse_changes(use: ToolUse) -> None:
     Raises:
         CallRefused: the call may change something.
     """
-    name = use.tool.name
+    # Not that of the tool: an MCP server may call one of its own `exec_command`.
+    name = use.call.tool_name
     if name in _COMMANDS:
         return
     paths = changed_paths(use)
