@@ -1,7 +1,7 @@
 """Reads the file of one agent role: TOML as Codex has it, or Markdown with front matter as Claude Code has it. LIGHT."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
@@ -57,6 +57,9 @@ _TOML: Final[Table] = {
     "nickname_candidates": ["string"],
     "*": "any",
 }
+_MARKDOWN: Final = frozenset(
+    ("name", "description", "tools", "model", "isolation", "permissionMode", "color")
+)
 
 
 @frozen
@@ -91,7 +94,7 @@ class BadRole(ValueError):
 
 
 def toml_role(text: str, path: Path, declared: Mapping[str, Any] | None = None) -> tuple[Role, str]:
-    """A role, and the settings in its file that have no effect, as a list for the user.
+    """A role, and what of its file has no effect, as a clause for the user that stands after "has".
 
     Args:
         declared: of `[agents.NAME]` with its `name`; such a file need not have a name or a description.
@@ -120,11 +123,11 @@ def toml_role(text: str, path: Path, declared: Mapping[str, Any] | None = None) 
         nicknames=_nicknames(given.get("nickname_candidates", ()), path),
         source=path,
     )
-    return role, ", ".join(f"`{key}`" for key in values if key not in _TOML)
+    return role, _lacks(values, _TOML)
 
 
 def markdown_role(text: str, path: Path) -> tuple[Role, str]:
-    """As `toml_role`; the list has the tools that are not known."""
+    """As `toml_role`."""
     try:
         fields, body = front_matter(text)
     except FrontMatterError as error:
@@ -133,19 +136,29 @@ def markdown_role(text: str, path: Path) -> tuple[Role, str]:
         raise BadRole(f"{path}:1: it has no front matter")
     if (isolation := fields.get("isolation") or None) not in {None, "worktree"}:
         raise BadRole(f"{path}: `isolation` must be `worktree`, not {isolation!r}")
+    if "disallowedTools" in fields:
+        # Ignored, it would allow what it forbids.
+        raise BadRole(f"{path}: `disallowedTools` is not supported; list the others in `tools`")
     tools, reads_only, unknown = _tools(_listed(fields.get("tools")))
+    may_write = "apply_patch" in (tools or ()) or not reads_only
     role = Role(
         *_names({"name": path.stem, **fields}, path),
         instructions=_text(body),
         model=named_model(fields.get("model")),
         # Without a tool that writes, the child is told that it cannot.
-        sandbox_mode="read-only" if reads_only and "apply_patch" not in (tools or ()) else None,
+        sandbox_mode=None if may_write and fields.get("permissionMode") != "plan" else "read-only",
         tools=tools,
         reads_only=reads_only,
         isolation="worktree" if isolation else None,
         source=path,
     )
-    return role, ", ".join(unknown)
+    return role, _lacks(fields, _MARKDOWN, unknown)
+
+
+def _lacks(given: Iterable[str], known: Container[str], tools: Sequence[str] = ()) -> str:
+    keys = [f"`{key}`" for key in given if key not in known]
+    parts = [f"settings without effect: {', '.join(keys)}"] if keys else []
+    return "; ".join([*parts, f"unknown tools: {', '.join(tools)}"] if tools else parts)
 
 
 def named_model(value: str | None) -> str | None:
@@ -182,9 +195,8 @@ def _text(value: str | None) -> str | None:
 
 def _listed(text: str | None) -> list[str] | None:
     """The names in `tools: Read, Bash(git:*)`, with or without brackets; None for all tools."""
-    if text is None or text == "*":
-        return None
-    return re.findall(r"[^\s,()\[\]\"']+(?:\([^)]*\))?", text)
+    names = re.findall(r"[^\s,()\[\]\"']+(?:\([^)]*\))?", text or "")
+    return None if text is None or "*" in names else names
 
 
 def _tools(names: Iterable[str] | None) -> tuple[frozenset[str] | None, bool, list[str]]:

@@ -60,7 +60,7 @@ def find_roles(config: Config, environment: Mapping[str, str]) -> Roles:
         if (real := os.path.realpath(path)) in seen:
             continue
         try:
-            role, without_effect = read()
+            role, lacks = read()
         except (BadRole, OSError, UnicodeError) as error:
             reason = f"{path}: {error.strerror}" if isinstance(error, OSError) else error
             if isinstance(error, UnicodeError):
@@ -72,9 +72,8 @@ def find_roles(config: Config, environment: Mapping[str, str]) -> Roles:
             warnings.append(
                 f"The role {role.name!r} is that of {other.source}; that of {path} is not used."
             )
-        elif without_effect:
-            lack = "unknown tools" if path.suffix == ".md" else "settings without effect"
-            warnings.append(f"The role {role.name!r} of {path} has {lack}: {without_effect}.")
+        elif lacks:
+            warnings.append(f"The role {role.name!r} of {path} has {lacks}.")
     rest = {role.name: role for role in BUILT_IN if role.name not in found}
     return Roles({**found, **rest}, tuple(warnings))
 

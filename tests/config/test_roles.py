@@ -183,9 +183,24 @@ def test_a_command_that_is_allowed_by_its_words_may_only_read(place: Place) -> N
     assert role.reads_only
 
 
+def test_other_fields_of_claude_code_are_told_and_those_that_protect_are_kept(
+    place: Place,
+) -> None:
+    role = markdown(place, "color: red\nmaxTurns: 5\npermissionMode: plan\n")
+    assert role.sandbox_mode == "read-only"
+    assert find(place).warnings == (
+        f"The role 'it' of {role.source} has settings without effect: `maxTurns`.",
+    )
+    write(place.home / "agents/it.md", MARKDOWN.format("it", "disallowedTools: Write\n"))
+    roles = find(place)
+    assert own(roles) == {}
+    assert "`disallowedTools` is not supported" in roles.warnings[0]
+
+
 def test_no_list_and_a_star_are_all_tools(place: Place) -> None:
     assert markdown(place, "").tools is None
     assert markdown(place, "tools: '*'\n").tools is None
+    assert markdown(place, "tools: ['*']\n").tools is None
     assert markdown(place, "tools:\n").tools == frozenset()
 
 
