@@ -4,10 +4,10 @@ What opens and runs the children is loaded by the first call.
 """
 
 import os
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cache, cached_property
 from typing import Any
 
 from codex_py.app.loading import load
@@ -24,12 +24,17 @@ _MAX_DEPTH, _MAX_THREADS = 1, 6
 
 
 class SubAgents:
-    """The subagents of a session, and of those the subagents. A frontend asks it for them."""
+    """The subagents of a session, and of those the subagents. A frontend asks it for them.
+
+    A child has one of its own, with the same `family`.
+    """
 
     def __init__(self, setup: SessionSetup, family: Any = None) -> None:
         """`family`: the `Family` of the parent; None for the session at the top."""
         self.setup = setup
         self._of_parent = family
+        self._children: Any = None
+        """The `Children` of the session: loaded with its tools."""
 
     @cached_property
     def family(self) -> Any:
@@ -57,50 +62,28 @@ class SubAgents:
         depth = 0 if thread.parent is None else thread.parent.depth
         if depth >= _setting(self.setup.config, "max_depth", _MAX_DEPTH):
             return Extension()
-        return _ThreadAgents(self, thread).extension()
 
+        @cache
+        def tools() -> Mapping[str, Tool[Any]]:
+            children = load("codex_py.app.features.agents.children:Children")
+            self._children = children(self.setup, self.family, lambda: self.roles, thread)
+            made = load("codex_py.tools.agents.tools:AGENT_TOOLS")
+            return {tool.name: tool(self._children) for tool in made}
 
-class _ThreadAgents:
-    """What one thread has of them."""
-
-    def __init__(self, agents: SubAgents, thread: Thread) -> None:
-        self._agents = agents
-        self._thread = thread
-
-    @cached_property
-    def _children(self) -> Any:
-        """The `Children` of this thread."""
-        return load("codex_py.app.features.agents.children:Children")(
-            self._agents.setup, self._agents.family, lambda: self._agents.roles, self._thread
-        )
-
-    @property
-    def _has_children(self) -> bool:
-        return "_children" in self.__dict__
-
-    @cached_property
-    def _tools(self) -> dict[str, Tool[Any]]:
-        tools = load("codex_py.tools.agents.tools:AGENT_TOOLS")
-        return {tool.name: tool(self._children) for tool in tools}
-
-    def extension(self) -> Extension:
-        specs = _specs(self._agents)
         return Extension(
             tools=[
-                OfferedTool(spec.name, partial(self._find_any, spec.name), spec) for spec in specs
+                OfferedTool(spec.name, lambda name=spec.name: tools()[name], spec)
+                for spec in _specs(self)
             ],
             # Each is accepted with its namespace, too.
-            find_tool=lambda: lambda name: self._tools.get(name.removeprefix(AGENTS_NAMESPACE)),
+            find_tool=lambda: lambda name: tools().get(name.removeprefix(AGENTS_NAMESPACE)),
             before_request=self._news,
             around_turn=self._around_turn,
             around_session=self._around_session,
         )
 
-    def _find_any(self, name: str) -> Tool[Any]:
-        return self._tools[name]
-
     async def _news(self) -> Sequence[Note]:
-        return self._children.take_news() if self._has_children else ()
+        return self._children.take_news() if self._children else ()
 
     @asynccontextmanager
     async def _around_turn(self, _: TurnStart) -> AsyncGenerator[None]:
@@ -109,7 +92,7 @@ class _ThreadAgents:
             yield
             is_interrupted = False
         finally:
-            if self._has_children:
+            if self._children:
                 await self._children.end_turn(is_interrupted=is_interrupted)
 
     @asynccontextmanager
@@ -117,7 +100,7 @@ class _ThreadAgents:
         try:
             yield
         finally:
-            if self._has_children:
+            if self._children:
                 await self._children.aclose()
 
 
