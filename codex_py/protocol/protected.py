@@ -5,7 +5,7 @@ A module of its own, because patches need nothing else of the policies.
 
 from typing import Final
 
-PROTECTED_NAMES: Final = (".git", ".agents", ".codex", ".aws")
+PROTECTED_NAMES: Final = (".git", ".agents", ".codex", ".claude", ".aws")
 """Entries of a writable root that stay read-only."""
 
 HOME_SETTINGS: Final = (

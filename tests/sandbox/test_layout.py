@@ -38,7 +38,9 @@ def test_folders_for_temporary_files_keep_their_names(tmp_path: Path) -> None:
     policy = SandboxPolicy("workspace-write", (work,), exclude_slash_tmp=True)
     roots = resolve_roots(policy, str(temporary))
     assert roots == Roots((work,), (temporary,))
-    assert absent_names(roots) == [work / name for name in (".git", ".agents", ".codex", ".aws")]
+    assert absent_names(roots) == [
+        work / name for name in (".git", ".agents", ".codex", ".claude", ".aws")
+    ]
 
 
 def test_folders_between_two_roots_can_not_be_moved(tmp_path: Path) -> None:
@@ -71,9 +73,9 @@ def test_where_a_link_with_a_protected_name_leads_nothing_comes_to_be(tmp_path: 
     for name, target in ((".git", "later/git"), (".agents", "/missing"), (".codex", ".codex")):
         (tmp_path / name).symlink_to(target)
     roots = resolve_roots(workspace(tmp_path), "")
-    assert absent_names(roots) == [tmp_path / "later", tmp_path / ".aws"]
+    assert absent_names(roots) == [tmp_path / "later", tmp_path / ".claude", tmp_path / ".aws"]
     (tmp_path / "later").mkdir()
-    assert absent_names(roots) == [tmp_path / "later", tmp_path / ".aws"]
+    assert absent_names(roots) == [tmp_path / "later", tmp_path / ".claude", tmp_path / ".aws"]
     links = tuple(tmp_path / name for name in (".git", ".agents", ".codex"))
     assert layout(roots, (), offline=True).links == links
 

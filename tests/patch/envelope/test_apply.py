@@ -316,7 +316,15 @@ def test_notes_come_with_the_plan(tmp_path: Path):
     "path",
     [
         *("../outside", "{above}/outside", "out/x", "link"),
-        *(".git", ".git/config", ".GIT/x", ".codex", ".AWS/x", "sub/.agents/x"),
+        *(
+            ".git",
+            ".git/config",
+            ".GIT/x",
+            ".codex",
+            ".claude/agents/x.md",
+            ".AWS/x",
+            "sub/.agents/x",
+        ),
         *("sub/.git", "vendor/lib/.git/hooks/pre-commit", "vendor/lib/.Git/config", "new/.git/x"),
     ],
 )
@@ -351,7 +359,7 @@ def test_writing_below_a_root_is_allowed(tmp_path: Path):
     (tmp_path / "real" / "vendor" / ".git").mkdir(parents=True)
     paths = [
         *("x/y", "sub/.gitignore", f"{tmp_path}/real/z", "vendor/z", "vendor/.github/x", "x/git"),
-        *("vendor/.codex/x", "x/.agents/x", "x/.aws"),
+        *("vendor/.codex/x", "x/.agents/x", "x/.aws", "x/.claude/x"),
     ]
     text = enveloped(*[f"*** Add File: {path}" for path in paths])
     planned = plan_patch(text, tmp_path / "root").checked(writable_under([tmp_path / "root"]))
