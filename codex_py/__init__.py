@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         TurnStop,
         combined,
     )
+    from codex_py.protocol.mcp import Elicitation, ElicitationAnswer, Elicitor
     from codex_py.protocol.prompts import Note, UserPrompt
     from codex_py.protocol.stream import Completed, ModelStream, Prompt, ResponseEvent, Usage
     from codex_py.protocol.tools import FunctionSpec, ToolCall, ToolOutput
@@ -51,6 +52,9 @@ __all__ = [
     "Completed",
     "Config",
     "Dispatch",
+    "Elicitation",
+    "ElicitationAnswer",
+    "Elicitor",
     "Event",
     "Extension",
     "Feature",
@@ -96,6 +100,7 @@ _NAMES = {
     "codex_py.protocol.dispatch": "Dispatch ToolContext ToolUse",
     "codex_py.protocol.events": "Event",
     "codex_py.protocol.extension": "Compaction Extension Feature OfferedTool Thread TurnStart TurnStop combined",
+    "codex_py.protocol.mcp": "Elicitation ElicitationAnswer Elicitor",
     "codex_py.protocol.prompts": "Note UserPrompt",
     "codex_py.protocol.stream": "Completed ModelStream Prompt ResponseEvent Usage",
     "codex_py.protocol.tools": "FunctionSpec ToolCall ToolOutput",

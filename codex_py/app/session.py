@@ -60,7 +60,8 @@ async def open_session(
         sink: takes every event; a plain function, which is never awaited.
         environment: None: that of the program.
         approver: decides what the approval policy leaves to the user; None denies it.
-        elicitor: answers the questions of MCP servers to the user; None declines them.
+        elicitor: answers the questions of MCP servers and of the model to the user. None: those of servers are declined,
+            and the model is not offered `request_user_input`.
         extensions: see `protocol.extension`; the first is the outermost.
         tools: Python functions that the model may call; see `codex_py.tool`.
 
