@@ -58,7 +58,7 @@ class Conversation:
         """The start of the MCP servers that the turn waits for."""
         self.session: Session | None = None
         self.config = surface.launch.config
-        self.mode: Mode = "default"
+        self.mode: Mode = "plan" if surface.launch.plan else "default"
         """Of this session, or of the one that is about to be open."""
         self.plan_offer = PlanOffer(surface, self._implement)
         self.progress = Progress(surface, transcript, lambda: self.session)

@@ -47,8 +47,9 @@ def run_terminal(arguments: Arguments, environment: Mapping[str, str]) -> int:
     config = configured()
     config.require_enforced()
     add_dirs = tuple(working_folder(arguments.cd) / name for name in arguments.add_dir)
-    bypass = arguments.bypass_hook_trust
-    return asyncio.run(_run(Launch(config, configured, target, add_dirs, environment, bypass)))
+    bypass, plan = arguments.bypass_hook_trust, arguments.plan
+    launch = Launch(config, configured, target, add_dirs, environment, bypass, plan)
+    return asyncio.run(_run(launch))
 
 
 async def _run(launch: Launch) -> int:

@@ -49,6 +49,8 @@ class Launch:
     environment: Mapping[str, str]
     bypass_hook_trust: bool = False
     """Run the hooks that the user has not reviewed, too."""
+    plan: bool = False
+    """Begin in Plan mode."""
 
 
 class Hints:

@@ -363,3 +363,11 @@ def test_any_past_question_can_be_shown(arguments: Any, result: Any) -> None:
     assert "\x1b[31m" not in "".join(shown.parts)
     if arguments is QUESTIONS:
         assert "A, B" in "".join(shown.parts)
+
+
+def test_the_command_line_begins_in_plan_mode(start: Start) -> None:
+    with ScriptedServer([says("One.")]) as server:
+        program = start(server, "--plan", "Go.")
+        program.wait_for("One.")
+        program.wait_for(ON)
+    assert told(server, 0) == ["Plan mode"]
