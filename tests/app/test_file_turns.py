@@ -1,13 +1,14 @@
 """Calls that change files take turns across a session and its children."""
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from codex_py.app.features.agents.file_turns import FileTurns
+from codex_py.app.features.agents.file_turns import taking_turns
 from codex_py.protocol.dispatch import Dispatch, ToolUse
 from codex_py.protocol.tools import FunctionPayload, ToolCall, ToolOutput
 from tests.support.tool_context import tool_context
@@ -32,13 +33,10 @@ class Running:
     """Calls of two sessions, each of which ends when it is told to."""
 
     def __init__(self) -> None:
-        turns = FileTurns()
+        turns: defaultdict[Path, asyncio.Lock] = defaultdict(asyncio.Lock)
         self.started: list[str] = []
         self.ends: dict[str, asyncio.Event] = {}
-        thread: Any = None
-        self._dispatches: list[Dispatch] = [
-            turns(thread).wrap_dispatch(self._dispatch) for _ in range(2)
-        ]
+        self._dispatches: list[Dispatch] = [taking_turns(turns, self._dispatch) for _ in range(2)]
 
     async def _dispatch(self, use: ToolUse) -> ToolOutput:
         self.started.append(use.call.call_id)

@@ -92,7 +92,6 @@ _FEATURES: Sequence[tuple[Callable[[SessionSetup], Any], Callable[[SessionSetup]
         lambda setup: any(server.enabled for server in setup.config.mcp_servers.values()),
         lambda setup: load("codex_py.app.features.mcp:McpFeature")(setup),
     ),
+    # The innermost: a call that another feature refuses does not wait for its turn.
     (_has_agents, lambda setup: load("codex_py.app.features.agents.feature:SubAgents")(setup)),
-    # The innermost: a call that is refused, or that changes nothing, does not wait.
-    (_has_agents, lambda _: load("codex_py.app.features.agents.file_turns:FileTurns")()),
 )

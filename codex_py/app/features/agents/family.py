@@ -1,9 +1,11 @@
 """The open subagents of a session, its children's included: who they are, and how they are."""
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from itertools import chain, count
+from pathlib import Path
 from typing import Final
 
 from codex_py.app.features.agents.child import Child
@@ -31,6 +33,8 @@ class Family:
         self._opening = 0
         self._changed = asyncio.Event()
         self._taken: set[str] = set()
+        self.turns: defaultdict[Path, asyncio.Lock] = defaultdict(asyncio.Lock)
+        """See `taking_turns`."""
         """Nicknames."""
         self._names: dict[str, str] = {}
 

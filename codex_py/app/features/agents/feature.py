@@ -14,7 +14,7 @@ from codex_py.app.loading import load
 from codex_py.app.options import SessionSetup
 from codex_py.config.config import Config
 from codex_py.config.paths import folders_between, user_home
-from codex_py.protocol.dispatch import Tool
+from codex_py.protocol.dispatch import Dispatch, Tool
 from codex_py.protocol.extension import Extension, OfferedTool, Thread, TurnStart
 from codex_py.protocol.prompts import Note
 from codex_py.protocol.tools import FunctionSpec
@@ -55,13 +55,18 @@ class SubAgents:
             self.setup.warn(warning)
         return roles
 
+    def _wrap_dispatch(self, inner: Dispatch) -> Dispatch:
+        # Called when the tools are loaded.
+        wrap = load("codex_py.app.features.agents.file_turns:taking_turns")
+        return wrap(self.family.turns, inner)
+
     def for_child(self, setup: SessionSetup) -> "SubAgents":
         return SubAgents(setup, self.family)
 
     def __call__(self, thread: Thread) -> Extension:
         depth = 0 if thread.parent is None else thread.parent.depth
         if depth >= _setting(self.setup.config, "max_depth", _MAX_DEPTH):
-            return Extension()
+            return Extension(wrap_dispatch=self._wrap_dispatch)
 
         @cache
         def tools() -> Mapping[str, Tool[Any]]:
@@ -71,6 +76,7 @@ class SubAgents:
             return {tool.name: tool(self._children) for tool in made}
 
         return Extension(
+            wrap_dispatch=self._wrap_dispatch,
             tools=[
                 OfferedTool(spec.name, lambda name=spec.name: tools()[name], spec)
                 for spec in _specs(self)
