@@ -17,6 +17,8 @@ class Profile:
     """`text`: calls are written into the text of messages, for models that cannot call tools."""
     function_tools_only: bool = False
     """Freeform tools are offered as functions, and hosted ones not at all."""
+    tool_namespaces: bool = True
+    """Responses: the server knows tools in a namespace; elsewhere they are offered with flat names."""
     openai_fields: bool = False
     """Chat: the server knows what OpenAI's own has: the role `developer`, `verbosity`, `prompt_cache_key`."""
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_completion_tokens"

@@ -35,6 +35,20 @@ def test_a_server_without_tools_is_recognised(message: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "message",
+    [
+        "Invalid value: 'namespace'. Supported values are: 'function', 'custom' and 'web_search'.",
+        "Input tag 'namespace' found using 'type' does not match any of the expected tags: 'function'",
+        "'type' of tool must be 'function'",
+    ],
+)
+def test_a_server_without_namespaces_is_recognised(message: str) -> None:
+    assert changed(message) == Profile(tool_namespaces=False)
+    known = Profile(tool_namespaces=False)
+    assert remedy(ModelError(message), known, may_write_calls=False) is None
+
+
+@pytest.mark.parametrize(
     ("message", "left_out"),
     [
         ("Unsupported parameter: 'reasoning.effort' is not supported", ["reasoning"]),

@@ -12,7 +12,7 @@ import pytest
 from codex_py import SessionOptions, load_config, open_session
 from codex_py.app.thread import thread_items
 from codex_py.protocol.events import AgentState, CollabToolCall
-from codex_py.testing import Pause, ScriptedServer
+from codex_py.testing import Pause, Reply, ScriptedServer
 from tests.support.agents import AgentServer, calls, says, texts, to_first, waits
 from tests.support.lifeline import Lifeline
 from tests.support.program import Workplace, environment, jsonl, run_codex_py
@@ -231,3 +231,14 @@ def test_what_a_child_changes_and_is_refused_is_told_of_the_turn(place: Workplac
     assert outcome.code == 5
     assert end["denied"]["calls"] == 1
     assert "+++ b/made.txt" in end["diff"]
+
+
+def test_a_server_without_namespaces_gets_flat_names(place: Workplace) -> None:
+    message = "Invalid value: 'namespace'. Supported values are: 'function'."
+    refused = Reply(status=400, body=json.dumps({"error": {"message": message}}).encode())
+    with AgentServer([refused, says("done")]) as server:
+        outcome = place.run(server)
+    assert (outcome.code, outcome.messages) == (0, ["done"])
+    names = [tool.get("name") for tool in server.requests[1].body["tools"]]
+    assert "spawn_agent" in names
+    assert "multi_agent_v1" not in names

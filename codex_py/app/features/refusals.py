@@ -14,6 +14,8 @@ _NO_TOOLS: Final = (
     r"|--enable-auto-tool-choice|tools param requires"
     r"|(?:unknown|unrecognized|unsupported|unexpected)[a-z ]{0,40}:? ?['\"`]?tools\b"
 )
+_NO_NAMESPACES: Final = r"['\"`]namespace['\"`]|must be ['\"`]function['\"`]"
+"""vLLM and OpenAI name the type of tool that they do not know, llama.cpp the one that it does."""
 _REFUSED: Final = (
     r"(?i)unsupported|unknown|unrecognized|extra_forbidden|unexpected (?:field|key|param|prop|arg)"
     r"|not (?:be )?(?:supported|permitted|allowed)|(?:not|n't) support"
@@ -42,6 +44,9 @@ def remedy(
         may_write_calls: the request had tools, and calls may be written as text instead.
     """
     message = str(error)
+    if profile.tool_namespaces and re.search(_NO_NAMESPACES, message):
+        profile = replace(profile, tool_namespaces=False)
+        return profile, "refuses tools in a namespace: they have flat names from now on"
     if re.search(_REFUSED, message):
         for name, fields in _FIELDS.items():
             new = [field for field in fields if field not in profile.left_out]

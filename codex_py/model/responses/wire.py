@@ -63,7 +63,8 @@ class ResponsesWire(ProfiledWire):
         fragments = [encode_json(self._profile.adjusted(settings)).removesuffix(b"}")]
         if prompt.tools:
             tools = function_specs(prompt.tools) if functions_only else prompt.tools
-            entries = b",".join(map(encode_json, _tool_entries(tools, flat=functions_only)))
+            flat = functions_only or not self._profile.tool_namespaces
+            entries = b",".join(map(encode_json, _tool_entries(tools, flat=flat)))
             fragments.append(b',"tools":[' + entries + b"]")
         items = self._own.of(prompt.input, images=prompt.abilities.images)
         if prompt.instructions:
