@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from codex_py.app.loading import load
 from codex_py.app.options import SessionSetup
@@ -11,7 +11,7 @@ from codex_py.config.config import Config
 from codex_py.errors import CallRefused
 from codex_py.instructions import instruction_text
 from codex_py.protocol.approval import ApprovalPolicy, SandboxPolicy
-from codex_py.protocol.dispatch import Dispatch, Tool, ToolContext, ToolUse, changed_paths
+from codex_py.protocol.dispatch import Dispatch, ToolContext, ToolUse, changed_paths
 from codex_py.protocol.extension import Extension, OfferedTool, Thread
 from codex_py.protocol.mcp import DecliningElicitor
 from codex_py.protocol.messages import decode_json
@@ -59,9 +59,6 @@ class PlanMode:
     def __call__(self, thread: Thread) -> Extension:
         self._thread = thread
 
-        async def before_request() -> Sequence[Note]:
-            return self._news()
-
         def wrap_dispatch(inner: Dispatch) -> Dispatch:
             async def dispatch(use: ToolUse) -> ToolOutput:
                 if self.is_on:
@@ -75,7 +72,7 @@ class PlanMode:
         return Extension(
             tools=[] if is_off else [self._questions(thread)],
             wrap_dispatch=wrap_dispatch,
-            before_request=before_request,
+            before_request=self._news,
         )
 
     def for_child(self, setup: SessionSetup) -> "PlanMode":
@@ -103,7 +100,7 @@ class PlanMode:
                     return "plan" if title.startswith("# plan mode") else "default"
         return None
 
-    def _news(self) -> Sequence[Note]:
+    async def _news(self) -> Sequence[Note]:
         mode: Mode = "plan" if self.is_on else "default"
         if mode == "default" and not self._may_differ:
             return ()
@@ -128,9 +125,8 @@ class PlanMode:
 
         def unavailable() -> str | None:
             mode = "Plan" if self.is_on else "Default"
-            if is_alone or not (any_mode or self.is_on):
-                return f"{_TOOL} is unavailable in {mode} mode"
-            return None
+            can_ask = not is_alone and (any_mode or self.is_on)
+            return None if can_ask else f"{_TOOL} is unavailable in {mode} mode"
 
         spec = None
         if not is_alone:
@@ -141,12 +137,9 @@ class PlanMode:
                 json.loads(instruction_text(f"tools/{_TOOL}.json")),
             )
         asker = "codex-py" if thread.parent is None else thread.parent.nickname
-
-        def make() -> Tool[Any]:
-            kind = load("codex_py.tools.user_input:RequestUserInput")
-            return kind(setup.elicitor, asker, unavailable, thread.abort)
-
-        return OfferedTool(_TOOL, make, spec)
+        kind = "codex_py.tools.user_input:RequestUserInput"
+        arguments = (setup.elicitor, asker, unavailable, thread.abort)
+        return OfferedTool(_TOOL, lambda: load(kind)(*arguments), spec)
 
 
 def _refuse_changes(use: ToolUse) -> None:

@@ -1,6 +1,5 @@
 """Asks what the model wants to know: one question after the other, with a way back, and room for an own answer."""
 
-from collections.abc import Mapping, Sequence
 from typing import Final
 
 from codex_py.frontends.terminal import printable
@@ -43,8 +42,7 @@ async def ask_user(panels: Panels, elicitation: Elicitation) -> ElicitationAnswe
                 continue
             answers[question.id] = text
         at += 1
-    content: Mapping[str, str] = answers
-    return ElicitationAnswer("accept", content)
+    return ElicitationAnswer("accept", dict(answers))
 
 
 async def _pick(
@@ -72,7 +70,7 @@ async def _pick(
 
 
 def _head(elicitation: Elicitation, at: int, before: str | None) -> Fragments:
-    questions: Sequence[UserQuestion] = elicitation.questions
+    questions = elicitation.questions
     question = questions[at]
     who = "" if elicitation.server == "codex-py" else f"{elicitation.server} asks"
     place = f"{at + 1} of {len(questions)}" if len(questions) > 1 else ""
