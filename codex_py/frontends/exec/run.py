@@ -1,14 +1,16 @@
 """One run of `codex-py exec`, from the configuration to the exit code.
 
-Standard output carries the answer, or with `--json` nothing but events; all else is on standard error.
-With `--output-schema`, an answer that breaks the schema is sent back once, as a second turn, behind a
+Standard output carries the answer, or with `--json` every event as a line, as it happens; all else is on standard
+error. With `--output-schema`, an answer that breaks the schema is sent back once, as a second turn, behind a
 warning. If that one breaks it too, an `error` event with the code `schema` follows the last `turn.completed`.
 """
 
 import asyncio
 import gc
 import os
-from collections.abc import Mapping, Sequence
+import signal
+import stat
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -20,21 +22,29 @@ from codex_py.app.session import open_session
 from codex_py.app.settings import configured_choices
 from codex_py.core.session_turn import TurnResult
 from codex_py.errors import CodexError, ExitCode
+from codex_py.filesystem.ordinary import real_path
 from codex_py.frontends.arguments import Arguments, SessionTarget
 from codex_py.frontends.configuration import load_exec_config
 from codex_py.frontends.exec.human import HumanText
-from codex_py.frontends.exec.output import JsonLines, LastMessageFile, for_sdk
 from codex_py.frontends.interruption import Interruption
 from codex_py.frontends.streams import READER_LEFT, OutputStream
 from codex_py.frontends.terminal import Style, printable, wants_color
-from codex_py.protocol.events import Error, EventSink
+from codex_py.protocol.event_data import event_data
+from codex_py.protocol.events import AgentEvent, Error, Event, EventSink, TurnFailed
 from codex_py.protocol.mcp import Elicitor
+from codex_py.protocol.messages import encode_json
 from codex_py.protocol.plans import proposed_plan
 
 _LOAD_SCHEMA = "codex_py.app.output_schema:load_schema"
 _ANSWERS = "codex_py.frontends.exec.answers:Answers"
 _COLLECT_AFTER_S = 0.3
 """By now everything is imported, and a short run is over."""
+_LINE_BREAKS = (
+    (b"\xc2\x85", b"\\u0085"),
+    (b"\xe2\x80\xa8", b"\\u2028"),
+    (b"\xe2\x80\xa9", b"\\u2029"),
+)
+"""Some readers end a line here, such as `str.splitlines` of Python, though JSON does not."""
 
 
 class ExecRun:
@@ -180,3 +190,83 @@ def _collect_garbage() -> None:
 def image_paths(values: Sequence[str]) -> list[Path]:
     """The files of `--image`, absolute; a value may hold several, split by commas."""
     return [Path(name).absolute() for value in values for name in value.split(",") if name]
+
+
+class JsonLines:
+    """An `EventSink` that writes each line in one piece. After the stream has failed, events are dropped."""
+
+    def __init__(self, stream: OutputStream, *, agents: bool = False) -> None:
+        """`agents`: write the events of subagents too, with the thread id of the subagent."""
+        self._stream = stream
+        self._agents = agents
+
+    def __call__(self, event: Event) -> None:
+        of_agent: dict[str, str] = {}
+        if isinstance(event, AgentEvent) and self._agents:
+            of_agent = {"thread_id": event.thread_id}
+            event = event.event
+        if (data := event_data(event)) is not None:
+            line = encode_json({**data, **of_agent})
+            for raw, escaped in _LINE_BREAKS:
+                line = line.replace(raw, escaped)
+            self._stream.write(line + b"\n")
+
+
+def for_sdk(sink: EventSink, received: Callable[[], signal.Signals | None]) -> EventSink:
+    """Leave out the `turn.failed` of a turn that SIGTERM ended: the `error` before it is its last event.
+
+    The SDKs of Codex send SIGTERM to abort a turn. They throw an `AbortError` when the stream ends, but
+    another error if they read `turn.failed` first. Codex itself prints nothing then.
+
+    Args:
+        received: the signal that is ending the program, if one is.
+    """
+
+    def filtered(event: Event) -> None:
+        if not (isinstance(event, TurnFailed) and received() == signal.SIGTERM):
+            sink(event)
+
+    return filtered
+
+
+class LastMessageFile:
+    """The file. It is opened before the first request, so that a path that cannot be written costs nothing.
+
+    It keeps its contents until `write`, so it still has them if the turn fails.
+
+    Args:
+        root: absolute. A path in this folder must not lead out of it.
+
+    Raises:
+        CodexError: the file cannot be opened for writing, or leads out of `root`.
+    """
+
+    def __init__(self, path: Path, root: Path) -> None:
+        self.path = path
+        try:
+            real_path(path.absolute(), root)
+            self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except OSError as error:
+            raise _failure(path, error, ExitCode.USAGE) from error
+
+    def write(self, text: str) -> None:
+        """Replace the contents by the text, without a further newline. Call it once.
+
+        Raises:
+            CodexError: it cannot be written.
+        """
+        try:
+            if stat.S_ISREG(os.fstat(self._fd).st_mode):
+                os.ftruncate(self._fd, 0)
+            with os.fdopen(self._fd, "wb") as file:
+                file.write(text.encode(errors="replace"))
+        except OSError as error:
+            raise _failure(self.path, error, ExitCode.TURN_FAILED) from error
+
+
+def _failure(path: Path, error: OSError, exit_code: ExitCode) -> CodexError:
+    return CodexError(
+        f"Failed to write the last message to {str(path)!r}: {error.strerror}",
+        code="output_file",
+        exit_code=exit_code,
+    )

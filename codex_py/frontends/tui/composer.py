@@ -19,9 +19,8 @@ from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout.controls import FormattedTextControl
 
 from codex_py.config.config import Config
-from codex_py.frontends.tui.compose.attachments import Attachments, Display, is_long
+from codex_py.frontends.tui.compose.attachments import Attachments, Display, image_paths, is_long
 from codex_py.frontends.tui.compose.completion import ROWS, Completion, Source
-from codex_py.frontends.tui.compose.external import image_paths
 from codex_py.frontends.tui.compose.prompt_history import PromptHistory
 from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.key_codes import ESC, PASTE, bind

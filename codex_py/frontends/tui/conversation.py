@@ -18,8 +18,8 @@ from codex_py.errors import CodexError
 from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.composer import Submission
 from codex_py.frontends.tui.markdown import Markdown
-from codex_py.frontends.tui.plan_offer import AFRESH, IMPLEMENT, Begin, PlanOffer
 from codex_py.frontends.tui.progress import Progress
+from codex_py.frontends.tui.questions import AFRESH, IMPLEMENT, Begin, PlanOffer
 from codex_py.frontends.tui.surface import Surface
 from codex_py.frontends.tui.transcript import Transcript
 from codex_py.protocol.approval import Approver

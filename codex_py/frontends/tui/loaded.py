@@ -15,17 +15,16 @@ from codex_py.errors import CodexError, nearest
 from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.approval import TerminalApprover
 from codex_py.frontends.tui.commands.hooks import HOOKS, settle_hooks
-from codex_py.frontends.tui.commands.program import PROGRAM
-from codex_py.frontends.tui.commands.prompts import PROMPTS, custom_command
+from codex_py.frontends.tui.commands.program import PROGRAM, PROMPTS, custom_command
 from codex_py.frontends.tui.commands.registry import Command, CommandContext
 from codex_py.frontends.tui.commands.sessions import SESSIONS, pick_session
 from codex_py.frontends.tui.commands.settings import SETTINGS
 from codex_py.frontends.tui.composer import Submission
 from codex_py.frontends.tui.conversation import Conversation
-from codex_py.frontends.tui.elicitation import TerminalElicitor
 from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.panel import yes_or_no
 from codex_py.frontends.tui.panels import Panels
+from codex_py.frontends.tui.questions import TerminalElicitor
 from codex_py.frontends.tui.render import Renderer
 from codex_py.frontends.tui.shell import UserShell
 from codex_py.frontends.tui.surface import Surface

@@ -10,10 +10,9 @@ from prompt_toolkit.layout import AnyContainer
 
 from codex_py.frontends.tui.composer import Composer
 from codex_py.frontends.tui.fitting import both_ends
-from codex_py.frontends.tui.notifications import Notify
 from codex_py.frontends.tui.panel import Panel, Postponed
 from codex_py.frontends.tui.screen import Screen
-from codex_py.frontends.tui.status import Status
+from codex_py.frontends.tui.status import Notify, Status
 
 T = TypeVar("T")
 

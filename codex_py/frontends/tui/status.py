@@ -1,15 +1,16 @@
-"""The status: the line below the composer, the one above it while the agent works, and the window's title."""
+"""What the program shows besides the conversation: the status lines, the window's title, and notifications."""
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final, Literal, TypeAlias
 
 from prompt_toolkit.utils import get_cwidth
 
 from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.fitting import Fragments
+from codex_py.frontends.tui.screen import Screen
 from codex_py.frontends.tui.theme import Theme
 
 ITEMS: Final = (
@@ -23,6 +24,13 @@ _MOST_FIRST: Final = (
 )
 """What is kept where there is no room for all."""
 TITLE_ITEMS: Final = ("activity", "project")
+Kind: TypeAlias = Literal["agent-turn-complete", "approval-requested"]
+"""As `tui.notifications` names them."""
+Notify: TypeAlias = Callable[[Kind, str], None]
+
+_LONGEST: Final = 200
+_KNOW_OSC9: Final = ("iTerm.app", "WezTerm", "ghostty", "WarpTerminal")
+"""By `TERM_PROGRAM`. The others may show the text of a sequence that they do not know."""
 
 
 @dataclass(slots=True)
@@ -137,3 +145,37 @@ def duration(seconds: int) -> str:
         return f"{seconds}s"
     hours, minutes = divmod(minutes, 60)
     return f"{hours}h {minutes:02}m" if hours else f"{minutes}m {seconds:02}s"
+
+
+def notifications(
+    settings: Mapping[str, Any], environment: Mapping[str, str], screen: Screen
+) -> Notify:
+    """Sends what the table `tui` of the configuration asks for, if the user looks elsewhere."""
+    wanted: bool | list[str] = settings.get("notifications", True)
+    is_always = settings.get("notification_condition") == "always"
+    method = settings.get("notification_method", "auto")
+    method = _best_method(environment) if method == "auto" else str(method)
+
+    def notify(kind: Kind, text: str) -> None:
+        is_wanted = wanted if isinstance(wanted, bool) else kind in wanted
+        if not is_wanted or (screen.is_focused and not is_always):
+            return
+        line = printable(" ".join(text.split()))[:_LONGEST]
+        match method:
+            case "osc9":
+                screen.send(f"\x1b]9;{line}\x07")
+            case "osc777":
+                # Its parts are told apart by semicolons.
+                screen.send(f"\x1b]777;notify;codex-py;{line.replace(';', ',')}\x07")
+            case _:
+                screen.send("\x07")
+
+    return notify
+
+
+def _best_method(environment: Mapping[str, str]) -> Literal["osc9", "bel"]:
+    if "TMUX" in environment or "STY" in environment:
+        # They keep sequences to themselves, and pass a bell on.
+        return "bel"
+    is_kitty = "KITTY_WINDOW_ID" in environment or environment.get("TERM") == "xterm-kitty"
+    return "osc9" if is_kitty or environment.get("TERM_PROGRAM") in _KNOW_OSC9 else "bel"

@@ -28,11 +28,10 @@ from codex_py.frontends.tui.compose.completion import (
 from codex_py.frontends.tui.compose.files import FileIndex
 from codex_py.frontends.tui.composer import Composer, Outbox, Submission
 from codex_py.frontends.tui.fitting import Fragments
-from codex_py.frontends.tui.notifications import notifications
 from codex_py.frontends.tui.output import TerminalWriter, reflows
 from codex_py.frontends.tui.panels import Panels
 from codex_py.frontends.tui.screen import Screen
-from codex_py.frontends.tui.status import ITEMS, TITLE_ITEMS, Status
+from codex_py.frontends.tui.status import ITEMS, TITLE_ITEMS, Status, notifications
 from codex_py.frontends.tui.theme import Theme
 
 

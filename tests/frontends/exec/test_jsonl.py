@@ -1,7 +1,7 @@
 import os
 from collections.abc import Sequence
 
-from codex_py.frontends.exec.output import JsonLines
+from codex_py.frontends.exec.run import JsonLines
 from codex_py.frontends.streams import OutputStream
 from codex_py.protocol.events import (
     AgentMessage,

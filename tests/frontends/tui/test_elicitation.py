@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from codex_py.frontends.tui.elicitation import choices, parsed, problem
 from codex_py.frontends.tui.panel import Option
+from codex_py.frontends.tui.questions import choices, parsed, problem
 from codex_py.testing import ScriptedServer, ev_completed, ev_function_call, ev_message
 from tests.frontends.tui.terminals import Start
 from tests.support.mcp import odd_command

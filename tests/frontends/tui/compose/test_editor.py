@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from codex_py.errors import CodexError
-from codex_py.frontends.tui.compose.external import edited
+from codex_py.frontends.tui.compose.attachments import edited
 
 
 def editor(folder: Path, script: str) -> list[str]:

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from codex_py.errors import CodexError
-from codex_py.frontends.tui.compose.external import clipboard_image, image_paths
+from codex_py.frontends.tui.compose.attachments import clipboard_image, image_paths
 
 
 def test_paths_of_images_are_read_as_terminals_write_them(tmp_path: Path) -> None:
