@@ -16,13 +16,14 @@ from tests.support.program import Workplace, run_codex_py
 BYPASS = "--dangerously-bypass-hook-trust"
 
 
-def test_hooks_are_lines_for_people_and_nothing_in_json(place: Workplace) -> None:
+def test_hooks_are_lines_for_people(place: Workplace) -> None:
     configure(place, {"PreToolUse": ["printf 'no\\033[31m' >&2; exit 2"], "Stop": ["exit 3"]})
     with ScriptedServer([command("true"), DONE] * 2) as server:
         outcome = place.run(server, BYPASS, "go")
         shown = run_codex_py(["exec", "--skip-git-repo-check", BYPASS, "go"], place.home, place.cwd)
     assert outcome.code == shown.returncode == 0
-    assert [item["type"] for item in outcome.items] == ["error", "agent_message", "error"]
+    types = [item["type"] for item in outcome.items]
+    assert types == ["error", "error", "agent_message", "error"]
     lines = shown.stderr.decode().splitlines()
     assert [line for line in lines if line.startswith("hook:")] == [
         "hook: PreToolUse",
@@ -31,6 +32,18 @@ def test_hooks_are_lines_for_people_and_nothing_in_json(place: Workplace) -> Non
         "hook: Stop Failed",
     ]
     assert "\033" not in shown.stderr.decode()
+
+
+def test_a_call_that_a_hook_refuses_is_shown_and_counted_as_refused(place: Workplace) -> None:
+    configure(place, {"PreToolUse": ["echo no >&2; exit 2"]})
+    with ScriptedServer([command("touch made"), DONE]) as server:
+        outcome = place.run(server, BYPASS, "--fail-on", "denied", "go")
+    assert outcome.code == 5
+    item = next(item for item in outcome.items if item.get("tool") == "exec_command")
+    blocked = "Command blocked by PreToolUse hook: no. Command: touch made"
+    assert (item["type"], item["code"]) == ("error", "ApprovalDenied")
+    assert item["message"].endswith(blocked)
+    assert outcome.events[-1]["denied"] == {"calls": 1, "allow": []}
 
 
 def test_without_a_review_hooks_are_told_and_not_run(place: Workplace) -> None:
@@ -95,7 +108,11 @@ def test_subagents_have_the_hooks_of_their_parent(place: Workplace) -> None:
     assert wait["tool_input"]["targets"] == [child]
     of_child = [request for request in server.requests if is_child(request)]
     assert ("developer", "for children") in texts(of_child[0])
-    assert of_child[1].input[-1]["output"].startswith("Command blocked by PreToolUse hook: no.")
+    assert (
+        of_child[1]
+        .input[-1]["output"]
+        .startswith("[ERROR:ApprovalDenied] Command blocked by PreToolUse hook: no.")
+    )
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])

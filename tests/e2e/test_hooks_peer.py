@@ -88,6 +88,7 @@ def _texts(items: Sequence[Mapping[str, Any]], place: Workplace) -> list[Any]:
         elif item["type"].endswith("_output"):
             output = item["output"]
             text = output if isinstance(output, str) else output[-1]["text"]
+            text = text.removeprefix("[ERROR:ApprovalDenied] ")  # which Codex does not have
             found.append(("output", text.rpartition("Output:\n")[2]))
     openings = ("<", "# AGENTS.md", "You are ")
     return [f for f in found if f[1].startswith("<hook") or not f[1].startswith(openings)]

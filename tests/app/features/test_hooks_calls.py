@@ -30,7 +30,9 @@ def test_a_refused_command_does_not_run_and_the_model_reads_why(place: Workplace
     }
     hooked = run(place, hooks, [command("touch made"), DONE])
     assert not (place.cwd / "made").exists()
-    blocked = "Command blocked by PreToolUse hook: not here. Command: touch made"
+    blocked = (
+        "[ERROR:ApprovalDenied] Command blocked by PreToolUse hook: not here. Command: touch made"
+    )
     assert hooked.said()[-2:] == [("developer", "told all the same"), ("output", blocked)]
     assert hooked.given("post") == []
     assert [
@@ -113,7 +115,10 @@ def test_a_patch_is_known_by_the_names_of_claude_code(place: Workplace, matcher:
     reply = [*ev_custom_tool_call("c1", "apply_patch", PATCH), ev_completed()]
     hooked = run(place, hooks, [reply, DONE])
     assert not (place.cwd / "a.txt").exists()
-    assert hooked.said()[-1][1] == f"Command blocked by PreToolUse hook: no. Command: {PATCH}"
+    assert (
+        hooked.said()[-1][1]
+        == f"[ERROR:ApprovalDenied] Command blocked by PreToolUse hook: no. Command: {PATCH}"
+    )
 
 
 def test_a_patch_is_rewritten_and_its_hook_reads_the_whole_output(place: Workplace) -> None:
@@ -191,7 +196,9 @@ def test_calls_of_mcp_tools_have_the_full_name_whatever_the_model_writes(place: 
     (post,) = hooked.given("post")
     assert (post["tool_name"], post["tool_input"]) == ("mcp__odd__echo", {"text": "hi"})
     assert post["tool_response"] == {"content": [{"type": "text", "text": '{"text": "hi"}'}]}
-    blocked = "Tool call blocked by PreToolUse hook: no. Tool: mcp__odd__two-words"
+    blocked = (
+        "[ERROR:ApprovalDenied] Tool call blocked by PreToolUse hook: no. Tool: mcp__odd__two-words"
+    )
     assert hooked.said()[-1] == ("output", blocked)
 
 
@@ -210,7 +217,7 @@ def test_a_tool_of_a_server_can_be_the_hook(place: Workplace) -> None:
         "input": {"decision": "block", "reason": "not ${tool_input.command}"},
     }
     hooked = run(place, {"PreToolUse": [tool]}, [command("touch made"), DONE], config=_ODD)
-    blocked = "Command blocked by PreToolUse hook: not touch made. Command: touch made"
+    blocked = "[ERROR:ApprovalDenied] Command blocked by PreToolUse hook: not touch made. Command: touch made"
     assert hooked.said()[-1] == ("output", blocked)
     assert not (place.cwd / "made").exists()
 

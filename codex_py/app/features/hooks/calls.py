@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol, runtime_checkable
 from pydantic import ValidationError
 
 from codex_py.app.features.hooks.runs import HookRuns, ending, notes_of
-from codex_py.errors import ToolError
+from codex_py.errors import CallRefused, ToolError
 from codex_py.protocol.approval import ApprovalRequest, Approver, Review, ReviewDecision
 from codex_py.protocol.calls import json_object, read_report
 from codex_py.protocol.dispatch import Dispatch, ToolUse
@@ -92,7 +92,11 @@ class HookedCalls:
         runs = await self._run("PreToolUse", call.names, **call.fields)
         notes = notes_of(runs)
         if (reason := ending(runs)) is not None:
-            return ToolOutput(call.refused(reason), success=False, notes=notes)
+            text, cause = call.refused(reason), "a PreToolUse hook does not allow it"
+            refusal = CallRefused(text, code="ApprovalDenied", cause=cause)
+            return ToolOutput(
+                text, success=False, error_code=refusal.code, refusal=refusal, notes=notes
+            )
         rewrites = [run for run in runs if run.answer.updated_input is not None]
         if rewrites:
             # As in Codex, that of the hook which ended last.
