@@ -7,15 +7,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from codex_py.config.config import Config
-from codex_py.config.files import read_text
 from codex_py.config.paths import folders_between, user_home
 from codex_py.config.plugin import plugin_variables
 from codex_py.config.project_trust import Trusted, main_work_tree
-from codex_py.errors import ConfigError
 from codex_py.protocol.frozen import frozen
 
 _FILE: Final = "hooks.json"
-_CLAUDE: Final = ("settings.json", "settings.local.json")
 _OVERRIDES: Final = Path("/<session-flags>/config.toml")
 """Stands for `-c`, as in the `[hooks.state]` of Codex 0.169."""
 
@@ -23,8 +20,10 @@ _OVERRIDES: Final = Path("/<session-flags>/config.toml")
 @frozen
 class HookFile:
     path: Path
-    contents: str | Mapping[str, Any] | ConfigError
-    """The text of a JSON file, or the checked `[hooks]` table; or why the file cannot be read."""
+    contents: str | Mapping[str, Any] | None = None
+    """The text of a JSON file, or the checked `[hooks]` table; None: read the file, if there is one."""
+    root: Path | None = None
+    """No link may lead the reader out of this folder."""
     key: Path | None = None
     """The path in `[hooks.state]` if it is another: in a linked worktree, that of the file in the main work tree."""
     is_managed: bool = False
@@ -37,14 +36,12 @@ class HookFile:
 
 def has_hooks(config: Config) -> bool:
     """False if no hook can be configured here. Cheap: it reads no file."""
-    if not _enabled(config):
-        return False
-    layers = config.layers
-    return (
+    layers, trust = config.layers, config.project_trust
+    return _enabled(config) and (
         any(layer.values.get("hooks", {}).keys() - {"state"} for layer in layers.layers)
         or any(plugin.hooks for plugin in config.plugins)
         or any(os.path.lexists(folder / _FILE) for folder in (layers.home, layers.system))
-        or any(path.name == _FILE for path in _project_files(config))
+        or (isinstance(trust, Trusted) and any(path.name == _FILE for path in trust.files))
     )
 
 
@@ -56,59 +53,45 @@ def hook_files(config: Config, environment: Mapping[str, str]) -> Iterator[HookF
     """
     if not _enabled(config):
         return
-    layers = config.layers
     is_asked_for = config.values.get("hooks", {}).get("claude") is True
     claude = user_home(environment) / ".claude" if is_asked_for else None
-    yield from _json(layers.system / _FILE, is_managed=True)
+    folder = config.project_root or config.cwd
+    yield HookFile(config.layers.system / _FILE, is_managed=True)
     yield from _tables(config, "system")
     for plugin in config.plugins:
         variables = plugin_variables(plugin.root)
         for path, text in plugin.hooks.items():
-            folder = config.project_root or config.cwd
             yield HookFile(path, text, claude=folder, environment=variables)
-    yield from _json(layers.home / _FILE)
+    yield HookFile(config.layers.home / _FILE)
     yield from _tables(config, "user", "own", "profile")
     if claude is not None:
-        yield from _json(claude / "settings.json", claude=config.project_root or config.cwd)
-    yield from _project(config, claude)
-    yield from _tables(config, "-c")
-    yield from _tables(config, "managed")
+        yield HookFile(claude / "settings.json", claude=folder)
+    if isinstance(config.project_trust, Trusted):
+        yield from _of_project(config, config.project_trust.files, claude)
+    yield from _tables(config, "-c", "managed")
 
 
-def _project(config: Config, claude: Path | None) -> Iterator[HookFile]:
+def _of_project(
+    config: Config, texts: Mapping[Path, str], claude: Path | None
+) -> Iterator[HookFile]:
     """`claude`: the user's folder for Claude Code, which is not the project's too; None to read none of its settings."""
-    texts = _project_files(config)
     # Of the configuration: the session itself may work elsewhere, in a worktree of its own.
-    layers = config.layers
-    root, *_ = folders = folders_between(layers.project_root, layers.cwd)
+    folders = folders_between(config.layers.project_root, config.layers.cwd)
+    root = folders[0]
     main = main_work_tree(root) or root
-    for folder in folders if isinstance(config.project_trust, Trusted) else ():
-        files = list(_tables(config, "project", folder=folder / ".codex"))
-        if (text := texts.get(path := folder / ".codex" / _FILE)) is not None:
-            files.insert(0, HookFile(path, text))
-        for name in _CLAUDE if claude not in {None, folder / ".claude"} else ():
-            files += _json(folder / ".claude" / name, root=root, claude=root)
+    for folder in folders:
+        path = folder / ".codex" / _FILE
+        files = [HookFile(path, texts[path])] if path in texts else []
+        files += _tables(config, "project", folder=path.parent)
+        if claude not in {None, folder / ".claude"}:
+            paths = (folder / ".claude" / name for name in ("settings.json", "settings.local.json"))
+            files += [HookFile(path, root=root, claude=root) for path in paths]
         for file in files:
             yield replace(file, key=main / file.path.relative_to(root))
 
 
 def _enabled(config: Config) -> bool:
     return all(config.features.get(name) is not False for name in ("hooks", "codex_hooks"))
-
-
-def _project_files(config: Config) -> Mapping[Path, str]:
-    trust = config.project_trust
-    return trust.files if isinstance(trust, Trusted) else {}
-
-
-def _json(path: Path, *, root: Path | None = None, **more: Any) -> Iterator[HookFile]:
-    try:
-        text = read_text(path, root=root)
-    except ConfigError as error:
-        yield HookFile(path, error, **more)
-    else:
-        if text is not None:
-            yield HookFile(path, text, **more)
 
 
 def _tables(config: Config, *names: str, folder: Path | None = None) -> Iterator[HookFile]:

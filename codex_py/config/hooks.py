@@ -1,30 +1,28 @@
 """Finds the hooks of a session, and whether the user trusts each; `config.hook_files.has_hooks` is the cheap question.
 
 A hook is a program of the user's, or a tool of an MCP server, that is run at an event of a session. Files, defaults
-and warnings are those of Codex 0.169.
+and warnings are those of Codex 0.169; so is `[hooks.state."KEY"]` of `config.toml`, where the trust is kept, byte for byte.
 """
 
 import json
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias
 
-from codex_py.config.check import dotted, problems
+from codex_py.config.check import KeyPath, dotted, problems
 from codex_py.config.config import Config
+from codex_py.config.edit import TomlValue, changed_text, edit_config, set_in_config
+from codex_py.config.files import read_text
 from codex_py.config.hook_files import HookFile, hook_files
-from codex_py.config.hook_trust import (
-    HookState,
-    hashed_input,
-    hook_hash,
-    hook_state,
-    hook_states,
-    store_states,
-)
+from codex_py.config.layers import Layers
 from codex_py.config.tables import HOOK_EVENTS, HOOKS, Table
 from codex_py.errors import ConfigError
 from codex_py.protocol.frozen import frozen
+
+HookState: TypeAlias = Literal["trusted", "new", "changed", "disabled"]
 
 _DOCUMENT: Final[Table] = {
     "description": "any",
@@ -37,7 +35,6 @@ _ALL: Final = (None, "", "*")
 _MOST_WARNINGS: Final = 50
 _LONGEST: Final = 1000
 """Characters of a warning."""
-_TIMEOUT_S: Final = 600
 _SHORT: Final = frozenset({"SessionEnd", "Interrupt"})
 """Events at which the user waits: their hooks have one second."""
 _REQUIRED: Final[Mapping[str, Sequence[str]]] = {
@@ -53,11 +50,9 @@ _HASHED: Final[Mapping[str, Sequence[str]]] = {
     "mcp_tool": (*_COMMON, "server", "tool", "input"),
 }
 """The fields that are part of the hash."""
-_CLAUDE_TOOLS: Final = (
-    (re.compile(r"\b(?:MultiEdit|NotebookEdit)\b"), "Edit"),
-    (re.compile(r"\bTask\b"), "Agent"),
-)
+_CLAUDE_TOOLS: Final = {"MultiEdit": "Edit", "NotebookEdit": "Edit", "Task": "Agent"}
 """Names of Claude Code that are not among the aliases which Codex knows."""
+_CLAUDE_TOOL: Final = re.compile(rf"\b(?:{'|'.join(_CLAUDE_TOOLS)})\b")
 _CLAUDE_OPTIONS: Final = frozenset({"if", "args"})
 """What would narrow or change a hook of Claude Code."""
 
@@ -73,12 +68,12 @@ class Hook:
     kind: Literal["command", "mcp_tool"]
     command: str
     """For the user's shell; empty for a tool."""
+    server: str
+    tool: str
+    arguments: Mapping[str, Any]
     timeout_s: float
     is_async: bool
     status_message: str | None
-    server: str | None
-    tool: str | None
-    arguments: Mapping[str, Any]
     environment: Mapping[str, str]
     """Variables that the command gets besides those of the session."""
     key: str
@@ -87,6 +82,11 @@ class Hook:
     state: HookState
     is_managed: bool
     """The administrator's: it is trusted, and the user cannot switch it off."""
+
+    @property
+    def target(self) -> str:
+        """The command, or `server/tool`."""
+        return self.command or f"{self.server}/{self.tool}"
 
     @property
     def needs_review(self) -> bool:
@@ -110,75 +110,90 @@ def find_hooks(config: Config, environment: Mapping[str, str]) -> Hooks:
     """All hooks that are configured here, those that may not run included. A file with a mistake is left out."""
     found: list[Hook] = []
     notes: list[str] = []
-    states = hook_states(config.layers)
+    states = _states(config.layers)
     sources: dict[Path, Path] = {}
     for file in hook_files(config, environment):
+        skipped: list[str] = []
         try:
-            events = _events(file)
-        except ConfigError as error:
-            notes.append(f"failed to read hooks config {file.path}: {error}")
+            hooks = list(_hooks(file, states, skipped))
+        except (ConfigError, ValueError) as error:
+            failed = "read" if isinstance(error, ConfigError) else "parse"
+            notes.append(f"failed to {failed} hooks config {file.path}: {error}")
             continue
-        except ValueError as error:
-            notes.append(f"failed to parse hooks config {file.path}: {error}")
-            continue
-        hooks = [
-            hook
-            for event, groups in events.items()
-            for group, table in enumerate(groups)
-            for hook in _group(file, event, group, table, states, notes)
-        ]
+        found += hooks
+        notes += skipped
         if hooks and file.claude is None:
             other = sources.setdefault(file.path.parent, file.path)
             if other != file.path:
                 notes.append(
                     f"loading hooks from both {other} and {file.path}; prefer a single representation for this layer"
                 )
-        found += hooks
     return Hooks(tuple(found), tuple(note[:_LONGEST] for note in notes[:_MOST_WARNINGS]))
 
 
 def trust(home: Path, hooks: Sequence[Hook]) -> None:
     """Let hooks run as they are now. Raises a `ConfigError`: `config.toml` cannot be changed."""
-    store_states(home, {(hook.key, "trusted_hash"): hook.hash for hook in hooks})
+    changes: dict[KeyPath, TomlValue] = {
+        ("hooks", "state", hook.key, "trusted_hash"): hook.hash for hook in hooks
+    }
+    edit_config(home, lambda text, path: changed_text(text, path, changes))
 
 
 def enable(home: Path, hook: Hook, *, enabled: bool) -> None:
     """Switch a hook off, or on again. Raises a `ConfigError`: `config.toml` cannot be changed."""
-    store_states(home, {(hook.key, "enabled"): None if enabled else False})
+    set_in_config(home, ("hooks", "state", hook.key, "enabled"), None if enabled else False)
 
 
-def _events(file: HookFile) -> dict[str, list[dict[str, Any]]]:
-    """The groups of each known event.
+def _states(layers: Layers) -> Mapping[str, Mapping[str, Any]]:
+    """What the layers say about each hook, by key. A project cannot trust its own."""
+    entries: dict[str, dict[str, Any]] = {}
+    for layer in reversed(layers.layers):
+        if layer.name != "project":
+            for key, entry in layer.values.get("hooks", {}).get("state", {}).items():
+                entries.setdefault(key, {}).update(entry)
+    return entries
+
+
+def _hooks(
+    file: HookFile, states: Mapping[str, Mapping[str, Any]], skipped: list[str]
+) -> Iterator[Hook]:
+    """The hooks of a file that can run; `skipped` gets a warning for each other one.
 
     Raises:
         ConfigError: the file cannot be read.
         ValueError: the file is damaged, or something in it is of the wrong type.
     """
-    match file.contents:
-        case ConfigError() as error:
-            raise error
-        case str() as text:
-            document = _parsed(text)
-        case table:
-            document = {"hooks": table}
-    kinds = _DOCUMENT if file.claude is None else {**_DOCUMENT, "*": "any"}
+    for event, groups in _events(file).items():
+        for number, group in enumerate(groups):
+            matcher = None if event in _WITHOUT_MATCHER else group.get("matcher")
+            fault = _fault_of_matcher(matcher)
+            if fault is not None:
+                skipped.append(f'invalid matcher "{matcher}" in {file.path}: {fault}')
+            elif matcher is not None and file.claude is not None:
+                matcher = _CLAUDE_TOOL.sub(lambda name: _CLAUDE_TOOLS[name[0]], matcher)
+            for place, handler in enumerate(group.get("hooks", ())):
+                # Checked even in a group that is left out: the file may be, as a whole.
+                why = _fault_of_handler(file, event, handler)
+                if fault is None and why is not None:
+                    skipped.append(why)
+                elif fault is None:
+                    yield _hook(file, event, f"{number}:{place}", matcher, handler, states)
+
+
+def _events(file: HookFile) -> Mapping[str, Sequence[Mapping[str, Any]]]:
+    """The groups of each known event. Raises as `_hooks`."""
+    document: Any = {"hooks": file.contents}
+    if not isinstance(file.contents, Mapping):
+        text = read_text(file.path, root=file.root) if file.contents is None else file.contents
+        document = {} if text is None else _parsed(text)
+    kinds = _DOCUMENT if file.claude is None else _DOCUMENT | {"*": "any"}
     if mistakes := problems(document, kinds):
         where = f"`{dotted(mistakes[0].key)}`" if mistakes[0].key else "it"
         raise ValueError(f"{where} {mistakes[0].text}")
-    # A setting of Claude Code.
+    # The switch is a setting of Claude Code.
     is_off = document.get("disableAllHooks") is True
     found: Mapping[str, Any] = {} if is_off else document.get("hooks", {})
-    events = {name: found[name] for name in HOOK_EVENTS if name in found}
-    for event, groups in events.items():
-        for handler in (h for group in groups for h in group.get("hooks", ())):
-            kind = handler.get("type")
-            if kind not in _REQUIRED and (kind is None or file.claude is None):
-                kinds = ", ".join(f"`{name}`" for name in _REQUIRED)
-                raise ValueError(f"the `type` of a hook of `{event}` must be one of {kinds}")
-            for name in _REQUIRED.get(kind, ()):
-                if name not in handler:
-                    raise ValueError(f"a hook of `{event}` has no `{name}`")
-    return events
+    return {event: found[event] for event in HOOK_EVENTS if event in found}
 
 
 def _parsed(text: str) -> Any:
@@ -193,36 +208,15 @@ def _parsed(text: str) -> Any:
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object. `null` is no value; of two values for one name, one would be lost silently."""
-    values = {name: value for name, value in pairs if value is not None}
     if len({name for name, _ in pairs}) < len(pairs):
         raise ValueError("an object has two fields of one name")
-    return values
+    return {name: value for name, value in pairs if value is not None}
 
 
-def _group(
-    file: HookFile,
-    event: str,
-    group: int,
-    table: Mapping[str, Any],
-    states: Mapping[str, Mapping[str, Any]],
-    notes: list[str],
-) -> Iterator[Hook]:
-    matcher = None if event in _WITHOUT_MATCHER else table.get("matcher")
-    if matcher not in _ALL and (fault := _fault(matcher)) is not None:
-        notes.append(f'invalid matcher "{matcher}" in {file.path}: {fault}')
-        return
-    if matcher is not None and file.claude is not None:
-        for names, ours in _CLAUDE_TOOLS:
-            matcher = names.sub(ours, matcher)
-    for number, handler in enumerate(table.get("hooks", ())):
-        if (fault := _fault_of_handler(file, event, handler)) is not None:
-            notes.append(fault)
-            continue
-        yield _hook(file, event, f"{group}:{number}", matcher, handler, states)
-
-
-def _fault(matcher: str) -> str | None:
-    """Why a matcher is no regular expression."""
+def _fault_of_matcher(matcher: str | None) -> str | None:
+    """Why it is no regular expression."""
+    if matcher in _ALL:
+        return None
     try:
         with warnings.catch_warnings(action="ignore"):
             re.compile(matcher)
@@ -232,8 +226,16 @@ def _fault(matcher: str) -> str | None:
 
 
 def _fault_of_handler(file: HookFile, event: str, handler: Mapping[str, Any]) -> str | None:
-    """A warning of a handler that cannot be run."""
-    match handler["type"]:
+    """A warning of a handler that cannot be run; a `ValueError` if the file is left out because of it."""
+    kind = handler.get("type")
+    # Claude Code has more types.
+    if kind not in _REQUIRED and (kind is None or file.claude is None):
+        kinds = ", ".join(f"`{name}`" for name in _REQUIRED)
+        raise ValueError(f"the `type` of a hook of `{event}` must be one of {kinds}")
+    for name in _REQUIRED.get(kind, ()):
+        if name not in handler:
+            raise ValueError(f"a hook of `{event}` has no `{name}`")
+    match kind:
         case _ if file.claude is not None and (unsupported := _CLAUDE_OPTIONS & handler.keys()):
             return f"skipping hook in {file.path}: `{min(unsupported)}` is not supported"
         case "command" if not handler["command"].strip():
@@ -246,7 +248,7 @@ def _fault_of_handler(file: HookFile, event: str, handler: Mapping[str, Any]) ->
             return f"skipping MCP tool hook in {file.path}: SessionEnd MCP hooks are not supported"
         case "command" | "mcp_tool":
             return None
-        case kind:
+        case _:
             return f"skipping {kind} hook in {file.path}: {kind} hooks are not supported yet"
 
 
@@ -258,34 +260,58 @@ def _hook(
     given: Mapping[str, Any],
     states: Mapping[str, Mapping[str, Any]],
 ) -> Hook:
+    kind = given["type"]
+    own = {name: given[name] for name in _HASHED[kind] if name in given}
+    own["timeout"] = max(1, own.get("timeout", 1 if event in _SHORT else 600))
+    if kind == "mcp_tool":
+        own["input"] = _hashed_input(given.get("input", {}))
+    else:
+        own.setdefault("async", False)
     snake = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", event).lower()
-    handler: dict[str, Any] = {
-        "timeout": 1 if event in _SHORT else _TIMEOUT_S,
-        **({"async": False} if given["type"] == "command" else {"input": {}}),
-        **given,
-    }
-    handler["timeout"] = max(1, handler["timeout"])
-    hashed = {name: handler[name] for name in _HASHED[given["type"]] if name in handler}
-    if "input" in hashed:
-        hashed["input"] = hashed_input(hashed["input"])
-    current = hook_hash(snake, matcher, hashed)
+    identity = {"event_name": snake, "hooks": [own]}
+    if matcher is not None:
+        identity["matcher"] = matcher
+    current = "sha256:" + sha256(_compact(identity).encode()).hexdigest()
     key = f"{file.key or file.path}:{snake}:{place}"
     project = {} if file.claude is None else {"CLAUDE_PROJECT_DIR": str(file.claude)}
     return Hook(
         event=event,
         source=file.path,
         matcher=None if matcher in _ALL else matcher,
-        kind=handler["type"],
-        command=handler.get("command", ""),
-        timeout_s=handler["timeout"],
-        is_async=handler.get("async", False),
-        status_message=handler.get("statusMessage"),
-        server=handler.get("server"),
-        tool=handler.get("tool"),
-        arguments=handler.get("input", {}),
+        kind=kind,
+        command=own.get("command", ""),
+        server=own.get("server", ""),
+        tool=own.get("tool", ""),
+        arguments=given.get("input", {}),
+        timeout_s=own["timeout"],
+        is_async=own.get("async", False),
+        status_message=own.get("statusMessage"),
         environment={**project, **file.environment},
         key=key,
         hash=current,
-        state="trusted" if file.is_managed else hook_state(states.get(key, {}), current),
+        state="trusted" if file.is_managed else _state(states.get(key, {}), current),
         is_managed=file.is_managed,
     )
+
+
+def _state(entry: Mapping[str, Any], current: str) -> HookState:
+    match entry:
+        case {"enabled": False}:
+            return "disabled"
+        case {"trusted_hash": known}:
+            return "trusted" if known == current else "changed"
+        case _:
+            return "new"
+
+
+def _hashed_input(arguments: Mapping[str, Any]) -> Any:
+    """The arguments of a tool as Codex hashes them: a number becomes a table with its text."""
+
+    def number(text: str) -> dict[str, str]:
+        return {"$serde_json::private::Number": text}
+
+    return json.loads(_compact(arguments), parse_int=number, parse_float=number)
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
