@@ -2,10 +2,11 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, TypeAlias
 
 from rich.text import Text
 
@@ -13,12 +14,11 @@ from codex_py.app.features.hooks import HooksFeature
 from codex_py.config.hook_files import has_hooks
 from codex_py.config.hooks import Hook, Hooks, enable, find_hooks, trust
 from codex_py.errors import CodexError
-from codex_py.frontends.terminal import on_one_line, printable
+from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.commands.registry import Command, CommandContext
-from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.panel import Choice, Option
 from codex_py.frontends.tui.picker import Picker, Row
-from codex_py.frontends.tui.plain import cut
+from codex_py.frontends.tui.plain import cut, one_line
 
 _STATES: Final = {
     "new": "new; it does not run",
@@ -26,14 +26,13 @@ _STATES: Final = {
     "trusted": "trusted",
     "disabled": "switched off",
 }
+_NEW: Final = "Hooks need review"
 _NONE: Final = "There are no hooks. They are programs of yours that run at events of a session: write them into {}."
 _LATER: Final = "This session began without hooks. They run in the next one: /new begins it."
 
 _MOST_SHOWN: Final = 1000
 """Characters of one field. The terminal wraps it anew each time it draws."""
-_MORE: Final = "… (v shows all)"
 
-_Answer: TypeAlias = Literal["review", "trust", "skip"]
 _Change: TypeAlias = Callable[[], None] | None
 """Stores an answer; None changes nothing."""
 
@@ -45,95 +44,84 @@ async def settle_hooks(context: CommandContext) -> None:
     hooks = find_hooks(context.config, context.surface.environment)
     try:
         while new := hooks.to_review:
-            question = partial(_question, len(new))
-            match await context.surface.panels.ask(question, about="Hooks need review"):
-                case "review":
-                    hooks = await _look_through(context, hooks, lambda found: found.to_review)
-                case "trust":
-                    await _changed(context, lambda: trust(context.config.home, new))
-                    return
-                case "skip":
-                    return
+            answer = await context.surface.panels.ask(partial(_question, len(new)), about=_NEW)
+            if answer != "review":
+                if answer == "trust":
+                    await _change(context, partial(trust, context.config.home, new))
+                return
+            hooks = await _look_through(context, hooks, only_new=True)
     except CodexError as error:
         # The session begins all the same; these hooks do not run in it.
         context.transcript.notice(str(error), "error")
 
 
-def _question(count: int) -> Choice[_Answer]:
+def _question(count: int) -> Choice[str]:
     hooks = "1 hook is" if count == 1 else f"{count} hooks are"
-    question: Fragments = [
-        ("bold", "Hooks need review"),
-        ("", f"\n\n{hooks} new or changed. A hook that you trust can run outside the sandbox."),
-    ]
-    answers: Sequence[Option[_Answer]] = [
+    text = f"\n\n{hooks} new or changed. A hook that you trust can run outside the sandbox."
+    answers = [
         Option("Review hooks", "review"),
         Option("Trust all and continue", "trust"),
         Option("Continue without trusting (hooks will not run)", "skip"),
     ]
-    return Choice(question, answers, cancelled="skip")
+    return Choice([("bold", _NEW), ("", text)], answers, cancelled="skip")
 
 
 async def _show_hooks(context: CommandContext, _: str) -> None:
-    hooks = await _changed(context, lambda: None)
+    hooks = await _change(context, None)
     if hooks.warnings:
         context.transcript.notice("\n".join(hooks.warnings))
     if not hooks.found:
         context.transcript.notice(_NONE.format(context.config.home / "hooks.json"))
         return
-    hooks = await _look_through(context, hooks, lambda found: found.found)
+    hooks = await _look_through(context, hooks)
     session = context.conversation.session
     has_trusted = any(hook.state == "trusted" for hook in hooks.found)
     if has_trusted and session is not None and session.feature(HooksFeature) is None:
         context.transcript.notice(_LATER)
 
 
-async def _look_through(
-    context: CommandContext, hooks: Hooks, select: Callable[[Hooks], Sequence[Hook]]
-) -> Hooks:
+async def _look_through(context: CommandContext, hooks: Hooks, *, only_new: bool = False) -> Hooks:
     """Show hooks and let the user decide on each, until none is left or the user leaves. Returns all hooks as they are then."""
     panels, at = context.surface.panels, 0
-    while shown := select(hooks):
-        rows = [Row(_name(hook), hook, f"{hook.state}  {_target(hook)}") for hook in shown]
-        hook = await panels.show(
-            Picker("Hooks", rows, preview=_preview, selected=min(at, len(shown) - 1))
-        )
+    while shown := hooks.to_review if only_new else hooks.found:
+        rows = [
+            Row(_name(hook), hook, f"{hook.state}  {one_line(hook.target, _MOST_SHOWN)}")
+            for hook in shown
+        ]
+        selected = min(at, len(shown) - 1)
+        hook = await panels.show(Picker("Hooks", rows, preview=_preview, selected=selected))
         if hook is None:
             break
         at = shown.index(hook)
-        change = await panels.show(_decision(context, hook))
-        if change is not None:
-            hooks = await _changed(context, change)
+        if (change := await panels.show(_decision(context, hook))) is not None:
+            hooks = await _change(context, change)
     return hooks
 
 
 def _decision(context: CommandContext, hook: Hook) -> Choice[_Change]:
-    home, text = context.config.home, _described(hook)
+    home, is_off = context.config.home, hook.state == "disabled"
     options: list[Option[_Change]] = [Option("Back", None, "b")]
-    if hook.state == "disabled":
-        options.insert(0, Option("Switch it on", lambda: enable(home, hook, enabled=True), "o"))
-    elif not hook.is_managed:
-        options.insert(0, Option("Switch it off", lambda: enable(home, hook, enabled=False), "o"))
+    if not hook.is_managed:
+        switch = partial(enable, home, hook, enabled=is_off)
+        options.insert(0, Option(f"Switch it {'on' if is_off else 'off'}", switch, "o"))
     if hook.needs_review:
-        options.insert(0, Option("Trust it", lambda: trust(home, [hook]), "t"))
+        options.insert(0, Option("Trust it", partial(trust, home, [hook]), "t"))
     return Choice(
-        [("bold", _name(hook)), ("", f"\n{text}")],
+        [("bold", _name(hook)), ("", f"\n{_described(hook, more='… (v shows all)')}")],
         options,
         cancelled=None,
         # Enter alone trusts nothing.
         default=len(options) - 1,
         # Not a notice, of which only the ends are shown.
-        show_all=lambda: context.transcript.print(Text(_described(hook, None))),
+        show_all=lambda: context.transcript.print(Text(_described(hook, sys.maxsize))),
     )
 
 
-async def _changed(context: CommandContext, change: Callable[[], None]) -> Hooks:
+async def _change(context: CommandContext, change: _Change) -> Hooks:
     """Change the trust in hooks. The open session and later ones use what is configured then, which is returned."""
-
-    def work() -> Any:
-        change()
-        return context.surface.launch.reload()
-
-    fresh = await asyncio.to_thread(work)
+    if change is not None:
+        await asyncio.to_thread(change)
+    fresh = await asyncio.to_thread(context.surface.launch.reload)
     names = ("layers", "project_trust", "values", "features", "plugins")
     config = replace(context.config, **{name: getattr(fresh, name) for name in names})
     context.conversation.config = config
@@ -145,33 +133,25 @@ async def _changed(context: CommandContext, change: Callable[[], None]) -> Hooks
 
 
 def _name(hook: Hook) -> str:
-    return on_one_line(cut(f"{hook.event} {hook.matcher or ''}", _MOST_SHOWN)).strip()
-
-
-def _target(hook: Hook) -> str:
-    target = hook.command if hook.kind == "command" else f"{hook.server}/{hook.tool}"
-    return on_one_line(cut(target, _MOST_SHOWN))
+    return one_line(f"{hook.event} {hook.matcher or ''}", _MOST_SHOWN)
 
 
 async def _preview(hook: Hook) -> str:
     return _described(hook)
 
 
-def _described(hook: Hook, most: int | None = _MOST_SHOWN) -> str:
-    """All about a hook, in lines for a terminal; the most important ones first. `most`: characters of one."""
+def _described(hook: Hook, most: int = _MOST_SHOWN, more: str = "…") -> str:
+    """All about a hook, in lines for a terminal, the most important ones first; `most` characters of each."""
     rows = {
-        "runs" if hook.kind == "command" else "calls": hook.command or _target(hook),
+        "runs" if hook.kind == "command" else "calls": hook.target,
         "with": json.dumps(hook.arguments, ensure_ascii=False) if hook.arguments else "",
         "for": hook.matcher or "all",
         "from": str(hook.source),
         "state": "set by the administrator" if hook.is_managed else _STATES[hook.state],
         "stops after": f"{hook.timeout_s:g} s" + (", in the background" if hook.is_async else ""),
     }
-    return "\n".join(
-        printable(f"{name}: {cut(value, most or len(value), _MORE)}")
-        for name, value in rows.items()
-        if value
-    )
+    lines = (f"{name}: {cut(text, most, more)}" for name, text in rows.items() if text)
+    return printable("\n".join(lines))
 
 
 HOOKS = [Command("hooks", "review hooks, and switch them on or off", _show_hooks)]
