@@ -88,6 +88,29 @@ def test_a_command_that_goes_on_in_the_background_is_reported_when_it_ends(
     assert post["tool_response"].endswith("ended\n")
 
 
+def test_a_command_is_reported_when_it_ends_although_writing_to_it_failed(
+    place: Workplace,
+) -> None:
+    os.mkfifo(place.cwd / "go")
+
+    def write(request: RecordedRequest, chars: str = "x") -> list[Any]:
+        outputs: list[str] = [item["output"] for item in request.input if "output" in item]
+        session = int(outputs[0].partition("session ID ")[2].split()[0])
+        arguments = {"session_id": session, "chars": chars, "yield_time_ms": 20_000}
+        return [*ev_function_call(f"w{chars}", "write_stdin", arguments), ev_completed()]
+
+    def end(request: RecordedRequest) -> list[Any]:
+        assert "stdin is closed" in request.input[-1]["output"]
+        (place.cwd / "go").write_text("now\n", encoding="utf-8")
+        return write(request, "")
+
+    replies = [command("cat go", yield_time_ms=250), write, end, DONE]
+    hooked = run(place, {"PostToolUse": [note("post")]}, replies)
+    (post,) = hooked.given("post")
+    assert post["tool_use_id"] == "c1"
+    assert post["tool_response"].endswith("now\n")
+
+
 def test_the_last_rewrite_runs_and_the_history_keeps_the_call(place: Workplace) -> None:
     def rewrite(text: str) -> str:
         return specific("PreToolUse", permissionDecision="allow", updatedInput={"command": text})
@@ -100,6 +123,18 @@ def test_the_last_rewrite_runs_and_the_history_keeps_the_call(place: Workplace) 
     assert hooked.said()[-1][1].endswith("last\n")
     assert '"echo model"' in str([i for i in hooked.requests[-1] if i["type"] == "function_call"])
     assert hooked.given("post")[0]["tool_input"] == {"command": "echo last"}
+
+
+def test_a_hook_after_a_call_is_given_the_arguments_that_another_rewrote(place: Workplace) -> None:
+    plan = {"plan": [{"step": "rewritten", "status": "pending"}]}
+    rewrite = specific("PreToolUse", permissionDecision="allow", updatedInput=plan)
+    hooks = {"PreToolUse": [note("pre"), rewrite], "PostToolUse": [note("post")]}
+    written = {"plan": [{"step": "mine", "status": "completed"}]}
+    reply = [*ev_function_call("c1", "update_plan", written), ev_completed()]
+    hooked = run(place, hooks, [reply, DONE])
+    (pre,), (post,) = hooked.given("pre"), hooked.given("post")
+    assert (pre["tool_name"], pre["tool_input"]) == ("update_plan", written)
+    assert post["tool_input"] == plan
 
 
 def test_a_rewrite_that_does_not_fit_keeps_the_call_from_running(place: Workplace) -> None:

@@ -54,49 +54,41 @@ def read_answer(event: str, exit_code: int, stdout: str, stderr: str = "") -> An
         fields = None
     if not isinstance(fields, dict):
         return Answer(failure="printed something that is not a JSON object")
-    return _read_fields(event, cast("JsonObject", fields))
-
-
-def _read_fields(event: str, fields: Mapping[str, Any]) -> Answer:
+    fields = cast("JsonObject", fields)
     own = object_field(fields, "hookSpecificOutput")
-    decision: dict[str, Any] = {}
-    if event == "PermissionRequest":
-        decision = _permission(object_field(own, "decision"))
-    elif event == "PreToolUse" and not own.keys().isdisjoint(
-        {"permissionDecision", "updatedInput"}
-    ):
-        decision = _tool_decision(own)
-    elif event in _CAN_REFUSE and fields.get("decision") == "block":
-        decision = _refusal(fields.get("reason"))
+    answer = _decision(event, fields, own)
     # As in Codex, a hook cannot end the turn before a call.
     if fields.get("continue") is False and event != "PreToolUse":
-        decision["stop"] = _text(fields.get("stopReason")) or "a hook stopped it"
+        answer["stop"] = _text(fields.get("stopReason")) or "a hook stopped it"
     context, message = own.get("additionalContext"), fields.get("systemMessage")
-    return Answer(context=_text(context), message=_text(message), **decision)
+    return Answer(context=_text(context), message=_text(message), **answer)
+
+
+def _decision(event: str, fields: JsonObject, own: JsonObject) -> dict[str, Any]:
+    match event, own:
+        case "PermissionRequest", {"decision": {"behavior": "allow"}}:
+            return {"is_approved": True}
+        case "PermissionRequest", {"decision": {"behavior": "deny", **more}}:
+            return {"refusal": _text(more.get("message")) or "a hook refused it"}
+        case "PermissionRequest", _:
+            return {}
+        case "PreToolUse", {"permissionDecision": "deny"}:
+            return _refusal(own.get("permissionDecisionReason"))
+        case "PreToolUse", {"permissionDecision": "allow"}:
+            updated = own.get("updatedInput")
+            return {"updated_input": updated if isinstance(updated, dict) else None}
+        case "PreToolUse", {"permissionDecision": _} | {"updatedInput": _}:
+            unsupported = str(own.get("permissionDecision"))[:40]
+            return {"failure": f"gave the unsupported `permissionDecision` {unsupported!r}"}
+        case _ if event in _CAN_REFUSE and fields.get("decision") == "block":
+            return _refusal(fields.get("reason"))
+        case _:
+            return {}
 
 
 def _refusal(reason: Any) -> dict[str, Any]:
     text = _text(reason)
     return {"refusal": text, "failure": None if text else "refused without a reason"}
-
-
-def _tool_decision(own: Mapping[str, Any]) -> dict[str, Any]:
-    decision, updated = own.get("permissionDecision"), own.get("updatedInput")
-    if decision == "deny":
-        return _refusal(own.get("permissionDecisionReason"))
-    if decision == "allow":
-        return {"updated_input": updated if isinstance(updated, dict) else None}
-    return {"failure": f"gave the unsupported `permissionDecision` {str(decision)[:40]!r}"}
-
-
-def _permission(decision: JsonObject) -> dict[str, Any]:
-    match decision.get("behavior"):
-        case "allow":
-            return {"is_approved": True}
-        case "deny":
-            return {"refusal": _text(decision.get("message")) or "a hook refused it"}
-        case _:
-            return {}
 
 
 def _text(value: Any) -> str | None:

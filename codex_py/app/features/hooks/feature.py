@@ -8,9 +8,9 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 
-from codex_py.app.features.hooks.runs import HookRun, HookRuns, agent_type, ending, notes_of
+from codex_py.app.features.hooks.runs import HookRun, HookRuns, ending, notes_of
 from codex_py.app.loading import load
-from codex_py.app.options import SessionOptions, SessionSetup
+from codex_py.app.options import SessionSetup
 from codex_py.config.hooks import Hook, find_hooks
 from codex_py.errors import CompactionFailed, TurnSkipped
 from codex_py.protocol.extension import (
@@ -34,7 +34,17 @@ class HooksFeature:
         """A frontend replaces them when the user has decided about some."""
         for warning in self.hooks.warnings:
             setup.warn(warning)
-        self._tell_of_unreviewed()
+        if new := self.hooks.to_review:
+            files = ", ".join(dict.fromkeys(str(hook.source) for hook in new))
+            setup.warn(
+                f"Hooks that are new or changed ({len(new)}, in {files}) "
+                + (
+                    "run because of --dangerously-bypass-hook-trust."
+                    if setup.options.bypass_hook_trust
+                    else "do not run. Review them in the terminal with /hooks, or run them all with"
+                    " --dangerously-bypass-hook-trust."
+                )
+            )
 
     def __call__(self, thread: Thread) -> Extension:
         return self._extension(self._setup, thread)
@@ -53,32 +63,17 @@ class HooksFeature:
     def _extension(self, setup: SessionSetup, thread: Thread) -> Extension:
         runs = HookRuns(self.may_run, setup, thread)
         at = _SessionEvents(runs, setup, thread)
+        # Its imports are for after the first request.
+        calls = "codex_py.app.features.hooks.calls"
         return Extension(
-            wrap_dispatch=lambda dispatch: load("codex_py.app.features.hooks.calls:HookedCalls")(
-                runs, dispatch
-            ),
-            wrap_approver=lambda approver: load("codex_py.app.features.hooks.calls:HookedApprover")(
-                runs, approver
-            ),
+            wrap_dispatch=lambda dispatch: load(f"{calls}:HookedCalls")(runs, dispatch),
+            wrap_approver=lambda approver: load(f"{calls}:HookedApprover")(runs, approver),
             context=at.context,
             before_prompt=at.before_prompt,
             before_stop=at.before_stop,
             around_turn=at.around_turn,
             around_compaction=at.around_compaction,
             around_session=at.around_session,
-        )
-
-    def _tell_of_unreviewed(self) -> None:
-        options, hooks = self._setup.options, self.hooks.to_review
-        if not hooks:
-            return
-        files = ", ".join(dict.fromkeys(str(hook.source) for hook in hooks))
-        unreviewed = f"Hooks that are new or changed ({len(hooks)}, in {files})"
-        self._setup.warn(
-            f"{unreviewed} run because of --dangerously-bypass-hook-trust."
-            if options.bypass_hook_trust
-            else f"{unreviewed} do not run. Review them in the terminal with /hooks, or run them all with"
-            " --dangerously-bypass-hook-trust."
         )
 
 
@@ -90,8 +85,10 @@ class _SessionEvents:
         self._run = runs.run
         self._thread = thread
         self._is_child = setup.options.parent is not None
-        self._source: str | None = _source(setup.options)
-        """Where the session comes from; None once hooks were told."""
+        options = setup.options
+        is_resumed = options.resume is not None or options.resume_last
+        self._source = "resume" if is_resumed else "clear" if options.cleared else "startup"
+        """Where the session comes from; empty once hooks were told."""
         self._first_notes: Sequence[Note] = ()
 
     @asynccontextmanager
@@ -100,8 +97,8 @@ class _SessionEvents:
             yield
         finally:
             try:
-                if self._source is None and not self._is_child:
-                    await self._run("SessionEnd", ["other"], reason="other")
+                if not self._source and not self._is_child:
+                    await self._run("SessionEnd", reason="other")
             finally:
                 await self._runs.aclose()
 
@@ -113,7 +110,7 @@ class _SessionEvents:
             yield
         except asyncio.CancelledError:
             if not self._is_child:
-                await self._run("Interrupt", [])
+                await self._run("Interrupt")
             raise
 
     def context(self, _: Occasion) -> Sequence[Note]:
@@ -123,7 +120,7 @@ class _SessionEvents:
     async def before_prompt(self, prompt: UserPrompt) -> Sequence[Note]:
         # Here, because a prompt is kept if the user interrupts this.
         await self._start_session()
-        runs = await self._run("UserPromptSubmit", [], prompt=prompt.text)
+        runs = await self._run("UserPromptSubmit", prompt=prompt.text)
         turn = self._thread.turn
         # The session itself warns of a prompt that was steered into the turn.
         self._skip_if_ended(runs, "the prompt", is_told=turn is None or turn.prompt is not prompt)
@@ -134,7 +131,6 @@ class _SessionEvents:
         event, name = ("SubagentStop", "subagent-stop") if self._is_child else ("Stop", "stop")
         runs = await self._run(
             event,
-            [agent_type(self._thread)],
             stop_hook_active=stop.rounds > 0,
             last_assistant_message=stop.last_message,
         )
@@ -148,24 +144,24 @@ class _SessionEvents:
     @asynccontextmanager
     async def around_compaction(self, compaction: Compaction) -> AsyncGenerator[None]:
         trigger = compaction.trigger
-        reason = ending(await self._run("PreCompact", [trigger], trigger=trigger))
+        reason = ending(await self._run("PreCompact", trigger=trigger))
         if reason is not None:
             raise CompactionFailed(f"a PreCompact hook refused it: {reason}")
         yield
-        await self._run("PostCompact", [trigger], trigger=trigger)
+        await self._run("PostCompact", trigger=trigger)
         if not self._is_child:
             for note in await self._start("compact"):
                 self._thread.tell(note)
 
     async def _start_session(self) -> None:
-        source, self._source = self._source, None
-        if source is not None:
+        source, self._source = self._source, ""
+        if source:
             self._first_notes = await self._start(source)
 
     async def _start(self, source: str) -> Sequence[Note]:
         if self._is_child:
-            return notes_of(await self._run("SubagentStart", [agent_type(self._thread)]))
-        runs = await self._run("SessionStart", [source], source=source)
+            return notes_of(await self._run("SubagentStart"))
+        runs = await self._run("SessionStart", source=source)
         self._skip_if_ended(runs, "the turn")
         return notes_of(runs)
 
@@ -177,15 +173,8 @@ class _SessionEvents:
             raise TurnSkipped(text)
 
 
-def _source(options: SessionOptions) -> str:
-    if options.resume is not None or options.resume_last:
-        return "resume"
-    return "clear" if options.cleared else "startup"
-
-
 def _hook_prompt(name: str, run: HookRun) -> Note:
-    reason = run.answer.refusal or ""
-    for character, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):
-        reason = reason.replace(character, entity)
+    entities = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
+    reason = (run.answer.refusal or "").translate(entities)
     run_id = f"{name}:{run.number}:{run.hook.source}"
     return Note(f'<hook_prompt hook_run_id="{run_id}">{reason}</hook_prompt>', "user")

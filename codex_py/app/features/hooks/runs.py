@@ -2,27 +2,42 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from codex_py.app.features.hooks.answers import Answer, read_answer
-from codex_py.app.features.hooks.handlers import HookFailed, HookRunner
+from codex_py.app.features.hooks.handlers import HookFailed, call_tool, run_command
+from codex_py.app.model import secret_names
 from codex_py.app.options import SessionSetup
 from codex_py.config.hooks import Hook
+from codex_py.core.context import user_shell
+from codex_py.process.guardian import Guardian
 from codex_py.protocol.approval import ApprovalPolicy
 from codex_py.protocol.calls import shortened
 from codex_py.protocol.events import HookProgress, HookStatus
 from codex_py.protocol.extension import Thread
 from codex_py.protocol.frozen import frozen
+from codex_py.protocol.messages import encode_json
 from codex_py.protocol.prompts import Note
 
 _GRACE_S: Final = 2.0
 """For hooks in the background when the session ends."""
+_SHORT_S: Final = 3
+"""The most that hooks get for which the user waits, as in Codex."""
 _SHOWN_CHARS: Final = 300
-_OF_SESSION: Final = frozenset({"SessionStart", "SessionEnd"})
-"""Events that belong to no turn."""
-_WITHOUT_MODE: Final = frozenset({"SessionEnd", "PreCompact", "PostCompact"})
+_MATCHED: Final = ("tool_name", "source", "trigger", "reason", "agent_type")
+"""Matchers are compared with the first of these fields that an event has."""
+_ALIASES: Final = {"apply_patch": ("Edit", "Write"), "spawn_agent": ("Agent",)}
+"""Further names of tools, for matchers."""
 _NAMES: Final = re.compile(r"[A-Za-z0-9_|]+")
+_WITHOUT: Final = {
+    "SessionStart": ("turn_id",),
+    "SessionEnd": ("turn_id", "model", "permission_mode"),
+    "PreCompact": ("permission_mode",),
+    "PostCompact": ("permission_mode",),
+}
+"""The common fields that an event does not have."""
 
 
 @frozen
@@ -42,31 +57,38 @@ class HookRuns:
         self, hooks: Callable[[], Iterable[tuple[int, Hook]]], setup: SessionSetup, thread: Thread
     ) -> None:
         self._hooks = hooks
-        self._runner = HookRunner(setup)
         self._warn = setup.warn
         self._thread = thread
         self._background: set[asyncio.Task[None]] = set()
+        secret = secret_names(setup.config)
+        self._environment = {n: v for n, v in setup.environment.items() if n not in secret}
+        self._environment["CODEX_HOME"] = str(setup.config.home)
+        self._shell = user_shell(setup.environment)
+        # If this program is killed, it kills the hooks that run.
+        self._guardian = Guardian()
 
-    async def run(self, event: str, names: Sequence[str], **fields: Any) -> list[HookRun]:
+    async def run(self, event: str, **fields: Any) -> list[HookRun]:
         """Run the hooks of an event. Those in the background are only started.
 
         Args:
-            names: what matchers are compared with.
             fields: of the input, besides the common ones.
 
         Returns:
             The runs, in the order of the configuration.
         """
-        given = _input(self._thread, event, **fields)
+        given = _input(self._thread, event) | fields
+        name = next((given[field] for field in _MATCHED if field in given), "")
+        names = (name, *_ALIASES.get(name, ()))
         waited: list[asyncio.Task[HookRun]] = []
         async with asyncio.TaskGroup() as group:
             for number, hook in self._hooks():
                 if hook.event == event and matches(hook.matcher, names):
-                    work = self._run_one(number, hook, given)
                     if hook.is_async:
-                        self._start_in_background(work)
+                        task = asyncio.create_task(self._run_in_background(number, hook, given))
+                        self._background.add(task)
+                        task.add_done_callback(self._background.discard)
                     else:
-                        waited.append(group.create_task(work))
+                        waited.append(group.create_task(self._run_one(number, hook, given)))
         return [task.result() for task in waited]
 
     async def aclose(self) -> None:
@@ -77,27 +99,23 @@ class HookRuns:
         finally:
             for task in self._background:
                 task.cancel()
-            await asyncio.gather(*self._background, return_exceptions=True)
-            self._runner.close()
+            try:
+                await asyncio.gather(*self._background, return_exceptions=True)
+            finally:
+                self._guardian.close()
 
-    def _start_in_background(self, work: Coroutine[Any, Any, HookRun]) -> None:
-        async def run() -> None:
-            for note in notes_of([await work]):
-                self._thread.tell(note)
-
-        task = asyncio.create_task(run())
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
+    async def _run_in_background(self, number: int, hook: Hook, given: Mapping[str, Any]) -> None:
+        for note in notes_of([await self._run_one(number, hook, given)]):
+            self._thread.tell(note)
 
     async def _run_one(self, number: int, hook: Hook, given: Mapping[str, Any]) -> HookRun:
         self._show(hook, "running")
         try:
-            answer = read_answer(hook.event, *await self._runner.run(hook, self._thread, given))
+            answer = read_answer(hook.event, *await self._ended(hook, given))
         except HookFailed as failure:
             answer = Answer(failure=str(failure))
         if answer.failure is not None:
-            name = shortened(hook.command or f"{hook.server}/{hook.tool}", _SHOWN_CHARS)
-            why = shortened(answer.failure, _SHOWN_CHARS)
+            name, why = (shortened(text, _SHOWN_CHARS) for text in (hook.target, answer.failure))
             self._warn(f"The {hook.event} hook {name!r} {why}.")
         if answer.message is not None:
             self._warn(answer.message)
@@ -107,41 +125,56 @@ class HookRuns:
         )
         return run
 
+    async def _ended(self, hook: Hook, given: Mapping[str, Any]) -> tuple[Any, ...]:
+        """The last arguments of `read_answer`. Raises `HookFailed`."""
+        is_short = hook.event in {"SessionEnd", "Interrupt"}
+        limit_s = min(hook.timeout_s, _SHORT_S) if is_short else hook.timeout_s
+        try:
+            async with asyncio.timeout(limit_s):
+                if hook.kind == "mcp_tool":
+                    return await call_tool(hook, self._thread, given)
+                return await run_command(
+                    self._guardian,
+                    [self._shell, "-c", hook.command],
+                    self._thread.settings.cwd,
+                    {**self._environment, **hook.environment},
+                    encode_json(given),
+                )
+        except TimeoutError:
+            raise HookFailed(f"did not end within {limit_s:g} s, and was stopped") from None
+
     def _show(self, hook: Hook, status: HookStatus) -> None:
         # As in Codex, neither those in the background nor those after the end are shown.
         if not hook.is_async and hook.event != "SessionEnd":
             self._thread.emit(HookProgress(hook.event, status, hook.status_message))
 
 
-def _input(thread: Thread, event: str, **fields: Any) -> dict[str, Any]:
-    """What hooks read: the common fields of Codex 0.169, and those of the event."""
+def _input(thread: Thread, event: str) -> dict[str, Any]:
+    """The common fields of Codex 0.169."""
     settings, parent, turn = thread.settings, thread.parent, thread.turn
-    file = thread.session_file
-    data: dict[str, Any] = {
+    is_never = settings.approval_policy is ApprovalPolicy.NEVER
+    mode = "bypassPermissions" if is_never else "default"
+    data = {
         "session_id": thread.thread_id if parent is None else parent.root_id,
-        "transcript_path": None if file is None else str(file),
+        "transcript_path": _text(thread.session_file),
         "cwd": str(settings.cwd),
         "hook_event_name": event,
+        "turn_id": turn and turn.id,
+        "model": settings.model,
+        "permission_mode": "plan" if settings.mode == "plan" else mode,
     }
-    if event not in _OF_SESSION and turn is not None:
-        data["turn_id"] = turn.id
-    if event != "SessionEnd":
-        data["model"] = settings.model
-    if event not in _WITHOUT_MODE:
-        is_never = settings.approval_policy is ApprovalPolicy.NEVER
-        mode = "bypassPermissions" if is_never else "default"
-        data["permission_mode"] = "plan" if settings.mode == "plan" else mode
+    for name in _WITHOUT.get(event, ()):
+        del data[name]
     if parent is not None:
-        data |= {"agent_id": thread.thread_id, "agent_type": agent_type(thread)}
+        data |= {"agent_id": thread.thread_id, "agent_type": parent.role or "default"}
         if event == "SubagentStop":
             data["agent_transcript_path"] = data["transcript_path"]
-            file = parent.session_file
-            data["transcript_path"] = None if file is None else str(file)
-    return data | fields
+            data["transcript_path"] = _text(parent.session_file)
+    return data
 
 
-def agent_type(thread: Thread) -> str:
-    return (thread.parent and thread.parent.role) or "default"
+def _text(path: Path | None) -> str | None:
+    return None if path is None else str(path)
 
 
 def matches(matcher: str | None, names: Sequence[str]) -> bool:
