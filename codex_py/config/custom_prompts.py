@@ -3,26 +3,23 @@
 Source of the folders and of the form: Codex for `prompts`, Claude Code for `.claude/commands`.
 """
 
-import os
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
-from itertools import islice
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 from codex_py.config.config import Config
-from codex_py.config.front_matter import FrontMatterError, front_matter
-from codex_py.config.paths import folders_between, user_home
+from codex_py.config.definition_folders import Folder, project_folders
+from codex_py.config.definitions import definitions, front_matter, read_definition
+from codex_py.config.paths import user_home
 from codex_py.config.role_files import named_model
-from codex_py.errors import CodexError
-from codex_py.filesystem.ordinary import read_whole
+from codex_py.errors import CodexError, ConfigError
 from codex_py.protocol.frozen import frozen
 
 _MAX_BYTES: Final = 256 * 1024
-_MAX_ENTRIES: Final = 500
-"""Files of one place, and its folders."""
+_MAX_DEPTH: Final = 6
+_FILES: Final = r"[^.].*\.md"
 _NAME: Final = re.compile(r"[\w.-]+(?::[\w.-]+)*")
 _PLACE: Final = re.compile(r"\$(?:(\$)|([1-9])(?!\d)|([A-Z][A-Z0-9_]*)\b)")
 _CLAUDE_PLACE: Final = re.compile(r"(?<!\$)\$(?:([1-9])(?!\d)|ARGUMENTS\b)")
@@ -67,59 +64,39 @@ def find_custom_prompts(config: Config, environment: Mapping[str, str]) -> Custo
     """All prompts that can be sent here; those of a project only if it is trusted."""
     found: dict[str, CustomPrompt] = {}
     warnings: list[str] = []
-    for name, path, read in _files(config, environment):
+    for name, path, folder in _files(config, environment, warnings):
         if name in found or not _NAME.fullmatch(name):
             continue
         try:
-            found[name] = _parsed(name, read())
-        except FrontMatterError as error:
-            warnings.append(f"The command /{name} of {path}:{error.line} cannot be used: {error}.")
-        except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-            warnings.append(f"The command /{name} of {path} cannot be used: {reason}.")
+            found[name] = _parsed(name, path, folder)
+        except ConfigError as error:
+            warnings.append(f"The command /{name} cannot be used: {error}.")
     return CustomPrompts(tuple(found.values()), tuple(warnings))
 
 
 def _files(
-    config: Config, environment: Mapping[str, str]
-) -> Iterator[tuple[str, Path, Callable[[], str]]]:
-    """Names, files, and what reads them."""
-    user = user_home(environment)
-    root, *_ = folders = folders_between(config.project_root, config.cwd)
-    places: list[tuple[str, Path, Path | None]] = []
-    if config.trust == "trusted":
-        places += [
-            ("project", folder / ".claude" / "commands", root)
-            for folder in reversed(folders)
-            if folder != user
-        ]
-    places += [
-        ("user", user / ".claude" / "commands", None),
-        ("prompts", config.home / "prompts", None),
-    ]
-    for prefix, top, within in places:
-        for path in _markdown(top):
-            inner = path.relative_to(top).with_suffix("").parts
-            if prefix != "prompts" or len(inner) == 1:
-                yield ":".join((prefix, *inner)), path, partial(_text, path, within)
+    config: Config, environment: Mapping[str, str], warnings: list[str]
+) -> Iterator[tuple[str, Path, Folder]]:
+    """Names, files and where they were found."""
+    own = Folder(user_home(environment) / ".claude" / "commands", "user", prefix="user:")
+    project = project_folders(config, ".claude/commands", prefix="project:")
+    is_trusted = config.trust == "trusted"
+    folders = [*(each for each in project if is_trusted and each.path != own.path), own]
+    prompts = [Folder(config.home / "prompts", "user", prefix="prompts:")]
+    for path, folder in (
+        *definitions(folders, _FILES, "commands", warnings, max_depth=_MAX_DEPTH),
+        *definitions(prompts, _FILES, "commands", warnings),
+    ):
+        inner = path.relative_to(folder.path).with_suffix("").parts
+        yield folder.prefix + ":".join(inner), path, folder
     for plugin in config.plugins:
         for name, (path, text) in plugin.commands.items():
-            yield f"{plugin.name}:{name}", path, lambda text=text: text
+            folder = Folder(plugin.root, "plugin", texts={path: text})
+            yield f"{plugin.name}:{name}", path, folder
 
 
-def _markdown(top: Path) -> list[Path]:
-    """The Markdown files in a folder and below it, sorted. Folders that are links are left out."""
-    folders = islice(os.walk(top), _MAX_ENTRIES)
-    paths = (Path(folder, name) for folder, _, names in folders for name in names)
-    return sorted(islice((path for path in paths if path.suffix == ".md"), _MAX_ENTRIES))
-
-
-def _text(path: Path, root: Path | None) -> str:
-    return read_whole(path, _MAX_BYTES, root=root).decode()
-
-
-def _parsed(name: str, text: str) -> CustomPrompt:
-    fields, body = front_matter(text)
+def _parsed(name: str, path: Path, folder: Folder) -> CustomPrompt:
+    fields, body = front_matter(read_definition(path, folder, _MAX_BYTES), path)
     is_claude = not name.startswith("prompts:")
     without_effect: list[str] = []
     if "allowed-tools" in fields:

@@ -24,7 +24,7 @@ _EXCERPT_CHARACTERS = 60
 _POSITION = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)\Z", re.DOTALL)
 
 
-def read_text(path: Path, *, root: Path | None = None) -> str | None:
+def read_text(path: Path, *, root: Path | None = None, max_bytes: int = _MAX_BYTES) -> str | None:
     """The text of a file without a byte order mark, line ends as they are; None if there is no file.
 
     Args:
@@ -34,7 +34,7 @@ def read_text(path: Path, *, root: Path | None = None) -> str | None:
         ConfigError: it is not a regular file, it cannot be read, or it is not UTF-8.
     """
     try:
-        return read_whole(path, _MAX_BYTES, root=root).decode("utf-8-sig")
+        return read_whole(path, max_bytes, root=root).decode("utf-8-sig")
     except FileNotFoundError:
         return None
     except UnicodeDecodeError as error:

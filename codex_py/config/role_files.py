@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 from codex_py.config.check import problems
+from codex_py.config.definitions import front_matter
 from codex_py.config.files import parse_toml
-from codex_py.config.front_matter import FrontMatterError, front_matter
 from codex_py.config.lines import key_lines
 from codex_py.config.tables import Table, alike
 from codex_py.errors import ConfigError
@@ -89,10 +89,6 @@ class Role:
     """None for a built-in role."""
 
 
-class BadRole(ValueError):
-    """The role cannot be used. The text says where and why."""
-
-
 def toml_role(text: str, path: Path, declared: Mapping[str, Any] | None = None) -> tuple[Role, str]:
     """A role, and what of its file has no effect, as a clause for the user that stands after "has".
 
@@ -100,20 +96,17 @@ def toml_role(text: str, path: Path, declared: Mapping[str, Any] | None = None) 
         declared: of `[agents.NAME]` with its `name`; such a file need not have a name or a description.
 
     Raises:
-        BadRole: the file is not valid.
+        ConfigError: the file is not valid.
     """
-    try:
-        values = parse_toml(text, path)
-    except ConfigError as error:
-        raise BadRole(str(error).removeprefix("Error loading config.toml: ")) from error
+    values = parse_toml(text, path)
     for problem in problems(values, _TOML):
         line = key_lines(text).get(problem.key[:1], 1)
-        raise BadRole(f"{path}:{line}: `{problem.key[0]}` {problem.text}")
+        raise ConfigError(f"{path}:{line}: `{problem.key[0]}` {problem.text}")
     given = {**(declared or {}), **values}
     if declared is not None:
         given["name"] = declared["name"]
     elif not values.get("developer_instructions", "").strip():
-        raise BadRole(f"{path}:1: it has no `developer_instructions`")
+        raise ConfigError(f"{path}:1: it has no `developer_instructions`")
     role = Role(
         *_names(given, path),
         instructions=_text(given.get("developer_instructions")),
@@ -128,17 +121,14 @@ def toml_role(text: str, path: Path, declared: Mapping[str, Any] | None = None) 
 
 def markdown_role(text: str, path: Path) -> tuple[Role, str]:
     """As `toml_role`."""
-    try:
-        fields, body = front_matter(text)
-    except FrontMatterError as error:
-        raise BadRole(f"{path}:{error.line}: {error}") from error
+    fields, body = front_matter(text, path)
     if not fields:
-        raise BadRole(f"{path}:1: it has no front matter")
+        raise ConfigError(f"{path}:1: it has no front matter")
     if (isolation := fields.get("isolation") or None) not in {None, "worktree"}:
-        raise BadRole(f"{path}: `isolation` must be `worktree`, not {isolation!r}")
+        raise ConfigError(f"{path}: `isolation` must be `worktree`, not {isolation!r}")
     if "disallowedTools" in fields:
         # Ignored, it would allow what it forbids.
-        raise BadRole(f"{path}: `disallowedTools` is not supported; list the others in `tools`")
+        raise ConfigError(f"{path}: `disallowedTools` is not supported; list the others in `tools`")
     tools, reads_only, unknown = _tools(_listed(fields.get("tools")))
     may_write = "apply_patch" in (tools or ()) or not reads_only
     role = Role(
@@ -172,9 +162,9 @@ def _names(given: Mapping[str, Any], path: Path) -> tuple[str, str]:
     description = " ".join(str(given.get("description", "")).split())
     for key, value in (("name", name), ("description", description)):
         if not value:
-            raise BadRole(f"{path}:1: it has no `{key}`")
+            raise ConfigError(f"{path}:1: it has no `{key}`")
     if not _NAME.fullmatch(name):
-        raise BadRole(f"{path}: {name[:80]!r} is not a name for a role")
+        raise ConfigError(f"{path}: {name[:80]!r} is not a name for a role")
     printable = "".join(c if c.isprintable() else "\ufffd" for c in description)
     return name, printable[:_MAX_DESCRIPTION]
 
@@ -183,7 +173,7 @@ def _nicknames(given: Iterable[str], path: Path) -> tuple[str, ...]:
     names = tuple(name.strip() for name in given)
     for name in names:
         if not _NICKNAME.fullmatch(name):
-            raise BadRole(
+            raise ConfigError(
                 f"{path}: the nickname {name[:80]!r} may have letters, digits, spaces, `-` and `_` only"
             )
     return tuple(dict.fromkeys(names))

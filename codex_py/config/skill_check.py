@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
 
-from codex_py.config.front_matter import FrontMatterError
+from codex_py.config.definition_folders import Folder
 from codex_py.config.markdown import without_code
-from codex_py.config.skill_folders import SkillFolder
 from codex_py.config.skills import MAX_DESCRIPTION, read_skill, skill_fields
+from codex_py.errors import ConfigError
 
 _NAME: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _MAX_NAME: Final = 64
@@ -22,11 +22,10 @@ _NO_FILE: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:|#|//|$")
 def skill_problems(path: Path) -> list[str]:
     """One sentence for each problem of a `SKILL.md`, with the file and the line: `skills/a/SKILL.md:2: …`."""
     try:
-        data = read_skill(path, SkillFolder(path.parent, "user"))
-        fields = skill_fields(data)
-    except FrontMatterError as error:
-        return [f"{path}:{error.line}: {error}."]
-    text = data.decode()
+        text = read_skill(path, Folder(path.parent, "user"))
+        fields = skill_fields(text, path)
+    except ConfigError as error:
+        return [f"{error}."]
     lines = text.splitlines()
     problems = [
         (_line_of(field, lines), sentence)

@@ -1,12 +1,12 @@
 from pathlib import Path
 
 from codex_py.app.features.skill_list import skill_list
-from codex_py.config.skill_folders import Origin, SkillFolder
+from codex_py.config.definition_folders import Folder, Origin
 from codex_py.config.skills import Skill
 
 
 def skill(name: str, description: str = "x", origin: Origin = "user") -> Skill:
-    folder = SkillFolder(Path("/top") / origin, origin)
+    folder = Folder(Path("/top") / origin, origin)
     return Skill(name, description, folder.path / name / "SKILL.md", folder)
 
 

@@ -94,12 +94,13 @@ def test_no_link_leads_out_of_the_project(place: Place, tmp_path: Path) -> None:
     write(tmp_path / "other" / "commands" / "b.md")
     prompts = find_custom_prompts(place.load(), place.environment)
     assert prompts.found == ()
-    reasons = {
-        warning.partition(" ")[2].partition(" ")[2].split()[0]: warning
-        for warning in prompts.warnings
-    }
-    assert sorted(reasons) == ["/project:b", "/project:out", "/project:proc"]
-    assert all("it is a link that leads out of" in warning for warning in prompts.warnings)
+    reason = f"it is a link that leads out of {place.root}."
+    assert sorted(prompts.warnings) == [
+        f"{folder}/folder is not searched for commands: {reason}",
+        f"{place.cwd}/.claude/commands is not searched for commands: {reason}",
+        f"The command /project:out cannot be used: {folder}/out.md cannot be read: {reason}",
+        f"The command /project:proc cannot be used: {folder}/proc.md cannot be read: {reason}",
+    ]
 
 
 def test_a_broken_prompt_is_told_with_file_and_line(place: Place) -> None:
@@ -109,9 +110,9 @@ def test_a_broken_prompt_is_told_with_file_and_line(place: Place) -> None:
     prompts = find_custom_prompts(place.load(), place.environment)
     assert prompts.found == ()
     first, second, third = prompts.warnings
-    assert first.startswith(f"The command /prompts:a of {path}:3 cannot be used: ")
-    assert second.endswith("b.md cannot be used: it is not UTF-8 text.")
-    assert third.endswith("c.md cannot be used: it is larger than 256 KiB.")
+    assert first.startswith(f"The command /prompts:a cannot be used: {path}:3: ")
+    assert second.endswith("b.md is not UTF-8 text (byte 0).")
+    assert third.endswith("c.md cannot be read: it is larger than 256 KiB.")
 
 
 def test_the_fields_of_claudes_commands_are_read(place: Place) -> None:

@@ -1,6 +1,9 @@
+from pathlib import Path
+
 import pytest
 
-from codex_py.config.front_matter import FrontMatterError, front_matter
+from codex_py.config.definitions import front_matter
+from codex_py.errors import ConfigError
 
 TEXT = """\
 ---
@@ -23,7 +26,7 @@ Body.
 
 
 def test_fields_are_read_as_people_write_them() -> None:
-    assert front_matter(TEXT) == (
+    assert front_matter(TEXT, Path("a")) == (
         {
             "name": "release",
             "description": 'Use when: the user says "ship it"',
@@ -38,12 +41,12 @@ def test_fields_are_read_as_people_write_them() -> None:
 
 
 def test_a_text_without_fields_is_left_as_it_is() -> None:
-    assert front_matter("Body.\n---\n") == ({}, "Body.\n---\n")
+    assert front_matter("Body.\n---\n", Path("a")) == ({}, "Body.\n---\n")
 
 
 def test_fields_may_be_indented_and_lists_need_not_be() -> None:
     text = "---\r\n  name: a\r\n\r\n  tools:\r\n  - Read\r\n  - Edit\r\n  description: b\r\n  ...\r\n---\r\n"
-    assert front_matter(f"\ufeff{text}") == (
+    assert front_matter(f"\ufeff{text}", Path("a")) == (
         {"name": "a", "tools": "Read, Edit", "description": "b"},
         "",
     )
@@ -59,6 +62,5 @@ def test_fields_may_be_indented_and_lists_need_not_be() -> None:
     ],
 )
 def test_fields_that_can_not_be_read_are_an_error(text: str, line: int) -> None:
-    with pytest.raises(FrontMatterError, match="front matter") as caught:
-        front_matter(text)
-    assert caught.value.line == line
+    with pytest.raises(ConfigError, match=f"a:{line}: the front matter"):
+        front_matter(text, Path("a"))

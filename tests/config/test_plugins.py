@@ -223,7 +223,7 @@ def test_what_changes_after_the_check_is_not_used(place: Place) -> None:
     (skill,) = find_skills(config, place.environment).found
     assert (skill.name, read_skill(skill.path, skill.folder)[-4:]) == (
         "tools:hello",
-        b"good",
+        "good",
     )
     assert find_roles(config, place.environment).found["tools:judge"].instructions == "good"
     (found,) = find_hooks(config, place.environment).found

@@ -239,7 +239,7 @@ BROKEN = {
         MARKDOWN.format("k", "isolation: vm\n"),
         ": `isolation` must be `worktree`, not 'vm'.",
     ),
-    "l.md": ("x" * 70_000, ": it is larger than 64 KiB."),
+    "l.md": ("x" * 70_000, " cannot be read: it is larger than 64 KiB."),
 }
 
 
@@ -281,6 +281,15 @@ def test_nothing_is_read_out_of_a_project(place: Place) -> None:
     roles = find(place)
     assert own(roles) == {}
     assert len(roles.warnings) == 3
+
+
+def test_a_path_that_cannot_be_one_is_told(place: Place) -> None:
+    place.user('[agents.a]\ndescription = "a"\nconfig_file = "a\\u0000b"\n')
+    roles = find(place)
+    assert own(roles) == {}
+    (warning,) = roles.warnings
+    assert warning.startswith("Ignoring malformed agent role definition: ")
+    assert warning.isprintable()
 
 
 def test_descriptions_are_bounded_and_of_one_line(place: Place) -> None:

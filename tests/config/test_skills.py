@@ -2,7 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.config.skills import Skills, find_skills
+from codex_py.config.definition_folders import Folder
+from codex_py.config.skills import Skills, find_skills, skill_files
 from tests.config.conftest import Place
 
 
@@ -131,12 +132,12 @@ def test_files_that_can_not_be_used_are_warned_about_with_their_line(place: Plac
     result = find(place)
     assert result.found == ()
     assert result.warnings == (
-        f"The skill {top}/a/SKILL.md:1 cannot be used: it has no description.",
-        f"The skill {top}/b/SKILL.md:1 cannot be used: 'b\\x1b[2J' is no name for a skill.",
-        f"The skill {top}/c/SKILL.md:1 cannot be used: it is a folder.",
-        f"The skill {top}/d/SKILL.md:1 cannot be used: it does not begin with a line `---`.",
-        f"The skill {top}/e/SKILL.md:3 cannot be used: the front matter has a line that is no field: 'this is nothing'.",
-        f"The skill {top}/f/SKILL.md:2 cannot be used: it is not UTF-8.",
+        f"A skill cannot be used: {top}/a/SKILL.md:1: it has no description.",
+        f"A skill cannot be used: {top}/b/SKILL.md:1: 'b\\x1b[2J' is no name for a skill.",
+        f"A skill cannot be used: {top}/c/SKILL.md cannot be read: it is a folder.",
+        f"A skill cannot be used: {top}/d/SKILL.md:1: it does not begin with a line `---`.",
+        f"A skill cannot be used: {top}/e/SKILL.md:3: the front matter has a line that is no field: 'this is nothing'.",
+        f"A skill cannot be used: {top}/f/SKILL.md is not UTF-8 text (byte 17).",
     )
 
 
@@ -153,8 +154,8 @@ def test_a_skill_of_a_project_does_not_lead_out_of_it(place: Place) -> None:
     assert names(found) == ["mine"]
     reason = f"it is a link that leads out of {place.root}"
     assert found.warnings == (
+        f"A skill cannot be used: {skills}/file/SKILL.md cannot be read: {reason}.",
         f"{skills}/folder is not searched for skills: {reason}.",
-        f"The skill {skills}/file/SKILL.md:1 cannot be used: {reason}.",
     )
 
 
@@ -165,4 +166,14 @@ def test_a_search_without_an_end_is_given_up_and_told(place: Place) -> None:
         (top / f"b{number}").mkdir()
     found = find(place)
     assert names(found) == ["a"]
-    assert found.warnings == (f"Only the first 2000 folders below {top} were searched for skills.",)
+    assert found.warnings == (
+        f"Only the first 2000 files and folders below {top} were searched for skills.",
+    )
+
+
+def test_a_project_may_be_all_of_the_file_system(tmp_path: Path) -> None:
+    path = write(tmp_path, "a")
+    warnings: list[str] = []
+    folder = Folder(tmp_path, "project", Path("/"))
+    assert list(skill_files([folder], warnings)) == [(path, folder)]
+    assert warnings == []

@@ -106,7 +106,7 @@ def test_broken_skills_and_a_list_that_is_cut_are_told(place: Workplace) -> None
     with ScriptedServer([SAYS] * 3) as server:
         for tokens in (80, 18, 10):
             said = place.run(server, "Hello", "-c", f"skills.max_context_tokens={tokens}")
-            assert said.items[0]["message"].startswith(f"The skill {broken}:1 cannot be used")
+            assert said.items[0]["message"].startswith(f"A skill cannot be used: {broken}:1: ")
             assert f"longer than {tokens} tokens" in said.items[1]["message"]
     lines = [
         re.findall(r"^- \w+: .*", lists(request)[0], re.MULTILINE) for request in server.requests
@@ -261,7 +261,7 @@ def test_skills_are_listed_with_what_became_of_them(place: Workplace) -> None:
         )
     ]
     assert json.loads(done.stdout) == rows
-    assert f"{broken}:1 cannot be used" in done.stderr.decode()
+    assert f"A skill cannot be used: {broken}:1: " in done.stderr.decode()
     assert f"a  (project, $a means another one)\n  How to a\n  {theirs}\n" in (
         skills(place, "list").stdout.decode()
     )

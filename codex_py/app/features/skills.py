@@ -12,6 +12,7 @@ from typing import Final
 from codex_py.app.features.skill_list import in_order, skill_list
 from codex_py.app.options import SessionSetup
 from codex_py.config.skills import Skill, Skills, find_skills, read_skill
+from codex_py.errors import ConfigError
 from codex_py.protocol.extension import Compaction, Extension, Occasion, Thread
 from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.prompts import Note, UserPrompt, context_texts
@@ -93,9 +94,9 @@ class SessionSkills:
 
     def _body(self, skill: Skill) -> Iterator[Note]:
         try:
-            text = read_skill(skill.path, skill.folder).decode()
-        except ValueError as error:
-            self._setup.warn(f"The skill {skill.path} cannot be read: {error}.")
+            text = read_skill(skill.path, skill.folder)
+        except ConfigError as error:
+            self._setup.warn(f"A skill cannot be used: {error}.")
             return
         head = f"{_BODY}{skill.name}</name>\n<path>{skill.path}</path>\n"
         yield Note(f"{head}{text}\n</skill>", "user")

@@ -6,8 +6,8 @@ from typing import Any, Protocol, runtime_checkable
 from codex_py.app.features.tool_choice import ToolChoices
 from codex_py.app.loading import load
 from codex_py.app.options import SessionSetup
+from codex_py.config.definition_folders import skill_folders
 from codex_py.config.hook_files import has_hooks
-from codex_py.config.skill_folders import skill_folders
 from codex_py.protocol.dispatch import Dispatch
 from codex_py.protocol.extension import Extension, Feature, Occasion, Thread
 from codex_py.protocol.prompts import Note

@@ -133,7 +133,7 @@ def _description(config: Config, plugin: Plugin, environment: Mapping[str, str])
     texts += [
         f"skill ${skill.name}: {skill.description}"
         for skill in skills.found
-        if skill.folder.plugin is plugin
+        if skill.path in plugin.skills
     ]
     texts += [f"command /{plugin.name}:{name}" for name in plugin.commands]
     yield from (f"  {line}" for line in texts or ("nothing",))

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from codex_py.config.definition_folders import Folder
 from codex_py.config.skill_check import skill_problems
-from codex_py.config.skill_folders import SkillFolder
 from codex_py.config.skills import Skills, find_skills, skill_files
 from codex_py.frontends.arguments import Arguments
 from codex_py.frontends.command_parser import CommandParser, UsageError
@@ -38,7 +38,7 @@ def run_check(argv: Sequence[str], environment: Mapping[str, str]) -> int:  # no
         raise UsageError("say which folder: codex-py skills check DIR")
     problems: list[str] = []
     for folder in folders:
-        files = skill_files(SkillFolder(folder, "user"), set(), [])
+        files = [path for path, _ in skill_files([Folder(folder, "user")], [])]
         problems += [problem for path in files for problem in skill_problems(path)]
         if not files:
             problems.append(f"{folder}: there is no SKILL.md in it.")

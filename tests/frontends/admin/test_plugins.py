@@ -83,7 +83,7 @@ def test_what_a_plugin_runs_is_shown_before_it_is_added(home: Path, tmp_path: Pa
         "  command /tools:bad",
         "  command /tools:git:tidy",
         f"Mistake in it: Ignoring malformed agent role definition: {root}/agents/bad.md:1: it has no front matter.",
-        f"Mistake in it: The command /tools:bad of {root}/commands/bad.md:1 cannot be used: the front matter has no end.",
+        f"Mistake in it: The command /tools:bad cannot be used: {root}/commands/bad.md:1: the front matter has no end.",
     ]
     assert err.splitlines() == shown
     assert plugin(home, "show", "tools") == (0, "".join(f"{line}\n" for line in shown), "")

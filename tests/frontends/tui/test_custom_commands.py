@@ -21,7 +21,7 @@ def test_a_command_of_the_project_is_offered_and_sent(start: Start, place: Workp
     write(place.cwd, "broken.md", "---\nno field\n---\n")
     with ScriptedServer([ANSWER] * 2) as server:
         program = begin(start, server, columns=120)
-        program.wait_for("/project:broken of")
+        program.wait_for("/project:broken cannot")
         program.wait_for("broken.md:2")
         program.type("/tid")
         program.wait_for("> /project:git:tidy [part]  Tidy a part")

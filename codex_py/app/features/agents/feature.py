@@ -3,7 +3,6 @@
 What opens and runs the children is loaded by the first call.
 """
 
-import os
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -13,7 +12,7 @@ from typing import Any
 from codex_py.app.loading import load
 from codex_py.app.options import SessionSetup
 from codex_py.config.config import Config
-from codex_py.config.paths import folders_between, user_home
+from codex_py.config.definition_folders import role_folders
 from codex_py.protocol.dispatch import Dispatch, Tool
 from codex_py.protocol.extension import Extension, OfferedTool, Thread, TurnStart
 from codex_py.protocol.prompts import Note
@@ -140,12 +139,9 @@ def _has_roles(setup: SessionSetup) -> bool:
     """True if the configuration may have roles; they are not read for that."""
     config = setup.config
     tables = config.values.get("agents", {}).values()
-    if any(isinstance(each, dict) for each in tables) or any(p.agents for p in config.plugins):
+    if any(isinstance(each, dict) for each in tables):
         return True
-    folders = [config.home / "agents", user_home(setup.environment) / ".claude" / "agents"]
-    for folder in folders_between(config.project_root, config.cwd):
-        folders += [folder / ".codex" / "agents", folder / ".claude" / "agents"]
-    return any(map(os.path.isdir, folders))
+    return any(each.path.is_dir() for each in role_folders(config, setup.environment))
 
 
 def _setting(config: Config, name: str, default: int) -> int:

@@ -1,0 +1,77 @@
+"""The folders that are searched for skills, roles and commands: those of the project, of the user and of plugins. LIGHT.
+
+They are those of Codex 0.169, of Claude Code and of https://agentskills.io.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import field
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+from codex_py.config.config import Config
+from codex_py.config.layers import SYSTEM_FOLDER
+from codex_py.config.paths import folders_between, user_home
+from codex_py.protocol.frozen import frozen
+
+Origin: TypeAlias = Literal["bundled", "plugin", "project", "user", "system"]
+
+_SKILLS: Final = (".codex/skills", ".agents/skills", ".claude/skills")
+
+
+@frozen
+class Folder:
+    path: Path
+    origin: Origin
+    root: Path | None = None
+    """The root of the project, out of which no link may lead; None for a folder of the user or of the machine."""
+    prefix: str = ""
+    """Stands before the names of what is defined here."""
+    texts: Mapping[Path, str] | None = field(default=None, compare=False)
+    """Of a plugin: its files as they were checked. They are used instead of those in the folder."""
+
+
+def project_folders(config: Config, *names: str, prefix: str = "") -> Iterator[Folder]:
+    """Folders of these names from the working directory up to the root of the project. They need not exist."""
+    root, *_ = folders = folders_between(config.project_root, config.cwd)
+    for folder in reversed(folders):
+        yield from (Folder(folder / name, "project", root, prefix) for name in names)
+
+
+def plugin_folders(config: Config, part: str) -> Iterator[Folder]:
+    """A folder for each plugin. `part`: the attribute with the texts."""
+    for plugin in config.plugins:
+        if texts := getattr(plugin, part):
+            yield Folder(plugin.root, "plugin", plugin.root, f"{plugin.name}:", texts)
+
+
+def skill_folders(config: Config, environment: Mapping[str, str]) -> list[Folder]:
+    """The folders that exist; if two skills have one name, that of the first folder wins.
+
+    Skills are text: those of a project that is not trusted are found as well, but never win.
+    """
+    user = user_home(environment)
+    folders = [
+        Folder(config.home / "skills", "user"),
+        Folder(user / ".agents" / "skills", "user"),
+        Folder(user / ".claude" / "skills", "user"),
+        Folder(config.home / "skills" / ".system", "bundled"),
+        Folder(SYSTEM_FOLDER / "skills", "system"),
+    ]
+    if config.values.get("skills", {}).get("bundled", {}).get("enabled") is False:
+        del folders[3]
+    folders += plugin_folders(config, "skills")
+    # In the home folder of the user, they are the user's own.
+    own = {user / name for name in _SKILLS}
+    project = [each for each in project_folders(config, *_SKILLS) if each.path not in own]
+    folders = [*project, *folders] if config.trust == "trusted" else [*folders, *project]
+    return [folder for folder in folders if folder.texts or folder.path.is_dir()]
+
+
+def role_folders(config: Config, environment: Mapping[str, str]) -> list[Folder]:
+    """All folders that may have roles, those of a project first, which count only if it is trusted."""
+    return [
+        *project_folders(config, ".codex/agents", ".claude/agents"),
+        Folder(config.home / "agents", "user"),
+        Folder(user_home(environment) / ".claude" / "agents", "user"),
+        *plugin_folders(config, "agents"),
+    ]
