@@ -96,16 +96,15 @@ class OpenChild(Protocol):
         options: SessionOptions,
         sink: EventSink,
         *,
-        approver: Approver | None,
         features: Sequence[Feature] = (),
     ) -> AbstractAsyncContextManager[Session]:
         """Open a child session, as `open_session` does. It may outlive the call, but not the session of its parent.
 
-        The child has the environment, the connections, the elicitor, and the `extensions` and `tools` that the caller of
+        The child has the environment, the connections, the approver, the elicitor, and the `extensions` and `tools` that the caller of
         `open_session` gave. A configured feature that is `Inherited` is that of the parent, the others are its own.
 
         Args:
             options: with `parent`; the child's settings are its `choices`.
-            features: further ones, inside all others but the fallback to other models.
+            features: further ones of the child and its children, inside all others but the fallback to other models.
         """
         ...

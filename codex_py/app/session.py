@@ -99,7 +99,7 @@ class _Family:
     configured: Sequence[Feature | None] = ()
     """Of the parent, see `configured_features`."""
     further: Sequence[Feature] = ()
-    """For this session alone."""
+    """Given with the session by the one that opened it, or by one above."""
 
     @asynccontextmanager
     async def opened(
@@ -160,12 +160,12 @@ class _Family:
             options: SessionOptions,
             sink: EventSink,
             *,
-            approver: Approver | None,
             features: Sequence[Feature] = (),
         ) -> AbstractAsyncContextManager[Session]:
             warnings = _Warnings(config.warnings, of_parent=setup.warn)
-            child = replace(setup, config=config, options=options, approver=approver, warn=warnings)
-            family = replace(self, clients=clients, configured=configured, further=features)
+            child = replace(setup, config=config, options=options, warn=warnings)
+            further = (*self.further, *features)
+            family = replace(self, clients=clients, configured=configured, further=further)
             return family.opened(child, sink, warnings.feature)
 
         full = replace(setup, connect=clients.connect, open_child=open_child)

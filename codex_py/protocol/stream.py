@@ -106,6 +106,10 @@ class Usage:
         names = [each.name for each in fields(self)]
         return Usage(*(getattr(self, name) + getattr(other, name) for name in names))
 
+    def __sub__(self, other: "Usage") -> "Usage":
+        names = [each.name for each in fields(self)]
+        return Usage(*(getattr(self, name) - getattr(other, name) for name in names))
+
 
 @frozen
 class Created:

@@ -1,12 +1,11 @@
-"""The tools for subagents: `spawn_agent`, `wait_agent`, `send_input`, `close_agent`, `resume_agent`.
+"""The tools for subagents: how a model calls them, and what is shown of a call.
 
 Source of names, arguments, outputs, texts and items: the tools of Codex 0.169 (`multi_agent_v1`).
 """
 
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Final, Protocol, get_args
+from typing import Any, Final, Protocol, get_args
 
 from codex_py.protocol.calls import PastCall, PastItems, json_object
 from codex_py.protocol.dispatch import ToolContext
@@ -25,6 +24,7 @@ from codex_py.protocol.prompts import UserPrompt
 from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.agents.params import (
     CloseParams,
+    MessageParams,
     Refused,
     ResumeParams,
     SendParams,
@@ -35,206 +35,111 @@ from codex_py.tools.agents.params import (
 from codex_py.tools.base import ChangesNothing
 
 NOT_FOUND: Final = AgentState("not_found")
-_MIN_WAIT_S, _MAX_WAIT_S = 10.0, 3600.0
+AGENT_TOOLS: Final[Mapping[str, tuple[type[Any], Any]]] = {
+    "spawn_agent": (SpawnParams, "spawn_agent"),
+    "send_input": (SendParams, "send_input"),
+    "resume_agent": (ResumeParams, "wait"),
+    "wait_agent": (WaitParams, "wait"),
+    "close_agent": (CloseParams, "close_agent"),
+}
+"""The parameters of each, and what the item of its calls names as the tool."""
 
 
 class Agents(Protocol):
     """The subagents that one thread can reach. Ids are thread ids."""
 
-    @property
-    def thread_id(self) -> str: ...
+    thread_id: str
+    names: Mapping[str, str]
+    """Nicknames by id, also of closed ones."""
 
-    def state(self, agent_id: str) -> AgentState:
-        """`not_found` for a closed or an unknown one."""
-        ...
+    async def answer(
+        self, params: Any, ids: Sequence[str], prompt: UserPrompt | None
+    ) -> tuple[Mapping[str, Any], Mapping[str, AgentState]]:
+        """Do what a call asks for. Returns its output, and the states to show of the agents that it is about.
 
-    def names(self) -> Mapping[str, str]:
-        """Nicknames by id, also of closed ones."""
-        ...
+        Args:
+            ids: of the agents that the call names.
+            prompt: its message; None only if such a call has none.
 
-    async def spawn(self, prompt: UserPrompt, params: SpawnParams) -> str:
-        """Start an agent and return its id. A `Refused` says why none can be started."""
-        ...
-
-    async def wait(self, ids: Sequence[str], timeout_s: float) -> Mapping[str, AgentState]:
-        """Wait until one of them has nothing to do. Returns those; none, if the time is over."""
-        ...
-
-    async def send(self, agent_id: str, prompt: UserPrompt, *, interrupt: bool) -> str:
-        """Returns an id of the message."""
-        ...
-
-    async def close(self, agent_id: str) -> None: ...
-
-    async def resume(self, agent_id: str) -> None:
-        """Open it again, if it is closed. A `Refused` says why that is not possible."""
+        Raises:
+            Refused: it cannot be done.
+        """
         ...
 
 
 class AgentTool(ChangesNothing):
-    name: ClassVar[str]
-    params: ClassVar[type[Any]]
     parallel = True
-    shown_as: ClassVar[Any]
 
-    def __init__(self, agents: Agents) -> None:
+    def __init__(self, name: str, agents: Agents) -> None:
+        self.name = name
+        self.params: type[Any]
+        self._shown_as: Any
+        self.params, self._shown_as = AGENT_TOOLS[name]
         self._agents = agents
 
     async def run(self, params: Any, context: ToolContext) -> ToolOutput:
+        agents = self._agents
         try:
-            return ToolOutput(encode_json(await self._answer(params, context)).decode())
+            ids = [_checked(each) for each in _targets(params.__dict__)]
+            if not ids and isinstance(params, WaitParams):
+                raise Refused("agent ids must be non-empty")
+            prompt = prompt_of(params, context.cwd) if isinstance(params, MessageParams) else None
         except Refused as error:
             return ToolOutput(str(error), success=False)
-
-    async def _answer(self, params: Any, context: ToolContext) -> dict[str, Any]:
-        raise NotImplementedError
-
-    @contextmanager
-    def _item(
-        self, context: ToolContext, ids: Sequence[str], prompt: str | None = None
-    ) -> Generator["_RunningItem"]:
-        """Start the item of a call. It is completed when the context is left, on every path."""
         item = CollabToolCall(
             id=context.next_item_id(),
-            tool=self.shown_as,
-            sender_thread_id=self._agents.thread_id,
+            tool=self._shown_as,
+            sender_thread_id=agents.thread_id,
             receiver_thread_ids=ids,
-            prompt=prompt,
-            names=dict(self._agents.names()),
+            prompt=prompt and prompt.text,
+            names=dict(agents.names),
         )
         context.emit(ItemStarted(item))
-        running = _RunningItem(item)
+        item = replace(item, status="failed")
         try:
-            yield running
+            output, states = await agents.answer(params, ids, prompt)
+            item = _ended(replace(item, receiver_thread_ids=ids or [*states]), states)
+            return ToolOutput(encode_json(output).decode())
+        except Refused as error:
+            item = replace(item, agents_states=dict.fromkeys(ids, NOT_FOUND))
+            return ToolOutput(str(error), success=False)
         finally:
-            ended = replace(running.item, names=dict(self._agents.names()))
-            context.emit(ItemCompleted(ended))
-
-    def _known(self, agent_id: str, item: "_RunningItem") -> AgentState:
-        if (state := self._agents.state(agent_id)) is NOT_FOUND:
-            item.end({agent_id: state})
-            raise Refused(f"agent with id {agent_id} not found")
-        return state
+            context.emit(ItemCompleted(replace(item, names=dict(agents.names))))
 
     def replay(self, call: PastCall, past: PastItems) -> ThreadItem | None:
         output = json_object(call.output)
         if not output:
             return None
-        named = output.get("agent_id") or call.arguments.get("target") or call.arguments.get("id")
-        ids = [str(named)] if named else [str(each) for each in call.arguments.get("targets") or ()]
-        names = {ids[0]: text_field(output, "nickname")} if "nickname" in output else {}
+        ids = [str(output["agent_id"])] if "agent_id" in output else _targets(call.arguments)
+        names = {ids[0]: text_field(output, "nickname")} if ids and "nickname" in output else {}
         for earlier in past.items.values():
             names |= earlier.names if isinstance(earlier, CollabToolCall) else {}
         item = CollabToolCall(
             id=past.next_id(),
-            tool=self.shown_as,
+            tool=self._shown_as,
             sender_thread_id="",
             receiver_thread_ids=ids,
             prompt=text_field(call.arguments, "message") or None,
             names=names,
         )
-        return ended(item, {id_: _read(s) for id_, s in as_object(output.get("status")).items()})
+        return _ended(item, {id_: _read(s) for id_, s in as_object(output.get("status")).items()})
 
 
-class _RunningItem:
-    def __init__(self, item: CollabToolCall) -> None:
-        self.item = replace(item, status="failed")
-
-    def end(self, states: Mapping[str, AgentState], receivers: Sequence[str] | None = None) -> None:
-        self.item = ended(self.item, states)
-        if receivers is not None:
-            self.item = replace(self.item, receiver_thread_ids=receivers)
-
-
-def ended(item: CollabToolCall, states: Mapping[str, AgentState]) -> CollabToolCall:
-    failing = {"errored", "not_found"} if item.tool == "wait" else {"not_found"}
-    failed = any(state.status in failing for state in states.values())
-    return replace(item, agents_states=states, status="failed" if failed else "completed")
-
-
-class SpawnAgent(AgentTool):
-    name = "spawn_agent"
-    params = SpawnParams
-    shown_as = "spawn_agent"
-
-    async def _answer(self, params: SpawnParams, context: ToolContext) -> dict[str, Any]:
-        prompt = prompt_of(params, context.cwd)
-        with self._item(context, (), prompt.text) as item:
-            agent_id = await self._agents.spawn(prompt, params)
-            item.end({agent_id: AgentState("pending_init")}, [agent_id])
-        return {"agent_id": agent_id, "nickname": self._agents.names()[agent_id]}
-
-
-class WaitAgent(AgentTool):
-    name = "wait_agent"
-    params = WaitParams
-    shown_as = "wait"
-
-    async def _answer(self, params: WaitParams, context: ToolContext) -> dict[str, Any]:
-        if not params.targets:
-            raise Refused("agent ids must be non-empty")
-        ids = [_checked(agent_id) for agent_id in params.targets]
-        with self._item(context, ids) as item:
-            timeout_s = min(max(params.timeout_ms / 1000, _MIN_WAIT_S), _MAX_WAIT_S)
-            states = await self._agents.wait(ids, timeout_s)
-            item.end(states)
-        status = {agent_id: data_of(state) for agent_id, state in states.items()}
-        return {"status": status, "timed_out": not status}
-
-
-class SendInput(AgentTool):
-    name = "send_input"
-    params = SendParams
-    shown_as = "send_input"
-
-    async def _answer(self, params: SendParams, context: ToolContext) -> dict[str, Any]:
-        target, prompt = _checked(params.target), prompt_of(params, context.cwd)
-        with self._item(context, [target], prompt.text) as item:
-            state = self._known(target, item)
-            sent = await self._agents.send(target, prompt, interrupt=params.interrupt)
-            item.end({target: state})
-        return {"submission_id": sent}
-
-
-class CloseAgent(AgentTool):
-    name = "close_agent"
-    params = CloseParams
-    shown_as = "close_agent"
-
-    async def _answer(self, params: CloseParams, context: ToolContext) -> dict[str, Any]:
-        target = _checked(params.target)
-        with self._item(context, [target]) as item:
-            previous = self._known(target, item)
-            await self._agents.close(target)
-            item.end({target: previous})
-        return {"previous_status": data_of(previous)}
-
-
-class ResumeAgent(AgentTool):
-    name = "resume_agent"
-    params = ResumeParams
-    shown_as = "wait"
-
-    async def _answer(self, params: ResumeParams, context: ToolContext) -> dict[str, Any]:
-        target = _checked(params.id)
-        with self._item(context, [target]) as item:
-            try:
-                await self._agents.resume(target)
-            except Refused:
-                item.end({target: NOT_FOUND})
-                raise
-            state = self._agents.state(target)
-            item.end({target: state})
-        return {"status": data_of(state)}
-
-
-AGENT_TOOLS: Final = (SpawnAgent, SendInput, ResumeAgent, WaitAgent, CloseAgent)
+def _targets(arguments: Mapping[str, Any]) -> list[str]:
+    one = arguments.get("target", arguments.get("id"))
+    return [str(each) for each in (arguments.get("targets") or () if one is None else [one])]
 
 
 def _checked(agent_id: str) -> str:
     if not is_thread_id(agent_id):
         raise Refused(f"invalid agent id {agent_id}: it is no UUID")
     return agent_id.lower()
+
+
+def _ended(item: CollabToolCall, states: Mapping[str, AgentState]) -> CollabToolCall:
+    failing = {"errored", "not_found"} if item.tool == "wait" else {"not_found"}
+    failed = any(state.status in failing for state in states.values())
+    return replace(item, agents_states=states, status="failed" if failed else "completed")
 
 
 def data_of(state: AgentState) -> Any:

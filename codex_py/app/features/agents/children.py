@@ -1,43 +1,48 @@
 """The subagents of one thread: how a child session follows from a call, and what the thread is told of it."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
-from functools import partial
+from itertools import chain, count
 from typing import Any, Final
 
-from codex_py.app.features.agents.child import Child, NamedApprover
+from codex_py.app.features.agents.child import Child
 from codex_py.app.features.agents.family import Family
-from codex_py.app.features.agents.isolation import opened_apart
-from codex_py.app.features.agents.limits import RoleLimits
-from codex_py.app.options import SessionSetup
-from codex_py.app.settings import selectable_models
+from codex_py.app.features.agents.role import RoleLimits, child_settings, in_worktree
+from codex_py.app.options import SessionOptions, SessionSetup
+from codex_py.app.worktrees import worktree
 from codex_py.config.config import Config
-from codex_py.config.model_name import split_model
 from codex_py.config.role_files import Role
 from codex_py.config.roles import Roles
+from codex_py.core.session import Session
 from codex_py.errors import CodexError, SessionError
-from codex_py.model.catalog import model_info
-from codex_py.protocol.approval import SandboxPolicy
 from codex_py.protocol.events import AgentState
 from codex_py.protocol.extension import ParentThread, Thread
 from codex_py.protocol.ids import new_thread_id
 from codex_py.protocol.json_fields import as_object, object_field, text_field
-from codex_py.protocol.messages import encode_json
+from codex_py.protocol.messages import EncodedItem, encode_json
 from codex_py.protocol.prompts import Note, UserPrompt, is_summary, user_prompt
-from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS
-from codex_py.protocol.settings import Choices
 from codex_py.rollout.index import find_session
 from codex_py.rollout.records import read_meta
-from codex_py.tools.agents.params import Refused, SpawnParams
-from codex_py.tools.agents.tools import NOT_FOUND, data_of
+from codex_py.tools.agents.params import Refused, ResumeParams, SendParams, SpawnParams, WaitParams
+from codex_py.tools.agents.tools import AGENT_TOOLS, NOT_FOUND, AgentTool, data_of
 
-_EFFORTS: Final = ("low", "medium", "high", "xhigh", "max", "ultra")
-_WIDENING: Final = ("read-only", "workspace-write", "danger-full-access")
+_NICKNAMES: Final = (
+    *("Ada", "Alan", "Barbara", "Dennis", "Edsger", "Emmy", "Euclid", "Euler", "Faraday"),
+    *("Fourier", "Frances", "Gauss", "Grace", "Hedy", "Hilbert", "Hypatia", "Kepler", "Knuth"),
+    *("Leibniz", "Margaret", "Maxwell", "Newton", "Pascal", "Radia", "Shannon", "Wirth"),
+)
+_MIN_WAIT_S, _MAX_WAIT_S = 10.0, 3600.0
+_BUSY: Final = {"pending_init", "running"}
 
 
 class Children:
-    """What the tools ask, see `tools.agents.tools.Agents`."""
+    """The `Agents` of a thread.
+
+    Args:
+        family: all subagents of the session at the top.
+    """
 
     def __init__(
         self, setup: SessionSetup, family: Family, roles: Callable[[], Roles], thread: Thread
@@ -48,44 +53,37 @@ class Children:
         self._thread = thread
         self._news: list[Note] = []
         self.thread_id = thread.thread_id
-        self.names = family.names
+        self.names: Mapping[str, str] = family.names
+        self.tools = {name: AgentTool(name, self) for name in AGENT_TOOLS}
 
-    def state(self, agent_id: str) -> AgentState:
-        return NOT_FOUND if (child := self._child(agent_id)) is None else child.state
-
-    async def wait(self, ids: Sequence[str], timeout_s: float) -> Mapping[str, AgentState]:
-        return await self._family.wait(lambda: {each: self.state(each) for each in ids}, timeout_s)
-
-    async def spawn(self, prompt: UserPrompt, params: SpawnParams) -> str:
-        role = self._role(params.agent_type)
-        provider, choices = self._choices(role, params)
-        items = self._thread.items if params.fork_context else ()
-        history = tuple(item for item in items if is_summary(item) or user_prompt(item) is not None)
-        nickname = self._family.nickname(role.nicknames)
-        child = await self._open(
-            role, params.agent_type, nickname, provider, choices, history=history
-        )
-        child.send(prompt)
-        return child.id
-
-    async def send(self, agent_id: str, prompt: UserPrompt, *, interrupt: bool) -> str:
+    async def answer(
+        self, params: Any, ids: Sequence[str], prompt: UserPrompt | None
+    ) -> tuple[Mapping[str, Any], Mapping[str, AgentState]]:
+        if isinstance(params, WaitParams):
+            states = await self._wait(ids, params.timeout_ms / 1000)
+            status = {agent_id: data_of(state) for agent_id, state in states.items()}
+            return {"status": status, "timed_out": not status}, states
+        if isinstance(params, SpawnParams):
+            assert prompt is not None
+            child = await self._spawn(prompt, params)
+            state = AgentState("pending_init")
+            return {"agent_id": child.id, "nickname": child.nickname}, {child.id: state}
+        agent_id = ids[0]
         child = self._child(agent_id)
-        assert child is not None
-        child.send(prompt, interrupt=interrupt)
-        return new_thread_id()
-
-    async def close(self, agent_id: str) -> None:
-        await self._family.close([agent_id])
-
-    async def resume(self, agent_id: str) -> None:
-        if self._child(agent_id) is not None:
-            return
-        spawned = self._spawned(agent_id)
-        agent_type = text_field(spawned, "agent_role") or None
-        role = self._role(agent_type)
-        nickname = text_field(spawned, "agent_nickname") or self._family.nickname(())
-        provider, choices = self._choices(role, SpawnParams())
-        await self._open(role, agent_type, nickname, provider, choices, resume=agent_id)
+        if isinstance(params, ResumeParams):
+            # Of two such calls at once, the second finds it open.
+            async with self._family.resuming:
+                child = self._child(agent_id) or await self._resume(agent_id)
+            return {"status": data_of(child.state)}, {agent_id: child.state}
+        if child is None:
+            raise _not_found(agent_id)
+        state = child.state
+        if isinstance(params, SendParams):
+            assert prompt is not None
+            child.send(prompt, interrupt=params.interrupt)
+            return {"submission_id": new_thread_id()}, {agent_id: state}
+        await self._close([child])
+        return {"previous_status": data_of(state)}, {agent_id: state}
 
     def take_news(self) -> Sequence[Note]:
         """The ends of tasks that the thread has not been told of."""
@@ -94,7 +92,7 @@ class Children:
 
     async def end_turn(self, *, is_interrupted: bool) -> None:
         """Children at work are stopped with a turn that is interrupted. They end with one that is not, as commands do."""
-        busy = [child for child in self._own() if child.is_busy]
+        busy = [child for child in self._below() if child.is_busy]
         if not busy or not (is_interrupted or not self._setup.options.keep_commands):
             return
         if not is_interrupted:
@@ -105,160 +103,149 @@ class Children:
         await asyncio.gather(*(child.interrupt() for child in busy))
 
     async def aclose(self) -> None:
-        await self._family.close([child.id for child in self._own()])
+        await self._close([child for child in self._family.open if child.parent is self._thread])
+
+    async def _wait(self, ids: Sequence[str], timeout_s: float) -> Mapping[str, AgentState]:
+        """Wait until one of them has nothing to do. Returns those; none, if the time is over."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(min(max(timeout_s, _MIN_WAIT_S), _MAX_WAIT_S)):
+                while True:
+                    changed = self._family.changed
+                    found = {each: self._child(each) for each in ids}
+                    states = {
+                        each: child.state if child else NOT_FOUND for each, child in found.items()
+                    }
+                    if idle := {k: s for k, s in states.items() if s.status not in _BUSY}:
+                        return idle
+                    await changed.wait()
+        return {}
+
+    def _lineage(self, thread_id: str) -> Iterator[str]:
+        """The thread, and those above it."""
+        yield thread_id
+        if (child := self._open_one(thread_id)) is not None:
+            yield from self._lineage(child.parent.thread_id)
+
+    def _below(self) -> list[Child]:
+        return [
+            child
+            for child in self._family.open
+            if self.thread_id in self._lineage(child.parent.thread_id)
+        ]
+
+    def _open_one(self, agent_id: str) -> Child | None:
+        return next((child for child in self._family.open if child.id == agent_id), None)
 
     def _child(self, agent_id: str) -> Child | None:
         """An open subagent, unless this thread works for it: neither can wait for the other."""
-        above = self.thread_id
-        while (one_above := self._family.get(above)) is not None:
-            if above == agent_id:
-                return None
-            above = one_above.parent.thread_id
-        return self._family.get(agent_id)
+        return None if agent_id in self._lineage(self.thread_id) else self._open_one(agent_id)
 
-    def _own(self) -> list[Child]:
-        return [child for child in self._family if child.parent is self._thread]
+    async def _spawn(self, prompt: UserPrompt, params: SpawnParams) -> Child:
+        items = self._thread.items if params.fork_context else ()
+        history = tuple(item for item in items if is_summary(item) or user_prompt(item) is not None)
+        child = await self._open(params, history=history)
+        child.send(prompt)
+        return child
 
-    def _role(self, agent_type: str | None) -> Role:
-        role = self._roles().found.get(agent_type or "default")
-        if role is None:
-            raise Refused(f"unknown agent_type '{agent_type}'")
-        return role
-
-    def _choices(self, role: Role, params: SpawnParams) -> tuple[str, Choices]:
-        """The provider and the settings of a child: those of the parent as they are now, or fewer rights."""
-        own = self._thread.settings.choices
-        config = self._setup.config
-        defaults: Mapping[str, Any] = config.values.get("agents", {})
-        if params.model is not None:
-            models = selectable_models(config, self._setup.environment)
-            if params.model not in {*models, own.model}:
-                raise Refused(
-                    f"Unknown model `{params.model}` for spawn_agent."
-                    f" Available models: {', '.join(models)}"
-                )
-        wanted = role.model or params.model or defaults.get("default_subagent_model") or own.model
-        provider, model = _named(config, role, wanted)
-        known = model_info(model, config.model_catalog_json).known
-        if (
-            params.reasoning_effort is not None
-            and known
-            and params.reasoning_effort not in _EFFORTS
-        ):
-            raise Refused(
-                f"Reasoning effort `{params.reasoning_effort}` is not supported for model `{model}`."
-                f" Supported reasoning efforts: {', '.join(_EFFORTS)}"
-            )
-        effort = (
-            role.reasoning_effort
-            or params.reasoning_effort
-            or defaults.get("default_subagent_reasoning_effort")
-            or (own.reasoning_effort if model == own.model else None)
-        )
-        policy = _narrowed(own.sandbox_policy, role, config)
-        return provider, replace(own, model=model, reasoning_effort=effort, sandbox_policy=policy)
+    async def _resume(self, agent_id: str) -> Child:
+        """Open a closed child again. One of another session is not found."""
+        try:
+            path = find_session(self._setup.config.home, agent_id)
+            meta = None if path is None else read_meta(path)
+        except SessionError:
+            meta = None
+        if meta is None or self.thread_id not in {meta.parent_id, meta.root_id}:
+            raise _not_found(agent_id)
+        spawned = object_field(object_field(as_object(meta.source), "subagent"), "thread_spawn")
+        params = SpawnParams(agent_type=text_field(spawned, "agent_role") or None)
+        return await self._open(params, text_field(spawned, "agent_nickname"), resume=agent_id)
 
     async def _open(
         self,
-        role: Role,
-        agent_type: str | None,
-        nickname: str,
-        provider: str,
-        choices: Choices,
-        **how: Any,
+        params: SpawnParams,
+        nickname: str = "",
+        resume: str | None = None,
+        history: tuple[EncodedItem, ...] = (),
     ) -> Child:
-        setup, thread = self._setup, self._thread
+        setup, thread, family = self._setup, self._thread, self._family
+        role = self._roles().found.get(params.agent_type or "default")
+        if role is None:
+            raise Refused(f"unknown agent_type '{params.agent_type}'")
+        config, choices = child_settings(setup, thread.settings.choices, role, params)
+        if len(family.open) >= family.limit:
+            raise Refused("collab spawn failed: agent thread limit reached")
+        nickname = nickname or self._nickname(role.nicknames)
         above = thread.parent
         parent = ParentThread(
             thread_id=thread.thread_id,
             root_id=thread.thread_id if above is None else above.root_id,
             depth=1 if above is None else above.depth + 1,
             nickname=nickname,
-            role=agent_type,
+            role=params.agent_type,
             session_file=thread.session_file,
         )
         options = replace(
             setup.options,
             parent=parent,
             choices=choices,
+            resume=resume,
             resume_last=False,
             fork=False,
+            history=history,
             text_deltas=False,
-            **{"resume": None, "history": (), **how},
         )
-        child = Child(thread, nickname, agent_type or "")
-        child.on_end = lambda: self._news.append(_notification(child))
-        approver = setup.approver and NamedApprover(setup.approver, nickname)
-        assert setup.open_child is not None
-        config = _config(setup.config, role, choices, provider)
-        open_child = partial(
-            setup.open_child,
-            sink=child.sink,
-            approver=approver,
-            features=[RoleLimits(role, thread.feature(RoleLimits))],
-        )
-        opening = open_child(config, options)
-        # In Plan mode nothing is changed, and a worktree would be a change of the repository.
-        if role.isolation is not None and choices.mode != "plan":
-            opening = opened_apart(child, open_child, config, options, setup.environment)
+        child = Child(thread, nickname, params.agent_type or "", self._changed)
+        family.open.append(child)
         try:
-            await self._family.add(child, opening)
-        except CodexError as error:
-            raise Refused(f"collab spawn failed: {error}") from error
+            await child.open(self._opened(child, role, config, options))
+        except BaseException as error:
+            family.open.remove(child)
+            if isinstance(error, CodexError):
+                raise Refused(f"collab spawn failed: {error}") from error
+            raise
+        family.names[child.id] = nickname
         return child
 
-    def _spawned(self, agent_id: str) -> Mapping[str, Any]:
-        """What the session file of a closed child says of it. A child of another session is not found."""
-        try:
-            path = find_session(self._setup.config.home, agent_id)
-            meta = None if path is None else read_meta(path)
-        except SessionError:
-            meta = None
-        if meta is None or self._thread.thread_id not in {meta.parent_id, meta.root_id}:
-            raise Refused(f"agent with id {agent_id} not found")
-        return object_field(object_field(as_object(meta.source), "subagent"), "thread_spawn")
+    @asynccontextmanager
+    async def _opened(
+        self, child: Child, role: Role, config: Config, options: SessionOptions
+    ) -> AsyncGenerator[Session]:
+        setup = self._setup
+        assert setup.open_child is not None
+        assert options.choices is not None
+        async with AsyncExitStack() as stack:
+            # In Plan mode nothing is changed, and a worktree would be a change of the repository.
+            if role.isolation is not None and options.choices.mode != "plan":
+                made = worktree(config.cwd, config.home, setup.environment, self._thread.warn)
+                child.tree = await stack.enter_async_context(made)
+                config, options = in_worktree(config, options, child.tree)
+            opening = setup.open_child(config, options, child.sink, features=[RoleLimits(role)])
+            yield await stack.enter_async_context(opening)
+
+    async def _close(self, children: Iterable[Child]) -> None:
+        """The session of each ends, and closes those that it has opened."""
+        for child in children:
+            self._family.open.remove(child)
+        ended = await asyncio.gather(*(c.aclose() for c in children), return_exceptions=True)
+        self._family.tell()
+        for error in filter(None, ended):
+            raise error
+
+    def _nickname(self, candidates: Sequence[str]) -> str:
+        """One that no other subagent of the session has had."""
+        names = candidates or _NICKNAMES
+        numbered = (f"{name} {n}" for n in count(2) for name in names)
+        taken = {*self._family.names.values(), *(child.nickname for child in self._family.open)}
+        return next(name for name in chain(names, numbered) if name not in taken)
+
+    def _changed(self, child: Child) -> None:
+        if child.state.status in {"completed", "errored"}:
+            news = {"agent_path": child.id, "status": data_of(child.state)}
+            text = encode_json(news).decode()
+            tagged = f"<subagent_notification>\n{text}\n</subagent_notification>"
+            self._news.append(Note(tagged, "user"))
+        self._family.tell()
 
 
-def _config(config: Config, role: Role, choices: Choices, provider: str) -> Config:
-    own = config.model, config.model_provider
-    config = replace(
-        config,
-        model=choices.model,
-        model_provider=provider,
-        model_reasoning_effort=choices.reasoning_effort,
-        developer_instructions=role.instructions or config.developer_instructions,
-    )
-    if (choices.model, provider) == own:
-        return config
-    # These are about the parent's model.
-    return replace(
-        config,
-        model_context_window=None,
-        model_max_output_tokens=None,
-        model_auto_compact_token_limit=None,
-    )
-
-
-def _named(config: Config, role: Role, model: str) -> tuple[str, str]:
-    """The provider and the model in a name. The role of a project does not decide where requests go."""
-    root = config.project_root or config.cwd
-    source = role.source if role.model == model else None
-    if source is None or source.is_relative_to(config.home) or not source.is_relative_to(root):
-        named = split_model(model, {*BUILT_IN_PROVIDERS, *config.model_providers})
-    else:
-        named = None
-    return named or (config.model_provider, model)
-
-
-def _narrowed(policy: SandboxPolicy, role: Role, config: Config) -> SandboxPolicy:
-    """The sandbox that a role asks for, unless it is wider than that of the parent."""
-    mode = role.sandbox_mode
-    if mode is None or _WIDENING.index(mode) >= _WIDENING.index(policy.mode):
-        return policy
-    return replace(config, sandbox_mode=mode).sandbox_policy()
-
-
-def _notification(child: Child) -> Note:
-    news = {"agent_path": child.id, "status": data_of(child.state)}
-    text = encode_json(news).decode()
-    return Note(f"<subagent_notification>\n{text}\n</subagent_notification>", "user")
+def _not_found(agent_id: str) -> Refused:
+    return Refused(f"agent with id {agent_id} not found")

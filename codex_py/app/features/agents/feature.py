@@ -3,17 +3,18 @@
 What opens and runs the children is loaded by the first call.
 """
 
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from functools import cache, cached_property
+from functools import cached_property, partial
 from typing import Any
 
+from codex_py.app.features.agents.family import Family, taking_turns
 from codex_py.app.loading import load
 from codex_py.app.options import SessionSetup
 from codex_py.config.config import Config
 from codex_py.config.definition_folders import role_folders
-from codex_py.protocol.dispatch import Dispatch, Tool
+from codex_py.protocol.approval import ApprovalRequest, Approver, Review
 from codex_py.protocol.extension import Extension, OfferedTool, Thread, TurnStart
 from codex_py.protocol.prompts import Note
 from codex_py.protocol.tools import FunctionSpec
@@ -23,28 +24,17 @@ _MAX_DEPTH, _MAX_THREADS = 1, 6
 
 
 class SubAgents:
-    """The subagents of a session, and of those the subagents. A frontend asks it for them.
+    """The subagents of a session, and of those the subagents. A frontend asks it for them: see `Family.open`.
 
     A child has one of its own, with the same `family`.
     """
 
-    def __init__(self, setup: SessionSetup, family: Any = None) -> None:
-        """`family`: the `Family` of the parent; None for the session at the top."""
+    def __init__(self, setup: SessionSetup, family: Family | None = None) -> None:
+        """`family`: that of the parent; None for the session at the top."""
         self.setup = setup
-        self._of_parent = family
+        self.family = family or Family(_setting(setup.config, "max_threads", _MAX_THREADS))
         self._children: Any = None
         """The `Children` of the session: loaded with its tools."""
-
-    @cached_property
-    def family(self) -> Any:
-        """All open subagents: a `Family`."""
-        limit: int = _setting(self.setup.config, "max_threads", _MAX_THREADS)
-        return self._of_parent or load("codex_py.app.features.agents.family:Family")(limit)
-
-    @property
-    def has_begun(self) -> bool:
-        """True if there may be subagents."""
-        return "family" in self.__dict__
 
     @cached_property
     def roles(self) -> Any:
@@ -54,34 +44,30 @@ class SubAgents:
             self.setup.warn(warning)
         return roles
 
-    def _wrap_dispatch(self, inner: Dispatch) -> Dispatch:
-        # Called when the tools are loaded.
-        wrap = load("codex_py.app.features.agents.file_turns:taking_turns")
-        return wrap(self.family.turns, inner)
-
     def for_child(self, setup: SessionSetup) -> "SubAgents":
         return SubAgents(setup, self.family)
 
     def __call__(self, thread: Thread) -> Extension:
-        depth = 0 if thread.parent is None else thread.parent.depth
+        parent = thread.parent
+        shared = Extension(
+            wrap_dispatch=partial(taking_turns, self.family.turns),
+            wrap_approver=lambda inner: NamedApprover(inner, parent and parent.nickname),
+        )
+        depth = 0 if parent is None else parent.depth
         if depth >= _setting(self.setup.config, "max_depth", _MAX_DEPTH):
-            return Extension(wrap_dispatch=self._wrap_dispatch)
+            return shared
 
-        @cache
-        def tools() -> Mapping[str, Tool[Any]]:
-            children = load("codex_py.app.features.agents.children:Children")
-            self._children = children(self.setup, self.family, lambda: self.roles, thread)
-            made = load("codex_py.tools.agents.tools:AGENT_TOOLS")
-            return {tool.name: tool(self._children) for tool in made}
+        def tool(name: str) -> Any:
+            if self._children is None:
+                make = load("codex_py.app.features.agents.children:Children")
+                self._children = make(self.setup, self.family, lambda: self.roles, thread)
+            return self._children.tools.get(name.removeprefix(AGENTS_NAMESPACE))
 
-        return Extension(
-            wrap_dispatch=self._wrap_dispatch,
-            tools=[
-                OfferedTool(spec.name, lambda name=spec.name: tools()[name], spec)
-                for spec in _specs(self)
-            ],
+        return replace(
+            shared,
+            tools=[OfferedTool(spec.name, partial(tool, spec.name), spec) for spec in _specs(self)],
             # Each is accepted with its namespace, too.
-            find_tool=lambda: lambda name: tools().get(name.removeprefix(AGENTS_NAMESPACE)),
+            find_tool=lambda: tool,
             before_request=self._news,
             around_turn=self._around_turn,
             around_session=self._around_session,
@@ -107,6 +93,17 @@ class SubAgents:
         finally:
             if self._children:
                 await self._children.aclose()
+
+
+class NamedApprover:
+    """Asks with the nickname of the subagent that makes the call; None for the session at the top."""
+
+    def __init__(self, approver: Approver, nickname: str | None) -> None:
+        self._approver = approver
+        self._nickname = nickname
+
+    async def review(self, request: ApprovalRequest) -> Review:
+        return await self._approver.review(replace(request, agent=self._nickname))
 
 
 def _specs(agents: SubAgents) -> Iterator[FunctionSpec]:

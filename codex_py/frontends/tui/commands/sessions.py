@@ -115,12 +115,12 @@ async def _retry(context: CommandContext, _: str) -> None:
 async def _agents(context: CommandContext, _: str) -> None:
     conversation, surface = context.conversation, context.surface
     agents = (await conversation.opened()).feature(SubAgents)
-    if agents is None or not agents.has_begun or not list(agents.family):
+    if agents is None or not agents.family.open:
         surface.hints.show("no agent is open; ask for some")
         return
     while True:
         news = conversation.progress.agents
-        rows = [agent_row(agent, news[agent.id]) for agent in agents.family]
+        rows = [agent_row(agent, news[agent.id]) for agent in agents.family.open]
         picked = await surface.panels.show(Picker("Agents: Enter reads one", rows))
         if picked is None:
             return

@@ -1,0 +1,167 @@
+"""What a subagent works with, and what it is held to: the parent's settings, narrowed by its role."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from codex_py.app.options import SessionOptions, SessionSetup
+from codex_py.app.settings import selectable_models
+from codex_py.app.worktrees import Worktree
+from codex_py.config.config import Config
+from codex_py.config.model_name import split_model
+from codex_py.config.role_files import AGENT_TOOLS, COMMAND_TOOLS, Role
+from codex_py.errors import ToolError
+from codex_py.mcp.servers import folded
+from codex_py.model.catalog import model_info
+from codex_py.protocol.approval import SandboxPolicy
+from codex_py.protocol.dispatch import Dispatch, ToolUse
+from codex_py.protocol.extension import Extension, Thread
+from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS
+from codex_py.protocol.settings import Choices
+from codex_py.protocol.stream import ModelStream, Prompt
+from codex_py.protocol.tools import MCP_PREFIX, ToolOutput
+from codex_py.tools.agents.params import Refused, SpawnParams
+from codex_py.tools.mcp.tool import McpTool
+from codex_py.tools.offered import TOOL_SEARCH
+
+_EFFORTS: Final = ("low", "medium", "high", "xhigh", "max", "ultra")
+_WIDENING: Final = ("read-only", "workspace-write", "danger-full-access")
+
+
+def child_settings(
+    setup: SessionSetup, own: Choices, role: Role, params: SpawnParams
+) -> tuple[Config, Choices]:
+    """The configuration of a child, and its settings: those of its parent as they are now, or fewer rights.
+
+    Args:
+        setup: that of the parent, like the `own` settings.
+
+    Raises:
+        Refused: the model or the effort that the call names is not possible.
+    """
+    config = setup.config
+    defaults: Mapping[str, Any] = config.values.get("agents", {})
+    if params.model is not None:
+        models = selectable_models(config, setup.environment)
+        if params.model not in {*models, own.model}:
+            raise Refused(
+                f"Unknown model `{params.model}` for spawn_agent."
+                f" Available models: {', '.join(models)}"
+            )
+    wanted = role.model or params.model or defaults.get("default_subagent_model") or own.model
+    provider, model = _named(config, role, wanted)
+    is_known = model_info(model, config.model_catalog_json).known
+    if is_known and params.reasoning_effort not in {None, *_EFFORTS}:
+        raise Refused(
+            f"Reasoning effort `{params.reasoning_effort}` is not supported for model `{model}`."
+            f" Supported reasoning efforts: {', '.join(_EFFORTS)}"
+        )
+    effort = (
+        role.reasoning_effort
+        or params.reasoning_effort
+        or defaults.get("default_subagent_reasoning_effort")
+        or (own.reasoning_effort if model == own.model else None)
+    )
+    mode, policy = role.sandbox_mode, own.sandbox_policy
+    if mode is not None and _WIDENING.index(mode) < _WIDENING.index(policy.mode):
+        policy = replace(config, sandbox_mode=mode).sandbox_policy()
+    # These are about the parent's model.
+    sizes = ("model_context_window", "model_max_output_tokens", "model_auto_compact_token_limit")
+    is_same = (model, provider) == (config.model, config.model_provider)
+    of_child: Config = replace(
+        config,
+        model=model,
+        model_provider=provider,
+        model_reasoning_effort=effort,
+        developer_instructions=role.instructions or config.developer_instructions,
+        **({} if is_same else dict.fromkeys(sizes)),
+    )
+    return of_child, replace(own, model=model, reasoning_effort=effort, sandbox_policy=policy)
+
+
+def _named(config: Config, role: Role, model: str) -> tuple[str, str]:
+    """The provider and the model in a name. The role of a project does not decide where requests go."""
+    root = config.project_root or config.cwd
+    source = role.source if role.model == model else None
+    if source is None or source.is_relative_to(config.home) or not source.is_relative_to(root):
+        named = split_model(model, {*BUILT_IN_PROVIDERS, *config.model_providers})
+    else:
+        named = None
+    return named or (config.model_provider, model)
+
+
+def in_worktree(
+    config: Config, options: SessionOptions, tree: Worktree
+) -> tuple[Config, SessionOptions]:
+    """The same for a session in a worktree. It cannot write to the tree that this was made from."""
+    choices = options.choices
+    assert choices is not None
+    policy, root = choices.sandbox_policy, tree.root.resolve()
+    if policy.mode == "workspace-write":
+        reals = {each: each.resolve() for each in policy.writable_roots}
+        others = (
+            each
+            for each, real in reals.items()
+            if not real.is_relative_to(root) and not root.is_relative_to(real)
+        )
+        policy = replace(policy, writable_roots=(tree.cwd, *others))
+    moved = replace(
+        options,
+        choices=replace(choices, sandbox_policy=policy),
+        # Programs of the project are no more trusted from here.
+        add_dirs=(*options.add_dirs, tree.root),
+    )
+    return replace(config, cwd=tree.cwd, project_root=tree.path), moved
+
+
+class RoleLimits:
+    """A feature of the subagent and of those that it starts: no other tools than those of the role are offered, and calls of
+    others are refused. It is inside of all that offer tools."""
+
+    def __init__(self, role: Role) -> None:
+        self._role = role
+        tools = role.tools or frozenset()
+        # Spellings differ; a call is compared by what is called.
+        self._spelt = {folded(name) for name in tools}
+        if any(name.startswith(MCP_PREFIX) or name in AGENT_TOOLS for name in tools):
+            tools |= {TOOL_SEARCH}
+        self._tools = tools
+
+    def __call__(self, _: Thread) -> Extension:
+        if self._role.tools is None:
+            return Extension()
+        return Extension(wrap_model=self._wrap_model, wrap_dispatch=self._wrap_dispatch)
+
+    def _wrap_model(self, inner: ModelStream) -> ModelStream:
+        def stream(prompt: Prompt):
+            tools = tuple(spec for spec in prompt.tools if self._is_offered(spec.name))
+            return inner(replace(prompt, tools=tools))
+
+        return stream
+
+    def _wrap_dispatch(self, inner: Dispatch) -> Dispatch:
+        async def dispatch(use: ToolUse) -> ToolOutput:
+            if self._tools.isdisjoint(_names(use)):
+                text = f"the role {self._role.name!r} of this agent does not allow `{use.call.tool_name}`"
+                raise ToolError(text, code="ToolNotAllowed")
+            if self._role.reads_only and use.tool.name in COMMAND_TOOLS:
+                context = replace(use.context, sandbox_policy=SandboxPolicy(is_final=True))
+                use = replace(use, context=context)
+            return await inner(use)
+
+        return dispatch
+
+    def _is_offered(self, name: str) -> bool:
+        if not name.startswith(MCP_PREFIX):
+            return name in self._tools
+        spelt = folded(name)
+        return any(spelt == each or spelt.startswith(f"{each}__") for each in self._spelt)
+
+
+def _names(use: ToolUse) -> Iterable[str]:
+    """The names in a role that allow the call."""
+    tool = use.tool
+    if isinstance(tool, McpTool):
+        # A server chooses the names of its tools: one may be called `exec_command`.
+        return f"{MCP_PREFIX}{tool.server}", f"{MCP_PREFIX}{tool.server}__{tool.name}"
+    return (tool.name,)
