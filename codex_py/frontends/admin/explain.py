@@ -9,8 +9,9 @@ from codex_py.config.explain import explain
 from codex_py.config.layers import read_layers
 from codex_py.execpolicy.decision import RuleMatch
 from codex_py.execpolicy.rules import read_rules
+from codex_py.frontends.admin.command import command_parser
 from codex_py.frontends.arguments import Arguments
-from codex_py.frontends.command_parser import CommandParser, UsageError
+from codex_py.frontends.command_parser import UsageError
 from codex_py.frontends.configuration import config_sources
 from codex_py.frontends.streams import print_out, tell
 from codex_py.frontends.terminal import printable
@@ -28,10 +29,8 @@ def run_config(arguments: Arguments, environment: Mapping[str, str]) -> int:
 def run_check(argv: Sequence[str], environment: Mapping[str, str]) -> int:  # noqa: ARG001 - every command gets it
     """Print the decision of the rules about a command; the exit code."""
     # The overrides have no effect, but Codex takes them for every command.
-    parser = CommandParser(Arguments, only={"overrides"})
+    parser = command_parser("--pretty", "--resolve-host-executables")
     parser.add_argument("-r", "--rules", action="append")
-    parser.add_argument("--pretty", action="store_true")
-    parser.add_argument("--resolve-host-executables", action="store_true")
     options, command = parser.parse_before_command(argv)
     for missing, what in ((not options.rules, "rules"), (not command, "command")):
         if missing:

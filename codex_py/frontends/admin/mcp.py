@@ -8,9 +8,8 @@ from codex_py.config.config import Config
 from codex_py.config.mcp import SERVER_NAME, put_server, remove_server, url_problem
 from codex_py.config.paths import codex_home
 from codex_py.errors import CodexError
-from codex_py.frontends.arguments import Arguments
+from codex_py.frontends.admin.command import command_config, command_parser, required
 from codex_py.frontends.command_parser import CommandParser, UsageError
-from codex_py.frontends.configuration import read_config, warn_of_config
 from codex_py.frontends.streams import print_out
 from codex_py.frontends.terminal import printable
 
@@ -21,7 +20,7 @@ _OF_ADDRESS: Final = ("bearer_token_env_var", "oauth_client_id", "oauth_resource
 
 def run_add(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Write a server into the file; the exit code."""
-    parser = mcp_parser()
+    parser = command_parser()
     parser.add_argument("--env", action="append", type=_variable)
     parser.add_argument("--url")
     for option in _OF_ADDRESS:
@@ -51,7 +50,7 @@ def run_add(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 def run_remove(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Remove a server from the file; the exit code."""
-    name = parse_name(mcp_parser(), argv, "remove").name
+    name = parse_name(command_parser(), argv, "remove").name
     if remove_server(codex_home(environment), name):
         return print_out(f"Removed global MCP server '{name}'.\n")
     return print_out(f"No MCP server named '{printable(name)}' found.\n")
@@ -89,19 +88,11 @@ def _variable(text: str) -> tuple[str, str]:
     return name.strip(), value
 
 
-def mcp_parser(*flags: str) -> CommandParser:
-    parser = CommandParser(Arguments, only={"overrides"})
-    for name in flags:
-        parser.add_argument(name, action="store_true")
-    return parser
-
-
 def parse_name(parser: CommandParser, argv: Sequence[str], command: str) -> argparse.Namespace:
     """The options, with a `name`. Raises a `UsageError` if there is none, or an option is wrong."""
     parser.add_argument("name", nargs="?")
     options = parser.parse_args(list(argv))
-    if options.name is None:
-        raise UsageError(f"say which server: codex-py mcp {command} NAME")
+    required(options.name, f"server: codex-py mcp {command} NAME")
     return options
 
 
@@ -112,8 +103,7 @@ def mcp_config(options: argparse.Namespace, environment: Mapping[str, str]) -> C
         ConfigError: it cannot be used.
         CodexError: there is no such server.
     """
-    config = read_config(Arguments(overrides=options.overrides or ()), environment)
-    warn_of_config(config)
+    config = command_config(options, environment)
     name = getattr(options, "name", None)
     if name is not None and name not in config.mcp_servers:
         # The words are Codex's.

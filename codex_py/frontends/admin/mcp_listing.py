@@ -8,7 +8,8 @@ from codex_py.app.features.mcp import server_headers
 from codex_py.app.mcp_login import AuthStatus, auth_statuses
 from codex_py.config.config import Config
 from codex_py.config.mcp import McpServerConfig
-from codex_py.frontends.admin.mcp import mcp_config, mcp_parser, parse_name
+from codex_py.frontends.admin.command import command_parser
+from codex_py.frontends.admin.mcp import mcp_config, parse_name
 from codex_py.frontends.streams import print_json, print_out
 from codex_py.frontends.terminal import aligned, on_one_line
 
@@ -25,7 +26,7 @@ _MASK: Final = "*****"
 
 def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Print all servers, by name; the exit code. It may ask those at an address about logins, for up to 5 s."""
-    options = mcp_parser("--json").parse_args(list(argv))
+    options = command_parser("--json").parse_args(list(argv))
     config = mcp_config(options, environment)
     servers = dict(sorted(config.mcp_servers.items()))
     if not servers and not options.json:
@@ -60,7 +61,7 @@ def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 def run_get(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Print the settings of one server; the exit code."""
-    options = parse_name(mcp_parser("--json"), argv, "get")
+    options = parse_name(command_parser("--json"), argv, "get")
     name: str = options.name
     config = mcp_config(options, environment)
     server, raw = config.mcp_servers[name], config.values["mcp_servers"][name]

@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 
 from codex_py.app.features.mcp import server_headers
 from codex_py.app.mcp_login import log_in, log_out
-from codex_py.frontends.admin.mcp import mcp_config, mcp_parser, parse_name
+from codex_py.frontends.admin.command import command_parser
+from codex_py.frontends.admin.mcp import mcp_config, parse_name
 from codex_py.frontends.streams import OutputStream, print_out, tell
 
 _STDIN = 0
@@ -17,7 +18,7 @@ _STDIN = 0
 
 def run_login(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Have the user log in to a server; the exit code."""
-    parser = mcp_parser("--no-browser")
+    parser = command_parser("--no-browser")
     parser.add_argument("--scopes")
     options = parse_name(parser, argv, "login")
     name: str = options.name
@@ -41,7 +42,7 @@ def run_login(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 def run_logout(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Forget the login to a server; the exit code."""
-    options = parse_name(mcp_parser(), argv, "logout")
+    options = parse_name(command_parser(), argv, "logout")
     if log_out(mcp_config(options, environment), options.name):
         return print_out(f"Removed OAuth credentials for '{options.name}'.\n")
     return print_out(f"No OAuth credentials stored for '{options.name}'.\n")

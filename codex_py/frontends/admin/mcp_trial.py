@@ -11,7 +11,8 @@ from codex_py.app.options import SessionOptions, SessionSetup
 from codex_py.config.config import Config
 from codex_py.config.mcp import McpServerConfig
 from codex_py.errors import ExitCode
-from codex_py.frontends.admin.mcp import mcp_config, mcp_parser, parse_name
+from codex_py.frontends.admin.command import command_parser
+from codex_py.frontends.admin.mcp import mcp_config, parse_name
 from codex_py.frontends.streams import print_json, print_out, tell
 from codex_py.frontends.terminal import aligned, on_one_line
 from codex_py.protocol.mcp import DecliningElicitor, McpServerStatus
@@ -21,7 +22,7 @@ _DESCRIPTION_CHARS = 100
 
 def run_test(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Try a server, even one that is switched off; 0 if it is ready, else 1."""
-    options = parse_name(mcp_parser("--json"), argv, "test")
+    options = parse_name(command_parser("--json"), argv, "test")
     name: str = options.name
     config = mcp_config(options, environment)
     status, warnings = asyncio.run(_tried(config, name, environment))

@@ -1,6 +1,5 @@
 """`codex-py plugin add`, `list`, `show` and `remove`."""
 
-import argparse
 import os
 import shlex
 import sys
@@ -20,9 +19,8 @@ from codex_py.config.plugins import find_plugins, plugins_folder
 from codex_py.config.roles import find_roles
 from codex_py.config.skills import find_skills
 from codex_py.errors import CodexError, ExitCode
-from codex_py.frontends.arguments import Arguments
-from codex_py.frontends.command_parser import CommandParser, UsageError
-from codex_py.frontends.configuration import read_config
+from codex_py.frontends.admin.command import command_config, command_parser, required
+from codex_py.frontends.command_parser import UsageError
 from codex_py.frontends.stopping import raise_when_stopped
 from codex_py.frontends.streams import print_json, print_out, tell
 from codex_py.frontends.terminal import aligned, on_one_line
@@ -32,17 +30,16 @@ _SUMMARY: Final = ("name", "version", "description", "author", "source", "commit
 
 def run_add(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Show what a plugin has, ask, and add it; the exit code."""
-    parser = _parser("source")
+    parser = command_parser("source", "--yes")
     parser.add_argument("--ref")
-    parser.add_argument("--yes", action="store_true")
     options = parser.parse_args(list(argv))
-    source_name = _word(options.source, "add FOLDER-OR-ADDRESS")
+    source_name = required(options.source, "plugin: codex-py plugin add FOLDER-OR-ADDRESS")
     if not options.yes and not os.isatty(0):
         raise UsageError(
             "nobody can be asked here whether to trust the plugin; look at it, and pass --yes"
         )
     raise_when_stopped()
-    config = _config(options, environment)
+    config = command_config(options, environment, warns=False)
     with workspace(config.home) as made:
         source = read_source(source_name, options.ref, made, Path.cwd(), environment)
         try:
@@ -64,19 +61,17 @@ def run_add(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 def run_remove(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Remove a plugin; the exit code."""
-    options = _parser("name").parse_args(list(argv))
-    name = _word(options.name, "remove NAME")
-    if not remove(_config(options, environment).home, name):
+    options = command_parser("name").parse_args(list(argv))
+    name = required(options.name, "plugin: codex-py plugin remove NAME")
+    if not remove(command_config(options, environment, warns=False).home, name):
         raise _unknown(name)
     return print_out(f"Removed the plugin {name}.\n")
 
 
 def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Print all plugins, by name; the exit code."""
-    parser = _parser()
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args(list(argv))
-    plugins = find_plugins(_config(options, environment).home)
+    options = command_parser("--json").parse_args(list(argv))
+    plugins = find_plugins(command_config(options, environment, warns=False).home)
     entries: list[dict[str, Any]] = [
         {**{key: getattr(plugin, key) for key in _SUMMARY}, "error": None}
         for plugin in plugins.found
@@ -97,9 +92,9 @@ def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 def run_show(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Print what a plugin has; the exit code."""
-    options = _parser("name").parse_args(list(argv))
-    name = _word(options.name, "show NAME")
-    config = _config(options, environment)
+    options = command_parser("name").parse_args(list(argv))
+    name = required(options.name, "plugin: codex-py plugin show NAME")
+    config = command_config(options, environment, warns=False)
     plugins = find_plugins(config.home)
     if (why := plugins.unusable.get(name)) is not None:
         raise CodexError(f"the plugin {name} is not used: {why}", code="plugin")
@@ -174,23 +169,6 @@ def _hooks(config: Config, plugin: Plugin, environment: Mapping[str, str]) -> li
 def _agreed() -> bool:
     tell("Trust it, and add it? [y/N]")
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
-
-
-def _parser(*words: str) -> CommandParser:
-    parser = CommandParser(Arguments, only={"overrides"})
-    for word in words:
-        parser.add_argument(word, nargs="?")
-    return parser
-
-
-def _word(word: str | None, usage: str) -> str:
-    if word is None:
-        raise UsageError(f"say which plugin: codex-py plugin {usage}")
-    return word
-
-
-def _config(options: argparse.Namespace, environment: Mapping[str, str]) -> Config:
-    return read_config(Arguments(overrides=options.overrides or ()), environment)
 
 
 def _unknown(name: str) -> CodexError:

@@ -16,11 +16,8 @@ from codex_py.app.provider_list import (
     model_to_try,
 )
 from codex_py.app.provider_trial import advice, tried
-from codex_py.config.config import Config
 from codex_py.errors import CodexError
-from codex_py.frontends.arguments import Arguments
-from codex_py.frontends.command_parser import CommandParser, UsageError
-from codex_py.frontends.configuration import read_config, warn_of_config
+from codex_py.frontends.admin.command import command_config, command_parser, required
 from codex_py.frontends.streams import print_json, print_out, tell
 from codex_py.frontends.terminal import aligned, on_one_line
 
@@ -29,8 +26,8 @@ _WORKS = {True: "yes", False: "no", None: "?"}
 
 def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Print all providers; the exit code."""
-    options = _parser().parse_args(list(argv))
-    found = listed_providers(_config(options.overrides, environment), environment)
+    options = command_parser("--json").parse_args(list(argv))
+    found = listed_providers(command_config(options, environment), environment)
     if options.json:
         return print_json([asdict(provider) for provider in found], indent=2)
     rows = [("ID", "NAME", "API", "KEY", "ADDRESS"), *map(_provider_row, found)]
@@ -39,8 +36,8 @@ def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 def run_models(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Print all models that something is known of; the exit code."""
-    options = _parser().parse_args(list(argv))
-    found = listed_models_of_all(_config(options.overrides, environment))
+    options = command_parser("--json").parse_args(list(argv))
+    found = listed_models_of_all(command_config(options, environment))
     if options.json:
         return print_json([asdict(model) for model in found], indent=2)
     head = ("MODEL", "WINDOW", "OUTPUT", "PATCHES", "IMAGES", "EFFORT", "$/M IN", "CACHED", "OUT")
@@ -50,14 +47,12 @@ def run_models(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 def run_test(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Try a provider, and remember what works; the exit code."""
-    parser = _parser()
+    parser = command_parser("--json", "name")
     parser.add_argument("-m", "--model")
-    parser.add_argument("name", nargs="?")
     options = parser.parse_args(list(argv))
-    if options.name is None:
-        raise UsageError("say which provider: codex-py providers test NAME")
-    config = _config(options.overrides, environment)
-    provider = named_provider(config, options.name, environment)
+    name = required(options.name, "provider: codex-py providers test NAME")
+    config = command_config(options, environment)
+    provider = named_provider(config, name, environment)
     model = options.model or model_to_try(config, provider, environment)
     report: dict[str, Any] = {"provider": provider.id, "model": model, "findings": []}
     try:
@@ -78,18 +73,6 @@ def run_test(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     lines = aligned([(f.ability, _WORKS[f.works], on_one_line(f.note)) for f in findings])
     text = "".join(f"  {line.rstrip()}\n" for line in lines)
     return print_out(f"{on_one_line(f'{provider.id}/{model}')}\n{text}")
-
-
-def _parser() -> CommandParser:
-    parser = CommandParser(Arguments, only={"overrides"})
-    parser.add_argument("--json", action="store_true")
-    return parser
-
-
-def _config(overrides: Sequence[str], environment: Mapping[str, str]) -> Config:
-    config = read_config(Arguments(overrides=overrides or ()), environment)
-    warn_of_config(config)
-    return config
 
 
 def _provider_row(provider: ListedProvider) -> tuple[str, ...]:

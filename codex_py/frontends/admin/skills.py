@@ -7,18 +7,16 @@ from typing import Any
 from codex_py.config.definition_folders import Folder
 from codex_py.config.skill_check import skill_problems
 from codex_py.config.skills import Skills, find_skills, skill_files
-from codex_py.frontends.arguments import Arguments
-from codex_py.frontends.command_parser import CommandParser, UsageError
-from codex_py.frontends.configuration import read_config
+from codex_py.frontends.admin.command import command_config, command_parser
+from codex_py.frontends.command_parser import UsageError
 from codex_py.frontends.streams import print_json, print_out, tell
 from codex_py.frontends.terminal import on_one_line
 
 
 def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Print the skills that are found in the working directory; the exit code."""
-    options = _parser("--json").parse_args(list(argv))
-    config = read_config(Arguments(overrides=options.overrides or ()), environment)
-    skills = find_skills(config, environment)
+    options = command_parser("--json").parse_args(list(argv))
+    skills = find_skills(command_config(options, environment, warns=False), environment)
     for warning in skills.warnings:
         tell(f"Warning: {warning}")
     rows = _rows(skills)
@@ -31,7 +29,7 @@ def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 def run_check(argv: Sequence[str], environment: Mapping[str, str]) -> int:  # noqa: ARG001 - every command gets it
     """Print the problems of the skills in some folders; exit code 1 if there are any."""
-    parser = _parser()
+    parser = command_parser()
     parser.add_argument("folders", nargs="*")
     folders = [Path(folder) for folder in parser.parse_args(list(argv)).folders]
     if not folders:
@@ -44,13 +42,6 @@ def run_check(argv: Sequence[str], environment: Mapping[str, str]) -> int:  # no
             problems.append(f"{folder}: there is no SKILL.md in it.")
     print_out("".join(f"{on_one_line(problem)}\n" for problem in problems))
     return 1 if problems else 0
-
-
-def _parser(*switches: str) -> CommandParser:
-    parser = CommandParser(Arguments, only={"overrides"})
-    for switch in switches:
-        parser.add_argument(switch, action="store_true")
-    return parser
 
 
 def _rows(skills: Skills) -> list[dict[str, Any]]:

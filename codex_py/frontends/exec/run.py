@@ -10,10 +10,11 @@ import gc
 import os
 import signal
 import stat
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from codex_py.app.loading import load
@@ -77,7 +78,7 @@ class ExecRun:
         self.human = None if arguments.json else HumanText(stderr, style, show_reasoning=shows)
         lines: EventSink = JsonLines(self.stdout, agents=arguments.agent_events)
         if arguments.experimental_json:
-            lines = for_sdk(lines, lambda: self.interruption.signal)
+            lines = partial(self._tell_sdk, lines)
         self.sink = self.human or lines
 
     async def _work(self) -> int:
@@ -123,6 +124,15 @@ class ExecRun:
 
     def _warn(self, text: str) -> None:
         self.stderr.write_text(f"warning: {printable(text)}\n")
+
+    def _tell_sdk(self, sink: EventSink, event: Event) -> None:
+        """Leave out the `turn.failed` of a turn that SIGTERM ended: the `error` before it is its last event.
+
+        The SDKs of Codex send SIGTERM to abort a turn. They throw an `AbortError` when the stream ends, but
+        another error if they read `turn.failed` first. Codex itself prints nothing then.
+        """
+        if not (isinstance(event, TurnFailed) and self.interruption.signal == signal.SIGTERM):
+            sink(event)
 
     def _deliver(self, result: TurnResult) -> None:
         message = result.last_message
@@ -210,23 +220,6 @@ class JsonLines:
             for raw, escaped in _LINE_BREAKS:
                 line = line.replace(raw, escaped)
             self._stream.write(line + b"\n")
-
-
-def for_sdk(sink: EventSink, received: Callable[[], signal.Signals | None]) -> EventSink:
-    """Leave out the `turn.failed` of a turn that SIGTERM ended: the `error` before it is its last event.
-
-    The SDKs of Codex send SIGTERM to abort a turn. They throw an `AbortError` when the stream ends, but
-    another error if they read `turn.failed` first. Codex itself prints nothing then.
-
-    Args:
-        received: the signal that is ending the program, if one is.
-    """
-
-    def filtered(event: Event) -> None:
-        if not (isinstance(event, TurnFailed) and received() == signal.SIGTERM):
-            sink(event)
-
-    return filtered
 
 
 class LastMessageFile:

@@ -4,18 +4,13 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from prompt_toolkit.application import get_app
-from prompt_toolkit.data_structures import Size
 from prompt_toolkit.formatted_text import ANSI, split_lines, to_formatted_text
-from prompt_toolkit.key_binding import KeyBindings
-from prompt_toolkit.layout import HSplit, Window
-from prompt_toolkit.layout.controls import FormattedTextControl
 
 from codex_py.app.thread import thread_items
 from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.cells.command import script_of
-from codex_py.frontends.tui.fitting import Fragments, joined, panel_rows, shortened, wrapped
-from codex_py.frontends.tui.key_codes import ESC, bind
+from codex_py.frontends.tui.fitting import Fragments, joined, panel_size, shortened, wrapped
+from codex_py.frontends.tui.key_codes import bind
 from codex_py.frontends.tui.panel import Panel
 from codex_py.frontends.tui.picker import Row
 from codex_py.frontends.tui.render import Renderer
@@ -86,32 +81,28 @@ class AgentReader(Panel[None]):
         start: Callable[[Coroutine[Any, Any, None]], None],
         renderer: Renderer,
     ) -> None:
-        super().__init__()
+        super().__init__(None)
         self._agent = agent
         self._news = news
         self._renderer = renderer
         self._columns = 0
         self._rows: list[Fragments] = []
-        self._transcript = self._replayed(_size().columns)
+        self._transcript = self._replayed(panel_size().columns)
         self._above_end = 0
         """Rows between the end of the conversation and the last one that is shown."""
-        keys = KeyBindings()
+        keys = self.keys
         bind(keys, "up c-p", lambda _: self._scroll(1))
         bind(keys, "down c-n", lambda _: self._scroll(-1))
         bind(keys, "pageup", lambda _: self._scroll(_room()))
         bind(keys, "pagedown", lambda _: self._scroll(-_room()))
         bind(keys, "s", lambda _: start(agent.interrupt()))
-        bind(keys, f"{ESC} c-c", lambda _: self.give(None))
         bind(keys, "<any>", lambda _: None)
-        control = FormattedTextControl(
-            self._text, focusable=True, key_bindings=keys, show_cursor=False
-        )
-        self.container = HSplit([Window(control, dont_extend_height=True)])
+        self.contain(self._text)
         news.reader = lambda event: self._transcript(event)
         self.result.add_done_callback(lambda _: setattr(news, "reader", _unread))
 
     def _text(self) -> Fragments:
-        columns, room = _size().columns, _room()
+        columns, room = panel_size().columns, _room()
         if columns != self._columns:
             self._transcript = self._replayed(columns)
         rows = [*self._rows, *self._transcript.live(columns, room)]
@@ -148,9 +139,5 @@ def _name(agent: "Child") -> str:
     return printable(f"{agent.nickname} ({agent.role})" if agent.role else agent.nickname)
 
 
-def _size() -> Size:
-    return get_app().output.get_size()
-
-
 def _room() -> int:
-    return max(1, panel_rows(_size().rows) - 1)
+    return max(1, panel_size().rows - 1)

@@ -108,10 +108,7 @@ class TerminalApprover:
             newline = f" {theme.glyph('newline')} "
             line = newline.join(text for line in lines if (text := line.strip()))
             return [[("", both_ends(line, self._screen.width))]]
-        more = theme.glyph("more")
-        return ends_of(
-            body, room, lambda rows: [("class:quiet", f"{more} +{rows} lines (v shows all)")]
-        )
+        return ends_of(body, room, " (v shows all)", theme.glyph("more"))
 
     def _rows(self, cell: RenderableType) -> list[Fragments]:
         return self._transcript.renderer.fragments(cell, self._screen.width)[:_MANY_ROWS]

@@ -1,8 +1,10 @@
 """Fits styled text into the rows and columns of the screen."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TypeAlias
 
+from prompt_toolkit.application import get_app
+from prompt_toolkit.data_structures import Size
 from prompt_toolkit.formatted_text import StyleAndTextTuples, split_lines
 from prompt_toolkit.layout.utils import explode_text_fragments
 from prompt_toolkit.utils import get_cwidth
@@ -16,10 +18,11 @@ _STATUS_ROWS = 1
 _WORKING_ROWS = 2
 
 
-def panel_rows(screen_rows: int) -> int:
-    """The rows of the screen that a panel may take."""
-    others = _STATUS_ROWS if screen_rows < LOW else _STATUS_ROWS + _WORKING_ROWS
-    return max(1, screen_rows - others)
+def panel_size() -> Size:
+    """The rows and columns of the screen that a panel may take."""
+    rows, columns = get_app().output.get_size()
+    others = _STATUS_ROWS if rows < LOW else _STATUS_ROWS + _WORKING_ROWS
+    return Size(max(1, rows - others), columns)
 
 
 def window(selected: int, count: int, most: int) -> range:
@@ -44,15 +47,15 @@ def both_ends(text: str, columns: int) -> str:
 
 
 def ends_of(
-    rows: Sequence[Fragments], room: int, mark: Callable[[int], Fragments]
+    rows: Sequence[Fragments], room: int, remark: str = "", ellipsis: str = "…"
 ) -> Sequence[Fragments]:
-    """The first and the last rows, as many as there is room for; between them `mark(rows left out)`."""
+    """The first and the last rows, as many as there is room for; between them a row with a remark on the others."""
     if len(rows) <= room:
         return rows
     tail = max(0, (room - 1) // 2)
     head = max(0, room - 1 - tail)
-    left_out = len(rows) - head - tail
-    return [*rows[:head], mark(left_out), *rows[len(rows) - tail :]][: max(0, room)]
+    mark: Fragments = [("class:quiet", f"{ellipsis} +{len(rows) - head - tail} lines{remark}")]
+    return [*rows[:head], mark, *rows[len(rows) - tail :]][: max(0, room)]
 
 
 def wrapped(text: Fragments, columns: int) -> list[Fragments]:

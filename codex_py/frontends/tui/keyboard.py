@@ -9,7 +9,7 @@ import re
 import termios
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from prompt_toolkit.input import Input
 from prompt_toolkit.input.vt100 import Vt100Input
@@ -178,7 +178,9 @@ def raw_mode(keyboard: Input) -> Generator[None]:
 
     Before that, the terminal translates Enter and Ctrl-D; those that were typed so early count all the same.
     """
-    is_cooked = _is_cooked(keyboard)
+    is_cooked = False
+    with suppress(termios.error):
+        is_cooked = bool(termios.tcgetattr(keyboard.fileno())[3] & termios.ICANON)
     with keyboard.raw_mode():
         # The number of bytes that were typed and not read yet.
         if is_cooked and any(fcntl.ioctl(keyboard.fileno(), termios.FIONREAD, bytes(4))):
@@ -186,10 +188,3 @@ def raw_mode(keyboard: Input) -> Generator[None]:
             assert isinstance(keyboard.vt100_parser, KeyParser)
             keyboard.vt100_parser.expect_cooked()
         yield
-
-
-def _is_cooked(keyboard: Input) -> bool:
-    try:
-        return bool(termios.tcgetattr(keyboard.fileno())[3] & termios.ICANON)
-    except termios.error:
-        return False

@@ -22,7 +22,7 @@ from codex_py.frontends.tui.fitting import (
     ends_of,
     fit,
     joined,
-    panel_rows,
+    panel_size,
     window,
     wrapped,
 )
@@ -39,7 +39,7 @@ _LEAST_NOTE = 8
 
 
 class Panel(Generic[T]):
-    """Shown until its result is there. It has the focus, and its own keys come first.
+    """Shown until its result is there, which is `cancelled` on Esc. It has the focus, and its own keys come first.
 
     Attributes:
         hint: its keys, for the line below; empty if it shows them itself.
@@ -52,12 +52,21 @@ class Panel(Generic[T]):
     changed: Callable[[], None]
     postpone: Callable[[str], None] | None = None
 
-    def __init__(self) -> None:
+    def __init__(self, cancelled: T) -> None:
         self.result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self.keys = KeyBindings()
+        bind(self.keys, f"{ESC} c-c", lambda _: self.give(cancelled))
 
     def give(self, value: T) -> None:
         if not self.result.done():
             self.result.set_result(value)
+
+    def contain(self, text: Callable[[], Fragments], *, wraps: bool = False) -> None:
+        """Show nothing but this text."""
+        control = FormattedTextControl(
+            text, focusable=True, key_bindings=self.keys, show_cursor=False
+        )
+        self.container = HSplit([Window(control, wrap_lines=wraps, dont_extend_height=True)])
 
 
 # No slots: in Python 3.11, `Option[X](…)` fails on a class with both these and a parent that is generic.
@@ -104,7 +113,7 @@ class Choice(Panel[T]):
         hint: str = "",
         show_all: Callable[[], None] | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(cancelled)
         self.hint = hint or self.hint
         self._answers_from = time.monotonic() + (_WORD_S if waits else 0)
         self._question = question
@@ -114,20 +123,16 @@ class Choice(Panel[T]):
         self._typed = ""
         """The key that answers in a moment."""
         self._timer: asyncio.TimerHandle | None = None
-        keys = KeyBindings()
+        keys = self.keys
         bind(keys, "up c-p", lambda _: self._select(self._selected - 1))
         bind(keys, "down c-n", lambda _: self._select(self._selected + 1))
         bind(keys, "enter", lambda _: self._enter())
-        bind(keys, f"{ESC} c-c", lambda _: self.give(cancelled))
         for key, value in (others or {}).items():
             bind(keys, key, lambda _, value=value: self.give(value))
         bind(keys, "c-t", lambda _: self._show_all())
         bind(keys, "<any>", self._press)
         bind(keys, PASTE, lambda event: self._write(self._typed + event.data))
-        control = FormattedTextControl(
-            self._text, focusable=True, key_bindings=keys, show_cursor=False
-        )
-        self.container = HSplit([Window(control, wrap_lines=True, dont_extend_height=True)])
+        self.contain(self._text, wraps=True)
 
     def give(self, value: T) -> None:
         self._settle(self._selected, "")
@@ -135,20 +140,16 @@ class Choice(Panel[T]):
 
     def _text(self) -> Fragments:
         """The answers, and as much of the question as there is room for beside them."""
-        size = get_app().output.get_size()
-        room = panel_rows(size.rows)
-        answers = self._answers(size.columns, room)
-        blank: list[Fragments] = [] if size.rows < LOW else [[]]
+        room, columns = panel_size()
+        answers = self._answers(columns, room)
+        blank: list[Fragments] = [] if _is_low() else [[]]
         left = max(0, room - len(answers) - len(blank))
         if callable(self._question):
             question = list(split_lines(self._question(left))) if left else []
         else:
-            question = ends_of(wrapped(self._question, size.columns), left, self._left_out)
+            more = " (v shows all)" if self._print_all else ""
+            question = ends_of(wrapped(self._question, columns), left, more)
         return joined([*question, *blank, *answers])
-
-    def _left_out(self, rows: int) -> Fragments:
-        more = " (v shows all)" if self._print_all else ""
-        return [("class:quiet", f"… +{rows} lines{more}")]
 
     def _answers(self, columns: int, room: int) -> list[Fragments]:
         """One row each where there is little room, and then as many as there is room for."""
@@ -216,20 +217,13 @@ def yes_or_no(question: Fragments, yes: str, no: str) -> Choice[bool]:
 
 def _row(is_selected: bool, option: Option[Any], width: int | None = None) -> Fragments:
     """Label, key and note; cut to a width, if one is given."""
-    label, key, note = option.label, _key(option), f"  {option.note}" if option.note else ""
+    label, key = option.label, f" ({option.key})" if option.key else ""
+    note = f"  {option.note}" if option.note else ""
     if width is not None:
         label = both_ends(label, width - len(key))
         left = width - get_cwidth(label + key) - 2
         note = f"  {fit(option.note, left)}" if note and left > _LEAST_NOTE else ""
     return [("bold" if is_selected else "", label + key), ("class:quiet", note)]
-
-
-def _key(option: Option[Any]) -> str:
-    return f" ({option.key})" if option.key else ""
-
-
-def _left_out(rows: int) -> Fragments:
-    return [("class:quiet", f"… +{rows} lines")]
 
 
 class Entry(Panel[str | None]):
@@ -244,18 +238,17 @@ class Entry(Panel[str | None]):
         check: Callable[[str], str] = lambda _: "",
         text: str = "",
     ) -> None:
-        super().__init__()
+        super().__init__(None)
         self._question = question
         self._check = check
         self._problem = ""
         self._buffer = buffer = Buffer(multiline=True)
         buffer.text = text
         buffer.cursor_position = len(text)
-        keys = KeyBindings()
+        keys = self.keys
         bind(keys, "enter", lambda _: self._enter())
         bind(keys, "c-j", lambda _: buffer.insert_text("\n"))
         bind(keys, PASTE, lambda event: buffer.insert_text(re.sub("\r\n?", "\n", event.data)))
-        bind(keys, f"{ESC} c-c", lambda _: self.give(None))
         field = Window(
             BufferControl(buffer, key_bindings=keys),
             height=self._field_rows,
@@ -277,10 +270,13 @@ class Entry(Panel[str | None]):
             self.give(text)
 
     def _text(self) -> Fragments:
-        size = get_app().output.get_size()
-        room = panel_rows(size.rows) - self._field_rows().max - 1
-        return joined(ends_of(wrapped(self._question, size.columns), max(1, room), _left_out))
+        rows, columns = panel_size()
+        room = rows - self._field_rows().max - 1
+        return joined(ends_of(wrapped(self._question, columns), max(1, room)))
 
     def _field_rows(self) -> Dimension:
-        is_low = get_app().output.get_size().rows < LOW
-        return Dimension(min=1, max=2 if is_low else _FIELD_ROWS)
+        return Dimension(min=1, max=2 if _is_low() else _FIELD_ROWS)
+
+
+def _is_low() -> bool:
+    return get_app().output.get_size().rows < LOW

@@ -1,14 +1,12 @@
 """A list to pick from, narrowed by typing, with a preview of the selected row."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
-from prompt_toolkit.application import get_app
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.filters import Condition
-from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.layout import AnyContainer, BufferControl, Dimension, HSplit, VSplit, Window
 from prompt_toolkit.layout.controls import FormattedTextControl
 from prompt_toolkit.layout.processors import AfterInput
@@ -17,12 +15,12 @@ from codex_py.frontends.tui.fitting import (
     Fragments,
     fit,
     joined,
-    panel_rows,
+    panel_size,
     shortened,
     window,
     wrapped,
 )
-from codex_py.frontends.tui.key_codes import ESC, bind
+from codex_py.frontends.tui.key_codes import bind
 from codex_py.frontends.tui.panel import Panel
 
 T = TypeVar("T")
@@ -67,22 +65,23 @@ class Picker(Panel[T | None]):
         preview: "Preview[T] | None" = None,
         selected: int = 0,
     ) -> None:
-        super().__init__()
+        super().__init__(None)
         self._source = rows
         self._preview = preview
         self._rows: Sequence[Row[T]] = ()
         self._selected = selected
         self._seen = ""
-        self._searching: asyncio.Task[None] | None = None
-        self._looking: asyncio.Task[None] | None = None
-        self._typed = Buffer(multiline=False, on_text_changed=lambda _: self._ask(0))
-        keys = KeyBindings()
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        """The search, and what fills the preview."""
+        self._typed = Buffer(
+            multiline=False, on_text_changed=lambda _: self._restart("search", self._find(0))
+        )
+        keys = self.keys
         bind(keys, "up c-p", lambda _: self._move(-1))
         bind(keys, "down c-r c-n", lambda _: self._move(1))
         bind(keys, "pageup", lambda _: self._move(-_ROWS))
         bind(keys, "pagedown", lambda _: self._move(_ROWS))
-        bind(keys, "enter", self._enter)
-        bind(keys, f"{ESC} c-c", lambda _: self.give(None))
+        bind(keys, "enter", lambda _: self._enter())
         # The sign of the search is on the screen already: who presses it wants to search.
         bind(keys, "/", lambda _: None, Condition(lambda: not self._typed.text))
         hint = AfterInput(self._hint, style="class:quiet")
@@ -98,14 +97,16 @@ class Picker(Panel[T | None]):
             parts.append(Window(look, height=self._preview_height, dont_extend_height=True))
         self.container = HSplit(parts)
         self.result.add_done_callback(lambda _: self._stop())
-        self._ask(selected)
+        self._restart("search", self._find(selected))
 
-    def _ask(self, selected: int) -> None:
-        if self._searching is not None:
-            self._searching.cancel()
-        self._searching = asyncio.ensure_future(self._find(self._typed.text, selected))
+    def _restart(self, name: str, work: Coroutine[Any, Any, None]) -> None:
+        """Do this work in place of what has the same name."""
+        if name in self._tasks:
+            self._tasks[name].cancel()
+        self._tasks[name] = asyncio.ensure_future(work)
 
-    async def _find(self, typed: str, selected: int) -> None:
+    async def _find(self, selected: int) -> None:
+        typed = self._typed.text
         if callable(self._source):
             self._rows = await self._source(typed)
         else:
@@ -119,25 +120,20 @@ class Picker(Panel[T | None]):
 
     def _select(self, index: int) -> None:
         self._selected = max(0, index)
-        if self._looking is not None:
-            self._looking.cancel()
         self._seen = ""
-        if self._preview is not None and self._rows:
-            self._looking = asyncio.ensure_future(
-                self._look(self._preview, self._rows[self._selected].value)
-            )
+        self._restart("preview", self._look())
         self.changed()
 
-    async def _look(self, preview: "Preview[T]", value: T) -> None:
-        self._seen = await preview(value)
-        self.changed()
+    async def _look(self) -> None:
+        if self._preview is not None and self._rows:
+            self._seen = await self._preview(self._rows[self._selected].value)
+            self.changed()
 
     def _stop(self) -> None:
-        for task in (self._searching, self._looking):
-            if task is not None:
-                task.cancel()
+        for task in self._tasks.values():
+            task.cancel()
 
-    def _enter(self, _event: KeyPressEvent) -> None:
+    def _enter(self) -> None:
         if self._rows:
             self.give(self._rows[self._selected].value)
 
@@ -150,7 +146,7 @@ class Picker(Panel[T | None]):
             self._select(max(0, min(wanted, last)))
 
     def _hint(self) -> str:
-        return "" if self._typed.text else fit(_HINT, get_app().output.get_size().columns - 5)
+        return "" if self._typed.text else fit(_HINT, panel_size().columns - 5)
 
     def _place(self) -> tuple[str, str]:
         """`3 of 200`: the selected row, if there are more than are seen."""
@@ -164,7 +160,7 @@ class Picker(Panel[T | None]):
         most = self._height().max
         shown = window(self._selected, len(self._rows), most)
         spare = most - len(shown)
-        columns = get_app().output.get_size().columns - _MARGIN
+        columns = panel_size().columns - _MARGIN
         rows: list[Fragments] = []
         for index in shown:
             row = self._rows[index]
@@ -183,12 +179,8 @@ class Picker(Panel[T | None]):
         return joined(rows)
 
     def _height(self) -> Dimension:
-        return Dimension(max=max(1, min(_ROWS, _room() - _HEAD_ROWS)))
+        return Dimension(max=max(1, min(_ROWS, panel_size().rows - _HEAD_ROWS)))
 
     def _preview_height(self) -> Dimension:
-        left = _room() - _HEAD_ROWS - min(len(self._rows), self._height().max)
+        left = panel_size().rows - _HEAD_ROWS - min(len(self._rows), self._height().max)
         return Dimension(max=max(0, min(_PREVIEW_ROWS, left)))
-
-
-def _room() -> int:
-    return panel_rows(get_app().output.get_size().rows)

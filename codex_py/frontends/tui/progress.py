@@ -33,7 +33,8 @@ class Progress:
         """By thread id."""
         self._has_failed = False
         """The last turn failed in a way that may pass."""
-        self._last_answer = ""
+        self.last_answer = ""
+        """Of the last turn; empty if it has none."""
         self._clock: asyncio.TimerHandle | None = None
 
     def __call__(self, event: events.Event) -> None:
@@ -73,17 +74,12 @@ class Progress:
                     # The model has been told what was steered first.
                     del self._surface.outbox.steered[:1]
                 elif isinstance(item, events.AgentMessage):
-                    self._last_answer = item.text
+                    self.last_answer = item.text
                 status.commands.pop(item.id, None)
                 self.said.append(item)
             case _:
                 pass
         self._transcript(event)
-
-    @property
-    def last_answer(self) -> str:
-        """Of the last turn; empty if it has none."""
-        return self._last_answer
 
     @property
     def offers_retry(self) -> bool:
@@ -120,7 +116,7 @@ class Progress:
         self._transcript.print(user_cell(submission.text))
 
     def work_begins(self) -> None:
-        self._last_answer = ""
+        self.last_answer = ""
         self._status.working_since = time.monotonic()
         if self._clock is None:
             self._tick()
@@ -129,7 +125,7 @@ class Progress:
         """Nothing is under way, and nothing follows."""
         self._status.working_since = None
         if not self._surface.leaving.is_under_way:
-            self._surface.notify("agent-turn-complete", self._last_answer or "The turn is over")
+            self._surface.notify("agent-turn-complete", self.last_answer or "The turn is over")
         self._surface.screen.changed()
 
     def close(self) -> None:

@@ -26,7 +26,6 @@ from codex_py.protocol.json_fields import (
 
 _LONGEST_ARGUMENTS = 300
 _LONGEST_NAME = 100
-_RESULT_HEAD, _RESULT_TAIL = 3, 2
 _MOST_STEPS = 50
 _MOST_PARTS = 20
 """Of a list or an object of JSON."""
@@ -35,18 +34,13 @@ _PROMPT_HEAD, _PROMPT_TAIL = 30, 10
 _MOST_THOUGHT = 8_000
 _NOTE_HEAD, _NOTE_TAIL = 40, 10
 _SHORT_TURN_MS = 2_000
-_AGENTS_DONE = {
-    "spawn_agent": "Started agent",
-    "send_input": "Sent input to",
-    "wait": "Waited for",
-    "close_agent": "Closed",
+_AGENT_VERBS = {
+    "spawn_agent": ("Starting an agent", "Started agent"),
+    "send_input": ("Sending input to", "Sent input to"),
+    "wait": ("Waiting for", "Waited for"),
+    "close_agent": ("Closing", "Closed"),
 }
-_AGENTS_LIVE = {
-    "spawn_agent": "Starting an agent",
-    "send_input": "Sending input to",
-    "wait": "Waiting for",
-    "close_agent": "Closing",
-}
+"""While it is under way, and when it is over."""
 _NOTE = "user_note: "
 _NOTE_SIGNS = {"text": "•", "warning": "⚠", "error": "■"}
 
@@ -65,9 +59,7 @@ def item_cell(item: events.ThreadItem, theme: Theme) -> RenderableType | None:
         case events.TodoList():
             return _plan_cell(item)
         case events.McpToolCall() | events.CollabToolCall():
-            return (
-                _agents_cell(item) if isinstance(item, events.CollabToolCall) else _call_cell(item)
-            )
+            return _call_cell(item)
         case events.WebSearch():
             return _search_cell(item)
         case events.ErrorItem():
@@ -93,7 +85,7 @@ def live_cell(
             said = [below(Text(one_line(output, 200), "quiet"))] if output and tail else []
             return marked(_call("Calling", item), *said, style="accent")
         case events.CollabToolCall():
-            return marked(_agents_line(_AGENTS_LIVE, item), style="accent")
+            return marked(_agents_line(item, is_over=False), style="accent")
         case events.FileChange():
             return changing_cell(item)
         case events.ContextCompaction():
@@ -120,7 +112,9 @@ def _plan_cell(item: events.TodoList) -> RenderableType:
     return marked(Text("Updated Plan", "action"), body, style="plan")
 
 
-def _call_cell(item: events.McpToolCall) -> RenderableType:
+def _call_cell(item: events.McpToolCall | events.CollabToolCall) -> RenderableType:
+    if isinstance(item, events.CollabToolCall):
+        return _agents_cell(item)
     if item.tool == "request_user_input":
         return _questions_cell(item)
     failed = item.error is not None or item.status in {"failed", "declined"}
@@ -129,28 +123,32 @@ def _call_cell(item: events.McpToolCall) -> RenderableType:
         message = str(item.error.get("message") or item.error)
         parts.append(folded(message, head=8, tail=2, style="error"))
     elif text := _result_text(item.result):
-        parts.append(folded(text, head=_RESULT_HEAD, tail=_RESULT_TAIL))
+        parts.append(_result(text))
     return marked(parts[0], *map(below, parts[1:]), style="error" if failed else "ok")
 
 
 def _agents_cell(item: events.CollabToolCall) -> RenderableType:
     parts: list[RenderableType] = []
     if item.prompt:
-        parts.append(folded(item.prompt, head=_RESULT_HEAD, tail=_RESULT_TAIL))
+        parts.append(_result(item.prompt))
     for agent_id, state in list(item.agents_states.items())[:_MOST_PARTS]:
         if item.tool == "wait":
             name = item.names.get(agent_id, agent_id)
             said = f": {state.message}" if state.message else ""
-            parts.append(
-                folded(f"{name} ({state.status}){said}", head=_RESULT_HEAD, tail=_RESULT_TAIL)
-            )
+            parts.append(_result(f"{name} ({state.status}){said}"))
     style = "error" if item.status == "failed" else "ok"
-    return marked(_agents_line(_AGENTS_DONE, item), *map(below, parts), style=style)
+    return marked(_agents_line(item, is_over=True), *map(below, parts), style=style)
 
 
-def _agents_line(verbs: Mapping[str, str], item: events.CollabToolCall) -> Text:
+def _result(text: str) -> Text:
+    return folded(text, head=3, tail=2)
+
+
+def _agents_line(item: events.CollabToolCall, *, is_over: bool) -> Text:
     names = ", ".join(item.names.get(each, each) for each in item.receiver_thread_ids[:_MOST_PARTS])
-    return Text.assemble((f"{verbs[item.tool]} ", "action"), (one_line(names, 300), "accent"))
+    return Text.assemble(
+        (f"{_AGENT_VERBS[item.tool][is_over]} ", "action"), (one_line(names, 300), "accent")
+    )
 
 
 def _questions_cell(item: events.McpToolCall) -> RenderableType:
