@@ -54,7 +54,8 @@ def test_a_question_without_an_answer_is_left_to_the_model(place: Workplace) -> 
         outcome = place.run(server, "--answers", "answers.json", "go")
     assert outcome.code == 0
     assert json.loads(output(server))["answers"]["port"] == {"answers": []}
-    assert "answers.json has no answer to 'port': Which port?" in outcome.err
+    (warning,) = [item["message"] for item in outcome.items if item["type"] == "error"]
+    assert warning == "answers.json has no answer to 'port': Which port?"
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ class ExecRun:
         self.interruption = Interruption()
         self.elicitor: Elicitor | None = None
         if arguments.answers is not None:
-            self.elicitor = load(_ANSWERS)(Path(arguments.answers), self._warn)
+            self.elicitor = load(_ANSWERS)(Path(arguments.answers), self._warn_in_session)
         style = Style(color=wants_color(arguments.color, environment, isatty=os.isatty(2)))
         shows = not self.config.hide_agent_reasoning
         self.human = None if arguments.json else HumanText(stderr, style, show_reasoning=shows)
@@ -96,7 +96,7 @@ class ExecRun:
         )
         async with AsyncExitStack() as stack:
             try:
-                session = await stack.enter_async_context(opening)
+                session = self._session = await stack.enter_async_context(opening)
                 text = await prompt
             except CodexError:
                 # They may give the cause, and otherwise wait for a header that does not come.
@@ -133,6 +133,9 @@ class ExecRun:
         """
         if not (isinstance(event, TurnFailed) and self.interruption.signal == signal.SIGTERM):
             sink(event)
+
+    def _warn_in_session(self, text: str) -> None:
+        self._session.warn(text)
 
     def _deliver(self, result: TurnResult) -> None:
         message = result.last_message
