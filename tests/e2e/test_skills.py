@@ -267,13 +267,14 @@ def test_skills_are_listed_with_what_became_of_them(place: Workplace) -> None:
     )
 
 
-def test_skills_are_checked_in_the_folders_that_are_named(place: Workplace) -> None:
+def test_skills_are_checked_in_the_folders_and_files_that_are_named(place: Workplace) -> None:
     write(place.cwd / "mine", "a")
     write(place.cwd / "good", "b").write_text("---\nname: b\ndescription: x\n---\n", "utf-8")
-    done = skills(place, "check", "mine", "good", "none")
+    done = skills(place, "check", "mine", "good", "none", "mine/a/SKILL.md")
+    problem = "mine/a/SKILL.md:1: `name` is missing."
     assert (done.returncode, done.stdout.decode().splitlines()) == (
         1,
-        ["mine/a/SKILL.md:1: `name` is missing.", "none: there is no SKILL.md in it."],
+        [problem, "none: there is no SKILL.md in it.", problem],
     )
     assert skills(place, "check", "good").returncode == 0
     assert skills(place, "check").returncode == 2

@@ -28,15 +28,17 @@ def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def run_check(argv: Sequence[str], environment: Mapping[str, str]) -> int:  # noqa: ARG001 - every command gets it
-    """Print the problems of the skills in some folders; exit code 1 if there are any."""
+    """Print the problems of the skills in some folders or files; exit code 1 if there are any."""
     parser = command_parser()
     parser.add_argument("folders", nargs="*")
     folders = [Path(folder) for folder in parser.parse_args(list(argv)).folders]
     if not folders:
-        raise UsageError("say which folder: codex-py skills check DIR")
+        raise UsageError("say which folder: codex-py skills check PATH")
     problems: list[str] = []
     for folder in folders:
         files = [path for path, _ in skill_files([Folder(folder, "user")], [])]
+        if folder.name == "SKILL.md" and folder.is_file():
+            files = [folder]  # as a pre-commit hook names it
         problems += [problem for path in files for problem in skill_problems(path)]
         if not files:
             problems.append(f"{folder}: there is no SKILL.md in it.")
