@@ -105,7 +105,8 @@ def _member(group: Command, argv: Sequence[str]) -> tuple[str, list[str]]:
         return group.members[word], rest
     if word in {"-h", "--help", "help"}:
         raise HelpRequested
-    if near := suggestion(word, group.members):
-        raise UsageError(f"unknown command `{group.names[0]} {word}`.{near}")
-    names = ", ".join(group.members)
-    raise UsageError(f"say what to do: codex-py {group.names[0]} COMMAND, one of {names}")
+    name, names = group.names[0], ", ".join(group.members)
+    if not word or word.startswith("-"):
+        raise UsageError(f"say what to do: codex-py {name} COMMAND, one of {names}")
+    near = suggestion(word, group.members) or f" Use one of {names}."
+    raise UsageError(f"unknown command `{name} {word}`.{near}")

@@ -109,7 +109,7 @@ def test_json_may_be_spread_over_lines(place: Path) -> None:
         ("check -- ls", 2, "Error: say which rules: "),
         ("check --rules", 2, "Error: -r/--rules: expected one argument\n"),
         ("", 2, "Error: say what to do: "),
-        ("test", 2, "Error: say what to do: "),
+        ("test", 2, "Error: unknown command `execpolicy test`. "),
         ("check -r none ls", 78, "Error loading rules: none: No such file or directory\n"),
         ("check -r home ls", 78, "Error loading rules: home: Is a directory\n"),
         (

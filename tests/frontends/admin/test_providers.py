@@ -171,7 +171,8 @@ def test_a_provider_that_answers_nothing_gets_one_sentence_and_an_advice(
         (["test"], 2, "say which provider: codex-py providers test NAME"),
         (["test", "lmstudio"], 69, "LM Studio does not answer at http://127.0.0.1:1"),
         (["test", "openrouter"], 78, "say which model to try:"),
-        (["nope"], 2, "codex-py providers COMMAND, one of list, test"),
+        (["nope"], 2, "unknown command `providers nope`. Use one of list, test."),
+        (["--json", "list"], 2, "say what to do: codex-py providers COMMAND, one of list, test"),
     ],
 )
 def test_mistakes_get_one_sentence(
