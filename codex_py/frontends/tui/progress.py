@@ -12,6 +12,7 @@ from codex_py.core.session import Session
 from codex_py.frontends.tui.agents import AgentNews
 from codex_py.frontends.tui.cells.item import user_cell
 from codex_py.frontends.tui.composer import Submission
+from codex_py.frontends.tui.plain import one_line
 from codex_py.frontends.tui.surface import Surface
 from codex_py.frontends.tui.transcript import Transcript
 from codex_py.protocol import events
@@ -42,6 +43,8 @@ class Progress:
             self.agents[event.thread_id](event.event)
             self._status.agents = sum(each.is_working for each in self.agents.values())
             self._surface.screen.changed()
+        elif isinstance(event, events.HookProgress):
+            self._hook(event)
         else:
             self._of_session(event)
 
@@ -81,6 +84,13 @@ class Progress:
                 pass
         self._transcript(event)
 
+    def _hook(self, event: events.HookProgress) -> None:
+        hooks, said = self._status.hooks, one_line(event.message or f"hook: {event.event}", 100)
+        if event.status == "running":
+            hooks.append((said, time.monotonic()))
+        elif ended := [hook for hook in hooks if hook[0] == said]:
+            hooks.remove(ended[0])
+
     @property
     def offers_retry(self) -> bool:
         """Whether Enter on an empty composer continues the turn that failed."""
@@ -117,6 +127,8 @@ class Progress:
 
     def work_begins(self) -> None:
         self.last_answer = ""
+        # One that was interrupted has not ended.
+        self._status.hooks.clear()
         self._status.working_since = time.monotonic()
         if self._clock is None:
             self._tick()

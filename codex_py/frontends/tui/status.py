@@ -23,6 +23,7 @@ _MOST_FIRST: Final = (
     *("context-remaining", "context-used", "git-branch", "thread-name"),
 )
 """What is kept where there is no room for all."""
+_NOTABLE_HOOK_S: Final = 1.0
 TITLE_ITEMS: Final = ("activity", "project")
 Kind: TypeAlias = Literal["agent-turn-complete", "approval-requested"]
 """As `tui.notifications` names them."""
@@ -54,6 +55,8 @@ class Status:
     """Names the MCP servers that the request waits for."""
     commands: dict[str, tuple[str, float]] = field(default_factory=dict[str, tuple[str, float]])
     """Commands of the agent that run, by id: the command and when it was started, `time.monotonic()`."""
+    hooks: list[tuple[str, float]] = field(default_factory=list[tuple[str, float]])
+    """Those that the turn waits for: what is said of one, and when it was started, `time.monotonic()`."""
     agents: int = 0
     """How many subagents are at work."""
     questions: int = 0
@@ -113,6 +116,8 @@ class Status:
             wait_s = math.ceil(at - time.monotonic())
             soon = f"{duration(wait_s)} {dot} " if wait_s > 0 else ""
             return "warning", f"Reconnecting... {attempt} ", f"({soon}esc to interrupt)"
+        if self.hooks and time.monotonic() - self.hooks[0][1] >= _NOTABLE_HOOK_S:
+            return "accent", f"{self.hooks[0][0]} ", f"({age} {dot} esc to interrupt)"
         agents = f" {_counted(self.agents, 'agent')}" if self.agents else ""
         return "accent", "Working ", f"({age} {dot} esc to interrupt){agents}"
 

@@ -276,3 +276,21 @@ def test_trust_that_cannot_be_stored_is_told_and_the_session_begins(
         program.type("2")
         program.wait_until(lambda: "cannot be written" in " ".join(program.text.split()))
         program.wait_for("Hello.")
+
+
+def test_a_hook_that_takes_long_is_named_until_it_ends(start: Start, place: Workplace) -> None:
+    go = place.home / "go"
+    handlers = [
+        {"type": "command", "command": f"until [ -e {go}{n} ]; do sleep 0.05; done", **said}
+        for n, said in enumerate(({"statusMessage": "Checking the prompt"}, {}))
+    ]
+    text = json.dumps({"hooks": {"UserPromptSubmit": [{"hooks": handlers}]}})
+    (place.home / "hooks.json").write_text(text, encoding="utf-8")
+    with ScriptedServer([HELLO]) as server:
+        program = start(server, "--dangerously-bypass-hook-trust", "go")
+        program.wait_for("Checking the prompt (")
+        Path(f"{go}0").touch()
+        program.wait_for("hook: UserPromptSubmit (")
+        Path(f"{go}1").touch()
+        program.wait_for("Hello.")
+        assert "hook: " not in program.text
