@@ -36,7 +36,7 @@ _MOST_WARNINGS: Final = 50
 _LONGEST: Final = 1000
 """Characters of a warning."""
 _SHORT: Final = frozenset({"SessionEnd", "Interrupt"})
-"""Events at which the user waits: their hooks have one second."""
+"""Events at which the user waits: their hooks have one second, and three at most."""
 _REQUIRED: Final[Mapping[str, Sequence[str]]] = {
     "command": ("command",),
     "mcp_tool": ("server", "tool"),
@@ -283,7 +283,7 @@ def _hook(
         server=own.get("server", ""),
         tool=own.get("tool", ""),
         arguments=given.get("input", {}),
-        timeout_s=own["timeout"],
+        timeout_s=min(own["timeout"], 3) if event in _SHORT else own["timeout"],
         is_async=own.get("async", False),
         status_message=own.get("statusMessage"),
         environment={**project, **file.environment},

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from codex_py.app.features.hooks.answers import Answer, read_answer
-from codex_py.app.features.hooks.handlers import HookFailed, filled
+from codex_py.app.features.hooks.mcp_tool import HookFailed, filled
 from codex_py.app.features.hooks.runs import matches
 
 

@@ -1,18 +1,18 @@
-"""Runs all hooks of one session that an event concerns, side by side. LIGHT."""
+"""Runs the hooks of a session: all that an event concerns side by side, commands as the user's own programs. LIGHT."""
 
 import asyncio
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 from codex_py.app.features.hooks.answers import Answer, read_answer
-from codex_py.app.features.hooks.handlers import HookFailed, call_tool, run_command
+from codex_py.app.features.hooks.mcp_tool import HookFailed, call_tool
 from codex_py.app.model import secret_names
 from codex_py.app.options import SessionSetup
 from codex_py.config.hooks import Hook
 from codex_py.core.context import user_shell
 from codex_py.process.guardian import Guardian
+from codex_py.process.piped import PipedProcess
 from codex_py.protocol.approval import ApprovalPolicy
 from codex_py.protocol.calls import shortened
 from codex_py.protocol.events import HookProgress, HookStatus
@@ -23,8 +23,9 @@ from codex_py.protocol.prompts import Note
 
 _GRACE_S: Final = 2.0
 """For hooks in the background when the session ends."""
-_SHORT_S: Final = 3
-"""The most that hooks get for which the user waits, as in Codex."""
+_MAX_STDOUT_BYTES: Final = 1 << 20
+"""The rest is read and dropped: no answer is that long."""
+_READ_BYTES: Final = 64 * 1024
 _SHOWN_CHARS: Final = 300
 _MATCHED: Final = ("tool_name", "source", "trigger", "reason", "agent_type")
 """Matchers are compared with the first of these fields that an event has."""
@@ -68,13 +69,10 @@ class HookRuns:
         self._guardian = Guardian()
 
     async def run(self, event: str, **fields: Any) -> list[HookRun]:
-        """Run the hooks of an event. Those in the background are only started.
+        """Run the hooks of an event, those in the background are only started. Returns the runs in the order of the configuration.
 
         Args:
             fields: of the input, besides the common ones.
-
-        Returns:
-            The runs, in the order of the configuration.
         """
         given = _input(self._thread, event) | fields
         name = next((given[field] for field in _MATCHED if field in given), "")
@@ -110,10 +108,7 @@ class HookRuns:
 
     async def _run_one(self, number: int, hook: Hook, given: Mapping[str, Any]) -> HookRun:
         self._show(hook, "running")
-        try:
-            answer = read_answer(hook.event, *await self._ended(hook, given))
-        except HookFailed as failure:
-            answer = Answer(failure=str(failure))
+        answer = await self._answer(hook, given)
         if answer.failure is not None:
             name, why = (shortened(text, _SHOWN_CHARS) for text in (hook.target, answer.failure))
             self._warn(f"The {hook.event} hook {name!r} {why}.")
@@ -125,23 +120,42 @@ class HookRuns:
         )
         return run
 
-    async def _ended(self, hook: Hook, given: Mapping[str, Any]) -> tuple[Any, ...]:
-        """The last arguments of `read_answer`. Raises `HookFailed`."""
-        is_short = hook.event in {"SessionEnd", "Interrupt"}
-        limit_s = min(hook.timeout_s, _SHORT_S) if is_short else hook.timeout_s
+    async def _answer(self, hook: Hook, given: Mapping[str, Any]) -> Answer:
         try:
-            async with asyncio.timeout(limit_s):
-                if hook.kind == "mcp_tool":
-                    return await call_tool(hook, self._thread, given)
-                return await run_command(
-                    self._guardian,
-                    [self._shell, "-c", hook.command],
-                    self._thread.settings.cwd,
-                    {**self._environment, **hook.environment},
-                    encode_json(given),
-                )
+            async with asyncio.timeout(hook.timeout_s):
+                if hook.kind == "command":
+                    return await self._run_command(hook, encode_json(given))
+                return read_answer(hook.event, 0, await call_tool(hook, self._thread, given))
         except TimeoutError:
-            raise HookFailed(f"did not end within {limit_s:g} s, and was stopped") from None
+            return Answer(failure=f"did not end within {hook.timeout_s:g} s, and was stopped")
+        except HookFailed as failure:
+            return Answer(failure=str(failure))
+
+    async def _run_command(self, hook: Hook, given: bytes) -> Answer:
+        """Run a command. However this ends, the command and all that it started are killed afterwards."""
+        try:
+            process = PipedProcess(
+                self._guardian,
+                [self._shell, "-c", hook.command],
+                cwd=self._thread.settings.cwd,
+                environment={**self._environment, **hook.environment},
+            )
+        except (OSError, ValueError) as error:
+            return Answer(failure=f"could not be started: {error}")
+        try:
+            reader, writer = await process.streams(max_line_bytes=_READ_BYTES)
+            # Sent in the background, so that a hook may exit without reading it.
+            writer.write(given)
+            writer.write_eof()
+            stdout = bytearray()
+            while data := await reader.read(_READ_BYTES):
+                stdout += data[: _MAX_STDOUT_BYTES - len(stdout)]
+            await process.exited.wait()
+        finally:
+            await process.stop()
+        assert process.exit_code is not None
+        output = stdout.decode(errors="replace")
+        return read_answer(hook.event, process.exit_code, output, process.stderr_tail())
 
     def _show(self, hook: Hook, status: HookStatus) -> None:
         # As in Codex, neither those in the background nor those after the end are shown.
@@ -151,12 +165,12 @@ class HookRuns:
 
 def _input(thread: Thread, event: str) -> dict[str, Any]:
     """The common fields of Codex 0.169."""
-    settings, parent, turn = thread.settings, thread.parent, thread.turn
+    settings, parent, turn, file = thread.settings, thread.parent, thread.turn, thread.session_file
     is_never = settings.approval_policy is ApprovalPolicy.NEVER
     mode = "bypassPermissions" if is_never else "default"
     data = {
         "session_id": thread.thread_id if parent is None else parent.root_id,
-        "transcript_path": _text(thread.session_file),
+        "transcript_path": file and str(file),
         "cwd": str(settings.cwd),
         "hook_event_name": event,
         "turn_id": turn and turn.id,
@@ -169,12 +183,8 @@ def _input(thread: Thread, event: str) -> dict[str, Any]:
         data |= {"agent_id": thread.thread_id, "agent_type": parent.role or "default"}
         if event == "SubagentStop":
             data["agent_transcript_path"] = data["transcript_path"]
-            data["transcript_path"] = _text(parent.session_file)
+            data["transcript_path"] = parent.session_file and str(parent.session_file)
     return data
-
-
-def _text(path: Path | None) -> str | None:
-    return None if path is None else str(path)
 
 
 def matches(matcher: str | None, names: Sequence[str]) -> bool:

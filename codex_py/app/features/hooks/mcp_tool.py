@@ -1,22 +1,16 @@
-"""Runs one hook: a command as the user's own program, outside the sandbox, or a tool of an MCP server. LIGHT."""
+"""Runs a hook that is a tool of an MCP server. LIGHT."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any, Final
 
 from codex_py.app.loading import load
 from codex_py.config.hooks import Hook
-from codex_py.process.guardian import Guardian
-from codex_py.process.piped import PipedProcess
 from codex_py.protocol.extension import Thread
 from codex_py.protocol.json_fields import as_object, objects, text_field
 from codex_py.protocol.messages import encode_json
 
-_MAX_STDOUT_BYTES: Final = 1 << 20
-"""The rest is read and dropped: no answer is that long."""
-_READ_BYTES: Final = 64 * 1024
 _PLACEHOLDER: Final = re.compile(r"\$\{([^{}]+)\}")
 
 
@@ -24,35 +18,8 @@ class HookFailed(Exception):
     """A hook gave no answer. The text is to be read after the name of the hook."""
 
 
-async def run_command(
-    guardian: Guardian, argv: Sequence[str], cwd: Path, environment: Mapping[str, str], given: bytes
-) -> tuple[int, str, str]:
-    """Run a command that reads `given`. However this ends, the command and all that it started are killed afterwards.
-
-    Returns:
-        The exit code, negative after a signal, stdout, and the end of stderr.
-    """
-    try:
-        process = PipedProcess(guardian, argv, cwd=cwd, environment=environment)
-    except (OSError, ValueError) as error:
-        raise HookFailed(f"could not be started: {error}") from error
-    try:
-        reader, writer = await process.streams(max_line_bytes=_READ_BYTES)
-        # Sent in the background, so that a hook may exit without reading it.
-        writer.write(given)
-        writer.write_eof()
-        stdout = bytearray()
-        while data := await reader.read(_READ_BYTES):
-            stdout += data[: _MAX_STDOUT_BYTES - len(stdout)]
-        await process.exited.wait()
-    finally:
-        await process.stop()
-    assert process.exit_code is not None
-    return process.exit_code, stdout.decode(errors="replace"), process.stderr_tail()
-
-
-async def call_tool(hook: Hook, thread: Thread, given: Mapping[str, Any]) -> tuple[int, str]:
-    """Call a tool of an MCP server. Returns the texts of its result as the output of a command that ended well."""
+async def call_tool(hook: Hook, thread: Thread, given: Mapping[str, Any]) -> str:
+    """The texts of the result, which are read like the output of a command. Raises `HookFailed`."""
     servers = thread.feature(load("codex_py.app.features.mcp:McpFeature"))
     server = None if servers is None else servers.get(hook.server)
     if server is None:
@@ -66,7 +33,7 @@ async def call_tool(hook: Hook, thread: Thread, given: Mapping[str, Any]) -> tup
     text = "\n".join(filter(None, texts))
     if result.get("isError") is True:
         raise HookFailed(f"failed: {text}")
-    return 0, text
+    return text
 
 
 def filled(template: Any, given: Mapping[str, Any]) -> Any:
