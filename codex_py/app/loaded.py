@@ -76,7 +76,10 @@ class LoadedTools:
             wrap=extension.wrap_dispatch,
         )
         self._approvals = Approvals(
-            extension.wrap_approver(setup.approver or _DenyingApprover()), session.abort
+            extension.wrap_approver(setup.approver or _DenyingApprover()),
+            session.abort,
+            setup.asking,
+            session.parent and session.parent.nickname,
         )
 
     async def dispatch(self, call: ToolCall) -> Sequence[Note | OutputItem]:

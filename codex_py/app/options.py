@@ -1,7 +1,9 @@
 """How a session is opened. LIGHT."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import field
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
@@ -83,6 +85,8 @@ class SessionSetup:
     """Answers the questions of MCP servers to the user."""
     warn: Callable[[str], None]
     """Shows the user a warning; each text once."""
+    asking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """See `Approvals`."""
     connect: Connect | None = None
     """Makes a client for another provider of the thread. None while there is no thread: factories of features have it."""
     open_child: "OpenChild | None" = None

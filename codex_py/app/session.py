@@ -1,6 +1,5 @@
 """The composition root: a configuration becomes a session. The one module that knows every part. LIGHT."""
 
-import asyncio
 import os
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
@@ -28,7 +27,7 @@ from codex_py.core.thread_log import ThreadLog
 from codex_py.errors import ConfigError
 from codex_py.model.providers import Provider
 from codex_py.model.retry import Retries
-from codex_py.protocol.approval import ApprovalRequest, Approver, Review
+from codex_py.protocol.approval import Approver
 from codex_py.protocol.events import EventSink
 from codex_py.protocol.extension import Extension, Feature, OfferedTool, Thread
 from codex_py.protocol.frozen import frozen
@@ -75,7 +74,6 @@ async def open_session(
     environment = os.environ if environment is None else environment
     warnings = _Warnings(config.warnings)
     elicitor = elicitor or DecliningElicitor()
-    approver = approver and _InTurn(approver)
     setup = SessionSetup(config, options, environment, approver, elicitor, warnings)
     functions = [load("codex_py.app.features.functions:functions")(tools)] if tools else []
     family = _Family(extensions, functions)
@@ -212,18 +210,6 @@ def _image_warning(thread: Thread) -> Extension:
         return ()
 
     return Extension(before_prompt=before_prompt)
-
-
-class _InTurn:
-    """Asks one question at a time, of a session and its children."""
-
-    def __init__(self, approver: Approver) -> None:
-        self._approver = approver
-        self._asking = asyncio.Lock()
-
-    async def review(self, request: ApprovalRequest) -> Review:
-        async with self._asking:
-            return await self._approver.review(request)
 
 
 class _Warnings:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import asdict, field
+from dataclasses import asdict, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
@@ -158,19 +158,27 @@ class Approver(Protocol):
 class Approvals:
     """The approvals that the user granted for a session. Tools ask for further ones here.
 
-    Hold `asking` while you ask, so that the user gets one question at a time. Check `granted` again once you hold it:
+    Hold `asking` while you ask, so that the user gets one question at a time. A session shares it with its children. Check `granted` again once you hold it:
     the previous answer may cover this call.
 
     Args:
         abort: ends the turn; called if the user decides `ABORT`.
+        agent: see `ApprovalRequest`.
     """
 
-    def __init__(self, approver: Approver, abort: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        approver: Approver,
+        abort: Callable[[], None] = lambda: None,
+        asking: asyncio.Lock | None = None,
+        agent: str | None = None,
+    ) -> None:
         self._approver = approver
         self._abort = abort
+        self._agent = agent
         self.granted: set[Any] = set()
         """Keys of the commands, files and tools that are approved for the session."""
-        self.asking = asyncio.Lock()
+        self.asking = asking or asyncio.Lock()
 
     async def ask(
         self, request: ApprovalRequest, grants: Iterable[Hashable], *, rejected: str
@@ -184,7 +192,7 @@ class Approvals:
         Raises:
             ToolError: the user refused.
         """
-        review = await self._approver.review(request)
+        review = await self._approver.review(replace(request, agent=self._agent))
         if review.decision is ReviewDecision.ABORT:
             self._abort()
         if review.decision in {ReviewDecision.DENIED, ReviewDecision.ABORT}:

@@ -3,7 +3,7 @@
 What opens and runs the children is loaded by the first call.
 """
 
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import cached_property, partial
@@ -12,15 +12,11 @@ from typing import Any
 from codex_py.app.features.agents.family import Family, taking_turns
 from codex_py.app.loading import load
 from codex_py.app.options import SessionSetup
-from codex_py.config.config import Config
 from codex_py.config.definition_folders import role_folders
-from codex_py.protocol.approval import ApprovalRequest, Approver, Review
 from codex_py.protocol.extension import Extension, OfferedTool, Thread, TurnStart
 from codex_py.protocol.prompts import Note
 from codex_py.protocol.tools import FunctionSpec
 from codex_py.tools.offered import AGENT_TOOLS, AGENTS_NAMESPACE, own_spec
-
-_MAX_DEPTH, _MAX_THREADS = 1, 6
 
 
 class SubAgents:
@@ -32,7 +28,8 @@ class SubAgents:
     def __init__(self, setup: SessionSetup, family: Family | None = None) -> None:
         """`family`: that of the parent; None for the session at the top."""
         self.setup = setup
-        self.family = family or Family(_setting(setup.config, "max_threads", _MAX_THREADS))
+        self._settings: Mapping[str, Any] = setup.config.values.get("agents", {})
+        self.family = family or Family(self._settings.get("max_threads", 6))
         self._children: Any = None
         """The `Children` of the session: loaded with its tools."""
 
@@ -48,14 +45,10 @@ class SubAgents:
         return SubAgents(setup, self.family)
 
     def __call__(self, thread: Thread) -> Extension:
-        parent = thread.parent
-        shared = Extension(
-            wrap_dispatch=partial(taking_turns, self.family.turns),
-            wrap_approver=lambda inner: NamedApprover(inner, parent and parent.nickname),
-        )
-        depth = 0 if parent is None else parent.depth
-        if depth >= _setting(self.setup.config, "max_depth", _MAX_DEPTH):
-            return shared
+        wrap_dispatch = partial(taking_turns, self.family.turns)
+        depth = 0 if thread.parent is None else thread.parent.depth
+        if depth >= self._settings.get("max_depth", 1):
+            return Extension(wrap_dispatch=wrap_dispatch)
 
         def tool(name: str) -> Any:
             if self._children is None:
@@ -63,8 +56,8 @@ class SubAgents:
                 self._children = make(self.setup, self.family, lambda: self.roles, thread)
             return self._children.tools.get(name.removeprefix(AGENTS_NAMESPACE))
 
-        return replace(
-            shared,
+        return Extension(
+            wrap_dispatch=wrap_dispatch,
             tools=[OfferedTool(spec.name, partial(tool, spec.name), spec) for spec in _specs(self)],
             # Each is accepted with its namespace, too.
             find_tool=lambda: tool,
@@ -93,17 +86,6 @@ class SubAgents:
         finally:
             if self._children:
                 await self._children.aclose()
-
-
-class NamedApprover:
-    """Asks with the nickname of the subagent that makes the call; None for the session at the top."""
-
-    def __init__(self, approver: Approver, nickname: str | None) -> None:
-        self._approver = approver
-        self._nickname = nickname
-
-    async def review(self, request: ApprovalRequest) -> Review:
-        return await self._approver.review(replace(request, agent=self._nickname))
 
 
 def _specs(agents: SubAgents) -> Iterator[FunctionSpec]:
@@ -139,8 +121,3 @@ def _has_roles(setup: SessionSetup) -> bool:
     if any(isinstance(each, dict) for each in tables):
         return True
     return any(each.path.is_dir() for each in role_folders(config, setup.environment))
-
-
-def _setting(config: Config, name: str, default: int) -> int:
-    value = config.values.get("agents", {}).get(name)
-    return default if value is None else value
