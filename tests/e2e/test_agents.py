@@ -55,6 +55,14 @@ def test_every_item_of_a_call_is_started_and_completed(place: Workplace) -> None
     assert outcome.events[-1]["usage"]["input_tokens"] == 50
 
 
+def test_why_an_agent_cannot_be_started_is_told(place: Workplace) -> None:
+    spawn = calls("spawn_agent", message="x", agent_type="nope")
+    with AgentServer([spawn, says("done")]) as server:
+        outcome = place.run(server)
+    (error,) = [item for item in outcome.items if item["type"] == "error"]
+    assert error["message"] == "spawn_agent failed: unknown agent_type 'nope'"
+
+
 def test_events_of_children_are_printed_on_request(place: Workplace) -> None:
     script = [calls("spawn_agent", message="x"), waits(), says("done")], [says("three")]
     with AgentServer(*script) as server:

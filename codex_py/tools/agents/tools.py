@@ -13,6 +13,7 @@ from codex_py.protocol.events import (
     AgentState,
     AgentWord,
     CollabToolCall,
+    ErrorItem,
     ItemCompleted,
     ItemStarted,
     ThreadItem,
@@ -102,6 +103,8 @@ class AgentTool(ChangesNothing):
             return ToolOutput(encode_json(output).decode())
         except Refused as error:
             item = replace(item, agents_states=dict.fromkeys(ids, NOT_FOUND))
+            told = ErrorItem(id=context.next_item_id(), message=f"{self.name} failed: {error}")
+            context.emit(ItemCompleted(told))
             return ToolOutput(str(error), success=False)
         finally:
             context.emit(ItemCompleted(replace(item, names=dict(agents.names))))
