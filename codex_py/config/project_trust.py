@@ -94,7 +94,9 @@ def project_trust(level: Trust | None, home: Path, folders: Sequence[Path]) -> P
     if level != "trusted":
         return Untrusted(paths)
     texts = _texts(paths, root)
-    recorded = _recorded(home).get(str(root))
+    records = _recorded(home)
+    # A branch that is checked out in a worktree of its own is a change of the project.
+    recorded = records.get(str(root), records.get(str(main_work_tree(root) or root)))
     if recorded is None:
         # If the home cannot be written, every run is the first.
         with suppress(ConfigError):

@@ -150,3 +150,24 @@ def test_no_file_of_a_trusted_project_leads_out_of_it(place: Place, name: str) -
     assert str(caught.value) == (
         f"{place.root / name} cannot be read: it is a link that leads out of {place.root}"
     )
+
+
+def test_a_branch_in_a_linked_worktree_is_compared_with_what_was_trusted(
+    place: Place, files: dict[Path, str], tmp_path: Path
+) -> None:
+    place.cwd = place.root
+    assert place.load().model == "project"
+    linked, git_dir = tmp_path / "linked", place.root / ".git" / "worktrees" / "linked"
+    place.root, place.cwd = linked, linked
+    write(place, ".git", f"gitdir: {git_dir}\n")
+    git_dir.mkdir(parents=True)
+    (git_dir / "gitdir").write_text(f"{linked}/.git\n", encoding="utf-8")
+    for path, text in list(files.items())[:3]:
+        write(place, f".codex/{path.as_posix().rpartition('/.codex/')[2]}", text)
+    changed = write(place, ".codex/config.toml", "model = 'branch'")
+    assert place.load().project_trust == Changed((changed,))
+    write(place, ".codex/config.toml", SETTINGS)
+    assert place.load().model == "project"
+    write(place, ".codex/config.toml", "model = 'branch'")
+    place.trust()
+    assert place.load().model == "branch"
