@@ -21,9 +21,9 @@ _MOST: Final = 2_000
 _HEAD: Final = re.compile(
     r"\ufeff?---[ \t\r]*$\n?(?:(.*?)^---[ \t\r]*$\n?)?", re.DOTALL | re.MULTILINE
 )
-_FIELD: Final = re.compile(r"([A-Za-z_][\w-]*)[ \t]*:(?:[ \t]+(.*?))?[ \t]*")
+_FIELD: Final = re.compile(r"([A-Za-z_][\w-]*)[ \t]*:(?:[ \t]+(.*))?")
 _BLOCK: Final = re.compile(r"[|>][+-]?\d?")
-_COMMENT: Final = re.compile(r"[ \t]+#.*")
+_COMMENT: Final = re.compile(r"[ \t]#.*")
 
 
 def definitions(
@@ -99,7 +99,7 @@ def front_matter(text: str, path: Path) -> tuple[Mapping[str, str], str]:
         place += 1
         if not line.strip() or line.startswith("#") or line == "...":
             continue
-        field = _FIELD.fullmatch(line)
+        field = _FIELD.fullmatch(line.rstrip(" \t"))
         # The first line is that of the `---`.
         number = place + 1
         if field is None:
@@ -137,7 +137,7 @@ def _value(value: str, below: list[str]) -> str:
         if end is None:
             raise ValueError(f"a quote without an end: {value[:80]!r}")
         return end[1].replace("''", "'")
-    plain = _COMMENT.sub("", value)
+    plain = _COMMENT.sub("", value).rstrip(" \t")
     if not plain:
         # A name without text has a list below it, or a table, which is not used.
         return ", ".join(line[2:].strip() for line in below if line.startswith("- "))

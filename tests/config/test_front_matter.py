@@ -64,3 +64,9 @@ def test_fields_may_be_indented_and_lists_need_not_be() -> None:
 def test_fields_that_can_not_be_read_are_an_error(text: str, line: int) -> None:
     with pytest.raises(ConfigError, match=f"a:{line}: the front matter"):
         front_matter(text, Path("a"))
+
+
+def test_a_long_run_of_blanks_is_read_in_one_pass() -> None:
+    blanks = " " * 500_000
+    text = f"---\na: x{blanks}y{blanks}\nb: x{blanks}# z\n---\n"
+    assert front_matter(text, Path("a")) == ({"a": f"x{blanks}y", "b": "x"}, "")
