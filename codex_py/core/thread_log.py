@@ -219,8 +219,8 @@ def image_parts(
     label = f"[Image #{number}]"
     try:
         url = image_url(read_whole(path, MAX_IMAGE_BYTES))
-    except OSError as error:
-        url, reason = None, error.strerror or str(error)
+    except (OSError, ValueError) as error:
+        url, reason = None, getattr(error, "strerror", None) or str(error)
     else:
         reason = "it is not a PNG, JPEG, GIF or WebP image"
     if url is None:

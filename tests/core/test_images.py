@@ -26,6 +26,7 @@ def test_an_unreadable_image_is_told_in_its_place(tmp_path: Path):
         "missing": "No such file or directory",
         "text": "it is not a PNG, JPEG, GIF or WebP image",
         ".": "it is a folder",
+        "\0": "embedded null byte",
     }
     for name, reason in reasons.items():
         warnings: list[str] = []
