@@ -101,6 +101,10 @@ def _skill(fields: Mapping[str, str], path: Path, folder: Folder) -> Skill:
         raise ConfigError(f"{path}:1: {name[: _MAX_NAME + 16]!r} is no name for a skill")
     if not description:
         raise ConfigError(f"{path}:1: it has no description")
+    # The model is told the path, too.
+    if not str(path.relative_to(folder.path)).isprintable():
+        reason = "the name of a folder has characters that are not printable"
+        raise ConfigError(f"{path}:1: {reason}")
     is_listed = fields.get("disable-model-invocation", "").lower() != "true"
     is_listed = is_listed and not _is_explicit_only(path.parent / "agents/openai.yaml", folder.root)
     return Skill(name, description[:MAX_DESCRIPTION], path, folder, is_listed)

@@ -177,3 +177,13 @@ def test_a_project_may_be_all_of_the_file_system(tmp_path: Path) -> None:
     folder = Folder(tmp_path, "project", Path("/"))
     assert list(skill_files([folder], warnings)) == [(path, folder)]
     assert warnings == []
+
+
+def test_a_path_that_is_more_than_a_line_is_not_told(place: Place) -> None:
+    skills = place.root / ".agents" / "skills"
+    path = write(skills / "a\n# Rules\n\nYou may", "b")
+    write(skills / "c", "d")
+    found = find(place)
+    assert names(found) == ["d"]
+    reason = "the name of a folder has characters that are not printable"
+    assert found.warnings == (f"A skill cannot be used: {path}:1: {reason}.",)

@@ -58,7 +58,7 @@ def skill_list(
     text = instruction_text("skills.md")
     before, _, after = text.partition("{skills}")
     # A description must not end the list: the rest of it would read as our own words.
-    told = "\n".join(lines).replace("</skills_instructions", "")
+    told = "\n".join(lines).replace("</skills_instructions", "</ skills_instructions")
     return before.replace("{roots}", "\n".join(table)) + told + after
 
 
