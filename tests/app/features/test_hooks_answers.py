@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from codex_py.app.features.hooks.answers import Answer, read_answer
-from codex_py.app.features.hooks.mcp_tool import HookFailed, filled
-from codex_py.app.features.hooks.runs import matches
+from codex_py.app.features.hooks.runs import HookFailed, filled, matches
 
 
 def _specific(**fields: Any) -> str:

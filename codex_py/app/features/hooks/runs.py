@@ -3,10 +3,11 @@
 import asyncio
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from codex_py.app.features.hooks.answers import Answer, read_answer
-from codex_py.app.features.hooks.mcp_tool import HookFailed, call_tool
+from codex_py.app.loading import load
 from codex_py.app.model import secret_names
 from codex_py.app.options import SessionSetup
 from codex_py.config.hooks import Hook
@@ -18,6 +19,7 @@ from codex_py.protocol.calls import shortened
 from codex_py.protocol.events import HookProgress, HookStatus
 from codex_py.protocol.extension import Thread
 from codex_py.protocol.frozen import frozen
+from codex_py.protocol.json_fields import as_object, objects, text_field
 from codex_py.protocol.messages import encode_json
 from codex_py.protocol.prompts import Note
 
@@ -31,6 +33,7 @@ _MATCHED: Final = ("tool_name", "source", "trigger", "reason", "agent_type")
 """Matchers are compared with the first of these fields that an event has."""
 _ALIASES: Final = {"apply_patch": ("Edit", "Write"), "spawn_agent": ("Agent",)}
 """Further names of tools, for matchers."""
+_PLACEHOLDER: Final = re.compile(r"\$\{([^{}]+)\}")
 _NAMES: Final = re.compile(r"[A-Za-z0-9_|]+")
 _WITHOUT: Final = {
     "SessionStart": ("turn_id",),
@@ -39,6 +42,10 @@ _WITHOUT: Final = {
     "PostCompact": ("permission_mode",),
 }
 """The common fields that an event does not have."""
+
+
+class HookFailed(Exception):
+    """A hook gave no answer. The text is to be read after the name of the hook."""
 
 
 @frozen
@@ -125,7 +132,7 @@ class HookRuns:
             async with asyncio.timeout(hook.timeout_s):
                 if hook.kind == "command":
                     return await self._run_command(hook, encode_json(given))
-                return read_answer(hook.event, 0, await call_tool(hook, self._thread, given))
+                return read_answer(hook.event, 0, await _call_tool(hook, self._thread, given))
         except TimeoutError:
             return Answer(failure=f"did not end within {hook.timeout_s:g} s, and was stopped")
         except HookFailed as failure:
@@ -161,6 +168,58 @@ class HookRuns:
         # As in Codex, neither those in the background nor those after the end are shown.
         if not hook.is_async and hook.event != "SessionEnd":
             self._thread.emit(HookProgress(hook.event, status, hook.status_message))
+
+
+async def _call_tool(hook: Hook, thread: Thread, given: Mapping[str, Any]) -> str:
+    """The texts of the result, which are read like the output of a command. Raises `HookFailed`."""
+    servers = thread.feature(load("codex_py.app.features.mcp:McpFeature"))
+    server = None if servers is None else servers.get(hook.server)
+    if server is None:
+        raise HookFailed(f"needs the MCP server {hook.server!r}, which is not configured")
+    call = {"name": hook.tool, "arguments": filled(hook.arguments, given)}
+    try:
+        result = await server.request("tools/call", call)
+    except load("codex_py.mcp.connection:RequestFailed") as error:
+        raise HookFailed(f"failed: {error}") from error
+    texts = [text_field(part, "text") for part in objects(result.get("content"))]
+    text = "\n".join(filter(None, texts))
+    if result.get("isError") is True:
+        raise HookFailed(f"failed: {text}")
+    return text
+
+
+def filled(template: Any, given: Mapping[str, Any]) -> Any:
+    """Put fields of the event, `${tool_input.path}`, into the arguments of a tool. A text that is nothing but one
+    placeholder becomes the value with its type. Source: `codex-rs/hooks/src/engine/mcp_runner.rs`.
+
+    Raises:
+        HookFailed: the event has no such field.
+    """
+    match template:
+        case {**fields}:
+            return {name: filled(value, given) for name, value in fields.items()}
+        case [*values]:
+            return [filled(value, given) for value in values]
+        case str() if (whole := _PLACEHOLDER.fullmatch(template)) is not None:
+            return _field(given, whole)
+        case str():
+            return _PLACEHOLDER.sub(partial(_field_text, given), template)
+        case _:
+            return template
+
+
+def _field(given: Mapping[str, Any], placeholder: re.Match[str]) -> Any:
+    value: Any = given
+    for name in placeholder[1].split("."):
+        if name not in (fields := as_object(value)):
+            raise HookFailed(f"needs `{placeholder[0]}`, which this event does not have")
+        value = fields[name]
+    return value
+
+
+def _field_text(given: Mapping[str, Any], placeholder: re.Match[str]) -> str:
+    value = _field(given, placeholder)
+    return value if isinstance(value, str) else encode_json(value).decode()
 
 
 def _input(thread: Thread, event: str) -> dict[str, Any]:
