@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from codex_py.testing import ScriptedServer
+from codex_py.testing import RecordedRequest, ScriptedServer
 from tests.support.agents import AgentServer, calls, is_child, says, texts, waits
 from tests.support.hooks import DONE, command, configure, group, note
 from tests.support.lifeline import Lifeline
@@ -113,6 +113,32 @@ def test_subagents_have_the_hooks_of_their_parent(place: Workplace) -> None:
         .input[-1]["output"]
         .startswith("[ERROR:ApprovalDenied] Command blocked by PreToolUse hook: no.")
     )
+
+
+def test_agents_that_an_agent_starts_have_the_hooks_of_the_session(place: Workplace) -> None:
+    configure(place, {"PreToolUse": [group("echo no >&2; exit 2", "Bash")]})
+
+    def begin(request: RecordedRequest, _: Any) -> Any:
+        if texts(request)[-1][1] == "inner":
+            return calls("exec_command", "g1", cmd="touch made")
+        (place.home / "hooks.json").unlink()
+        return calls("spawn_agent", "g1", message="inner")
+
+    def wait(request: RecordedRequest, _: Any) -> Any:
+        output = request.output("g1")
+        if "blocked" in output:
+            return says("refused")
+        return calls("wait_agent", "g2", targets=[json.loads(output)["agent_id"]])
+
+    parent = [calls("spawn_agent", message="outer"), waits(), says("done")]
+    with AgentServer(parent, [begin, wait, says("led")]) as server:
+        outcome = place.run(server, BYPASS, "-c", "agents.max_depth=2", "go")
+    assert outcome.code == 0
+    assert not (place.cwd / "made").exists()
+    outputs = [
+        item for request in server.of_children() for item in request.input if "output" in item
+    ]
+    assert "Command blocked by PreToolUse hook: no." in str(outputs)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])

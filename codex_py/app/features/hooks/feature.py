@@ -4,19 +4,17 @@ Part of the composition root.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
 
 from codex_py.app.features.hooks.runs import HookRun, HookRuns, ending, notes_of
 from codex_py.app.loading import load
 from codex_py.app.options import SessionSetup
-from codex_py.config.hooks import Hook, find_hooks
+from codex_py.config.hooks import Hook, Hooks, find_hooks
 from codex_py.errors import CompactionFailed, TurnSkipped
 from codex_py.protocol.extension import (
     Compaction,
     Extension,
-    Feature,
     Occasion,
     Thread,
     TurnStart,
@@ -28,10 +26,11 @@ from codex_py.protocol.prompts import Note, UserPrompt
 class HooksFeature:
     """The hooks that are configured."""
 
-    def __init__(self, setup: SessionSetup) -> None:
+    def __init__(self, setup: SessionSetup, parent: "HooksFeature | None" = None) -> None:
         self._setup = setup
-        self.hooks = find_hooks(setup.config, setup.environment)
-        """A frontend replaces them when the user has decided about some."""
+        self._parent = parent
+        self.hooks = Hooks() if parent else find_hooks(setup.config, setup.environment)
+        """Of the session at the top. A frontend replaces them when the user has decided about some."""
         for warning in self.hooks.warnings:
             setup.warn(warning)
         if new := self.hooks.to_review:
@@ -46,23 +45,20 @@ class HooksFeature:
                 )
             )
 
-    def __call__(self, thread: Thread) -> Extension:
-        return self._extension(self._setup, thread)
-
-    def for_child(self, setup: SessionSetup) -> Feature:
+    def for_child(self, setup: SessionSetup) -> "HooksFeature":
         """Children have the hooks of their parent, whatever their role configures."""
-        return partial(self._extension, setup)
+        return HooksFeature(setup, self)
 
-    def may_run(self) -> Iterator[tuple[int, Hook]]:
+    def may_run(self) -> list[tuple[int, Hook]]:
         """The hooks that are trusted, or need not be, each with its number among all."""
-        is_bypassed = self._setup.options.bypass_hook_trust
-        for number, hook in enumerate(self.hooks.found):
-            if hook.state == "trusted" or (is_bypassed and hook.needs_review):
-                yield number, hook
+        if self._parent is not None:
+            return self._parent.may_run()
+        states = {"trusted", *(("new", "changed") if self._setup.options.bypass_hook_trust else ())}
+        return [each for each in enumerate(self.hooks.found) if each[1].state in states]
 
-    def _extension(self, setup: SessionSetup, thread: Thread) -> Extension:
-        runs = HookRuns(self.may_run, setup, thread)
-        at = _SessionEvents(runs, setup, thread)
+    def __call__(self, thread: Thread) -> Extension:
+        runs = HookRuns(self.may_run, self._setup, thread)
+        at = _SessionEvents(runs, self._setup, thread)
         # Its imports are for after the first request.
         calls = "codex_py.app.features.hooks.calls"
         return Extension(
