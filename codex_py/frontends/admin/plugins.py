@@ -34,10 +34,6 @@ def run_add(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     parser.add_argument("--ref")
     options = parser.parse_args(list(argv))
     source_name = required(options.source, "plugin: codex-py plugin add FOLDER-OR-ADDRESS")
-    if not options.yes and not os.isatty(0):
-        raise UsageError(
-            "nobody can be asked here whether to trust the plugin; look at it, and pass --yes"
-        )
     raise_when_stopped()
     config = command_config(options, environment, warns=False)
     with workspace(config.home) as made:
@@ -167,6 +163,10 @@ def _hooks(config: Config, plugin: Plugin, environment: Mapping[str, str]) -> li
 
 
 def _agreed() -> bool:
+    if not os.isatty(0):
+        raise UsageError(
+            "nobody can be asked here whether to trust the plugin; to add it, pass --yes"
+        )
     tell("Trust it, and add it? [y/N]")
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
 

@@ -129,7 +129,8 @@ def test_plugins_are_listed_and_removed(home: Path, source: Path) -> None:
 def test_the_user_is_asked(home: Path, source: Path) -> None:
     code, out, err = plugin(home, "add", source)
     assert (code, out) == (2, "")
-    assert "nobody can be asked here whether to trust the plugin; look at it, and pass --yes" in err
+    assert "It runs with your rights" in err
+    assert "nobody can be asked here whether to trust the plugin; to add it, pass --yes" in err
     for answer, code, names in ((b"\n", 1, []), (b"y\n", 0, ["tools"])):
         main, end = os.openpty()
         with subprocess.Popen(
