@@ -1,23 +1,210 @@
-"""Adds plugins to `$CODEX_HOME/codex-py/plugins`, and removes them: whole or not at all, whatever ends the program."""
+"""Adds plugins to `$CODEX_HOME/codex-py/plugins`, from a folder or from a git repository, and removes them.
+
+Each is there whole or not at all, whatever ends the program. Nothing of it is run, and nothing else is fetched at
+any time. git gets no hooks, no settings of the user, no other protocols than those below, and nobody to ask; what it
+writes and how long it takes is limited. There is no checkout, whose filters could run.
+"""
 
 import json
 import os
+import re
 import shutil
+import signal
+import subprocess
 import tempfile
-from collections.abc import Generator
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
-from typing import Final
+from io import BytesIO
+from itertools import islice
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO, Final
 
-from codex_py.app.plugin_sources import PluginSource
-from codex_py.config.plugin import PLUGIN_NAME, Plugin
-from codex_py.config.plugin_files import RECORD
-from codex_py.config.plugins import plugins_folder
+from codex_py.config.plugin_files import (
+    MAX_BYTES,
+    MAX_ENTRIES,
+    RECORD,
+    PluginFile,
+    checked_files,
+    read_files,
+)
+from codex_py.config.plugins import PLUGIN_NAME, Plugin, plugins_folder
 from codex_py.errors import CodexError
+from codex_py.filesystem.ordinary import read_start, read_whole
 from codex_py.filesystem.own import lock, locked, make_private
+from codex_py.programs import find_program, safe_search_path
+from codex_py.protocol.frozen import frozen
 
 _LOCK_TIMEOUT_S: Final = 10.0
 _UNFINISHED: Final = ".new-"
+_ADDRESS: Final = re.compile(r"(?:https|ssh|file)://[^\s-]\S*|git@[\w.][\w.-]*:\S+")
+_REF: Final = re.compile(r"[\w][\w./+-]*")
+_TIMEOUT_S: Final = 120
+_MAX_FETCHED_BYTES: Final = 100 * 1024 * 1024
+_MAX_ERROR_BYTES: Final = 2000
+_MAX_OUTPUT_BYTES: Final = 2 * MAX_BYTES
+_LIMITED: Final = (
+    *("/bin/sh", "-c"),
+    # The unit of `-f` is 512 or 1024 bytes. Not every system can limit memory.
+    f'ulimit -f {_MAX_FETCHED_BYTES >> 10}; ulimit -v 4000000 2>/dev/null; exec "$@"',
+    "sh",
+)
+_SETTINGS: Final = (
+    *("core.hooksPath=/dev/null", "core.fsmonitor=false", "core.askPass=", "credential.helper="),
+    *("fetch.fsckObjects=true", "gc.auto=0", "maintenance.auto=false"),
+)
+_VARIABLES: Final = {
+    "GIT_ALLOW_PROTOCOL": "https:ssh:file",
+    "GIT_ASKPASS": "false",
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_SSH_COMMAND": "ssh -o BatchMode=yes",
+    "GIT_TERMINAL_PROMPT": "0",
+    "LC_ALL": "C",
+}
+
+
+@frozen
+class PluginSource:
+    files: Mapping[str, PluginFile]
+    origin: Mapping[str, str]
+    """Its `source`, an absolute path or an address, and for a repository the `commit`."""
+
+
+def read_source(
+    source: str, ref: str | None, workspace: Path, cwd: Path, environment: Mapping[str, str]
+) -> PluginSource:
+    """The files of a folder, a path relative to `cwd`, or of a git repository.
+
+    Args:
+        ref: a branch, a tag or a commit; None: the folder as it is, or what the repository shows first.
+        workspace: an empty folder for git.
+
+    Raises:
+        CodexError: it cannot be read, git fails, or the files cannot be those of a plugin.
+    """
+    address = source
+    is_repository = bool(_ADDRESS.fullmatch(source))
+    if not is_repository:
+        folder = Path(os.path.realpath(cwd / source))
+        if not folder.is_dir():
+            raise _failure(
+                f"{source!r} is neither a folder nor an address that begins with https://, ssh://, file:// or git@"
+            )
+        address = str(folder)
+        is_bare = (folder / "HEAD").is_file() and (folder / "objects").is_dir()
+        is_repository = is_bare or ref is not None
+    try:
+        if not is_repository:
+            return PluginSource(read_files(Path(address)), {"source": address})
+        return _fetched(address, ref or "HEAD", workspace, environment)
+    except ValueError as error:
+        raise _failure(f"{source} cannot be added: {error}") from error
+
+
+def _fetched(
+    address: str, ref: str, workspace: Path, environment: Mapping[str, str]
+) -> PluginSource:
+    if not _REF.fullmatch(ref):
+        raise _failure(f"{ref!r} is no branch, tag or commit")
+    git = _Git(workspace, environment)
+    git.run("init", "-q", "--bare", "--template=", ".")
+    options = ("-q", "--depth=1", "--no-tags", "--no-recurse-submodules")
+    git.run("fetch", *options, "--", address, ref)
+    commit = (workspace / "FETCH_HEAD").read_text("utf-8").partition("\t")[0]
+    # One tree at a time, without an index: a few objects can stand for billions of files.
+    listing = git.run("ls-tree", "-r", "-l", "-z", "--full-tree", commit)
+    blobs = list(islice(_blobs(listing), MAX_ENTRIES + 1))
+    if sum(blob.size for blob in blobs) > MAX_BYTES:
+        raise ValueError(f"it has more than {MAX_BYTES >> 20} MB")
+    wanted = "".join(f"{blob.id}\n" for blob in blobs).encode()
+    contents = BytesIO(git.run("cat-file", "--batch", given=wanted))
+    return PluginSource(
+        checked_files(_files(blobs, contents)), {"source": address, "commit": commit}
+    )
+
+
+@frozen
+class _Blob:
+    path: str
+    id: str
+    size: int
+    is_executable: bool
+
+
+def _blobs(listing: bytes) -> Iterator[_Blob]:
+    """The files of `ls-tree -r -l -z`. Submodules are left out."""
+    for line in listing.split(b"\0")[:-1]:
+        head, _, path = line.partition(b"\t")
+        mode, kind, name, size = head.decode().split()
+        if mode == "120000":
+            raise ValueError(f"{os.fsdecode(path)!r} is a link")
+        if kind == "blob":
+            yield _Blob(os.fsdecode(path), name, int(size), mode == "100755")
+
+
+def _files(blobs: Sequence[_Blob], contents: BinaryIO) -> Iterator[tuple[str, PluginFile | None]]:
+    """`contents`: the output of `cat-file --batch`, which has a line before each file and a newline behind it."""
+    for blob in blobs:
+        yield from ((str(folder), None) for folder in PurePosixPath(blob.path).parents)
+        contents.readline()
+        yield blob.path, PluginFile(contents.read(blob.size), blob.is_executable)
+        contents.read(1)
+
+
+class _Git:
+    """Runs git in a folder of its own, with limits."""
+
+    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
+        search_path = environment.get("PATH", os.defpath)
+        if (program := find_program("git", search_path, [folder])) is None:
+            raise _failure("git is not installed; without it, only folders can be added")
+        self._argv = [*_LIMITED, program, *(w for s in _SETTINGS for w in ("-c", s))]
+        self._folder = folder
+        # Not GIT_DIR, SSH_ASKPASS and the like. The agent of ssh asks nothing.
+        kept = {
+            name: value
+            for name, value in environment.items()
+            if not name.startswith(("GIT_", "SSH_")) or name == "SSH_AUTH_SOCK"
+        }
+        self._environment = {**kept, **_VARIABLES, "PATH": safe_search_path(search_path, [folder])}
+
+    def run(self, *words: str, given: bytes = b"") -> bytes:
+        """What a command prints. `given`: what it reads. Raises a `CodexError` if it fails."""
+        # In files, whose size is limited.
+        paths = [self._folder / name for name in ("input", "output", "errors")]
+        paths[0].write_bytes(given)
+        with paths[0].open("rb") as stdin, paths[1].open("wb") as out, paths[2].open("wb") as err:
+            process = subprocess.Popen(
+                [*self._argv, *words],
+                cwd=self._folder,
+                env=self._environment,
+                stdin=stdin,
+                stdout=out,
+                stderr=err,
+                # Without a terminal, ssh asks for no password.
+                start_new_session=True,
+            )
+            try:
+                code = process.wait(_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                raise _failure(f"git was not done after {_TIMEOUT_S} seconds") from None
+            finally:
+                if process.returncode is None:
+                    os.killpg(process.pid, signal.SIGKILL)
+                    process.wait()
+        if code:
+            said, _ = read_start(paths[2], _MAX_ERROR_BYTES)
+            reason = said.decode(errors="replace").strip() or "it needs more than its limits allow"
+            raise _failure(f"git failed: {reason}")
+        try:
+            return read_whole(paths[1], _MAX_OUTPUT_BYTES)
+        except OSError as error:
+            raise _failure(f"what git prints cannot be used: {error.strerror}") from error
+
+
+def _failure(message: str) -> CodexError:
+    return CodexError(message, code="plugin")
 
 
 @contextmanager
@@ -44,17 +231,14 @@ def workspace(home: Path) -> Generator[Path]:
             _delete(made)
             os.close(descriptor)
     except OSError as error:
-        raise CodexError(
-            f"the plugins in {folder} cannot be changed: {error.strerror}", code="plugin"
-        ) from error
+        raise _failure(f"the plugins in {folder} cannot be changed: {error.strerror}") from error
 
 
 def require_new(home: Path, name: str) -> None:
     """Raises a `CodexError` if there is a plugin of this name."""
     if os.path.lexists(plugins_folder(home) / name):
-        raise CodexError(
-            f"there is a plugin {name} already; to add another one, run `codex-py plugin remove {name}` first",
-            code="plugin",
+        raise _failure(
+            f"there is a plugin {name} already; to add another one, run `codex-py plugin remove {name}` first"
         )
 
 

@@ -107,13 +107,6 @@ def thread_items(items: Sequence[EncodedItem]) -> list[ThreadItem]:
     return load("codex_py.core.transcript:past_items")(items, find_tool)
 
 
-def imported_docs(
-    path: Path, content: bytes, root: Path, max_bytes: int
-) -> tuple[bytes, int, Sequence[str]]:
-    """See `config.doc_imports`, which is loaded with the first `@` in an AGENTS.md."""
-    return load("codex_py.config.doc_imports:with_imports")(path, content, root, max_bytes)
-
-
 def thread_context(
     setup: SessionSetup, settings: TurnSettings
 ) -> tuple[list[EncodedItem], tuple[str, ...]]:
@@ -124,7 +117,6 @@ def thread_context(
         folders=folders_between(config.project_root, config.cwd),
         max_bytes=config.project_doc_max_bytes,
         fallback_filenames=config.project_doc_fallback_filenames,
-        imports=imported_docs,
     )
     permissions = permissions_instructions(
         settings.sandbox_policy, settings.approval_policy, config.cwd

@@ -13,7 +13,7 @@ from codex_py.config.layers import SYSTEM_FOLDER, Layers, read_layers
 from codex_py.config.mcp import McpServerConfig, StoreKind, mcp_servers
 from codex_py.config.model_name import fallback_model, named_provider
 from codex_py.config.paths import inside_git
-from codex_py.config.plugin import Plugin
+from codex_py.config.plugins import Plugin
 from codex_py.config.project_trust import ProjectTrust, Trust
 from codex_py.config.schema import DEFAULTS
 from codex_py.config.unenforced import chosen_sandbox_mode, unenforced

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from codex_py.config.config import Config
 from codex_py.config.paths import folders_between, user_home
-from codex_py.config.plugin import plugin_variables
+from codex_py.config.plugins import plugin_variables
 from codex_py.config.project_trust import Trusted, main_work_tree
 from codex_py.protocol.frozen import frozen
 

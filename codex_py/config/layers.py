@@ -17,8 +17,7 @@ from codex_py.config.files import parse_toml, read_text
 from codex_py.config.lines import key_lines
 from codex_py.config.overrides import parse_overrides
 from codex_py.config.paths import codex_home, folders_between, project_root, user_home
-from codex_py.config.plugin import Plugin
-from codex_py.config.plugins import Plugins, find_plugins
+from codex_py.config.plugins import Plugin, Plugins, plugin_names
 from codex_py.config.project_trust import (
     Changed,
     ProjectTrust,
@@ -144,7 +143,12 @@ def read_layers(
 
     layers = [*strong, *project, *weak]
     is_off = ignore_user_config or lookup(own, ("features", "plugins")) is False
-    plugins = Plugins() if is_off else find_plugins(home)
+    plugins = Plugins()
+    if not is_off and plugin_names(home):
+        # 4 ms, which only a plugin costs.
+        from codex_py.config.plugin_files import find_plugins  # noqa: PLC0415
+
+        plugins = find_plugins(home)
     reader.warnings += plugins.warnings
     layers += reader.plugins(plugins.found, layers)
     return Layers(

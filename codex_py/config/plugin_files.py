@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from codex_py.config.files import require_shallow
-from codex_py.config.plugin import PLUGIN_NAME, Plugin
 from codex_py.config.plugin_servers import SERVERS, plugin_servers, require
+from codex_py.config.plugins import PLUGIN_NAME, Plugin, Plugins, plugin_names, plugins_folder
 from codex_py.config.tables import AnyOf, Table, alike
 from codex_py.errors import ConfigError
 from codex_py.filesystem.ordinary import open_folder, open_ordinary_entry, read_whole
@@ -127,7 +127,19 @@ def _file(name: str, holder: int, path: str) -> PluginFile:
         raise ValueError(f"{path!r} cannot be read: {error.strerror}") from error
 
 
-def installed_plugin(root: Path) -> Plugin:
+def find_plugins(home: Path) -> Plugins:
+    """The plugins, all files of which are checked now."""
+    found: list[Plugin] = []
+    unusable: dict[str, str] = {}
+    for name in plugin_names(home):
+        try:
+            found.append(_installed(plugins_folder(home) / name))
+        except ValueError as error:
+            unusable[name] = str(error)
+    return Plugins(tuple(found), unusable)
+
+
+def _installed(root: Path) -> Plugin:
     """A plugin that was added, if none of its files has changed since.
 
     Raises:

@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 
 from codex_py.config.check import dotted, problems
 from codex_py.config.mcp import mcp_servers
-from codex_py.config.plugin import plugin_variables
+from codex_py.config.plugins import plugin_variables
 from codex_py.config.schema import KEYS
 from codex_py.config.tables import Table
 from codex_py.errors import ConfigError

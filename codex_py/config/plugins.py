@@ -1,15 +1,44 @@
-"""Finds the plugins that `codex-py plugin add` has put into `$CODEX_HOME/codex-py/plugins`. LIGHT.
+"""Plugins that `codex-py plugin add` has put into `$CODEX_HOME/codex-py/plugins`. LIGHT.
 
 A plugin is used as the user saw it when it was added, or not at all. What it brings goes the way of what the user
 has written: skills, roles, hooks, commands and MCP servers.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
+from typing import Any, Final
 
-from codex_py.config.plugin import PLUGIN_NAME, Plugin
 from codex_py.protocol.frozen import frozen
+
+PLUGIN_NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
+
+
+@frozen
+class Plugin:
+    """Paths are absolute and in `root`. Texts were checked: use them rather than read the files again."""
+
+    name: str
+    """Lower-case letters, digits and `-`. It and a colon stand before the names of its commands and skills."""
+    version: str
+    description: str
+    author: str
+    source: str
+    """The folder or the address that it was added from."""
+    commit: str
+    """Empty if it was a folder."""
+    root: Path
+    skills: Mapping[Path, str]
+    """Each is a `SKILL.md`."""
+    agents: Mapping[Path, str]
+    """Files of roles, Markdown or TOML."""
+    commands: Mapping[str, tuple[Path, str]]
+    """By name, which is `sub:name` for `commands/sub/name.md`."""
+    hooks: Mapping[Path, str]
+    """In the form of `hooks.json`."""
+    servers: Mapping[str, Mapping[str, Any]]
+    """MCP servers, as tables of `config.toml`."""
 
 
 @frozen
@@ -33,23 +62,17 @@ def plugins_folder(home: Path) -> Path:
     return home / "codex-py" / "plugins"
 
 
-def find_plugins(home: Path) -> Plugins:
-    """The plugins, all files of which are checked now."""
+def plugin_names(home: Path) -> list[str]:
+    """The names of the folders of plugins, sorted."""
     try:
         names = sorted(each.name for each in plugins_folder(home).iterdir())
     except OSError:
-        names = []
-    names = list(filter(PLUGIN_NAME.fullmatch, names))
-    if not names:
-        return Plugins()
-    # 4 ms, which only a plugin costs.
-    from codex_py.config.plugin_files import installed_plugin  # noqa: PLC0415
+        return []
+    return list(filter(PLUGIN_NAME.fullmatch, names))
 
-    found: list[Plugin] = []
-    unusable: dict[str, str] = {}
-    for name in names:
-        try:
-            found.append(installed_plugin(plugins_folder(home) / name))
-        except ValueError as error:
-            unusable[name] = str(error)
-    return Plugins(tuple(found), unusable)
+
+def plugin_variables(root: Path) -> dict[str, str]:
+    """The environment of the programs of a plugin, besides the usual one. The names are those of Claude and Codex."""
+    names = ("CLAUDE_PLUGIN_ROOT", "CODEX_PLUGIN_ROOT", "PLUGIN_ROOT")
+    # Byte code in its folder would be a change of the plugin.
+    return dict.fromkeys(names, str(root)) | {"PYTHONDONTWRITEBYTECODE": "1"}

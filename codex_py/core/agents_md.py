@@ -1,23 +1,28 @@
 """AGENTS.md: the instructions of the user and of the project for any agent.
 
-Format: https://agents.md; files are searched and joined as in Codex.
+Format: https://agents.md; files are searched and joined as in Codex. `@PATH` adds files as in Claude Code.
 """
 
 import codecs
-from collections.abc import Callable, Sequence
+import os
+import re
+from collections.abc import Iterator, Sequence
+from os.path import normpath
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final
 
-from codex_py.filesystem.ordinary import read_start
+from codex_py.core.markdown import without_code
+from codex_py.filesystem.ordinary import read_start, real_path
 from codex_py.protocol.frozen import frozen
 
 _NAMES: Final = ("AGENTS.override.md", "AGENTS.md")
 _MAX_GLOBAL_BYTES: Final = 262_144
 """A bound for the user's own file, which no setting limits: some 65,000 tokens."""
-
-
-Importer: TypeAlias = Callable[[Path, bytes, Path, int], tuple[bytes, int, Sequence[str]]]
-"""Adds the files that a document names as `@PATH`: see `config.doc_imports.with_imports`."""
+_MAX_DEPTH: Final = 5
+_MAX_MENTIONS: Final = 200
+"""In one file; each costs a look at the disk."""
+_MENTION: Final = r"(?:^|(?<=[\s(]))@((?:\\ |[^\s\\])+)"
+_PUNCTUATION: Final = ".,;:!?)]}'\"*_"
 
 
 @frozen
@@ -36,10 +41,6 @@ class _Document:
     """Of the whole file and of what it imports, bytes."""
 
 
-def _no_imports(_path: Path, content: bytes, _root: Path, _max_bytes: int):
-    return content, len(content), ()
-
-
 def agents_md(
     *,
     home: Path | None,
@@ -47,7 +48,6 @@ def agents_md(
     max_bytes: int,
     root: Path | None = None,
     fallback_filenames: Sequence[str] = (),
-    imports: Importer = _no_imports,
 ) -> AgentsMd:
     """Collect the instructions that apply in the working directory.
 
@@ -59,7 +59,7 @@ def agents_md(
     """
     warnings: list[str] = []
     root = root or folders[0]
-    general = "" if home is None else _general(home, imports, warnings)
+    general = "" if home is None else _general(home, warnings)
     documents: list[_Document] = []
     if max_bytes > 0:
         names = (*_NAMES, *fallback_filenames)
@@ -68,7 +68,7 @@ def agents_md(
             # A blank one counts, so that an empty override silences the others.
             document = next(filter(None, files), None)
             if document is not None and _decoded(document.content).strip():
-                documents.append(_complete(document, root, max_bytes, imports, warnings))
+                documents.append(document)
     project = _joined(documents, max_bytes, warnings)
     if not general and not project:
         return AgentsMd(None, tuple(warnings))
@@ -78,25 +78,12 @@ def agents_md(
     return AgentsMd(text, tuple(warnings))
 
 
-def _general(home: Path, imports: Importer, warnings: list[str]) -> str:
+def _general(home: Path, warnings: list[str]) -> str:
     for name in _NAMES:
         document = _read(home / name, _MAX_GLOBAL_BYTES, None, warnings)
-        if document is not None:
-            document = _complete(document, home, _MAX_GLOBAL_BYTES, imports, warnings)
-            if text := _text(document, document.content, warnings).strip():
-                return text
+        if document and (text := _text(document, document.content, warnings).strip()):
+            return text
     return ""
-
-
-def _complete(
-    document: _Document, root: Path, max_bytes: int, imports: Importer, warnings: list[str]
-) -> _Document:
-    """The document with what it imports."""
-    if b"@" not in document.content or len(document.content) < document.size:
-        return document
-    content, size, told = imports(document.path, document.content, root, max_bytes)
-    warnings += told
-    return _Document(document.path, content, size)
 
 
 def _joined(documents: Sequence[_Document], max_bytes: int, warnings: list[str]) -> str:
@@ -123,18 +110,93 @@ def _text(document: _Document, kept: bytes, warnings: list[str], limit: str = ""
 
 
 def _read(path: Path, max_bytes: int, root: Path | None, warnings: list[str]) -> _Document | None:
-    """The first bytes of a file; None if there is none. Adds a warning if it cannot be read."""
+    """The first bytes of a file and of what it imports; None if there is none, or if it cannot be read."""
     try:
-        return _Document(path, *read_start(path, max_bytes, root=root))
+        content, size = read_start(path, max_bytes, root=root)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         warnings.append(f"{path} cannot be read: {reason}.")
         return None
+    if b"@" in content and len(content) == size:
+        content, size, told = with_imports(path, content, root or path.parent, max_bytes)
+        warnings += told
+    return _Document(path, content, size)
 
 
 def _decoded(content: bytes, *, is_cut: bool = False) -> str:
     """The text, without a character that the cut went through."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     return decoder.decode(content, final=not is_cut).removeprefix("\ufeff")
+
+
+def with_imports(
+    path: Path, content: bytes, root: Path, max_bytes: int
+) -> tuple[bytes, int, list[str]]:
+    """Add the files that a document imports behind it, each under its path.
+
+    The text of the document itself stays as it is, and an `@name` that is no file is only text.
+
+    Args:
+        path: of the document, absolute.
+        content: all of it.
+        root: a folder that no import may lead out of.
+        max_bytes: for all together.
+
+    Returns:
+        The first `max_bytes`, the size of all in bytes, and one sentence for each file that is left out.
+    """
+    parts, size, warnings = [content], len(content), list[str]()
+    seen = {real_path(path, None)}
+    documents = [(path, content, 1)]
+    while documents:
+        document, text, depth = documents.pop(0)
+        for name, named in _mentioned(document, text):
+            room = max(0, max_bytes - size)
+            try:
+                if (real := real_path(named, None)) in seen:
+                    continue
+                _refuse(named, Path(real), root, depth)
+                imported, its_size = read_start(named, room, root=root)
+                if b"\0" in imported:
+                    raise ValueError("it is not text")
+            except (OSError, ValueError) as error:
+                reason = error.strerror if isinstance(error, OSError) else error
+                warnings.append(f"{document} cannot import @{name}: {reason}.")
+                continue
+            seen.add(real)
+            head = f"\n\n--- {named} ---\n\n".encode()
+            parts.append((head + imported)[:room])
+            size += len(head) + its_size
+            documents.append((named, imported, depth + 1))
+    return b"".join(parts), size, warnings
+
+
+def _mentioned(document: Path, content: bytes) -> Iterator[tuple[str, Path]]:
+    """The names behind an `@` in a document that mean files, with the absolute paths."""
+    text = without_code(content.decode(errors="replace"))
+    names = dict.fromkeys(match[1] for match in re.finditer(_MENTION, text, re.MULTILINE))
+    for name in list(names)[:_MAX_MENTIONS]:
+        if (path := _file(document.parent, name.replace("\\ ", " "))) is not None:
+            yield name, path
+
+
+def _refuse(path: Path, real: Path, root: Path, depth: int) -> None:
+    """Raises a `ValueError` if the file must not be imported. `real`: its path without links."""
+    if root not in path.parents:
+        raise ValueError(f"it is outside of {root}")
+    if any(each.name.startswith(".") or ".git" in each.parts for each in (path, real)):
+        raise ValueError("it is a hidden file")
+    if depth > _MAX_DEPTH:
+        raise ValueError(f"imports are at most {_MAX_DEPTH} deep")
+
+
+def _file(folder: Path, name: str) -> Path | None:
+    """The file that a mention means: the name may be followed by the end of a sentence."""
+    for each in dict.fromkeys((name, name.rstrip(_PUNCTUATION))):
+        # Any word may be a mention: `Path.expanduser` and `is_file` raise for what is no path.
+        path = normpath(folder / os.path.expanduser(each))  # noqa: PTH111
+        if os.path.isfile(path):  # noqa: PTH113
+            return Path(path)
+    return None

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.app.features.skill_list import skill_list
+from codex_py.app.features.skills import skill_list
 from codex_py.config.definition_folders import Folder, Origin
 from codex_py.config.skills import Skill
 

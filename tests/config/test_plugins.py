@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from codex_py.config.hooks import find_hooks
-from codex_py.config.plugin import Plugin
-from codex_py.config.plugin_files import RECORD, read_files, read_plugin
-from codex_py.config.plugins import find_plugins
+from codex_py.config.plugin_files import RECORD, find_plugins, read_files, read_plugin
+from codex_py.config.plugins import Plugin
 from codex_py.config.roles import find_roles
 from codex_py.config.skills import find_skills, read_skill
 from tests.config.conftest import Place

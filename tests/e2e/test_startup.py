@@ -32,11 +32,7 @@ NOT_IN_A_PLAIN_TURN = {
     # Features that nothing asks for.
     *("codex_py.app.features.functions", "codex_py.app.features.notify", "codex_py.app.resumed"),
     *("codex_py.config.skills", "codex_py.app.features.skills"),
-    *(
-        "codex_py.app.features.model_chain",
-        "codex_py.config.doc_imports",
-        "codex_py.config.markdown",
-    ),
+    "codex_py.app.features.model_chain",
 }
 BEHIND_THE_REQUEST = {"codex_py.app.loaded", "codex_py.process", "codex_py.tools.router"}
 """The loaded half: `app/loaded.py`, and what it imports at its top."""

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Final
 
 from codex_py.app.options import SessionSetup
-from codex_py.app.thread import imported_docs
 from codex_py.config.paths import folders_between
 from codex_py.core.agents_md import agents_md
 from codex_py.protocol.dispatch import Dispatch, ToolUse, changed_paths
@@ -83,7 +82,6 @@ class NestedAgentsMd:
             folders=[folder],
             max_bytes=max(1, self._room),
             fallback_filenames=self._config.project_doc_fallback_filenames,
-            imports=imported_docs,
         )
         if found.text is not None and self._room <= 0:
             self._warn(_FULL)

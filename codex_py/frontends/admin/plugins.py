@@ -8,14 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from codex_py.app.plugin_sources import read_source
-from codex_py.app.plugin_store import install, remove, require_new, workspace
+from codex_py.app.plugin_store import install, read_source, remove, require_new, workspace
 from codex_py.config.config import Config
 from codex_py.config.custom_prompts import find_custom_prompts
 from codex_py.config.hooks import Hook, find_hooks, trust
-from codex_py.config.plugin import Plugin, plugin_variables
-from codex_py.config.plugin_files import read_plugin
-from codex_py.config.plugins import find_plugins, plugins_folder
+from codex_py.config.plugin_files import find_plugins, read_plugin
+from codex_py.config.plugins import Plugin, plugin_variables, plugins_folder
 from codex_py.config.roles import find_roles
 from codex_py.config.skills import find_skills
 from codex_py.errors import CodexError, ExitCode

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.config.skill_check import skill_problems
+from codex_py.frontends.admin.skills import skill_problems
 
 GOOD = """\
 ---

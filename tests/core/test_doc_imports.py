@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.config.doc_imports import with_imports
+from codex_py.core.agents_md import with_imports
 
 
 def imported(root: Path, text: str, max_bytes: int = 10_000) -> tuple[str, list[str]]:
@@ -68,13 +68,15 @@ def test_nothing_outside_of_the_root_is_imported(
     (root / "docs" / "link.md").symlink_to(secret)
     (root / "docs" / "folder").symlink_to(root.parent)
     (root / ".env").write_text("KEY=1", encoding="utf-8")
+    (root / "docs" / "env.md").symlink_to("../.env")
     (root / "docs" / "image.png").write_bytes(b"\x89PNG\0")
     names = ["~/secret.md", "../../secret.md", str(secret), "link.md", "folder/secret.md"]
     text, warnings = imported(
-        root, " ".join(f"@{name}" for name in (*names, "../.env", "image.png"))
+        root, " ".join(f"@{name}" for name in (*names, "../.env", "env.md", "image.png"))
     )
     assert text == ""
     outside, link = f"it is outside of {root}", f"it is a link that leads out of {root}"
-    reasons = [outside, outside, outside, link, link, "it is a hidden file", "it is not text"]
+    hidden = "it is a hidden file"
+    reasons = [outside, outside, outside, link, link, hidden, hidden, "it is not text"]
     assert [warning.rpartition(": ")[2] for warning in warnings] == [f"{why}." for why in reasons]
     assert warnings[0].startswith(f"{root}/docs/AGENTS.md cannot import @~/secret.md: ")
