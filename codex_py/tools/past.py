@@ -11,7 +11,7 @@ from codex_py.protocol.events import ThreadItem
 from codex_py.protocol.mcp import DecliningElicitor
 from codex_py.protocol.tools import MCP_PREFIX
 from codex_py.sandbox.choice import PlatformSandbox
-from codex_py.tools.agents.tools import AGENT_TOOLS, AgentTool
+from codex_py.tools.agents import AGENT_TOOLS, AgentTool
 from codex_py.tools.builtin import builtin_tools
 from codex_py.tools.mcp.catalogue import McpCatalogue
 from codex_py.tools.mcp.item import replay_server_call

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from codex_py.app.worktrees import Worktree
@@ -26,41 +26,29 @@ from codex_py.protocol.prompts import UserPrompt
 from codex_py.protocol.stream import Usage
 
 
+@dataclass(eq=False)
 class Child:
-    """
-    Args:
-        parent: the thread that opens it.
-        role: its agent type; empty if none was given.
-        on_change: called after each change of the state.
-
-    Attributes:
-        id: of its thread; empty while it is opened.
-        tree: its own one; None if it works where its parent does.
-        state: as the model is told.
-    """
-
-    def __init__(
-        self,
-        parent: Thread,
-        nickname: str,
-        role: str,
-        on_change: Callable[["Child"], None],
-    ) -> None:
-        self.parent = parent
-        self.nickname = nickname
-        self.role = role
-        self.id = ""
-        self.tree: Worktree | None = None
-        self.state = AgentState("pending_init")
-        self._on_change = on_change
-        self._prompts: list[UserPrompt] = []
-        self._session: Session | None = None
-        self._keeping: asyncio.Task[None] | None = None
-        """Keeps the session open."""
-        self._working: asyncio.Task[None] | None = None
-        """Runs the turns for the messages at hand."""
-        self._counted = Usage()
-        """The tokens that the parent has counted."""
+    parent: Thread
+    """The thread that opens it."""
+    nickname: str
+    role: str
+    """Its agent type; empty if none was given."""
+    on_change: Callable[["Child"], None]
+    """Called after each change of the state."""
+    id: str = ""
+    """Of its thread; empty while it is opened."""
+    tree: Worktree | None = None
+    """Its own one; None if it works where its parent does."""
+    state: AgentState = field(default_factory=lambda: AgentState("pending_init"))
+    """As the model is told."""
+    _prompts: list[UserPrompt] = field(default_factory=list[UserPrompt])
+    _session: Session | None = None
+    _keeping: asyncio.Task[None] | None = None
+    """Keeps the session open."""
+    _working: asyncio.Task[None] | None = None
+    """Runs the turns for the messages at hand."""
+    _counted: Usage = field(default_factory=Usage)
+    """The tokens that the parent has counted."""
 
     @property
     def is_busy(self) -> bool:
@@ -167,7 +155,7 @@ class Child:
 
     def _become(self, state: AgentState) -> None:
         self.state = state
-        self._on_change(self)
+        self.on_change(self)
 
 
 def _state(result: TurnResult) -> AgentState:

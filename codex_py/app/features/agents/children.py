@@ -25,8 +25,17 @@ from codex_py.protocol.messages import EncodedItem, encode_json
 from codex_py.protocol.prompts import Note, UserPrompt, is_summary, user_prompt
 from codex_py.rollout.index import find_session
 from codex_py.rollout.records import read_meta
-from codex_py.tools.agents.params import Refused, ResumeParams, SendParams, SpawnParams, WaitParams
-from codex_py.tools.agents.tools import AGENT_TOOLS, NOT_FOUND, AgentTool, data_of
+from codex_py.tools.agents import (
+    AGENT_TOOLS,
+    NOT_FOUND,
+    AgentTool,
+    Refused,
+    ResumeParams,
+    SendParams,
+    SpawnParams,
+    WaitParams,
+    data_of,
+)
 
 _NICKNAMES: Final = (
     *("Ada", "Alan", "Barbara", "Dennis", "Edsger", "Emmy", "Euclid", "Euler", "Faraday"),
@@ -65,8 +74,11 @@ class Children:
             return {"status": status, "timed_out": not status}, states
         if isinstance(params, SpawnParams):
             assert prompt is not None
-            child = await self._spawn(prompt, params)
-            state = AgentState("pending_init")
+            items = self._thread.items if params.fork_context else ()
+            history = [each for each in items if is_summary(each) or user_prompt(each) is not None]
+            child = await self._open(params, history=history)
+            state = child.state
+            child.send(prompt)
             return {"agent_id": child.id, "nickname": child.nickname}, {child.id: state}
         agent_id = ids[0]
         child = self._child(agent_id)
@@ -92,10 +104,14 @@ class Children:
 
     async def end_turn(self, *, is_interrupted: bool) -> None:
         """Children at work are stopped with a turn that is interrupted. They end with one that is not, as commands do."""
-        busy = [child for child in self._below() if child.is_busy]
-        if not busy or not (is_interrupted or not self._setup.options.keep_commands):
+        if self._setup.options.keep_commands and not is_interrupted:
             return
-        if not is_interrupted:
+        busy = [
+            child
+            for child in self._family.open
+            if child.is_busy and self.thread_id in self._lineage(child.parent.thread_id)
+        ]
+        if busy and not is_interrupted:
             names = ", ".join(child.nickname for child in busy)
             self._thread.warn(
                 f"Subagents were still at work when the turn ended, and were stopped: {names}."
@@ -111,41 +127,24 @@ class Children:
             async with asyncio.timeout(min(max(timeout_s, _MIN_WAIT_S), _MAX_WAIT_S)):
                 while True:
                     changed = self._family.changed
-                    found = {each: self._child(each) for each in ids}
-                    states = {
-                        each: child.state if child else NOT_FOUND for each, child in found.items()
-                    }
-                    if idle := {k: s for k, s in states.items() if s.status not in _BUSY}:
+                    states = ((each, self._state(each)) for each in ids)
+                    if idle := {id_: state for id_, state in states if state.status not in _BUSY}:
                         return idle
                     await changed.wait()
         return {}
 
+    def _state(self, agent_id: str) -> AgentState:
+        return NOT_FOUND if (child := self._child(agent_id)) is None else child.state
+
     def _lineage(self, thread_id: str) -> Iterator[str]:
         """The thread, and those above it."""
         yield thread_id
-        if (child := self._open_one(thread_id)) is not None:
+        if (child := self._family.get(thread_id)) is not None:
             yield from self._lineage(child.parent.thread_id)
-
-    def _below(self) -> list[Child]:
-        return [
-            child
-            for child in self._family.open
-            if self.thread_id in self._lineage(child.parent.thread_id)
-        ]
-
-    def _open_one(self, agent_id: str) -> Child | None:
-        return next((child for child in self._family.open if child.id == agent_id), None)
 
     def _child(self, agent_id: str) -> Child | None:
         """An open subagent, unless this thread works for it: neither can wait for the other."""
-        return None if agent_id in self._lineage(self.thread_id) else self._open_one(agent_id)
-
-    async def _spawn(self, prompt: UserPrompt, params: SpawnParams) -> Child:
-        items = self._thread.items if params.fork_context else ()
-        history = tuple(item for item in items if is_summary(item) or user_prompt(item) is not None)
-        child = await self._open(params, history=history)
-        child.send(prompt)
-        return child
+        return None if agent_id in self._lineage(self.thread_id) else self._family.get(agent_id)
 
     async def _resume(self, agent_id: str) -> Child:
         """Open a closed child again. One of another session is not found."""
@@ -165,7 +164,7 @@ class Children:
         params: SpawnParams,
         nickname: str = "",
         resume: str | None = None,
-        history: tuple[EncodedItem, ...] = (),
+        history: Sequence[EncodedItem] = (),
     ) -> Child:
         setup, thread, family = self._setup, self._thread, self._family
         role = self._roles().found.get(params.agent_type or "default")
@@ -191,7 +190,7 @@ class Children:
             resume=resume,
             resume_last=False,
             fork=False,
-            history=history,
+            history=tuple(history),
             text_deltas=False,
         )
         child = Child(thread, nickname, params.agent_type or "", self._changed)

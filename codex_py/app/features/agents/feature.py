@@ -4,7 +4,7 @@ What opens and runs the children is loaded by the first call.
 """
 
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
@@ -32,6 +32,7 @@ class SubAgents:
         self.family = family or Family(self._settings.get("max_threads", 6))
         self._children: Any = None
         """The `Children` of the session: loaded with its tools."""
+        self._at_end = AsyncExitStack()
 
     @cached_property
     def roles(self) -> Any:
@@ -54,6 +55,7 @@ class SubAgents:
             if self._children is None:
                 make = load("codex_py.app.features.agents.children:Children")
                 self._children = make(self.setup, self.family, lambda: self.roles, thread)
+                self._at_end.push_async_callback(self._children.aclose)
             return self._children.tools.get(name.removeprefix(AGENTS_NAMESPACE))
 
         return Extension(
@@ -63,7 +65,7 @@ class SubAgents:
             find_tool=lambda: tool,
             before_request=self._news,
             around_turn=self._around_turn,
-            around_session=self._around_session,
+            around_session=lambda: self._at_end,
         )
 
     async def _news(self) -> Sequence[Note]:
@@ -78,14 +80,6 @@ class SubAgents:
         finally:
             if self._children:
                 await self._children.end_turn(is_interrupted=is_interrupted)
-
-    @asynccontextmanager
-    async def _around_session(self) -> AsyncGenerator[None]:
-        try:
-            yield
-        finally:
-            if self._children:
-                await self._children.aclose()
 
 
 def _specs(agents: SubAgents) -> Iterator[FunctionSpec]:

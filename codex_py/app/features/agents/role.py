@@ -20,7 +20,7 @@ from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS
 from codex_py.protocol.settings import Choices
 from codex_py.protocol.stream import ModelStream, Prompt
 from codex_py.protocol.tools import MCP_PREFIX, ToolOutput
-from codex_py.tools.agents.params import Refused, SpawnParams
+from codex_py.tools.agents import Refused, SpawnParams
 from codex_py.tools.mcp.tool import McpTool
 from codex_py.tools.offered import TOOL_SEARCH
 
