@@ -8,6 +8,7 @@ import json
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
@@ -82,6 +83,8 @@ class Hook:
     state: HookState
     is_managed: bool
     """The administrator's: it is trusted, and the user cannot switch it off."""
+    number: int = 0
+    """Among all that are configured, from 0."""
 
     @property
     def target(self) -> str:
@@ -128,7 +131,8 @@ def find_hooks(config: Config, environment: Mapping[str, str]) -> Hooks:
                 notes.append(
                     f"loading hooks from both {other} and {file.path}; prefer a single representation for this layer"
                 )
-    return Hooks(tuple(found), tuple(note[:_LONGEST] for note in notes[:_MOST_WARNINGS]))
+    numbered = tuple(replace(hook, number=number) for number, hook in enumerate(found))
+    return Hooks(numbered, tuple(note[:_LONGEST] for note in notes[:_MOST_WARNINGS]))
 
 
 def trust(home: Path, hooks: Sequence[Hook]) -> None:

@@ -49,12 +49,13 @@ class HooksFeature:
         """Children have the hooks of their parent, whatever their role configures."""
         return HooksFeature(setup, self)
 
-    def may_run(self) -> list[tuple[int, Hook]]:
-        """The hooks that are trusted, or need not be, each with its number among all."""
+    def may_run(self) -> list[Hook]:
+        """The hooks that are trusted, or need not be."""
         if self._parent is not None:
             return self._parent.may_run()
-        states = {"trusted", *(("new", "changed") if self._setup.options.bypass_hook_trust else ())}
-        return [each for each in enumerate(self.hooks.found) if each[1].state in states]
+        is_bypassed = self._setup.options.bypass_hook_trust
+        states = {"trusted", "new", "changed"} if is_bypassed else {"trusted"}
+        return [hook for hook in self.hooks.found if hook.state in states]
 
     def __call__(self, thread: Thread) -> Extension:
         runs = HookRuns(self.may_run, self._setup, thread)
@@ -172,5 +173,5 @@ class _SessionEvents:
 def _hook_prompt(name: str, run: HookRun) -> Note:
     entities = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
     reason = (run.answer.refusal or "").translate(entities)
-    run_id = f"{name}:{run.number}:{run.hook.source}"
+    run_id = f"{name}:{run.hook.number}:{run.hook.source}"
     return Note(f'<hook_prompt hook_run_id="{run_id}">{reason}</hook_prompt>', "user")

@@ -2,8 +2,8 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from typing import Any, Final
 
 from codex_py.app.features.hooks.answers import Answer, read_answer
@@ -50,8 +50,6 @@ class HookFailed(Exception):
 
 @frozen
 class HookRun:
-    number: int
-    """The number of the hook among all that are configured, from 0."""
     hook: Hook
     answer: Answer
     ended_at: float
@@ -62,12 +60,12 @@ class HookRuns:
     """Runs the hooks of one session. One that fails in any way costs a warning."""
 
     def __init__(
-        self, hooks: Callable[[], Iterable[tuple[int, Hook]]], setup: SessionSetup, thread: Thread
+        self, hooks: Callable[[], Sequence[Hook]], setup: SessionSetup, thread: Thread
     ) -> None:
         self._hooks = hooks
         self._warn = setup.warn
         self._thread = thread
-        self._background: set[asyncio.Task[None]] = set()
+        self._background: set[asyncio.Task[HookRun]] = set()
         secret = secret_names(setup.config)
         self._environment = {n: v for n, v in setup.environment.items() if n not in secret}
         self._environment["CODEX_HOME"] = str(setup.config.home)
@@ -76,44 +74,41 @@ class HookRuns:
         self._guardian = Guardian()
 
     async def run(self, event: str, **fields: Any) -> list[HookRun]:
-        """Run the hooks of an event, those in the background are only started. Returns the runs in the order of the configuration.
+        """Run the hooks of an event, side by side; those in the background are only started.
 
         Args:
             fields: of the input, besides the common ones.
+
+        Returns:
+            The runs, in the order of the configuration.
         """
         given = _input(self._thread, event) | fields
         name = next((given[field] for field in _MATCHED if field in given), "")
         names = (name, *_ALIASES.get(name, ()))
         waited: list[asyncio.Task[HookRun]] = []
         async with asyncio.TaskGroup() as group:
-            for number, hook in self._hooks():
+            for hook in self._hooks():
                 if hook.event == event and matches(hook.matcher, names):
                     if hook.is_async:
-                        task = asyncio.create_task(self._run_in_background(number, hook, given))
+                        task = asyncio.create_task(self._run_one(hook, given))
                         self._background.add(task)
                         task.add_done_callback(self._background.discard)
                     else:
-                        waited.append(group.create_task(self._run_one(number, hook, given)))
+                        waited.append(group.create_task(self._run_one(hook, given)))
         return [task.result() for task in waited]
 
     async def aclose(self) -> None:
         """Let the hooks in the background end, for a while, and stop the others."""
-        try:
-            if self._background:
-                await asyncio.wait(self._background, timeout=_GRACE_S)
-        finally:
-            for task in self._background:
-                task.cancel()
+        with closing(self._guardian):
             try:
-                await asyncio.gather(*self._background, return_exceptions=True)
+                if self._background:
+                    await asyncio.wait(self._background, timeout=_GRACE_S)
             finally:
-                self._guardian.close()
+                for task in self._background:
+                    task.cancel()
+                await asyncio.gather(*self._background, return_exceptions=True)
 
-    async def _run_in_background(self, number: int, hook: Hook, given: Mapping[str, Any]) -> None:
-        for note in notes_of([await self._run_one(number, hook, given)]):
-            self._thread.tell(note)
-
-    async def _run_one(self, number: int, hook: Hook, given: Mapping[str, Any]) -> HookRun:
+    async def _run_one(self, hook: Hook, given: Mapping[str, Any]) -> HookRun:
         self._show(hook, "running")
         answer = await self._answer(hook, given)
         if answer.failure is not None:
@@ -121,10 +116,12 @@ class HookRuns:
             self._warn(f"The {hook.event} hook {name!r} {why}.")
         if answer.message is not None:
             self._warn(answer.message)
-        run = HookRun(number, hook, answer, asyncio.get_running_loop().time())
+        run = HookRun(hook, answer, asyncio.get_running_loop().time())
         self._show(
             hook, "blocked" if ending([run]) else "failed" if answer.failure else "completed"
         )
+        for note in notes_of([run]) if hook.is_async else ():
+            self._thread.tell(note)
         return run
 
     async def _answer(self, hook: Hook, given: Mapping[str, Any]) -> Answer:
@@ -201,14 +198,14 @@ def filled(template: Any, given: Mapping[str, Any]) -> Any:
         case [*values]:
             return [filled(value, given) for value in values]
         case str() if (whole := _PLACEHOLDER.fullmatch(template)) is not None:
-            return _field(given, whole)
+            return _field(whole, given)
         case str():
-            return _PLACEHOLDER.sub(partial(_field_text, given), template)
+            return _PLACEHOLDER.sub(lambda found: _as_text(_field(found, given)), template)
         case _:
             return template
 
 
-def _field(given: Mapping[str, Any], placeholder: re.Match[str]) -> Any:
+def _field(placeholder: re.Match[str], given: Mapping[str, Any]) -> Any:
     value: Any = given
     for name in placeholder[1].split("."):
         if name not in (fields := as_object(value)):
@@ -217,8 +214,7 @@ def _field(given: Mapping[str, Any], placeholder: re.Match[str]) -> Any:
     return value
 
 
-def _field_text(given: Mapping[str, Any], placeholder: re.Match[str]) -> str:
-    value = _field(given, placeholder)
+def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else encode_json(value).decode()
 
 
