@@ -13,15 +13,12 @@ from codex_py.config.tables import Table, alike
 from codex_py.errors import ConfigError
 from codex_py.protocol.approval import SandboxMode
 from codex_py.protocol.frozen import frozen
-from codex_py.protocol.tools import MCP_PREFIX
+from codex_py.protocol.tools import AGENT_TOOLS, MCP_PREFIX
 
 COMMAND_TOOLS: Final = frozenset(
     ("exec_command", "write_stdin", "shell", "shell_command", "local_shell")
 )
 """Each spelling of a command; a role has all of them or none."""
-AGENT_TOOLS: Final = frozenset(
-    ("spawn_agent", "wait_agent", "send_input", "close_agent", "resume_agent")
-)
 _RESOURCES: Final = frozenset(
     ("list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource")
 )

@@ -10,6 +10,7 @@ from codex_py.protocol.frozen import frozen
 from codex_py.protocol.prompts import Note
 
 MCP_PREFIX = "mcp__"
+AGENT_TOOLS = frozenset(("close_agent", "resume_agent", "send_input", "spawn_agent", "wait_agent"))
 _ALIASES = {"applypatch": "apply_patch", "container.exec": "shell"}
 """Other names of our tools that models were trained on."""
 _CODED = re.compile(r"\[ERROR:(\w+)\] ")

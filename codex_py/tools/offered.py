@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any, Final, Literal, TypeAlias
 
 from codex_py.instructions import instruction_text
-from codex_py.protocol.tools import FreeformSpec, FunctionSpec, HostedSpec, ToolSpec
+from codex_py.protocol.tools import AGENT_TOOLS, FreeformSpec, FunctionSpec, HostedSpec, ToolSpec
 
 ShellTool: TypeAlias = Literal["unified_exec", "shell_command", "shell", "local_shell", "disabled"]
 
@@ -29,10 +29,8 @@ RESOURCE_TOOLS: Final = ("list_mcp_resources", "list_mcp_resource_templates", "r
 _WEB_SEARCH: Final = "web_search"
 TOOL_SEARCH: Final = "tool_search"
 """Offered only if there are MCP servers, like those above."""
-AGENT_TOOLS: Final = ("close_agent", "resume_agent", "send_input", "spawn_agent", "wait_agent")
-"""An extension offers them."""
 AGENTS_NAMESPACE: Final = "multi_agent_v1"
-"""Where they are offered, on wires that have namespaces."""
+"""Where an extension offers `AGENT_TOOLS`, on wires that have namespaces."""
 
 
 def tool_specs(
@@ -84,7 +82,7 @@ def own_spec(name: str, *, text: str | None = None, without: str | None = None) 
 
 def own_names() -> Collection[str]:
     """Names that are reserved for built-in tools."""
-    return {*_schemas(), _WEB_SEARCH} - {*AGENT_TOOLS}
+    return {*_schemas(), _WEB_SEARCH} - AGENT_TOOLS
 
 
 def _spec(name: str, *, freeform_patch: bool, login: bool) -> ToolSpec:

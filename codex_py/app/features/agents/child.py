@@ -79,12 +79,13 @@ class Child:
         session, images = self._session, list(map(Path, prompt.images))
         assert session is not None
         if interrupt or self._prompts or not session.steer(prompt.text, images=images):
+            is_idle = not self.is_busy
+            if is_idle and self._working is not None:
+                # A bug that ended the last task is not lost.
+                self._working.result()
             self._prompts.append(prompt)
             self._become(AgentState("running"))
-            if not self.is_busy:
-                if self._working is not None:
-                    # A bug that ended the last task is not lost.
-                    self._working.result()
+            if is_idle:
                 self._working = asyncio.create_task(self._work(session))
         if interrupt:
             session.abort()
@@ -142,8 +143,8 @@ class Child:
         try:
             while self._prompts:
                 prompt = self._prompts.pop(0)
-                result = await session.run_turn(prompt.text, images=list(map(Path, prompt.images)))
-                state = _state(result)
+                images = list(map(Path, prompt.images))
+                state = _state(await session.run_turn(prompt.text, images=images))
                 if self.tree is not None and (said := await asyncio.to_thread(self.tree.remark)):
                     state = replace(state, message=f"{state.message or ''}{said}")
                 self._prompts[:0] = session.take_unsent()
@@ -159,13 +160,10 @@ class Child:
 
 
 def _state(result: TurnResult) -> AgentState:
-    match result.error:
-        case None:
-            return AgentState("completed", result.last_message)
-        case error if error.code == "aborted":
-            return AgentState("interrupted")
-        case error:
-            return AgentState("errored", str(error))
+    if (error := result.error) is None:
+        return AgentState("completed", result.last_message)
+    is_aborted = error.code == "aborted"
+    return AgentState("interrupted") if is_aborted else AgentState("errored", str(error))
 
 
 async def _end(task: "asyncio.Task[None] | None") -> None:

@@ -15,8 +15,8 @@ from codex_py.app.options import SessionSetup
 from codex_py.config.definition_folders import role_folders
 from codex_py.protocol.extension import Extension, OfferedTool, Thread, TurnStart
 from codex_py.protocol.prompts import Note
-from codex_py.protocol.tools import FunctionSpec
-from codex_py.tools.offered import AGENT_TOOLS, AGENTS_NAMESPACE, own_spec
+from codex_py.protocol.tools import AGENT_TOOLS, FunctionSpec
+from codex_py.tools.offered import AGENTS_NAMESPACE, own_spec
 
 
 class SubAgents:
@@ -110,8 +110,6 @@ def _role_text(role: Any) -> str:
 
 def _has_roles(setup: SessionSetup) -> bool:
     """True if the configuration may have roles; they are not read for that."""
-    config = setup.config
-    tables = config.values.get("agents", {}).values()
-    if any(isinstance(each, dict) for each in tables):
-        return True
-    return any(each.path.is_dir() for each in role_folders(config, setup.environment))
+    tables = setup.config.values.get("agents", {}).values()
+    folders = role_folders(setup.config, setup.environment)
+    return any(isinstance(each, dict) for each in tables) or any(f.path.is_dir() for f in folders)

@@ -9,7 +9,7 @@ from codex_py.app.settings import selectable_models
 from codex_py.app.worktrees import Worktree
 from codex_py.config.config import Config
 from codex_py.config.model_name import split_model
-from codex_py.config.role_files import AGENT_TOOLS, COMMAND_TOOLS, Role
+from codex_py.config.role_files import COMMAND_TOOLS, Role
 from codex_py.errors import ToolError
 from codex_py.mcp.servers import folded
 from codex_py.model.catalog import model_info
@@ -19,7 +19,7 @@ from codex_py.protocol.extension import Extension, Thread
 from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS
 from codex_py.protocol.settings import Choices
 from codex_py.protocol.stream import ModelStream, Prompt
-from codex_py.protocol.tools import MCP_PREFIX, ToolOutput
+from codex_py.protocol.tools import AGENT_TOOLS, MCP_PREFIX, ToolOutput
 from codex_py.tools.agents import Refused, SpawnParams
 from codex_py.tools.mcp.tool import McpTool
 from codex_py.tools.offered import TOOL_SEARCH
@@ -98,11 +98,10 @@ def in_worktree(
     assert choices is not None
     policy, root = choices.sandbox_policy, tree.root.resolve()
     if policy.mode == "workspace-write":
-        reals = {each: each.resolve() for each in policy.writable_roots}
         others = (
             each
-            for each, real in reals.items()
-            if not real.is_relative_to(root) and not root.is_relative_to(real)
+            for each in policy.writable_roots
+            if not (real := each.resolve()).is_relative_to(root) and not root.is_relative_to(real)
         )
         policy = replace(policy, writable_roots=(tree.cwd, *others))
     moved = replace(

@@ -10,8 +10,8 @@ from codex_py.errors import CallRefused, ToolError
 from codex_py.protocol.approval import ApprovalRequest, Approver, Review, ReviewDecision
 from codex_py.protocol.calls import read_report
 from codex_py.protocol.dispatch import Dispatch, ToolUse
-from codex_py.protocol.tools import MCP_PREFIX, ToolOutput
-from codex_py.tools.offered import AGENT_TOOLS, AGENTS_NAMESPACE
+from codex_py.protocol.tools import AGENT_TOOLS, MCP_PREFIX, ToolOutput
+from codex_py.tools.offered import AGENTS_NAMESPACE
 
 _COMMAND_FIELDS: Final[Mapping[str, str]] = {
     "exec_command": "cmd",
