@@ -12,12 +12,12 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from io import BytesIO
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO, Final
+from typing import Final
 
 from codex_py.config.plugin_files import (
     MAX_BYTES,
@@ -115,41 +115,31 @@ def _fetched(
     # One tree at a time, without an index: a few objects can stand for billions of files.
     listing = git.run("ls-tree", "-r", "-l", "-z", "--full-tree", commit)
     blobs = list(islice(_blobs(listing), MAX_ENTRIES + 1))
-    if sum(blob.size for blob in blobs) > MAX_BYTES:
+    if sum(size for _, _, size, _ in blobs) > MAX_BYTES:
         raise ValueError(f"it has more than {MAX_BYTES >> 20} MB")
-    wanted = "".join(f"{blob.id}\n" for blob in blobs).encode()
+    wanted = "".join(f"{name}\n" for _, name, _, _ in blobs).encode()
     contents = BytesIO(git.run("cat-file", "--batch", given=wanted))
-    return PluginSource(
-        checked_files(_files(blobs, contents)), {"source": address, "commit": commit}
-    )
+
+    def files() -> Iterator[tuple[str, PluginFile | None]]:
+        for path, _, size, is_executable in blobs:
+            yield from ((str(folder), None) for folder in PurePosixPath(path).parents)
+            # Before each file is a line about it, and a newline behind it.
+            contents.readline()
+            yield path, PluginFile(contents.read(size), is_executable)
+            contents.read(1)
+
+    return PluginSource(checked_files(files()), {"source": address, "commit": commit})
 
 
-@frozen
-class _Blob:
-    path: str
-    id: str
-    size: int
-    is_executable: bool
-
-
-def _blobs(listing: bytes) -> Iterator[_Blob]:
-    """The files of `ls-tree -r -l -z`. Submodules are left out."""
+def _blobs(listing: bytes) -> Iterator[tuple[str, str, int, bool]]:
+    """The files of `ls-tree -r -l -z`: path, name of the object, size, and True for programs. Submodules are left out."""
     for line in listing.split(b"\0")[:-1]:
         head, _, path = line.partition(b"\t")
         mode, kind, name, size = head.decode().split()
         if mode == "120000":
             raise ValueError(f"{os.fsdecode(path)!r} is a link")
         if kind == "blob":
-            yield _Blob(os.fsdecode(path), name, int(size), mode == "100755")
-
-
-def _files(blobs: Sequence[_Blob], contents: BinaryIO) -> Iterator[tuple[str, PluginFile | None]]:
-    """`contents`: the output of `cat-file --batch`, which has a line before each file and a newline behind it."""
-    for blob in blobs:
-        yield from ((str(folder), None) for folder in PurePosixPath(blob.path).parents)
-        contents.readline()
-        yield blob.path, PluginFile(contents.read(blob.size), blob.is_executable)
-        contents.read(1)
+            yield os.fsdecode(path), name, int(size), mode == "100755"
 
 
 class _Git:

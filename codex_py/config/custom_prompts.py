@@ -125,9 +125,8 @@ def claude_expanded(template: str, arguments: str) -> str:
         return f"{template.rstrip()}\n\nARGUMENTS: {arguments}"
 
     def value(match: re.Match[str]) -> str:
-        if match[1] is None:
-            return arguments
-        return words[int(match[1]) - 1] if int(match[1]) <= len(words) else ""
+        number = int(match[1] or 0)
+        return "".join(words[number - 1 : number]) if number else arguments
 
     return _CLAUDE_PLACE.sub(value, template)
 
@@ -161,7 +160,7 @@ def expanded(template: str, arguments: str) -> str:
         if dollar:
             return "$"
         if number:
-            return plain[int(number) - 1] if int(number) <= len(plain) else ""
+            return "".join(plain[int(number) - 1 : int(number)])
         return " ".join(plain) if name == "ARGUMENTS" else named[name]
 
     return _PLACE.sub(value, template)

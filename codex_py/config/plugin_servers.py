@@ -1,10 +1,11 @@
 """Reads the MCP servers of a plugin, which are written as those of Claude Code are, as tables of `config.toml`. LIGHT."""
 
+import json
 import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from codex_py.config.check import dotted, problems
 from codex_py.config.mcp import mcp_servers
@@ -69,16 +70,8 @@ def _pass_variables(server: dict[str, Any]) -> None:
 
 def _filled(root: Path, value: Any) -> Any:
     """A value of JSON with the path of the plugin in it."""
-    match value:
-        case str():
-            return _ROOT.sub(lambda _: str(root), value)
-        case list():
-            return [_filled(root, part) for part in cast("list[Any]", value)]
-        case dict():
-            table = cast("dict[str, Any]", value)
-            return {name: _filled(root, part) for name, part in table.items()}
-        case _:
-            return value
+    path = json.dumps(str(root))[1:-1]
+    return json.loads(_ROOT.sub(lambda _: path, json.dumps(value)))
 
 
 def require(value: Any, kind: Table, what: str) -> None:

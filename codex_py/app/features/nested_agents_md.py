@@ -37,7 +37,7 @@ class NestedAgentsMd:
         self._warn = setup.warn
         self._thread = thread
         self._folders = folders_between(config.project_root, config.cwd)
-        self._top = f"{self._folders[0]}/"
+        self._top = f"{self._folders[0]}/".replace("//", "/")
         self._looked_at: set[str] = set()
         self._room = 0
         self._seen: tuple[int, EncodedItem] | None = None
@@ -56,24 +56,29 @@ class NestedAgentsMd:
         """Find out what the model was told before, and after a part of the history was taken back."""
         items, seen = self._thread.items, self._seen
         if seen is None or seen[0] > len(items) or seen[1] is not items[seen[0] - 1]:
-            told = nested_notes(items)
-            self._looked_at = {*map(str, self._folders), *map(_folder_of, told)}
-            used = sum(len(note.text.encode()) for note in told)
+            told = [note.text for note in nested_notes(items)]
+            names = (text.removeprefix(_OPENING).partition("\n\n<INSTR")[0] for text in told)
+            self._looked_at = {*map(str, self._folders), *names}
+            used = sum(len(text.encode()) for text in told)
             self._room = self._config.project_doc_max_bytes - used
         self._seen = len(items), items[-1]
 
     def _visit(self, path: str) -> Iterator[Note]:
         """The instructions of the folders from the root of the project down to a file or a folder."""
-        folder, new = path if _is_folder(path) else _parent(path), list[str]()
-        while folder.startswith(self._top) and folder not in self._looked_at:
-            new.append(folder)
-            folder = _parent(folder)
-        for each in reversed(new):
-            if _is_foreign(each.removeprefix(self._top)):
+        if not path.startswith(self._top):
+            return
+        folder = self._top.rstrip("/")
+        for part in path.removeprefix(self._top).split("/"):
+            # Others wrote what is in there, or git and editors keep it.
+            if part.startswith(".") or part == "node_modules":
                 return
-            if _is_folder(each):
-                self._looked_at.add(each)
-                yield from self._instructions(Path(each))
+            folder = f"{folder}/{part}"
+            # Any word may be looked up: `Path.is_dir` raises for what is no path.
+            if not os.path.isdir(folder):  # noqa: PTH112
+                return
+            if folder not in self._looked_at:
+                self._looked_at.add(folder)
+                yield from self._instructions(Path(folder))
 
     def _instructions(self, folder: Path) -> Iterator[Note]:
         found = agents_md(
@@ -98,24 +103,6 @@ def nested_notes(items: Sequence[EncodedItem]) -> list[Note]:
     """The instructions of folders that are in a history, each once."""
     texts = dict.fromkeys(context_texts(_OPENING, items))
     return [Note(text, "user") for text in reversed(texts)]
-
-
-def _folder_of(note: Note) -> str:
-    return note.text.removeprefix(_OPENING).partition("\n\n<INSTRUCTIONS>")[0]
-
-
-def _parent(path: str) -> str:
-    return path.rpartition("/")[0]
-
-
-def _is_folder(path: str) -> bool:
-    # Any word may be looked up: `Path.is_dir` raises for what is no path.
-    return os.path.isdir(path)  # noqa: PTH112
-
-
-def _is_foreign(path: str) -> bool:
-    """True in folders that hold what others wrote, or that git and editors keep."""
-    return any(part.startswith(".") or part == "node_modules" for part in path.split("/"))
 
 
 def _touched(use: ToolUse) -> Iterator[str]:

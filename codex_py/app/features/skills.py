@@ -85,19 +85,15 @@ class SessionSkills:
         # A name may end where a sentence does.
         names = {name for text in found for name in (text, text.rstrip(":.-"))}
         named = [named for name, named in skills.by_name().items() if name in names]
-        for candidates in named:
-            self._warn_if_ambiguous(candidates)
+        for first, *others in named:
+            if others:
+                paths = " and ".join(str(skill.path) for skill in others)
+                self._setup.warn(
+                    f"There are {len(others) + 1} skills named {first.name!r}: ${first.name} means {first.path}, not"
+                    f" {paths}. To name another one, write [${first.name}](PATH)."
+                )
         chosen = [*in_order(by_path), *in_order(candidates[0] for candidates in named)]
         return [note for skill in dict.fromkeys(chosen) for note in self._body(skill)]
-
-    def _warn_if_ambiguous(self, candidates: Sequence[Skill]) -> None:
-        first, *others = candidates
-        if others:
-            paths = " and ".join(str(skill.path) for skill in others)
-            self._setup.warn(
-                f"There are {len(candidates)} skills named {first.name!r}: ${first.name} means {first.path}, not {paths}."
-                f" To name another one, write [${first.name}](PATH)."
-            )
 
     def _body(self, skill: Skill) -> Iterator[Note]:
         try:
@@ -160,13 +156,8 @@ def skill_list(
     )
     if length < min(_SHORTEST_DESCRIPTION, max(lengths)):
         length, count = 0, bisect(list(accumulate(bare)), room)
-    _warn(
-        warn,
-        tokens,
-        length,
-        shortened=any(n > length for n in lengths),
-        left_out=len(skills) - count,
-    )
+    if length < max(lengths):
+        warn(_shortened(tokens, length, len(skills) - count))
     if not count:
         return None
     lines = [
@@ -197,16 +188,12 @@ def _short(description: str, length: int) -> str:
     return f"{description[: length - 2].rstrip()}… " if length else ""
 
 
-def _warn(
-    warn: Callable[[str], None], tokens: int, length: int, *, shortened: bool, left_out: int
-) -> None:
-    if not shortened:
-        return
+def _shortened(tokens: int, length: int, left_out: int) -> str:
     done = f"were cut to {length} characters" if length else "were left out"
     if left_out:
         skills = "1 skill was" if left_out == 1 else f"{left_out} skills were"
         done += f", and {skills} not listed at all"
-    warn(
+    return (
         f"The list of skills is longer than {tokens} tokens: descriptions {done}. Set"
         " `skills.max_context_tokens` to list more, or disable skills with `[[skills.config]]`."
     )
