@@ -217,7 +217,7 @@ class Children:
             if role.isolation is not None and options.choices.mode != "plan":
                 made = worktree(config.cwd, config.home, setup.environment, self._thread.warn)
                 child.tree = await stack.enter_async_context(made)
-                config, options = in_worktree(config, options, child.tree)
+                config, options = in_worktree(config, options, child.tree, setup.environment)
             opening = setup.open_child(config, options, child.sink, features=[RoleLimits(role)])
             yield await stack.enter_async_context(opening)
 
