@@ -500,6 +500,26 @@ def test_a_child_may_start_others_where_the_depth_allows_it(place: Workplace) ->
     assert told.result.usage.input_tokens == 70
 
 
+@pytest.mark.parametrize("tool", ["send_input", "close_agent", "resume_agent", "wait_agent"])
+def test_a_child_can_not_reach_another_child_of_its_parent(place: Workplace, tool: str) -> None:
+    def meddles(request: RecordedRequest, ids: list[str]) -> Any:
+        if texts(request)[-1][1] == "first":
+            return says("one")
+        own: dict[str, Any] = {"message": "write"} if tool == "send_input" else {}
+        return calls(tool, "m1", target=ids[0], id=ids[0], targets=ids[:1], **own)
+
+    def waits_for_second(_: RecordedRequest, ids: list[str]) -> Any:
+        return calls("wait_agent", "w2", targets=ids[1:])
+
+    again = calls("spawn_agent", "c2", message="second")
+    server = AgentServer(
+        [calls("spawn_agent", message="first"), waits(), again, waits_for_second, says("done")],
+        [meddles, says("two")],
+    )
+    talk(place, server, overrides=["agents.max_depth=2"])
+    assert "not found" in server.of_children()[-1].output("m1").replace("_", " ")
+
+
 def test_a_child_has_the_current_settings_of_its_parent(place: Workplace) -> None:
     async def work(session: Session) -> None:
         session.change(replace(session.settings.choices, model="gpt-5.4", reasoning_effort="high"))

@@ -143,8 +143,10 @@ class Children:
             yield from self._lineage(child.parent.thread_id)
 
     def _child(self, agent_id: str) -> Child | None:
-        """An open subagent, unless this thread works for it: neither can wait for the other."""
-        return None if agent_id in self._lineage(self.thread_id) else self._family.get(agent_id)
+        """An open subagent that this thread, or one below it, has started: others may have more rights."""
+        child = self._family.get(agent_id)
+        lineage = () if child is None else self._lineage(child.parent.thread_id)
+        return child if self.thread_id in lineage else None
 
     async def _resume(self, agent_id: str) -> Child:
         """Open a closed child again. One of another session is not found."""
