@@ -133,6 +133,10 @@ class Review:
     """What the model should do instead, in the words of the user; the model reads it."""
 
 
+DENIALS = frozenset({"ApprovalDenied", "SandboxDenied"})
+"""Error codes of calls that were not allowed to run. An event, `CallDenied`, tells the user of each."""
+
+
 @frozen
 class Denied:
     """A summary of the calls that were refused in a turn."""

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ValidationError
 
 from codex_py.errors import CallRefused, ToolError
 from codex_py.protocol import items
+from codex_py.protocol.approval import DENIALS
 from codex_py.protocol.calls import failed_call
 from codex_py.protocol.dispatch import Dispatch, Tool, ToolContext, ToolUse
 from codex_py.protocol.events import CallDenied, Event, ItemCompleted, ItemStarted, ItemUpdated
@@ -36,8 +37,6 @@ from codex_py.protocol.tools import (
 from codex_py.tools.truncate import truncate_output
 
 _LOCAL_SHELL = "local_shell"
-_DENIALS = {"ApprovalDenied", "SandboxDenied"}
-"""Error codes of calls that were not allowed to run."""
 _MAX_CONCURRENT = 64
 """Calls that run at once. A response may hold thousands, and each can start processes."""
 
@@ -104,7 +103,7 @@ class ToolRouter:
                 output = await self._run(use)
         except ToolError as error:
             output = _failure(error)
-        if output.error_code in _DENIALS:
+        if output.error_code in DENIALS:
             refusal = output.refusal
             why = () if refusal is None else (refusal.cause, refusal.allow)
             context.emit(CallDenied(call.tool_name, output.text, *why))

@@ -32,6 +32,8 @@ def test_hooks_are_lines_for_people(place: Workplace) -> None:
         "hook: Stop Failed",
     ]
     assert "\033" not in shown.stderr.decode()
+    blocked = "Command blocked by PreToolUse hook: no␛[31m. Command: true"
+    assert [line for line in lines if "blocked by" in line] == [f"denied: exec_command: {blocked}"]
 
 
 def test_a_call_that_a_hook_refuses_is_shown_and_counted_as_refused(place: Workplace) -> None:

@@ -5,7 +5,7 @@ from codex_py.frontends.configuration import sandbox_summary
 from codex_py.frontends.streams import OutputStream
 from codex_py.frontends.terminal import Style, printable
 from codex_py.protocol import events
-from codex_py.protocol.approval import Denied
+from codex_py.protocol.approval import DENIALS, Denied
 from codex_py.protocol.plans import without_tags
 from codex_py.protocol.settings import TurnSettings
 
@@ -130,7 +130,7 @@ class HumanText:
                 self._line(f"mcp: {printable(name)} ({item.status}){printable(reason)}")
             case events.WebSearch():
                 self._line(f"web search: {printable(item.query)}")
-            case events.ErrorItem():
+            case events.ErrorItem(code=code) if code not in DENIALS:
                 label = self._style("bold", self._style("yellow", "warning:"))
                 self._line(f"{label} {printable(item.message)}")
             case _:

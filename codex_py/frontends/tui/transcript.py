@@ -25,6 +25,7 @@ from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.render import Renderer
 from codex_py.frontends.tui.theme import Theme
 from codex_py.protocol import events
+from codex_py.protocol.approval import DENIALS
 
 _OUTPUT_KEPT = 4_000
 """Characters of the output of a running command."""
@@ -302,7 +303,7 @@ class Transcript:
 
 def _has_been_told(item: events.ThreadItem) -> bool:
     """A refusal, which `CallDenied` tells of."""
-    return isinstance(item, events.ErrorItem) and item.code in {"ApprovalDenied", "SandboxDenied"}
+    return isinstance(item, events.ErrorItem) and item.code in DENIALS
 
 
 def _refusal(item: events.ThreadItem) -> str:

@@ -21,7 +21,7 @@ from codex_py.patch.envelope.apply import plan_patch
 from codex_py.patch.files.commit import Committed
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.plan import PatchPlan
-from codex_py.protocol.approval import ApprovalPolicy, ApprovalRequest, may_ask
+from codex_py.protocol.approval import DENIALS, ApprovalPolicy, ApprovalRequest, may_ask
 from codex_py.protocol.calls import PastCall, PastItems, named_changes, read_report, shortened
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.events import (
@@ -77,7 +77,7 @@ class ApplyPatch:
         report = read_report(call.output)
         if report.exit_code == 0:
             return replace(item, status="completed")
-        status = "declined" if call.error_code in {"ApprovalDenied", "SandboxDenied"} else "failed"
+        status = "declined" if call.error_code in DENIALS else "failed"
         code, text = call.error_code or "PatchFailed", shortened(report.text.rstrip("\n"))
         return replace(item, status=status, error={"code": code, "message": text} if text else None)
 
