@@ -8,9 +8,16 @@ from typing import Any, Final, Protocol, runtime_checkable
 from codex_py.app.features.hooks.runs import HookRuns, ending, notes_of
 from codex_py.errors import CallRefused, ToolError
 from codex_py.protocol.approval import ApprovalRequest, Approver, Review, ReviewDecision
-from codex_py.protocol.calls import read_report
+from codex_py.protocol.calls import json_object, read_report
 from codex_py.protocol.dispatch import Dispatch, ToolUse
-from codex_py.protocol.tools import AGENT_TOOLS, MCP_PREFIX, ToolOutput
+from codex_py.protocol.tools import (
+    AGENT_TOOLS,
+    MCP_PREFIX,
+    CustomPayload,
+    FunctionPayload,
+    ToolCall,
+    ToolOutput,
+)
 from codex_py.tools.offered import AGENTS_NAMESPACE
 
 _COMMAND_FIELDS: Final[Mapping[str, str]] = {
@@ -57,9 +64,9 @@ class HookedCalls:
         rewrites = [run for run in runs if run.answer.updated_input is not None]
         if rewrites:
             # As in Codex, that of the hook which ended last.
-            last = max(rewrites, key=lambda run: run.ended_at).answer
-            use = _rewritten(use, last.updated_input or {})
-            given = _given(use)
+            last = max(rewrites, key=lambda run: run.ended_at).answer.updated_input or {}
+            use = _rewritten(use, last)
+            given = _given(use, last)
         output = await self._dispatch(use)
         return await self._after(given, replace(output, notes=(*notes, *output.notes)))
 
@@ -92,20 +99,29 @@ class HookedApprover:
         return await self._approver.review(request)
 
 
-def _given(use: ToolUse) -> dict[str, Any]:
-    """What hooks are given of a call."""
+def _given(use: ToolUse, rewritten: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """What hooks are given of a call. `rewritten`: the arguments in place of those that the model wrote."""
     name = use.tool.name
+    arguments = _arguments(use.call) if rewritten is None else rewritten
     if (field := _COMMAND_FIELDS.get(name)) is not None:
         value = getattr(use.params, field)
         arguments = {"command": value if isinstance(value, str) else shlex.join(value)}
         name = name if name == "apply_patch" else "Bash"
-    else:
-        arguments = use.params.model_dump(mode="json", by_alias=True, exclude_unset=True)
-        if isinstance(use.tool, OfServer):
-            name = f"{MCP_PREFIX}{use.tool.server}__{name}"
-        elif name in AGENT_TOOLS and name != "spawn_agent":
-            name = AGENTS_NAMESPACE + name
+    elif isinstance(use.tool, OfServer):
+        name, arguments = f"{MCP_PREFIX}{use.tool.server}__{name}", use.params.root
+    elif name in AGENT_TOOLS and name != "spawn_agent":
+        name = AGENTS_NAMESPACE + name
     return {"tool_name": name, "tool_input": arguments, "tool_use_id": use.call.call_id}
+
+
+def _arguments(call: ToolCall) -> Mapping[str, Any]:
+    match call.payload:
+        case FunctionPayload(arguments):
+            return json_object(arguments)
+        case CustomPayload(text):
+            return {"input": text}
+        case _:
+            return {}
 
 
 def _refused(given: Mapping[str, Any], reason: str) -> str:

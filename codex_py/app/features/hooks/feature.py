@@ -60,7 +60,7 @@ class HooksFeature:
     def __call__(self, thread: Thread) -> Extension:
         runs = HookRuns(self.may_run, self._setup, thread)
         at = _SessionEvents(runs, self._setup, thread)
-        # Its imports are for after the first request.
+        # Not needed before the first request.
         calls = "codex_py.app.features.hooks.calls"
         return Extension(
             wrap_dispatch=lambda dispatch: load(f"{calls}:HookedCalls")(runs, dispatch),
