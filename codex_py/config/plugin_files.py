@@ -181,12 +181,12 @@ def read_plugin(folder: Path, files: Mapping[str, PluginFile], origin: Mapping[s
 
     def part(key: str, suffix: str, *usual: str) -> dict[str, str]:
         """The files of a part by path, with the path below the place that the manifest names, or a usual one."""
-        bases = [*usual, *_named(manifest, key, files)]
+        bases = [*(f"{base}/" for base in usual), *_named(manifest, key, files)]
         return {
-            path: path[len(base) + 1 :] or posixpath.basename(path)
+            path: path[len(base) :] or posixpath.basename(path)
             for base in bases
             for path in files
-            if f"{path}/".startswith(f"{base}/") and path.endswith(suffix)
+            if f"{path}/".startswith(base) and path.endswith(suffix)
         }
 
     def texts(paths: Iterable[str]) -> dict[Path, str]:
@@ -233,14 +233,14 @@ def _manifest(files: Mapping[str, PluginFile]) -> tuple[str, dict[str, Any]]:
 
 
 def _named(manifest: Mapping[str, Any], key: str, files: Iterable[str]) -> Iterator[str]:
-    """The paths that the manifest names for a part."""
+    """The paths that the manifest names for a part, each with a slash at its end; empty for the whole folder."""
     named: Any = manifest.get(key, [])
     paths = [named] if isinstance(named, str) else named
     for path in cast("list[str]", paths) if isinstance(paths, list) else ():
-        inner = posixpath.normpath(path)
-        if not any(f"{name}/".startswith(f"{inner}/") for name in files):
+        base = f"{posixpath.normpath(path)}/".removeprefix("./")
+        if not any(f"{name}/".startswith(base) for name in files):
             raise ValueError(f"`{key}` of its manifest names {path!r}, which is not in it")
-        yield inner
+        yield base
 
 
 def _table(data: bytes, path: str, kind: Table) -> dict[str, Any]:

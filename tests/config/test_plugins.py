@@ -85,6 +85,12 @@ def test_the_manifest_may_name_the_parts(tmp_path: Path) -> None:
     assert list(plugin.servers) == ["docs"]
 
 
+def test_the_manifest_may_name_its_own_folder(tmp_path: Path) -> None:
+    files = {"hello/SKILL.md": "skill", "skills/other/SKILL.md": "other"}
+    root = installed(tmp_path, files, skills="./")
+    assert sorted(only(tmp_path).skills) == [root / name for name in files]
+
+
 def test_a_plugin_that_changed_is_not_used(tmp_path: Path) -> None:
     files = {"commands/run.md": "run", "bin/tool": "tool", "a": "a", "b": "b"}
     root = installed(tmp_path, files)
