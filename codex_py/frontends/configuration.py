@@ -114,6 +114,8 @@ def _session_config(
     ]
     if arguments.local_provider is not None and not arguments.oss:
         warnings.append("--local-provider has no effect without --oss.")
+    if arguments.agent_events and not arguments.json:
+        warnings.append("--agent-events has no effect without --json.")
     return replace(config, warnings=(*config.warnings, *warnings))
 
 

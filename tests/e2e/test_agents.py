@@ -80,8 +80,10 @@ def test_people_see_a_line_for_each_call(place: Workplace) -> None:
     script = [calls("spawn_agent", message="x"), waits(), says("done")], [says("three")]
     with AgentServer(*script) as server:
         place.configure(server)
-        done = run_codex_py(["exec", "--skip-git-repo-check", "go"], place.home, place.cwd)
+        words = ["exec", "--skip-git-repo-check", "--agent-events", "go"]
+        done = run_codex_py(words, place.home, place.cwd)
     lines = done.stderr.decode().splitlines()
+    assert "warning: --agent-events has no effect without --json." in lines
     assert [line for line in lines if line.startswith("collab")] == [
         *("collab: SpawnAgent", "collab: Wait"),
     ]
