@@ -178,7 +178,8 @@ class Choice(Panel[T]):
 
     def _press(self, event: KeyPressEvent) -> None:
         typed = event.data
-        if not typed.isprintable():
+        # Keys that are no text have none: Shift-Tab, Home, F5.
+        if not (typed and typed.isprintable()):
             return
         found = [n for n, o in enumerate(self._options) if typed in {str(n + 1), o.key}]
         if self._typed or not (found or (typed == "v" and self._print_all)):

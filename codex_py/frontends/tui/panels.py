@@ -37,7 +37,7 @@ class Panels:
         self._key_pressed = asyncio.Event()
         self._is_called = False
         self._typed_at = 0.0
-        """When a key was last pressed that was the composer's, `time.monotonic()`."""
+        """When a key was last pressed, `time.monotonic()`."""
         self._answered_at = -_QUIET_S
 
     @property
@@ -52,8 +52,7 @@ class Panels:
         return self._open[-1].hint if is_question else ""
 
     def before_key(self, _processor: object) -> None:
-        if not self._open:
-            self._typed_at = time.monotonic()
+        self._typed_at = time.monotonic()
 
     def after_key(self, _processor: object) -> None:
         self._key_pressed.set()
@@ -116,7 +115,6 @@ class Panels:
     def _postpone(self, text: str) -> None:
         """Close the question on top: the user goes on writing, with this text, in the composer."""
         self._close(self._open[-1])
-        self._typed_at = time.monotonic()
         self._composer.paste(text)
 
     async def _until_free(self, about: str) -> None:
