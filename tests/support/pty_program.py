@@ -31,6 +31,7 @@ KEYS: Final = {
     "left": "\x1b[D",
     "backspace": "\x7f",
     "shift-tab": "\x1b[Z",
+    "f5": "\x1b[15~",
     "paste-begin": "\x1b[200~",
     "paste-end": "\x1b[201~",
     "focus-in": "\x1b[I",

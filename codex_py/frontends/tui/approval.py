@@ -11,7 +11,7 @@ from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.cells.command import elsewhere, script_of
 from codex_py.frontends.tui.cells.patch import diff_cell
 from codex_py.frontends.tui.fitting import LOW, Fragments, both_ends, ends_of, fit, joined
-from codex_py.frontends.tui.panel import Choice, Entry, Option
+from codex_py.frontends.tui.panel import Choice, Entry, Option, field_of
 from codex_py.frontends.tui.panels import Panels
 from codex_py.frontends.tui.plain import plain
 from codex_py.frontends.tui.screen import Screen
@@ -49,7 +49,7 @@ class TerminalApprover:
         self._screen = screen
 
     async def review(self, request: ApprovalRequest) -> Review:
-        shell = self._screen.theme.shell
+        shell, field = self._screen.theme.shell, field_of()
         while True:
             answer = await self._panels.ask(
                 lambda: self._choice(request), about=_summary(request, shell)
@@ -59,7 +59,7 @@ class TerminalApprover:
                     self._transcript.notice(_said_yes(request, answer, shell))
                 return Review(answer)
             said = await self._panels.ask(
-                lambda: Entry([("bold", "What should be done instead?")]), about=""
+                lambda: Entry([("bold", "What should be done instead?")], field=field), about=""
             )
             if said is not None:
                 return Review(ReviewDecision.DENIED, said or None)

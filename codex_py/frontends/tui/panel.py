@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from prompt_toolkit.application import get_app
 from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.document import Document
 from prompt_toolkit.formatted_text import split_lines
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.layout import AnyContainer, BufferControl, Dimension, HSplit, VSplit, Window
@@ -216,6 +217,11 @@ def yes_or_no(question: Fragments, yes: str, no: str) -> Choice[bool]:
     return Choice(question, answers, cancelled=False, default=1)
 
 
+def field_of(text: str = "") -> Buffer:
+    """What an `Entry` writes into."""
+    return Buffer(document=Document(text), multiline=True)
+
+
 def _row(is_selected: bool, option: Option[Any], width: int | None = None) -> Fragments:
     """Label, key and note; cut to a width, if one is given."""
     label, key = option.label, f" ({option.key})" if option.key else ""
@@ -228,7 +234,11 @@ def _row(is_selected: bool, option: Option[Any], width: int | None = None) -> Fr
 
 
 class Entry(Panel[str | None]):
-    """A text, which `check` finds nothing wrong with. Its result is stripped; None if the user writes none."""
+    """A text, which `check` finds nothing wrong with. Its result is stripped; None if the user writes none.
+
+    Args:
+        field: has the text, also after Esc, and when the same is asked again.
+    """
 
     hint = "Enter sends, Ctrl-J begins a new line, Esc goes back"
 
@@ -237,20 +247,18 @@ class Entry(Panel[str | None]):
         question: Fragments,
         *,
         check: Callable[[str], str] = lambda _: "",
-        text: str = "",
+        field: Buffer,
     ) -> None:
         super().__init__(None)
         self._question = question
         self._check = check
         self._problem = ""
-        self._buffer = buffer = Buffer(multiline=True)
-        buffer.text = text
-        buffer.cursor_position = len(text)
+        self._buffer = buffer = field
         keys = self.keys
         bind(keys, "enter", lambda _: self._enter())
         bind(keys, "c-j", lambda _: buffer.insert_text("\n"))
         bind(keys, PASTE, lambda event: buffer.insert_text(re.sub("\r\n?", "\n", event.data)))
-        field = Window(
+        window = Window(
             BufferControl(buffer, key_bindings=keys),
             height=self._field_rows,
             wrap_lines=True,
@@ -259,7 +267,7 @@ class Entry(Panel[str | None]):
         self.container = HSplit(
             [
                 Window(FormattedTextControl(self._text), wrap_lines=True, dont_extend_height=True),
-                VSplit([Window(FormattedTextControl("> "), width=2), field]),
+                VSplit([Window(FormattedTextControl("> "), width=2), window]),
                 Window(FormattedTextControl(lambda: [("class:warning", self._problem)]), height=1),
             ]
         )

@@ -10,9 +10,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from math import isfinite
 from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
 
+from prompt_toolkit.buffer import Buffer
+
 from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.fitting import Fragments
-from codex_py.frontends.tui.panel import Choice, Entry, Option, Panel, yes_or_no
+from codex_py.frontends.tui.panel import Choice, Entry, Option, Panel, field_of, yes_or_no
 from codex_py.frontends.tui.panels import Panels
 from codex_py.frontends.tui.surface import Surface
 from codex_py.protocol.json_fields import as_object, object_field
@@ -103,7 +105,7 @@ class TerminalElicitor:
             def check(text: str) -> str:
                 return problem(text, field, needed=needed)
 
-            text = await self._ask(lambda: Entry(question, check=check, text=default))
+            text = await self._ask(lambda: Entry(question, check=check, field=field_of(default)))
             if text is None:
                 raise _Declined
             return parsed(text, field) if text else None
@@ -203,10 +205,11 @@ async def ask_user(panels: Panels, elicitation: Elicitation) -> ElicitationAnswe
     """Ask all questions. Esc is the answer `cancel`."""
     questions = elicitation.questions
     answers: dict[str, str] = {}
+    fields: dict[str, Buffer] = {}
     at, about = 0, f"{_ABOUT}: {elicitation.message}"
     while at < len(questions):
         question = questions[at]
-        before, labels = answers.get(question.id), [label for label, _ in question.options]
+        before = answers.get(question.id)
         head = _head(elicitation, at, before)
         picked = await _pick(panels, head, question, before, about)
         about = ""
@@ -218,8 +221,8 @@ async def ask_user(panels: Panels, elicitation: Elicitation) -> ElicitationAnswe
         if isinstance(picked, int):
             answers[question.id] = question.options[picked][0]
         elif picked == _OWN:
-            own = before if before and before not in labels else ""
-            text = await panels.ask(lambda head=head, own=own: Entry(head, text=own), about="")
+            field = fields.setdefault(question.id, field_of())
+            text = await panels.ask(lambda head=head, f=field: Entry(head, field=f), about="")
             if not text:
                 continue
             answers[question.id] = text

@@ -190,6 +190,43 @@ def test_enter_that_was_meant_for_one_question_does_not_answer_the_next(start: S
         assert len(server.requests) == 1
 
 
+def test_a_key_that_is_no_text_answers_nothing(start: Start) -> None:
+    with ScriptedServer([ASKS, says("Done.")]) as server:
+        program = start(server)
+        planning(program)
+        program.wait_for("Database - 1 of 2")
+        for key in ("shift-tab", "f5"):
+            program.press(key)
+            program.settle(0.6)
+            assert "> 1. Postgres" in program.text
+        program.type("2")
+        program.wait_for("Port - 2 of 2")
+        program.type("1")
+        program.wait_for("Done.")
+    assert answers(server) == {"db": {"answers": ["SQLite"]}, "port": {"answers": ["8000"]}}
+
+
+def test_an_own_answer_is_still_there_after_esc(start: Start) -> None:
+    with ScriptedServer([ASKS, says("Done.")]) as server:
+        program = start(server)
+        planning(program)
+        program.wait_for("Database - 1 of 2")
+        program.type("o")
+        program.wait_for("Esc goes back")
+        program.type("MariaDB 11")
+        program.wait_for("> MariaDB 11")
+        program.press("esc")
+        program.wait_for("Another answer")
+        program.type("o")
+        program.wait_for("> MariaDB 11")
+        program.type(".4")
+        program.press("enter")
+        program.wait_for("Port - 2 of 2")
+        program.type("1")
+        program.wait_for("Done.")
+    assert answers(server)["db"] == {"answers": ["MariaDB 11.4"]}
+
+
 def test_esc_at_a_question_interrupts_the_turn(start: Start) -> None:
     with ScriptedServer([ASKS]) as server:
         program = start(server)

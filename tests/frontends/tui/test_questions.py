@@ -1,5 +1,7 @@
 """Questions that come while the user writes, and on screens that are too small for them."""
 
+import re
+
 import pytest
 
 from codex_py.testing import (
@@ -130,6 +132,41 @@ def test_answers_one_after_the_other_answer_each_question(start: Start, place: W
             program.wait_for(f"You approved `touch made{n}`")
         program.wait_for("Made.")
     assert sorted(path.name for path in place.cwd.glob("made*")) == ["made0", "made1", "made2"]
+
+
+def test_keys_that_close_a_list_answer_no_question(start: Start) -> None:
+    pause = Pause()
+    with ScriptedServer([[ev_created(), pause, *asks("touch made")], says("Well.")]) as server:
+        program = start(server, "Make it.")
+        program.wait_for("Working")
+        program.press("c-r")
+        program.wait_for("Esc leaves")
+        pause.until.set()
+        program.wait_for("1 question waits")
+        # It has been announced for long, and the last key is long ago.
+        program.wait_until(lambda: re.search(r"\(([3-9]|\d\d)s", program.text) is not None)
+        program.press("esc")
+        program.wait_until(lambda: "Esc leaves" not in program.text)
+        program.settle(0.2)
+        assert QUESTION not in program.text
+        program.wait_for(QUESTION)
+
+
+def test_what_to_do_instead_is_still_there_after_esc(start: Start) -> None:
+    with ScriptedServer([asks("touch made"), says("Well.")]) as server:
+        program = start(server, "Make it.")
+        program.wait_for(QUESTION)
+        program.type("f")
+        program.wait_for("What should be done instead?")
+        program.type("Leave it.")
+        program.wait_for("> Leave it.")
+        program.press("esc")
+        program.wait_for(QUESTION)
+        program.type("f")
+        program.wait_for("> Leave it.")
+        program.press("enter")
+        program.wait_for("Well.")
+    assert "Leave it." in server.requests[1].output("call_1")
 
 
 def _options(program: PtyProgram) -> list[str]:
