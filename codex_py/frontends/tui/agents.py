@@ -61,10 +61,12 @@ class AgentNews:
 
 
 def agent_row(agent: "Child", news: AgentNews) -> "Row[Child]":
-    parts = [agent.state.status.replace("_", " "), f"{news.tokens:,} tokens"]
-    if last := " ".join(printable(news.last[:_MOST_SHOWN]).split()):
-        parts.append(last)
-    return Row(_name(agent), agent, ", ".join(parts))
+    def note() -> str:
+        last = " ".join(printable(news.last[:_MOST_SHOWN]).split())
+        parts = [agent.state.status.replace("_", " "), f"{news.tokens:,} tokens", last]
+        return ", ".join(filter(None, parts))
+
+    return Row(_name(agent), agent, note)
 
 
 class AgentReader(Panel[None]):

@@ -38,8 +38,12 @@ class Row(Generic[T]):
 
     label: str
     value: T
-    note: str = ""
-    """Stands behind the label, dimmed."""
+    note: str | Callable[[], str] = ""
+    """Stands behind the label, dimmed. A function is asked each time it is drawn."""
+
+    @property
+    def told(self) -> str:
+        return self.note() if callable(self.note) else self.note
 
 
 Search: TypeAlias = "Callable[[str], Awaitable[Sequence[Row[T]]]]"
@@ -114,7 +118,7 @@ class Picker(Panel[T | None]):
             self._rows = [
                 row
                 for row in self._source
-                if all(word in f"{row.label} {row.note}".lower() for word in words)
+                if all(word in f"{row.label} {row.told}".lower() for word in words)
             ]
         self._select(min(selected, len(self._rows) - 1))
 
@@ -167,7 +171,7 @@ class Picker(Panel[T | None]):
             is_selected = index == self._selected
             text: Fragments = [
                 ("bold" if is_selected else "", row.label),
-                ("class:quiet", f"  {row.note}" if row.note else ""),
+                ("class:quiet", f"  {told}" if (told := row.told) else ""),
             ]
             lines = wrapped(text, columns)
             if len(lines) > 1 and not (is_selected and len(lines) <= spare + 1):

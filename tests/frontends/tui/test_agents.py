@@ -65,10 +65,24 @@ def test_agents_are_listed_read_and_stopped(
         program.type("s")
         program.wait_for("Alan (poet)  interrupted")
         program.press("esc")
-        program.wait_for("Agents: Enter reads one")
+        program.wait_for("> Alan (poet)  interrupted")
         never.release()
         program.press("esc")
         program.wait_for("done")
+
+
+def test_the_list_shows_what_the_agents_do_meanwhile(start: Start) -> None:
+    held = Held(says("Roses are red."))
+    family = Family({"message": "task"}, task=[held])
+    with family.server() as server:
+        program = start(server, "go")
+        assert held.asked.wait(20)
+        program.wait_for("esc to interrupt) 1 agent")
+        program.type("/agents")
+        program.press("enter")
+        program.wait_for("> Ada  running, 0 tokens")
+        held.release()
+        program.wait_for("> Ada  completed, 120 tokens, Roses are red.")
 
 
 def test_a_key_pressed_fast_is_none_of_the_list(start: Start, place: Workplace) -> None:

@@ -118,12 +118,14 @@ async def _agents(context: CommandContext, _: str) -> None:
     if agents is None or not agents.family.open:
         surface.hints.show("no agent is open; ask for some")
         return
+    at = 0
     while True:
         news = conversation.progress.agents
         rows = [agent_row(agent, news[agent.id]) for agent in agents.family.open]
-        picked = await surface.panels.show(Picker("Agents: Enter reads one", rows))
-        if picked is None:
+        picker = Picker("Agents: Enter reads one", rows, selected=at)
+        if (picked := await surface.panels.show(picker)) is None:
             return
+        at = [row.value for row in rows].index(picked)
         renderer = context.transcript.renderer
         reader = AgentReader(picked, news[picked.id], surface.start, renderer)
         await surface.panels.show(reader)
