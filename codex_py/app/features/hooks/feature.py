@@ -35,15 +35,11 @@ class HooksFeature:
             setup.warn(warning)
         if new := self.hooks.to_review:
             files = ", ".join(dict.fromkeys(str(hook.source) for hook in new))
-            setup.warn(
-                f"Hooks that are new or changed ({len(new)}, in {files}) "
-                + (
-                    "run because of --dangerously-bypass-hook-trust."
-                    if setup.options.bypass_hook_trust
-                    else "do not run. Review them in the terminal with /hooks, or run them all with"
-                    " --dangerously-bypass-hook-trust."
-                )
-            )
+            effect = "run because of"
+            if not setup.options.bypass_hook_trust:
+                effect = "do not run. Review them in the terminal with /hooks, or run them all with"
+            hooks = f"Hooks that are new or changed ({len(new)}, in {files})"
+            setup.warn(f"{hooks} {effect} --dangerously-bypass-hook-trust.")
 
     def for_child(self, setup: SessionSetup) -> "HooksFeature":
         """Children have the hooks of their parent, whatever their role configures."""
