@@ -81,13 +81,12 @@ class Children:
             child.send(prompt)
             return {"agent_id": child.id, "nickname": child.nickname}, {child.id: state}
         agent_id = ids[0]
-        child = self._child(agent_id)
         if isinstance(params, ResumeParams):
             # Of two such calls at once, the second finds it open.
             async with self._family.resuming:
                 child = self._child(agent_id) or await self._resume(agent_id)
             return {"status": data_of(child.state)}, {agent_id: child.state}
-        if child is None:
+        if (child := self._child(agent_id)) is None:
             raise _not_found(agent_id)
         state = child.state
         if isinstance(params, SendParams):
@@ -106,11 +105,7 @@ class Children:
         """Children at work are stopped with a turn that is interrupted. They end with one that is not, as commands do."""
         if self._setup.options.keep_commands and not is_interrupted:
             return
-        busy = [
-            child
-            for child in self._family.open
-            if child.is_busy and self.thread_id in self._lineage(child.parent.thread_id)
-        ]
+        busy = [child for child in self._below() if child.is_busy]
         if busy and not is_interrupted:
             names = ", ".join(child.nickname for child in busy)
             self._thread.warn(
@@ -139,14 +134,18 @@ class Children:
     def _lineage(self, thread_id: str) -> Iterator[str]:
         """The thread, and those above it."""
         yield thread_id
-        if (child := self._family.get(thread_id)) is not None:
-            yield from self._lineage(child.parent.thread_id)
+        for child in self._family.open:
+            if child.id == thread_id:
+                yield from self._lineage(child.parent.thread_id)
+
+    def _below(self) -> Iterator[Child]:
+        """Those that this thread, or one below it, has started. It cannot reach others: they may have more rights."""
+        for child in self._family.open:
+            if self.thread_id in self._lineage(child.parent.thread_id):
+                yield child
 
     def _child(self, agent_id: str) -> Child | None:
-        """An open subagent that this thread, or one below it, has started: others may have more rights."""
-        child = self._family.get(agent_id)
-        lineage = () if child is None else self._lineage(child.parent.thread_id)
-        return child if self.thread_id in lineage else None
+        return next((child for child in self._below() if child.id == agent_id), None)
 
     async def _resume(self, agent_id: str) -> Child:
         """Open a closed child again. One of another session is not found."""

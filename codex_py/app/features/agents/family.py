@@ -29,9 +29,6 @@ class Family:
         self.resuming = asyncio.Lock()
         self.changed = asyncio.Event()
 
-    def get(self, agent_id: str) -> Any:
-        return next((child for child in self.open if child.id == agent_id), None)
-
     def tell(self) -> None:
         self.changed.set()
         self.changed = asyncio.Event()
