@@ -30,7 +30,8 @@ def test_roots_are_writable_and_names_in_them_are_not() -> None:
         '(deny file-write-unlink (literal "/a/\\"b\\" (c).d"))\n'
         '(deny file-write* (subpath "/a/\\"b\\" (c).d/own"))\n'
         '(deny file-write* (regex #"^/a/.b.[ ][(]c[)][.]d/'
-        "([.][gG][iI][tT]|[.][aA][gG][eE][nN][tT][sS]|[.][cC][oO][dD][eE][xX]|[.][aA][wW][sS])"
+        "([.][gG][iI][tT]|[.][aA][gG][eE][nN][tT][sS]|[.][cC][oO][dD][eE][xX]|"
+        "[.][cC][lL][aA][uU][dD][eE]|[.][aA][wW][sS])"
         '(/.*)?$"))\n'
     )
 
