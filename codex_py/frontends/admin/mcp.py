@@ -57,7 +57,6 @@ def run_remove(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def _table(options: argparse.Namespace, command: Sequence[str]) -> dict[str, Any]:
-    """The server that the options describe, as in `config.toml`."""
     table: dict[str, Any]
     if options.url is not None:
         if command:

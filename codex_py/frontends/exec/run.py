@@ -178,7 +178,6 @@ class ExecRun:
         return asyncio.run(self._supervised())
 
     async def _supervised(self) -> int:
-        """Work to the end, or until a signal or a broken pipe ends it early."""
         self.stdout.on_failure = self.interruption.cancel
         try:
             code = await self.interruption.run(self._work())

@@ -20,33 +20,27 @@ from codex_py.frontends.configuration import read_config
 from codex_py.protocol.approval import ApprovalPolicy, SandboxMode
 
 
+def _optional(description: str) -> Any:
+    return Field(None, description=description)
+
+
 class NewThread(BaseModel):
     """The arguments of `codex`."""
 
     model_config = ConfigDict(extra="forbid", alias_generator=lambda name: name.replace("_", "-"))
 
     prompt: str = Field(description="What to do.")
-    model: str | None = Field(None, description="The model to use.")
-    profile: str | None = Field(None, description="The profile of the configuration to use.")
-    cwd: str | None = Field(
-        None, description="The folder to work in; relative to that of the server."
+    model: str | None = _optional("The model to use.")
+    profile: str | None = _optional("The profile of the configuration to use.")
+    cwd: str | None = _optional("The folder to work in; relative to that of the server.")
+    approval_policy: Literal["untrusted", "on-failure", "on-request", "never"] | None = _optional(
+        "When the user is asked about a command."
     )
-    approval_policy: Literal["untrusted", "on-failure", "on-request", "never"] | None = Field(
-        None, description="When the user is asked about a command."
-    )
-    sandbox: SandboxMode | None = Field(None, description="What commands may touch.")
-    config: dict[str, Any] | None = Field(
-        None, description="Settings of config.toml, by their dotted names."
-    )
-    base_instructions: str | None = Field(
-        None, description="Takes the place of the agent's own instructions."
-    )
-    developer_instructions: str | None = Field(
-        None, description="What the agent is told beside them."
-    )
-    compact_prompt: str | None = Field(
-        None, description="What a long conversation is summed up with."
-    )
+    sandbox: SandboxMode | None = _optional("What commands may touch.")
+    config: dict[str, Any] | None = _optional("Settings of config.toml, by their dotted names.")
+    base_instructions: str | None = _optional("Takes the place of the agent's own instructions.")
+    developer_instructions: str | None = _optional("What the agent is told beside them.")
+    compact_prompt: str | None = _optional("What a long conversation is summed up with.")
 
     def settings(
         self, server: Arguments, environment: Mapping[str, str], *, has_user: bool
@@ -86,10 +80,8 @@ class Reply(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel)
 
     prompt: str = Field(description="What to say.")
-    thread_id: str | None = Field(
-        None, description="The id of the conversation, from the result of codex."
-    )
-    conversation_id: str | None = Field(None, description="The old name of threadId.")
+    thread_id: str | None = _optional("The id of the conversation, from the result of codex.")
+    conversation_id: str | None = _optional("The old name of threadId.")
 
     @property
     def id(self) -> str:

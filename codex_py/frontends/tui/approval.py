@@ -105,10 +105,10 @@ class TerminalApprover:
         if room < _LEAST_BODY_ROWS and room < len(body):
             # A row of the screen is no line of the text.
             lines = what.plain.split("\n") if isinstance(what, Text) else map(_text_of, body)
-            newline = f" {theme.glyph('newline')} "
+            newline = f" {theme.sign('↵')} "
             line = newline.join(text for line in lines if (text := line.strip()))
             return [[("", both_ends(line, self._screen.width))]]
-        return ends_of(body, room, " (v shows all)", theme.glyph("more"))
+        return ends_of(body, room, " (v shows all)", theme.sign("…"))
 
     def _rows(self, cell: RenderableType) -> list[Fragments]:
         return self._transcript.renderer.fragments(cell, self._screen.width)[:_MANY_ROWS]
@@ -119,7 +119,6 @@ def _text_of(row: Fragments) -> str:
 
 
 def _beginning_of(rows: list[Fragments], room: int, width: int) -> list[Fragments]:
-    """So many rows of a text; the last one shows that there are more."""
     if len(rows) <= room:
         return rows
     if room < 1:

@@ -25,6 +25,7 @@ from codex_py.frontends.tui.compose.prompt_history import PromptHistory
 from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.key_codes import ESC, PASTE, bind
 from codex_py.frontends.tui.screen import Screen
+from codex_py.frontends.tui.theme import PROMPT
 
 _MAX_ROWS = 12
 _PLACEHOLDER = "Ask codex-py to do anything"
@@ -210,7 +211,6 @@ class Composer:
         self.completion.update()
 
     def _remember(self, draft: str) -> None:
-        """Have it come back with Up, in this session."""
         text, images = self.attachments.expand(draft)
         if text.strip():
             self._images[text] = images
@@ -231,7 +231,7 @@ def composer_window(composer: Composer, screen: Screen) -> layout.AnyContainer:
     def mark() -> Fragments:
         if composer.buffer.text.startswith("!"):
             return [("class:warning", "! ")]
-        return [("bold", f"{screen.theme.glyph('prompt')} ")]
+        return [("bold", f"{screen.theme.sign(PROMPT)} ")]
 
     control = layout.BufferControl(
         composer.buffer,

@@ -315,7 +315,6 @@ class Conversation:
             self._ended(is_complete=is_complete)
 
     def _ended(self, *, is_complete: bool) -> None:
-        """Send what is queued, or give it back if the turn was cut off."""
         outbox = self._surface.outbox
         unsent = [*outbox.steered, *outbox.queue]
         outbox.steered.clear()

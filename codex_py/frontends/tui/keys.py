@@ -75,7 +75,6 @@ def program_keys(surface: Surface) -> KeyBindings:
 
 
 def _add_ending_keys(surface: Surface, composing: Condition, keys: KeyBindings) -> None:
-    """Keys that interrupt, go back or leave; some when they are pressed twice."""
     composer, hints, leaving = surface.composer, surface.hints, surface.leaving
     held = Condition(lambda: composer.vi_uses_escape)
     is_empty = Condition(lambda: not composer.buffer.text)
@@ -115,7 +114,6 @@ def _add_ending_keys(surface: Surface, composing: Condition, keys: KeyBindings) 
 
 
 def _add_writing_keys(surface: Surface, composing: Condition, keys: KeyBindings) -> None:
-    """Keys of the composer that need more than the composer: a list, an editor, the clipboard."""
     start, outbox = surface.start, surface.outbox
     queued = Condition(lambda: bool(outbox.queue))
 

@@ -77,7 +77,6 @@ class Loaded:
             self._conversation.send(Submission(prompt))
 
     def _find_commands(self) -> None:
-        """Find the commands there are, those of the user and of a trusted project among them."""
         prompts = find_custom_prompts(self._conversation.config, self._surface.launch.environment)
         self.commands = [*SETTINGS, *HOOKS, *SESSIONS, *PROMPTS, *PROGRAM]
         self._by_name = {

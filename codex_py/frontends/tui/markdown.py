@@ -5,7 +5,7 @@ headings, and hides where links lead. Source of the syntax: https://spec.commonm
 strikethrough.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import accumulate
 
 from markdown_it import MarkdownIt
@@ -29,27 +29,18 @@ _MOST = 20_000
 """Characters of code that are coloured. Lexers take their time, and some of them far more than others."""
 _LONGEST_LINE = 2_000
 
-_STYLES: Mapping[tuple[str, ...], str] = {
-    ("Comment",): "syntax comment",
-    ("Keyword",): "syntax keyword",
-    ("Keyword", "Type"): "syntax type",
-    ("Operator", "Word"): "syntax keyword",
-    ("Name", "Function"): "syntax name",
-    ("Name", "Class"): "syntax type",
-    ("Name", "Namespace"): "syntax name",
-    ("Name", "Decorator"): "syntax keyword",
-    ("Name", "Exception"): "syntax type",
-    ("Name", "Tag"): "syntax keyword",
-    ("Name", "Attribute"): "syntax name",
-    ("Literal", "String"): "syntax string",
-    ("Literal", "Number"): "syntax number",
-    ("Generic", "Deleted"): "removed",
-    ("Generic", "Inserted"): "added",
-    ("Generic", "Heading"): "syntax markup",
-    ("Generic", "Subheading"): "syntax markup",
-    ("Generic", "Strong"): "syntax markup",
+_KINDS = {
+    "syntax comment": "Comment",
+    "syntax keyword": "Keyword Operator.Word Name.Decorator Name.Tag",
+    "syntax type": "Keyword.Type Name.Class Name.Exception",
+    "syntax name": "Name.Function Name.Namespace Name.Attribute",
+    "syntax string": "Literal.String",
+    "syntax number": "Literal.Number",
+    "syntax markup": "Generic.Heading Generic.Subheading Generic.Strong",
+    "removed": "Generic.Deleted",
+    "added": "Generic.Inserted",
 }
-"""By the kinds of pygments, and what they are part of."""
+"""The kinds of pygments that have each style."""
 
 
 class Markdown:
@@ -138,7 +129,6 @@ class _Reader:
         return _Table(rows[0], rows[1:])
 
     def _text(self, closing: str) -> Text:
-        """The text of a paragraph, a heading or a table cell."""
         text = Text()
         for token in self._tokens:
             if token.type == closing:
@@ -241,8 +231,15 @@ class Code:
                 for row in (line,) if fits else chop_cells(line, width):
                     yield Segment(f"{row}\n")
             return
-        styles = {kind: console.get_style(name) for kind, name in _STYLES.items()}
-        theme = ANSISyntaxTheme({kind: style for kind, style in styles.items() if style})
+        styles = {name: console.get_style(name) for name in _KINDS}
+        theme = ANSISyntaxTheme(
+            {
+                tuple(kind.split(".")): style
+                for name, style in styles.items()
+                for kind in _KINDS[name].split()
+                if style
+            }
+        )
         text = Syntax("", self._language, theme=theme).highlight(self._code)
         # Without the newline that a lexer may have been given at the end.
         for line in text[: len(self._code)].split("\n", allow_blank=True):

@@ -140,7 +140,6 @@ class Choice(Panel[T]):
         super().give(value)
 
     def _text(self) -> Fragments:
-        """The answers, and as much of the question as there is room for beside them."""
         room, columns = panel_size()
         answers = self._answers(columns, room)
         blank: list[Fragments] = [] if _is_low() else [[]]

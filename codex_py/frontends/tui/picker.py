@@ -104,7 +104,6 @@ class Picker(Panel[T | None]):
         self._restart("search", self._find(selected))
 
     def _restart(self, name: str, work: Coroutine[Any, Any, None]) -> None:
-        """Do this work in place of what has the same name."""
         if name in self._tasks:
             self._tasks[name].cancel()
         self._tasks[name] = asyncio.ensure_future(work)

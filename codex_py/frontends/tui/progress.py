@@ -153,7 +153,6 @@ class Progress:
         return error.message
 
     def _tick(self) -> None:
-        """Draw the age of what is under way, each second."""
         self._clock = None
         if self._status.working_since is not None:
             self._clock = asyncio.get_running_loop().call_later(1, self._tick)
@@ -161,7 +160,6 @@ class Progress:
 
 
 def _session_items(session: Session) -> Mapping[str, str]:
-    """Items of the status, by their names in Codex."""
     settings = session.settings
     effort = settings.reasoning_effort or ""
     mode, policy = settings.sandbox_policy.mode, str(settings.approval_policy)

@@ -16,7 +16,7 @@ from rich.theme import Theme as Styles
 
 from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.fitting import Fragments
-from codex_py.frontends.tui.theme import GLYPHS, STYLES, Theme
+from codex_py.frontends.tui.theme import ASCII_SIGNS, STYLES, Theme
 
 _Row: TypeAlias = list[Segment]
 
@@ -145,7 +145,7 @@ _ASCII = {
     **dict.fromkeys("\u2018\u2019\u201a\u2032", "'"),
     **dict.fromkeys("\u201c\u201d\u201e\u2033", '"'),
     **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212", "-"),
-    **dict(GLYPHS.values()),
+    **ASCII_SIGNS,
     "\u2190": "<-",
     "\u2713": "x",
 }

@@ -21,7 +21,7 @@ from codex_py.frontends.tui.fitting import Fragments, fit, joined
 from codex_py.frontends.tui.keys import program_keys
 from codex_py.frontends.tui.output import TerminalWriter
 from codex_py.frontends.tui.surface import Launch, Surface
-from codex_py.frontends.tui.theme import terminal_theme
+from codex_py.frontends.tui.theme import PROMPT, terminal_theme
 
 _DRAIN_S = 1.0
 _LOADED = "codex_py.frontends.tui.loaded:Loaded"
@@ -107,7 +107,6 @@ async def _begin(surface: Surface) -> None:
 
 
 def _layout(surface: Surface) -> layout.AnyContainer:
-    """The last rows of the screen: what is under way, the composer or a panel, and the status."""
     composer = composer_window(surface.composer, surface.screen)
     return layout.HSplit(
         [
@@ -123,7 +122,6 @@ def _layout(surface: Surface) -> layout.AnyContainer:
 
 
 def _live(surface: Surface) -> Fragments:
-    """What is under way, the line that names it, and an empty line above the composer."""
     screen, theme, outbox = surface.screen, surface.screen.theme, surface.outbox
     lines: list[Fragments] = []
     if surface.loaded is not None:
@@ -134,7 +132,7 @@ def _live(surface: Surface) -> Fragments:
     for submissions, note in ((outbox.steered, ""), (outbox.queue, _QUEUED)):
         for each in submissions:
             text = printable(each.text.splitlines()[0])
-            lines.append([("class:quiet", f"  {theme.glyph('prompt')} {text}{note}")])
+            lines.append([("class:quiet", f"  {theme.sign(PROMPT)} {text}{note}")])
     lines.append([])
     if (left := _rows_beside_panel(surface)) is not None:
         return joined(lines[max(0, len(lines) - left) :])

@@ -296,7 +296,6 @@ def _ignore(_number: int, _frame: object) -> None:
 
 
 def _ptk_style(style: str) -> str:
-    """A style of the theme in prompt-toolkit's words."""
     return " ".join(
         word if word in {"bold", "dim", "underline"} else f"ansi{word}" for word in style.split()
     )

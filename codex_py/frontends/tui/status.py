@@ -66,7 +66,7 @@ class Status:
         """As much as there is room for; the least important is left out."""
         known = {name: self.known.get(name, "") for name in self.items}
         parts = {name: printable(text) for name, text in known.items() if text}
-        dot = f" {theme.glyph('dot')} "
+        dot = f" {theme.sign('·')} "
         room = columns - 1
 
         if get_cwidth(dot.join(parts.values())) > room and "current-dir" in parts:
@@ -91,12 +91,11 @@ class Status:
             if self.agents:
                 parts.append(f"{_counted(self.agents, 'agent')} at work (/agents)")
             return [("class:quiet", ", ".join(parts))] if parts else []
-        dot = theme.glyph("bullet")
+        dot = theme.sign("•")
         style, what, remark = self._under_way(dot)
         return [(f"class:{style}", f"{dot} {what}"), ("class:quiet", remark)]
 
     def _under_way(self, dot: str) -> tuple[str, str, str]:
-        """Style and text of what is under way, and a remark on it."""
         count = self.questions
         if self.announced:
             more = f", {count - 1} more to come" if count > 1 else ""
@@ -131,7 +130,7 @@ class Status:
             case "activity" | "spinner" | "status" | "run-state":
                 if self.is_asking or self.announced:
                     return "[?]"
-                return theme.glyph("bullet") if self.working_since is not None else ""
+                return theme.sign("•") if self.working_since is not None else ""
             case "app-name":
                 return "codex-py"
             case _:

@@ -132,7 +132,6 @@ class Leaving:
         self.leave(code)
 
     def _went_wrong(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """End with the traceback of a bug outside of all tasks, as with one inside of a task."""
         error = context.get("exception")
         if error is None:
             return

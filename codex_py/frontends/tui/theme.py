@@ -47,24 +47,13 @@ _ON_LIGHT = {
 
 _ATTRIBUTES = {"bold", "dim", "italic", "underline", "strike"}
 
-GLYPHS = {
-    "bullet": ("•", "*"),
-    "branch": ("└", "`"),
-    "bar": ("│", "|"),
-    "prompt": ("\u203a", ">"),
-    "done": ("✔", "x"),
-    "open": ("□", "-"),
-    "now": ("▸", ">"),
-    "no": ("✗", "x"),
-    "stop": ("■", "#"),
-    "warn": ("⚠", "!"),
-    "more": ("…", "..."),
-    "newline": ("↵", "|"),
-    "line": ("─", "-"),
-    "dot": ("·", "-"),
-    "to": ("→", "->"),
+PROMPT = "\u203a"
+ASCII_SIGNS = {
+    **dict(zip(f"•└│{PROMPT}✔□▸✗■⚠↵─·", "*`|>x->x#!|--", strict=True)),
+    "…": "...",
+    "→": "->",
 }
-"""A sign and its ASCII form, each one column wide but for `more` and `to`."""
+"""The ASCII forms of signs; all others are one column wide too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +81,9 @@ class Theme:
             style = " ".join(word for word in style.split() if word in _ATTRIBUTES)
         return style
 
-    def glyph(self, name: str) -> str:
-        """A sign, or its ASCII form where the terminal has no Unicode."""
-        return GLYPHS[name][not self.unicode]
+    def sign(self, sign: str) -> str:
+        """The sign, or its ASCII form where the terminal has no Unicode."""
+        return sign if self.unicode else ASCII_SIGNS[sign]
 
 
 def terminal_theme(

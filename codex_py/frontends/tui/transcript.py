@@ -260,7 +260,6 @@ class Transcript:
             self._answer.is_printed = True
 
     def _restart_answer(self) -> None:
-        """The answer broke off and comes again. Drop what is not printed yet."""
         if self._answer.is_printed:
             self._end_answer()
             self.notice("The answer broke off here and comes again", "warning")

@@ -152,7 +152,6 @@ def _agents_line(item: events.CollabToolCall, *, is_over: bool) -> Text:
 
 
 def _questions_cell(item: events.McpToolCall) -> RenderableType:
-    """What the model asked, and what the user answered."""
     found = as_object(json_or(_result_text(item.result), None))
     answers = object_field(found, "answers")
     rows: list[RenderableType] = []

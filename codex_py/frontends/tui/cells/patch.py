@@ -107,7 +107,6 @@ def diff_cell(diff: str, *, changes: Sequence[Change] = (), fold: bool = True) -
 
 
 def _file(file: ShownFile, most: int) -> list[RenderableType]:
-    """The head of a file, and at most so many lines of it."""
     head = Text.assemble((f"{file.verb} ", "action"), one_line(file.path, _LONGEST_PATH))
     if file.moved_to:
         head.append(f" → {one_line(file.moved_to, _LONGEST_PATH)}")

@@ -19,6 +19,7 @@ from codex_py.frontends.tui.conversation import Conversation
 from codex_py.frontends.tui.fitting import fit
 from codex_py.frontends.tui.picker import Picker, Row
 from codex_py.frontends.tui.surface import Surface
+from codex_py.frontends.tui.theme import PROMPT
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.undo import newest_undo, plan_undo
 from codex_py.protocol.events import UserMessage
@@ -64,7 +65,7 @@ async def pick_session(conversation: Conversation, surface: Surface) -> str | No
 
     async def preview(found: SessionSummary) -> str:
         messages = await asyncio.to_thread(preview_messages, found.path)
-        marks = {"user": screen.theme.glyph("prompt"), "assistant": screen.theme.glyph("bullet")}
+        marks = {"user": screen.theme.sign(PROMPT), "assistant": screen.theme.sign("•")}
         room = screen.width - 6
         return "\n".join(
             f"    {marks[message.role]} {fit(printable(message.text), room)}"

@@ -244,7 +244,6 @@ def quoted(path: str) -> str:
 
 
 def _fitting(word: str, offered: Sequence[tuple[Suggestion, Sequence[str]]]) -> Found:
-    """Those with a name that fits the word."""
     ranked = [(min(_rank(word, name) for name in names), each) for each, names in offered]
     return [each for rank, each in sorted(ranked, key=lambda pair: pair[0]) if rank < _MISS]
 
