@@ -40,10 +40,7 @@ def read_config(
     environment: Mapping[str, str],
     flags: Mapping[str, Any] | None = None,
 ) -> Config:
-    """The configuration of the folder to work in.
-
-    Args:
-        flags: settings that win over all others, as in `config.toml`.
+    """The configuration of the folder to work in. `flags`, as in `config.toml`, win over all other settings.
 
     Raises:
         CodexError: the folder is not there.

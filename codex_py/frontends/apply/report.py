@@ -23,11 +23,7 @@ _COLORS = {"+": "green", "-": "red", "@": "cyan"}
 
 
 class Report:
-    """Facts go to standard output at the end, remarks to standard error as they come.
-
-    Args:
-        as_json: the facts are one JSON object, whether the patch is applied or not.
-    """
+    """Facts go to standard output at the end, as one JSON object if wanted; remarks to standard error as they come."""
 
     def __init__(self, environment: Mapping[str, str], *, as_json: bool) -> None:
         self._as_json = as_json

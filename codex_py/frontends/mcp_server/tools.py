@@ -154,10 +154,7 @@ def server_config(
     has_user: bool,
     table: Mapping[str, Any] | None = None,
 ) -> Config:
-    """The configuration of a thread in a folder, relative to the server's own.
-
-    Args:
-        table: settings that win over all others, in the form of `config.toml`.
+    """The configuration of a thread in a folder, relative to the server's own; the `table` wins over all other settings.
 
     Raises:
         CodexError: it cannot be used, or there is no such folder.

@@ -54,11 +54,7 @@ class Outbox:
 
 
 class Composer:
-    """
-    Args:
-        submit: is given what the user sends off.
-        changed: is called when there is something new to draw.
-    """
+    """`submit` is given what the user sends off; `changed` is called when there is something new to draw."""
 
     def __init__(
         self,

@@ -270,10 +270,7 @@ def _head(elicitation: Elicitation, at: int, before: str | None) -> Fragments:
 
 
 class PlanOffer:
-    """
-    Args:
-        begin: leaves Plan mode, and has a plan implemented in this conversation or in a new one.
-    """
+    """`begin` leaves Plan mode, and has a plan implemented in this conversation or in a new one."""
 
     def __init__(self, surface: Surface, begin: Callable[[str, Begin], Awaitable[None]]) -> None:
         self._surface = surface

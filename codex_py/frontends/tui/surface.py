@@ -53,10 +53,7 @@ class Launch:
 
 
 class Hints:
-    """The remark is shown until the next key is pressed, or for a time.
-
-    Args:
-        changed: is called when there is something new to draw.
+    """The remark is shown until the next key is pressed, or for a time. `changed` has it drawn.
 
     Attributes:
         text: empty if there is no remark.

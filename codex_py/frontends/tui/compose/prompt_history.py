@@ -29,11 +29,8 @@ _LOCK_TIMEOUT_S: Final = 1.0
 class PromptHistory:
     """The file is read when it is first asked for, and read and written in one thread of its own.
 
-    A file that cannot be used costs the history of other sessions, and no more.
-
-    Args:
-        path: None keeps nothing.
-        max_bytes: of the file; None for no bound.
+    A file that cannot be used costs the history of other sessions, and no more. Without a path nothing is kept, and
+    without `max_bytes` the file has no bound.
     """
 
     def __init__(self, path: Path | None, max_bytes: int | None) -> None:
