@@ -81,7 +81,7 @@ COMMANDS = (
             "list": f"{_MCP}_listing:run_list",
             "get": f"{_MCP}_listing:run_get",
             "remove": f"{_MCP}:run_remove",
-            "test": f"{_MCP}_trial:run_test",
+            "test": f"{_MCP}_listing:run_test",
             "login": f"{_MCP}_login:run_login",
             "logout": f"{_MCP}_login:run_logout",
         },

@@ -9,11 +9,11 @@ from rich.text import Text
 
 from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.cells.command import elsewhere, script_of
+from codex_py.frontends.tui.cells.layout import plain
 from codex_py.frontends.tui.cells.patch import diff_cell
 from codex_py.frontends.tui.fitting import LOW, Fragments, both_ends, ends_of, fit, joined
 from codex_py.frontends.tui.panel import Choice, Entry, Option, field_of
 from codex_py.frontends.tui.panels import Panels
-from codex_py.frontends.tui.plain import plain
 from codex_py.frontends.tui.screen import Screen
 from codex_py.frontends.tui.theme import Theme
 from codex_py.frontends.tui.transcript import Transcript

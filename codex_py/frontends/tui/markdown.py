@@ -18,8 +18,7 @@ from rich.syntax import ANSISyntaxTheme, Syntax
 from rich.table import Table
 from rich.text import Text
 
-from codex_py.frontends.tui.cells.layout import Hanging
-from codex_py.frontends.tui.plain import plain
+from codex_py.frontends.tui.cells.layout import Hanging, plain
 
 _PARSER = MarkdownIt().enable(["strikethrough", "table"])
 _COLUMN = 7

@@ -12,7 +12,7 @@ from codex_py.core.session import Session
 from codex_py.frontends.tui.agents import AgentNews
 from codex_py.frontends.tui.cells.item import user_cell
 from codex_py.frontends.tui.composer import Submission
-from codex_py.frontends.tui.plain import one_line
+from codex_py.frontends.tui.cells.layout import one_line
 from codex_py.frontends.tui.surface import Surface
 from codex_py.frontends.tui.transcript import Transcript
 from codex_py.protocol import events

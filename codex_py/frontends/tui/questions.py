@@ -288,18 +288,15 @@ class PlanOffer:
             self._asking = None
 
     async def _ask(self, plan: str) -> None:
-        options = [
-            Option[Begin | None]("Yes, implement this plan", "here", "y", "leaves Plan mode"),
-            Option[Begin | None](
-                "Yes, in a new conversation", "afresh", "f", "it knows the plan alone"
-            ),
-            Option[Begin | None]("No, stay in Plan mode", None, "n", "say what is to be different"),
+        options: list[Option[Begin | None]] = [
+            Option("Yes, implement this plan", "here", "y", "leaves Plan mode"),
+            Option("Yes, in a new conversation", "afresh", "f", "it knows the plan alone"),
+            Option("No, stay in Plan mode", None, "n", "say what is to be different"),
         ]
+        question = "Implement this plan?"
         answer = await self._surface.panels.ask(
-            lambda: Choice[Begin | None](
-                [("bold", "Implement this plan?")], options, cancelled=None, default=2
-            ),
-            about="Implement this plan?",
+            lambda: Choice([("bold", question)], options, cancelled=None, default=2),
+            about=question,
         )
         self._asking = None
         if answer is not None:

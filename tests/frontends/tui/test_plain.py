@@ -1,6 +1,6 @@
 import pytest
 
-from codex_py.frontends.tui.plain import command_output, one_line, plain
+from codex_py.frontends.tui.cells.layout import command_output, one_line, plain
 
 
 @pytest.mark.parametrize(

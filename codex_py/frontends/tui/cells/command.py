@@ -10,8 +10,15 @@ from rich.text import Text
 from codex_py.execpolicy.place import is_known_shell
 from codex_py.execpolicy.safety import is_known_safe
 from codex_py.execpolicy.words import Command, plain_script
-from codex_py.frontends.tui.cells.layout import Hanging, below, folded, marked
-from codex_py.frontends.tui.plain import command_output, cut, one_line
+from codex_py.frontends.tui.cells.layout import (
+    Hanging,
+    below,
+    command_output,
+    cut,
+    folded,
+    marked,
+    one_line,
+)
 from codex_py.frontends.tui.status import duration
 from codex_py.frontends.tui.theme import Theme
 from codex_py.protocol.events import CommandExecution

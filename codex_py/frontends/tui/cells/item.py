@@ -10,10 +10,9 @@ from rich.text import Text
 
 from codex_py.frontends.tui.blocks import Block, Prose
 from codex_py.frontends.tui.cells.command import command_cell, running_cell, took
-from codex_py.frontends.tui.cells.layout import Hanging, below, folded, marked
+from codex_py.frontends.tui.cells.layout import Hanging, below, cut, folded, marked, one_line
 from codex_py.frontends.tui.cells.patch import change_cell, changing_cell
 from codex_py.frontends.tui.markdown import Code, Markdown
-from codex_py.frontends.tui.plain import cut, one_line
 from codex_py.frontends.tui.theme import Theme
 from codex_py.protocol import events
 from codex_py.protocol.json_fields import (

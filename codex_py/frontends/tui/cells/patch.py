@@ -13,8 +13,7 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
 from codex_py.errors import PatchError
-from codex_py.frontends.tui.cells.layout import Hanging, below, folded, marked
-from codex_py.frontends.tui.plain import cut, one_line, plain
+from codex_py.frontends.tui.cells.layout import Hanging, below, cut, folded, marked, one_line, plain
 from codex_py.patch.diff.names import stripped
 from codex_py.patch.unified import reader
 from codex_py.patch.unified.hunks import DiffHunk, FileDiff

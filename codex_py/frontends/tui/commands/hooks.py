@@ -15,10 +15,10 @@ from codex_py.config.hook_files import has_hooks
 from codex_py.config.hooks import Hook, Hooks, enable, find_hooks, trust
 from codex_py.errors import CodexError
 from codex_py.frontends.terminal import printable
+from codex_py.frontends.tui.cells.layout import cut, one_line
 from codex_py.frontends.tui.commands.registry import Command, CommandContext
 from codex_py.frontends.tui.panel import Choice, Option
 from codex_py.frontends.tui.picker import Picker, Row
-from codex_py.frontends.tui.plain import cut, one_line
 
 _STATES: Final = {
     "new": "new; it does not run",
