@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
+from prompt_toolkit.formatted_text import fragment_list_to_text
 from rich.console import RenderableType
 from rich.text import Text
 
@@ -104,7 +105,11 @@ class TerminalApprover:
         theme = self._screen.theme
         if room < _LEAST_BODY_ROWS and room < len(body):
             # A row of the screen is no line of the text.
-            lines = what.plain.split("\n") if isinstance(what, Text) else map(_text_of, body)
+            lines = (
+                what.plain.split("\n")
+                if isinstance(what, Text)
+                else map(fragment_list_to_text, body)
+            )
             newline = f" {theme.sign('↵')} "
             line = newline.join(text for line in lines if (text := line.strip()))
             return [[("", both_ends(line, self._screen.width))]]
@@ -114,16 +119,12 @@ class TerminalApprover:
         return self._transcript.renderer.fragments(cell, self._screen.width)[:_MANY_ROWS]
 
 
-def _text_of(row: Fragments) -> str:
-    return "".join(part[1] for part in row)
-
-
 def _beginning_of(rows: list[Fragments], room: int, width: int) -> list[Fragments]:
     if len(rows) <= room:
         return rows
     if room < 1:
         return []
-    last = fit(_text_of(rows[room - 1]), width - 2).rstrip(" …")
+    last = fit(fragment_list_to_text(rows[room - 1]), width - 2).rstrip(" …")
     return [*rows[: room - 1], [("", f"{last} …")]]
 
 

@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 from prompt_toolkit.application import get_app
 from prompt_toolkit.data_structures import Size
-from prompt_toolkit.formatted_text import StyleAndTextTuples, split_lines
+from prompt_toolkit.formatted_text import StyleAndTextTuples, fragment_list_to_text, split_lines
 from prompt_toolkit.layout.utils import explode_text_fragments
 from prompt_toolkit.utils import get_cwidth
 
@@ -64,13 +64,13 @@ def wrapped(text: Fragments, columns: int) -> list[Fragments]:
     for line in split_lines(text):
         left = explode_text_fragments(line)
         while left:
-            end = max(1, len(_head("".join(part[1] for part in left), columns)))
+            end = max(1, len(_head(fragment_list_to_text(left), columns)))
             if end < len(left):
                 blank = max((n for n in range(end) if left[n][1] == " "), default=-1)
                 end = blank + 1 if blank > 0 else end
             rows.append(left[:end])
             left = left[end:]
-        if not line or not any(part[1] for part in line):
+        if not fragment_list_to_text(line):
             rows.append([])
     return rows
 
@@ -78,7 +78,7 @@ def wrapped(text: Fragments, columns: int) -> list[Fragments]:
 def shortened(row: Fragments, columns: int) -> Fragments:
     """The beginning of a row that is wider, with an ellipsis."""
     shown = explode_text_fragments(row)
-    end = len(_head("".join(part[1] for part in shown), columns - 1))
+    end = len(_head(fragment_list_to_text(shown), columns - 1))
     return [*shown[:end], (shown[end - 1][0], "…")]
 
 

@@ -17,7 +17,7 @@ from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.panel import Choice, Entry, Option, Panel, field_of, yes_or_no
 from codex_py.frontends.tui.panels import Panels
 from codex_py.frontends.tui.surface import Surface
-from codex_py.protocol.json_fields import as_object, object_field
+from codex_py.protocol.json_fields import as_object, object_field, objects
 from codex_py.protocol.mcp import Elicitation, ElicitationAnswer, UserQuestion
 
 T = TypeVar("T")
@@ -154,12 +154,9 @@ def choices(field: Mapping[str, Any]) -> list[Option[object]] | None:
         return [Option("Yes", True, "y"), Option("No", False, "n")]
     if field.get("type") == "array":
         field = as_object(field.get("items"))
-    listed = map(as_object, _sequence(field.get("oneOf") or field.get("anyOf")))
-    titled = [
-        (str(each.get("title") or each["const"]), each["const"])
-        for each in listed
-        if "const" in each
-    ]
+    listed = objects(field.get("oneOf") or field.get("anyOf"))
+    consts = [each for each in listed if "const" in each]
+    titled = [(str(each.get("title") or each["const"]), each["const"]) for each in consts]
     values = list(map(str, _sequence(field.get("enum"))))
     names = list(map(str, _sequence(field.get("enumNames"))))
     named = zip(names if len(names) == len(values) else values, values, strict=True)

@@ -9,7 +9,7 @@ from unicodedata import normalize
 from prompt_toolkit.formatted_text import ANSI, to_formatted_text
 from prompt_toolkit.utils import get_cwidth
 from rich.color import ColorSystem
-from rich.console import Console, RenderableType
+from rich.console import COLOR_SYSTEMS, Console, RenderableType
 from rich.segment import Segment
 from rich.style import Style
 from rich.theme import Theme as Styles
@@ -19,12 +19,6 @@ from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.theme import ASCII_SIGNS, STYLES, Theme
 
 _Row: TypeAlias = list[Segment]
-
-_COLOR_SYSTEMS = {
-    "standard": ColorSystem.STANDARD,
-    "256": ColorSystem.EIGHT_BIT,
-    "truecolor": ColorSystem.TRUECOLOR,
-}
 
 
 class Renderer:
@@ -72,7 +66,7 @@ class Renderer:
             # Blanks at the end of a row are a nuisance to whoever copies it.
             text = segment.text.rstrip(" ") if n == last else segment.text
             if segment.style and not self.theme.dumb:
-                system = _COLOR_SYSTEMS[self.theme.color_system]
+                system = COLOR_SYSTEMS[self.theme.color_system]
                 text = segment.style.render(text, color_system=system)
             parts.append(text)
         return "".join(parts)

@@ -5,7 +5,6 @@ One object a line, `{"session_id": …, "ts": seconds, "text": …}`, as Codex 0
 
 import asyncio
 import fcntl
-import json
 import os
 import time
 from collections.abc import Sequence
@@ -13,9 +12,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from stat import S_ISREG
-from typing import Any, Final
+from typing import Final
 
 from codex_py.filesystem.own import lock, make_private
+from codex_py.protocol.json_fields import as_object, json_or, text_field
 from codex_py.protocol.messages import encode_json
 
 _MAX_READ: Final = 4 * 1024 * 1024
@@ -86,17 +86,8 @@ def _read(path: Path | None, added: int) -> list[str]:
         return []
     if size > _MAX_READ:
         del lines[0]
-    texts = [text for line in reversed(lines) if (text := _text(line)) is not None]
-    return texts[added:]
-
-
-def _text(line: bytes) -> str | None:
-    try:
-        entry: Any = json.loads(line)
-        text = entry["text"]
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return None
-    return text if isinstance(text, str) and text else None
+    texts = (text_field(as_object(json_or(line, None)), "text") for line in reversed(lines))
+    return [text for text in texts if text][added:]
 
 
 def _append(path: Path, line: bytes, max_bytes: int | None) -> None:
