@@ -52,7 +52,6 @@ def read_config(
 
 
 def warn_of_config(config: Config) -> None:
-    """Print the warnings of a configuration."""
     for warning in config.warnings:
         tell(f"Warning: {warning}")
 

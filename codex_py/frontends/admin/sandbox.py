@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from codex_py.app.model import secret_names
-from codex_py.app.user_programs import UserPrograms, user_programs
+from codex_py.app.user_programs import user_programs
 from codex_py.config.config import Config
 from codex_py.config.environment import allowed_environment, hidden_names, without_variables
 from codex_py.errors import CodexError, ExitCode, ToolError
@@ -18,7 +18,7 @@ from codex_py.frontends.command_parser import CommandParser, UsageError, given
 from codex_py.frontends.configuration import read_config, warn_of_config
 from codex_py.frontends.streams import OutputStream, tell
 from codex_py.programs import safe_search_path
-from codex_py.protocol.approval import SandboxMode, SandboxPolicy
+from codex_py.protocol.approval import SandboxMode
 from codex_py.sandbox.backends.backend import Backend
 from codex_py.sandbox.choice import PlatformSandbox, platform_backends, problem
 from codex_py.sandbox.probes import KNOWN_OPEN, PROBES, run_probes
@@ -54,17 +54,14 @@ def run_sandbox(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     warn_of_config(config)
     config.require_enforced()
     add_dirs = [Path(folder) for folder in arguments.add_dir]
-    programs = user_programs(config, environment, add_dirs)
-    return _run(command, config.sandbox_policy(add_dirs), config, environment, programs)
+    return _run(command, config, add_dirs, environment)
 
 
 def _run(
-    command: Sequence[str],
-    policy: SandboxPolicy,
-    config: Config,
-    environment: Mapping[str, str],
-    programs: UserPrograms,
+    command: Sequence[str], config: Config, add_dirs: Sequence[Path], environment: Mapping[str, str]
 ) -> int:
+    policy = config.sandbox_policy(add_dirs)
+    programs = user_programs(config, environment, add_dirs)
     secrets = secret_names(config)
     variables = allowed_environment(config.shell_environment, environment, secrets)
     hidden = hidden_names(config.shell_environment, environment, secrets)

@@ -18,8 +18,6 @@ MAX_BYTES = 512 * 1024 * 1024
 
 @frozen
 class PatchInput:
-    """A patch as it was handed in."""
-
     data: bytes | str
     source: str
     """In words: `standard input`."""

@@ -174,7 +174,6 @@ class ExecRun:
         )
 
     def run(self) -> int:
-        """The exit code."""
         return asyncio.run(self._supervised())
 
     async def _supervised(self) -> int:

@@ -11,8 +11,8 @@ from codex_py.app.thread import thread_items
 from codex_py.core.session import Session
 from codex_py.frontends.tui.agents import AgentNews
 from codex_py.frontends.tui.cells.item import user_cell
-from codex_py.frontends.tui.composer import Submission
 from codex_py.frontends.tui.cells.layout import one_line
+from codex_py.frontends.tui.composer import Submission
 from codex_py.frontends.tui.surface import Surface
 from codex_py.frontends.tui.transcript import Transcript
 from codex_py.protocol import events
@@ -115,7 +115,6 @@ class Progress:
         self._transcript.replay(self.said)
 
     def refresh(self) -> None:
-        """Show the settings and the name of the session."""
         if (session := self._session()) is not None:
             self._status.known |= _session_items(session)
         self._surface.screen.changed()

@@ -37,8 +37,6 @@ from codex_py.frontends.tui.theme import Theme
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What the program is started with."""
-
     config: Config
     reload: Callable[[], Config]
     """Reads the configuration again."""
@@ -100,7 +98,6 @@ class Leaving:
         self._end()
 
     def lost_terminal(self) -> None:
-        """End because the terminal was closed."""
         self._code = self._code or 128 + signal.SIGHUP
 
     def listen(self) -> None:

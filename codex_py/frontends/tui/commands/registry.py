@@ -14,8 +14,6 @@ from codex_py.frontends.tui.transcript import Transcript
 
 @dataclass(frozen=True, slots=True)
 class CommandContext:
-    """What commands work with."""
-
     surface: Surface
     conversation: Conversation
     transcript: Transcript

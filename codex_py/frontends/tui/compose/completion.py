@@ -134,7 +134,6 @@ class Completion:
         return suggestion.sends
 
     def rows(self, width: int) -> Fragments:
-        """The suggestions as they are drawn."""
         if not self._found:
             return [("class:quiet", "  looking for files")]
         shown = window(self._selected, len(self._found), ROWS)
