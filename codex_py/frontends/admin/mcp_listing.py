@@ -27,6 +27,7 @@ _AUTH: Final[Mapping[AuthStatus, str]] = {
     "unknown": "Unknown",
 }
 _MASK: Final = "*****"
+_LISTS: Final = ("enabled_tools", "disabled_tools")
 _DESCRIPTION_CHARS = 100
 
 
@@ -43,10 +44,7 @@ def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
     statuses = asyncio.run(auth_statuses(config, headers))
     if options.json:
-        found = [
-            {**_common(config, name), **_timeouts(config, name), "auth_status": statuses[name]}
-            for name in servers
-        ]
+        found = [{**_settings(config, name), "auth_status": statuses[name]} for name in servers]
         return print_json(found, indent=2, ensure_ascii=False)
     tables: list[list[Sequence[str]]] = [
         [("Name", "Command", "Args", "Env", "Cwd", "Status", "Auth")],
@@ -72,14 +70,12 @@ def run_get(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     config = mcp_config(options, environment)
     server, raw = config.mcp_servers[name], config.values["mcp_servers"][name]
     if options.json:
-        tools = {key: raw.get(key) for key in ("enabled_tools", "disabled_tools")}
-        found = {**_common(config, name), **tools, **_timeouts(config, name)}
+        found = _settings(config, name, *_LISTS)
         return print_json(found, indent=2, ensure_ascii=False)
     if not server.enabled:
         return print_out(f"{name} (disabled)\n")
     facts = {"enabled": "true"}
-    lists = [key for key in ("enabled_tools", "disabled_tools") if key in raw]
-    facts |= {key: ", ".join(raw[key]) or "[]" for key in lists}
+    facts |= {key: ", ".join(raw[key]) or "[]" for key in _LISTS if key in raw}
     if server.command is not None:
         facts |= {"transport": "stdio", "command": server.command, "args": _words(server.args)}
         facts |= {"cwd": server.cwd or "-", "env": _environment(server)}
@@ -93,9 +89,8 @@ def run_get(argv: Sequence[str], environment: Mapping[str, str]) -> int:
             "env_http_headers": ", ".join(variables) or "-",
             "http_headers_helper": raw.get("http_headers_helper") or "-",
         }
-    for key, seconds in _timeouts(config, name).items():
-        if seconds is not None:
-            facts[key] = f"{seconds:g}"
+    times = _timeouts(server, raw).items()
+    facts |= {key: f"{seconds:g}" for key, seconds in times if seconds is not None}
     if (mode := raw.get("default_tools_approval_mode")) is not None:
         facts["default_tools_approval_mode"] = mode
     facts["remove"] = f"codex-py mcp remove {name}"
@@ -103,7 +98,7 @@ def run_get(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     return print_out(f"{name}\n{lines}")
 
 
-def _common(config: Config, name: str) -> dict[str, Any]:
+def _settings(config: Config, name: str, *lists: str) -> dict[str, Any]:
     server, raw = config.mcp_servers[name], config.values["mcp_servers"][name]
     transport: dict[str, Any]
     if server.command is not None:
@@ -125,12 +120,12 @@ def _common(config: Config, name: str) -> dict[str, Any]:
             "http_headers_helper": raw.get("http_headers_helper"),
         }
     facts = {"name": name, "enabled": server.enabled, "disabled_reason": None}
-    return {**facts, "transport": transport}
+    tools = {key: raw.get(key) for key in lists}
+    return {**facts, "transport": transport, **tools, **_timeouts(server, raw)}
 
 
-def _timeouts(config: Config, name: str) -> dict[str, float | None]:
+def _timeouts(server: McpServerConfig, raw: Mapping[str, Any]) -> dict[str, float | None]:
     """Those that are configured, in seconds."""
-    server, raw = config.mcp_servers[name], config.values["mcp_servers"][name]
     has_start = "startup_timeout_sec" in raw or "startup_timeout_ms" in raw
     return {
         "startup_timeout_sec": server.startup_timeout_s if has_start else None,
