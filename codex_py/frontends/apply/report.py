@@ -14,6 +14,7 @@ from codex_py.frontends.terminal import Style, printable, wants_color
 from codex_py.patch.files.commit import Committed
 from codex_py.patch.formats import Detected
 from codex_py.patch.plan import PatchPlan
+from codex_py.protocol.patched_file import PatchedFile
 
 _WRITER = "codex_py.patch.diff.writer:git_diff"
 """Loaded if a diff is shown: 4 ms with `difflib`."""
@@ -75,7 +76,17 @@ class Report:
         if committed and committed.number and os.isatty(2):
             self._tell(f"To take it back: codex-py undo {committed.number}")
         if self._as_json:
-            printed = self._print_json(plan, committed, reasons, rejects)
+            row = {
+                "applied": committed is not None,
+                "files": [_facts(change) for change in plan.changes],
+                "hunks": [{**h._asdict(), "level": h.level.name.lower()} for h in plan.hunks],
+                "notes": self._notes,
+                "reasons": reasons,
+                "rejects": list(map(str, rejects)),
+                "conflicts": list(map(str, plan.conflicts)),
+                "undo": committed.number if committed else None,
+            }
+            printed = print_json({**self._facts, **row})
         else:
             printed = self._print_text(plan, cwd, committed)
         return printed or (ExitCode.PATCH if _is_incomplete(plan) else 0)
@@ -92,35 +103,6 @@ class Report:
             reason = error.reason
         empty = {"files": [], "hunks": [], "notes": self._notes}
         print_json({"applied": False, **self._facts, **empty, "reasons": [reason], "error": cause})
-
-    def _print_json(
-        self,
-        plan: PatchPlan,
-        committed: Committed | None,
-        reasons: Sequence[str],
-        rejects: Sequence[Path],
-    ) -> int:
-        files = [
-            {
-                "path": str(change.path),
-                "kind": change.kind,
-                **({"move_to": str(change.move_to)} if change.move_to else {}),
-            }
-            for change in plan.changes
-        ]
-        hunks = [{**hunk._asdict(), "level": hunk.level.name.lower()} for hunk in plan.hunks]
-        row = {
-            **self._facts,
-            "applied": committed is not None,
-            "files": files,
-            "hunks": hunks,
-            "notes": self._notes,
-            "reasons": list(reasons),
-            "rejects": [str(path) for path in rejects],
-            "conflicts": [str(path) for path in plan.conflicts],
-            "undo": committed.number if committed else None,
-        }
-        return print_json(row)
 
     def _print_text(self, plan: PatchPlan, cwd: Path, committed: Committed | None) -> int:
         summary = plan.summary()
@@ -142,6 +124,11 @@ class Report:
     def _tell(self, sentence: str) -> None:
         self.progress("")
         self._stderr.write_text(f"{printable(sentence)}\n")
+
+
+def _facts(change: PatchedFile) -> dict[str, str]:
+    moved = {"move_to": str(change.move_to)} if change.move_to else {}
+    return {"path": str(change.path), "kind": change.kind, **moved}
 
 
 def _is_incomplete(plan: PatchPlan) -> bool:
