@@ -17,6 +17,7 @@ from codex_py.frontends.arguments import Arguments
 from codex_py.frontends.command_parser import CommandParser, UsageError, given
 from codex_py.frontends.configuration import read_config, warn_of_config
 from codex_py.frontends.streams import OutputStream, tell
+from codex_py.frontends.terminal import aligned
 from codex_py.programs import safe_search_path
 from codex_py.protocol.approval import SandboxMode
 from codex_py.sandbox.backends.backend import Backend
@@ -119,13 +120,10 @@ def _test(environment: Mapping[str, str]) -> int:
             working.append(backend)
     if not working:
         return ExitCode.SANDBOX
-    width = max(len(probe.name) for probe in PROBES)
-    head = "  ".join(backend.name.ljust(4) for backend in working)
-    stdout.write_text(f"\n{'':{width}}  {head.rstrip()}\n")
     results = [(backend.name, run_probes(backend)) for backend in working]
-    for probe in PROBES:
-        cells = (_CELLS[found[probe.name]].ljust(max(4, len(name))) for name, found in results)
-        stdout.write_text(f"{probe.name:{width}}  {'  '.join(cells).rstrip()}\n")
+    rows = [["", *(name for name, _ in results)]]
+    rows += [[p.name, *(_CELLS[found[p.name]] for _, found in results)] for p in PROBES]
+    stdout.write_text("\n" + "".join(f"{line.rstrip()}\n" for line in aligned(rows)))
     as_expected = all(
         held or (held is False and probe in KNOWN_OPEN.get(name, ()))
         for name, found in results
