@@ -64,7 +64,9 @@ def find_roles(config: Config, environment: Mapping[str, str]) -> Roles:
             reason = str(error).removeprefix("Error loading config.toml: ")
             warnings.append(f"Ignoring malformed agent role definition: {reason}.")
             continue
-        seen.add(real)
+        if path.is_file():
+            # Else it names a layer, which may have several.
+            seen.add(real)
         if (other := found.setdefault(role.name, role)) is not role:
             warnings.append(
                 f"The role {role.name!r} is that of {other.source}; that of {path} is not used."

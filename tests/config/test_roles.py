@@ -299,3 +299,9 @@ def test_descriptions_are_bounded_and_of_one_line(place: Place) -> None:
     description = find(place).found["a"].description
     assert description.startswith("one t\ufffdwo x")
     assert len(description) == 1024
+
+
+def test_each_table_of_a_layer_is_a_role(place: Place) -> None:
+    place.user('[agents.a]\ndescription = "a"\n[agents.b]\ndescription = "b"\n')
+    config = place.load(overrides=["agents.c.description='c'", "agents.d.description='d'"])
+    assert {*own(find_roles(config, place.environment))} == {*"abcd"}

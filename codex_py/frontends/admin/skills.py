@@ -23,8 +23,8 @@ from codex_py.frontends.streams import print_json, print_out, tell
 from codex_py.frontends.terminal import on_one_line
 
 _NAME: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
-_MAX_NAME: Final = 64
-_MAX_COMPATIBILITY: Final = 500
+_MOST: Final = {"name": 64, "description": MAX_DESCRIPTION, "compatibility": 500}
+"""Characters."""
 _LINK: Final = re.compile(r"\]\(\s*(?:<([^>]*)>|([^)\s]*))")
 _NO_FILE: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:|#|//|$")
 
@@ -106,22 +106,21 @@ def skill_problems(path: Path) -> list[str]:
 def _field_problems(fields: Mapping[str, str], folder: str) -> Iterator[tuple[str, str]]:
     """Pairs of a field and a sentence."""
     name = fields.get("name", "")
-    if not name:
-        yield "name", "`name` is missing."
-    elif len(name) > _MAX_NAME:
-        yield "name", f"`name` has {len(name)} characters: at most {_MAX_NAME} are allowed."
-    elif not _NAME.fullmatch(name):
+    for field, most in _MOST.items():
+        length = len(fields.get(field, "").strip())
+        if length > most:
+            yield field, f"`{field}` has {length} characters: at most {most} are allowed."
+        if not length and field != "compatibility":
+            yield field, f"`{field}` is missing."
+    if not 0 < len(name) <= _MOST["name"]:
+        return
+    if not _NAME.fullmatch(name):
         yield (
             "name",
             f"`name` is {name!r}: use lower-case letters, digits and single hyphens between them.",
         )
     elif name != folder:
         yield "name", f"`name` is {name!r}, but the folder is {folder!r}: they must be the same."
-    for field, most in (("description", MAX_DESCRIPTION), ("compatibility", _MAX_COMPATIBILITY)):
-        if (length := len(fields.get(field, ""))) > most:
-            yield field, f"`{field}` has {length} characters: at most {most} are allowed."
-    if not fields.get("description", "").strip():
-        yield "description", "`description` is missing."
 
 
 def _link_problems(text: str, folder: Path) -> Iterator[tuple[int, str]]:
