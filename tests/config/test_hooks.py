@@ -129,6 +129,11 @@ def test_an_event_has_its_own_defaults(
     assert (hook.timeout_s, hook.matcher) == (timeout_s, matcher)
 
 
+def test_a_hook_for_which_the_user_waits_has_three_seconds_at_most(place: Place):
+    place.user(hooks(command("a", timeout=60), event="SessionEnd"), "hooks.json")
+    assert only(place).timeout_s == 3
+
+
 def test_both_forms_in_one_folder_run_with_a_warning(place: Place):
     path = place.user(hooks(command("a")), "hooks.json")
     config = place.user(toml("b"))
