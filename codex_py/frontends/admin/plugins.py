@@ -151,8 +151,11 @@ def _server_line(name: str, table: Mapping[str, Any]) -> str:
         table.get("command", ""),
         *table.get("args", ()),
     ]
+    # A program may be found there.
+    place = f", in {table['cwd']}" if "cwd" in table else ""
     given = f", which gets {', '.join(map(str, variables))} of your environment"
-    return f"MCP server {name}: {table.get('url') or shlex.join(words)}{given if variables else ''}"
+    what = table.get("url") or shlex.join(words) + place
+    return f"MCP server {name}: {what}{given if variables else ''}"
 
 
 def _hooks(config: Config, plugin: Plugin, environment: Mapping[str, str]) -> list[Hook]:

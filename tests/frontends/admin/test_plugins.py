@@ -58,6 +58,7 @@ def test_what_a_plugin_runs_is_shown_before_it_is_added(home: Path, tmp_path: Pa
         "hooks/hooks.json": {"hooks": HOOKS},
         ".mcp.json": {
             "docs": {"command": "docs", "args": ["a b"], "env": {"A": "b"}, "env_vars": ["KEY"]},
+            "else": {"command": "python3", "args": ["serve.py"], "cwd": "/tmp"},
             "web": {"url": "https://example.com/mcp", "bearer_token_env_var": "TOKEN"},
         },
         "agents/judge.md": "---\nname: judge\ndescription: It judges\ntools: WebSearch\n---\nJudge.",
@@ -76,6 +77,7 @@ def test_what_a_plugin_runs_is_shown_before_it_is_added(home: Path, tmp_path: Pa
         "It runs with your rights, outside of the sandbox:",
         "  hook PreToolUse (Bash): check # \u241b[2J \u23ce more",
         "  MCP server docs: A=b docs 'a b', which gets KEY of your environment",
+        "  MCP server else: python3 serve.py, in /tmp",
         "  MCP server web: https://example.com/mcp, which gets TOKEN of your environment",
         "It tells the model:",
         "  agent tools:judge, with web_search: It judges",
