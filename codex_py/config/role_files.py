@@ -145,7 +145,8 @@ def markdown_role(text: str, path: Path) -> tuple[Role, str]:
 def _lacks(given: Iterable[str], known: Container[str], tools: Sequence[str] = ()) -> str:
     keys = [f"`{key}`" for key in given if key not in known]
     parts = [f"settings without effect: {', '.join(keys)}"] if keys else []
-    return "; ".join([*parts, f"unknown tools: {', '.join(tools)}"] if tools else parts)
+    parts += [f"unknown tools: {', '.join(tools)}"] if tools else []
+    return "; ".join(parts)[:_MAX_DESCRIPTION]
 
 
 def named_model(value: str | None) -> str | None:
@@ -182,7 +183,8 @@ def _text(value: str | None) -> str | None:
 
 def _listed(text: str | None) -> list[str] | None:
     """The names in `tools: Read, Bash(git:*)`, with or without brackets; None for all tools."""
-    names = re.findall(r"[^\s,()\[\]\"']+(?:\([^)]*\))?", text or "")
+    # A pattern without an end takes the rest: without it, the name would allow more.
+    names = re.findall(r"[^\s,()\[\]\"']+(?:\([^)]*\)?)?", text or "")
     return None if text is None or "*" in names else names
 
 

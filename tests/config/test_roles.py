@@ -179,9 +179,10 @@ def test_a_role_that_only_reads_has_a_read_only_sandbox(place: Place) -> None:
 
 
 def test_a_command_that_is_allowed_by_its_words_may_only_read(place: Place) -> None:
-    role = markdown(place, "tools: Bash(git diff:*), Bash(git log, all)\n")
-    assert role.tools == COMMAND_TOOLS
-    assert role.reads_only
+    for tools in ("Bash(git diff:*), Bash(git log, all)", "Bash(git diff:*", "Bash(" * 10_000):
+        role = markdown(place, f"tools: {tools}\n")
+        assert role.tools == COMMAND_TOOLS
+        assert role.reads_only
 
 
 def test_other_fields_of_claude_code_are_told_and_those_that_protect_are_kept(
@@ -209,6 +210,8 @@ def test_names_of_tools_that_are_not_known_are_told(place: Place) -> None:
     role = markdown(place, "tools: Read, Teleport\n")
     assert role.tools == READ_ONLY_TOOLS | {"Teleport"}
     assert find(place).warnings == (f"The role 'it' of {role.source} has unknown tools: Teleport.",)
+    markdown(place, f"tools: {'Teleport ' * 5_000}\n")
+    assert len(find(place).warnings[0]) < 2_000
 
 
 @pytest.mark.parametrize("model", ["inherit", "sonnet", "opus", "haiku", "opus[1m]", ""])
