@@ -153,7 +153,7 @@ def _live_height(surface: Surface) -> layout.Dimension:
 
 def _below(surface: Surface) -> Fragments:
     columns = surface.screen.width
-    if hint := surface.hints.text or surface.panels.hint:
+    if hint := surface.panels.hint or surface.hints.text:
         return [("class:quiet", fit(hint, columns))]
     mode = f"{name} " if (name := surface.composer.vi_mode) else ""
     line = surface.status.line(surface.screen.theme, columns - len(mode))

@@ -152,6 +152,24 @@ def test_keys_that_close_a_list_answer_no_question(start: Start) -> None:
         program.wait_for(QUESTION)
 
 
+def test_a_question_shows_its_own_keys_and_not_those_of_the_prompt(start: Start) -> None:
+    pause = Pause()
+    call = [ev_created(), pause, *asks("touch made")]
+    with ScriptedServer([says("Hello."), call]) as server:
+        program = start(server, "Hi.")
+        program.wait_for("Hello.")
+        program.type("Make it.")
+        program.press("enter")
+        program.wait_for("Working")
+        pause.until.set()
+        program.wait_for(MADE)
+        # What it says holds for longer than the question waits.
+        program.press("c-d")
+        program.wait_for("Ctrl-D")
+        program.wait_for(QUESTION)
+        program.wait_for("Enter or a key answers", timeout_s=0.5)
+
+
 def test_what_to_do_instead_is_still_there_after_esc(start: Start) -> None:
     with ScriptedServer([asks("touch made"), says("Well.")]) as server:
         program = start(server, "Make it.")
