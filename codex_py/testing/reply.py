@@ -97,6 +97,9 @@ def _pieces(reply: Reply) -> Iterator[bytes | Pause]:
             yield parts
         elif reply.chunk_each:
             waiting += [_chunk(part) for part in parts]
+            if reply.delay_s:
+                yield from waiting
+                waiting.clear()
         else:
             waiting.append(_chunk(b"".join(parts)))
     if not reply.cut:

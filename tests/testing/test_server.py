@@ -3,6 +3,7 @@ import json
 import re
 import socket
 import threading
+import time
 import tomllib
 from collections.abc import Sequence
 from typing import Any
@@ -157,6 +158,13 @@ def test_each_event_can_have_a_chunk_of_its_own():
         [Reply(events=[b"one", b"", b"three"], chunk_each=True, cut=True)]
     ) as server:
         assert raw_answer(server).endswith(b"\r\n\r\n3\r\none\r\n5\r\nthree\r\n")
+
+
+def test_a_stream_drips_if_each_event_has_a_chunk_and_there_is_a_delay():
+    with ScriptedServer([Reply(events=SAYS, chunk_each=True, delay_s=0.01)]) as server:
+        began = time.monotonic()
+        assert post(server) == (200, sse(SAYS))
+        assert time.monotonic() - began > 0.01 * len(SAYS)
 
 
 @pytest.mark.parametrize("write_bytes", [1, 7, 100_000])
