@@ -13,33 +13,30 @@ from codex_py.config.tables import Table, alike
 from codex_py.errors import ConfigError
 from codex_py.protocol.approval import SandboxMode
 from codex_py.protocol.frozen import frozen
-from codex_py.protocol.tools import AGENT_TOOLS, MCP_PREFIX
+from codex_py.protocol.tools import AGENT_TOOLS, MCP_PREFIX, RESOURCE_TOOLS
 
 COMMAND_TOOLS: Final = frozenset(
     ("exec_command", "write_stdin", "shell", "shell_command", "local_shell")
 )
 """Each spelling of a command; a role has all of them or none."""
-_RESOURCES: Final = frozenset(
-    ("list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource")
-)
-_OWN: Final = frozenset(
-    (
-        *(*COMMAND_TOOLS, *AGENT_TOOLS, *_RESOURCES),
-        *("apply_patch", "update_plan", "view_image", "web_search", "request_user_input"),
-    )
+_OTHERS: Final = (
+    *(*AGENT_TOOLS, *RESOURCE_TOOLS, "apply_patch", "update_plan", "view_image", "web_search"),
+    "request_user_input",
 )
 _READING: Final = frozenset(("Read", "Grep", "Glob", "LS", "NotebookRead", "Skill"))
 """Tools of Claude Code for which a model here uses commands."""
-_CLAUDE: Final[Mapping[str, frozenset[str]]] = {
+_TOOLS: Final[Mapping[str, frozenset[str]]] = {
+    **{name: frozenset((name,)) for name in _OTHERS},
     **dict.fromkeys(_READING, COMMAND_TOOLS | {"view_image"}),
-    **dict.fromkeys(("Bash", "BashOutput", "KillBash", "KillShell"), COMMAND_TOOLS),
+    **dict.fromkeys(("Bash", "BashOutput", "KillBash", "KillShell", *COMMAND_TOOLS), COMMAND_TOOLS),
     **dict.fromkeys(("Edit", "Write", "MultiEdit", "NotebookEdit"), frozenset(("apply_patch",))),
     **dict.fromkeys(("Task", "Agent"), AGENT_TOOLS),
     **dict.fromkeys(("WebSearch", "WebFetch"), frozenset(("web_search",))),
     **dict.fromkeys(("TodoWrite", "TodoRead"), frozenset(("update_plan",))),
-    **dict.fromkeys(("ListMcpResourcesTool", "ReadMcpResourceTool"), _RESOURCES),
+    **dict.fromkeys(("ListMcpResourcesTool", "ReadMcpResourceTool"), frozenset(RESOURCE_TOOLS)),
     "AskUserQuestion": frozenset(("request_user_input",)),
 }
+"""The tools that a name in a role stands for, one of ours or of Claude Code's."""
 _SAME_MODEL: Final = frozenset(
     ("inherit", "default", "best", "sonnet", "opus", "haiku", "opusplan", "fable")
 )
@@ -126,7 +123,7 @@ def markdown_role(text: str, path: Path) -> tuple[Role, str]:
     if "disallowedTools" in fields:
         # Ignored, it would allow what it forbids.
         raise ConfigError(f"{path}: `disallowedTools` is not supported; list the others in `tools`")
-    tools, reads_only, unknown = _tools(_listed(fields.get("tools")))
+    tools, reads_only, unknown = _tools(fields.get("tools"))
     may_write = "apply_patch" in (tools or ()) or not reads_only
     role = Role(
         *_names({"name": path.stem, **fields}, path),
@@ -181,16 +178,12 @@ def _text(value: str | None) -> str | None:
     return (value or "").strip() or None
 
 
-def _listed(text: str | None) -> list[str] | None:
-    """The names in `tools: Read, Bash(git:*)`, with or without brackets; None for all tools."""
+def _tools(text: str | None) -> tuple[frozenset[str] | None, bool, list[str]]:
+    """Read `tools: Read, Bash(git:*)`, with or without brackets: the tools, None for all; True if commands may only read;
+    and the names that are not known."""
     # A pattern without an end takes the rest: without it, the name would allow more.
     names = re.findall(r"[^\s,()\[\]\"']+(?:\([^)]*\)?)?", text or "")
-    return None if text is None or "*" in names else names
-
-
-def _tools(names: Iterable[str] | None) -> tuple[frozenset[str] | None, bool, list[str]]:
-    """The tools of these names; True if commands may only read; and the names that are not known."""
-    if names is None:
+    if text is None or "*" in names:
         return None, False, []
     tools: set[str] = set()
     unknown: list[str] = []
@@ -198,16 +191,13 @@ def _tools(names: Iterable[str] | None) -> tuple[frozenset[str] | None, bool, li
     for written in names:
         name, pattern, _ = written.partition("(")
         name = name.removeprefix("functions.")
-        if name in _CLAUDE:
-            tools |= _CLAUDE[name]
+        if name in _TOOLS:
+            tools |= _TOOLS[name]
             # `Bash(git diff:*)` allows some commands. Which ones a shell runs cannot be told, but what they write can.
-            may_command |= name not in _READING and "exec_command" in _CLAUDE[name] and not pattern
-        elif name in COMMAND_TOOLS:
-            tools |= COMMAND_TOOLS
-            may_command = True
+            may_command |= name not in _READING and "exec_command" in _TOOLS[name] and not pattern
         elif name.startswith(MCP_PREFIX):
             tools.add(name.removesuffix("*").rstrip("_"))
         else:
             tools.add(name)
-            unknown += [] if name in _OWN else [name]
+            unknown.append(name)
     return frozenset(tools), not may_command and "exec_command" in tools, unknown

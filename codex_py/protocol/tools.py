@@ -11,6 +11,7 @@ from codex_py.protocol.prompts import Note
 
 MCP_PREFIX = "mcp__"
 AGENT_TOOLS = frozenset(("close_agent", "resume_agent", "send_input", "spawn_agent", "wait_agent"))
+RESOURCE_TOOLS = ("list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource")
 _ALIASES = {"applypatch": "apply_patch", "container.exec": "shell"}
 """Other names of our tools that models were trained on."""
 _CODED = re.compile(r"\[ERROR:(\w+)\] ")

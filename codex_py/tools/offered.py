@@ -13,7 +13,14 @@ from functools import cache
 from typing import Any, Final, Literal, TypeAlias
 
 from codex_py.instructions import instruction_text
-from codex_py.protocol.tools import AGENT_TOOLS, FreeformSpec, FunctionSpec, HostedSpec, ToolSpec
+from codex_py.protocol.tools import (
+    AGENT_TOOLS,
+    RESOURCE_TOOLS,
+    FreeformSpec,
+    FunctionSpec,
+    HostedSpec,
+    ToolSpec,
+)
 
 ShellTool: TypeAlias = Literal["unified_exec", "shell_command", "shell", "local_shell", "disabled"]
 
@@ -25,10 +32,9 @@ _FAMILIES: Final[Mapping[ShellTool, Collection[str]]] = {
     "disabled": (),
 }
 """The command tools that a family of models was trained on."""
-RESOURCE_TOOLS: Final = ("list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource")
 _WEB_SEARCH: Final = "web_search"
 TOOL_SEARCH: Final = "tool_search"
-"""Offered only if there are MCP servers, like those above."""
+"""Offered only if there are MCP servers, like `RESOURCE_TOOLS`."""
 AGENTS_NAMESPACE: Final = "multi_agent_v1"
 """Where an extension offers `AGENT_TOOLS`, on wires that have namespaces."""
 

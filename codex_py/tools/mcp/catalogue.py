@@ -15,8 +15,8 @@ from typing import Any, Final, Literal, TypeAlias
 from codex_py.mcp.servers import McpServers
 from codex_py.mcp.tools import ServerTool
 from codex_py.protocol.messages import encode_json
-from codex_py.protocol.tools import FunctionSpec
-from codex_py.tools.offered import RESOURCE_TOOLS, TOOL_SEARCH, own_spec
+from codex_py.protocol.tools import RESOURCE_TOOLS, FunctionSpec
+from codex_py.tools.offered import TOOL_SEARCH, own_spec
 
 MAX_OFFERED: Final = 100
 MAX_OFFERED_BYTES: Final = 256 * 1024

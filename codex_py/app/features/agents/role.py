@@ -19,8 +19,8 @@ from codex_py.protocol.dispatch import Dispatch, ToolUse
 from codex_py.protocol.extension import Extension, Thread
 from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS
 from codex_py.protocol.settings import Choices
-from codex_py.protocol.stream import ModelStream, Prompt
-from codex_py.protocol.tools import AGENT_TOOLS, MCP_PREFIX, ToolOutput
+from codex_py.protocol.stream import ModelStream
+from codex_py.protocol.tools import AGENT_TOOLS, MCP_PREFIX, ToolOutput, ToolSpec
 from codex_py.tools.agents import Refused, SpawnParams
 from codex_py.tools.mcp.tool import McpTool
 from codex_py.tools.offered import TOOL_SEARCH
@@ -143,11 +143,9 @@ class RoleLimits:
         return Extension(wrap_model=self._wrap_model, wrap_dispatch=self._wrap_dispatch)
 
     def _wrap_model(self, inner: ModelStream) -> ModelStream:
-        def stream(prompt: Prompt):
-            tools = tuple(spec for spec in prompt.tools if self._is_offered(spec.name))
-            return inner(replace(prompt, tools=tools))
-
-        return stream
+        return lambda prompt: inner(
+            replace(prompt, tools=tuple(filter(self._is_offered, prompt.tools)))
+        )
 
     def _wrap_dispatch(self, inner: Dispatch) -> Dispatch:
         async def dispatch(use: ToolUse) -> ToolOutput:
@@ -161,10 +159,10 @@ class RoleLimits:
 
         return dispatch
 
-    def _is_offered(self, name: str) -> bool:
-        if not name.startswith(MCP_PREFIX):
-            return name in self._tools
-        spelt = folded(name)
+    def _is_offered(self, spec: ToolSpec) -> bool:
+        if not spec.name.startswith(MCP_PREFIX):
+            return spec.name in self._tools
+        spelt = folded(spec.name)
         return any(spelt == each or spelt.startswith(f"{each}__") for each in self._spelt)
 
 
