@@ -54,6 +54,14 @@ def test_the_model_is_told_of_skills_before_the_first_prompt(place: Workplace) -
     assert lists(server.requests[1]) == []
 
 
+def test_a_repository_of_broken_skills_does_not_flood_the_user(place: Workplace) -> None:
+    for number in range(60):
+        write(place.cwd / ".agents" / "skills", f"s{number}").write_text("broken", "utf-8")
+    with ScriptedServer([SAYS]) as server:
+        said = place.run(server, "Hello")
+    assert len([item for item in said.items if item["type"] == "error"]) == 50
+
+
 def test_without_skills_the_model_is_told_of_none(place: Workplace) -> None:
     (place.home / "skills").mkdir()
     with ScriptedServer([SAYS]) as server:

@@ -26,6 +26,7 @@ _NONE: Final = (
     f"{_LIST}\nThe skills that were listed before are not there any more.\n</skills_instructions>"
 )
 _BODY: Final = "<skill>\n<name>"
+_MOST_WARNINGS: Final = 50
 _KEPT_PART_OF_WINDOW: Final = 10
 _MAX_KEPT_BYTES: Final = 100_000
 """Of the texts that are kept through a compaction, some 25,000 tokens."""
@@ -59,7 +60,8 @@ class SessionSkills:
     def _find(self) -> Skills:
         """Skills as they are now: a session may write one."""
         skills = find_skills(self._setup.config, self._setup.environment)
-        for warning in skills.warnings:
+        # A repository may have thousands of broken ones; `codex-py skills list` tells of all.
+        for warning in skills.warnings[:_MOST_WARNINGS]:
             self._setup.warn(warning)
         return skills
 
