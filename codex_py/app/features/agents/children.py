@@ -241,7 +241,8 @@ class Children:
     def _changed(self, child: Child) -> None:
         if child.state.status in {"completed", "errored"}:
             news = {"agent_path": child.id, "status": data_of(child.state)}
-            text = encode_json(news).decode()
+            # The rest of an answer must not read as the user's words. In JSON, both mean the same.
+            text = encode_json(news).decode().replace("</subagent", r"<\/subagent")
             tagged = f"<subagent_notification>\n{text}\n</subagent_notification>"
             self._news.append(Note(tagged, "user"))
         self._family.tell()
