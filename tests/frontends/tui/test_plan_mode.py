@@ -408,3 +408,20 @@ def test_the_command_line_begins_in_plan_mode(start: Start) -> None:
         program.wait_for("One.")
         program.wait_for(ON)
     assert told(server, 0) == ["Plan mode"]
+
+
+def test_a_prompt_that_waits_for_the_session_keeps_its_mode(start: Start) -> None:
+    with ScriptedServer([says("One.")]) as server:
+        program = start(server, "--plan", "Go.", trusted=False)
+        program.wait_for("trust")
+        # The question is put aside.
+        program.type("zz")
+        program.wait_for("\u203a zz")
+        program.press("shift-tab")
+        program.wait_for("/plan has to wait")
+        program.press("c-c", "tab")
+        program.wait_for("1. Yes")
+        program.type("1")
+        program.wait_for("One.")
+        program.wait_for(ON)
+    assert told(server, 0) == ["Plan mode"]

@@ -97,6 +97,9 @@ async def _permissions(context: CommandContext, _: str) -> None:
 def _plan(context: CommandContext, argument: str) -> Awaitable[None]:
     """Not a coroutine: a prompt that is typed right behind it is for the new mode."""
     conversation = context.conversation
+    if context.surface.outbox.waiting and not argument:
+        context.surface.hints.show("/plan has to wait for the prompt that waits")
+        return asyncio.sleep(0)
     conversation.switch_mode("plan" if argument or conversation.mode == "default" else "default")
     if argument:
         conversation.send(Submission(argument))
