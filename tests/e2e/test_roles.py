@@ -310,6 +310,18 @@ def test_a_broken_role_is_told_once_and_the_others_work(place: Workplace) -> Non
     ]
 
 
+def test_a_list_of_roles_that_is_too_long_is_cut(place: Workplace) -> None:
+    for n in range(100):
+        text = f"---\nname: r{n:02}\ndescription: {'x' * 1000}\n---\nBe it.\n"
+        write(place.home / f"agents/r{n:02}.md", text)
+    family = Family(agent("r99"), task=[says("fine")])
+    outcome = go(place, family)
+    told = [item["message"] for item in outcome.items if item["type"] == "error"]
+    assert any(text.endswith("agent roles: the list is too long.") for text in told)
+    assert len(json.dumps(family.requests["parent"][0].body["tools"])) < 80_000
+    assert "Be it." in json.dumps(family.requests["task"][0].input)
+
+
 def test_children_that_patch_one_file_at_once_take_turns(place: Workplace) -> None:
     write(place.cwd / "a.txt", "top\nmiddle\nbottom\n")
     barrier = threading.Barrier(2, timeout=20)

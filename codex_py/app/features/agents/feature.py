@@ -7,7 +7,8 @@ from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any
+from itertools import accumulate
+from typing import Any, Final
 
 from codex_py.app.features.agents.family import Family, taking_turns
 from codex_py.app.loading import load
@@ -17,6 +18,9 @@ from codex_py.protocol.extension import Extension, OfferedTool, Thread, TurnStar
 from codex_py.protocol.prompts import Note
 from codex_py.protocol.tools import AGENT_TOOLS, FunctionSpec
 from codex_py.tools.offered import AGENTS_NAMESPACE, own_spec
+
+_MAX_LISTED_CHARS: Final = 40_000
+"""Of the roles in every request: some 10,000 tokens."""
 
 
 class SubAgents:
@@ -88,12 +92,16 @@ def _specs(agents: SubAgents) -> Iterator[FunctionSpec]:
     for name in sorted(AGENT_TOOLS):
         spec = own_spec(name, without=None if has_roles else "agent_type")
         if name == "spawn_agent" and has_roles:
-            spec = replace(spec, parameters=_with_roles(spec.parameters, agents.roles))
+            spec = replace(spec, parameters=_with_roles(spec.parameters, agents))
         yield replace(spec, namespace=AGENTS_NAMESPACE)
 
 
-def _with_roles(schema: Any, roles: Any) -> Any:
-    lines = [_role_text(role) for role in roles.found.values()]
+def _with_roles(schema: Any, agents: SubAgents) -> Any:
+    texts = [_role_text(role) for role in agents.roles.found.values()]
+    lengths = accumulate(map(len, texts))
+    lines = [text for text, n in zip(texts, lengths, strict=True) if n <= _MAX_LISTED_CHARS]
+    if left_out := len(texts) - len(lines):
+        agents.setup.warn(f"The model is not told of {left_out} agent roles: the list is too long.")
     kind = schema["properties"]["agent_type"]
     text = "\n".join([f"{kind['description']} Default: `default`.", *lines])
     properties = {**schema["properties"], "agent_type": {**kind, "description": text}}
