@@ -16,7 +16,7 @@ from codex_py.patch.diff.work_tree import work_tree_diff
 from codex_py.patch.envelope.shell import find_patch
 from codex_py.patch.git import find_git
 from codex_py.patch.unified.content import ThreeWay
-from codex_py.protocol.calls import json_object
+from codex_py.protocol.json_fields import json_object
 from codex_py.protocol.messages import decode_json
 from codex_py.rollout.index import latest_session
 from codex_py.rollout.reader import read_session

@@ -10,6 +10,7 @@ from codex_py.core.response_items import item_events
 from codex_py.errors import MalformedItem
 from codex_py.protocol import calls, events
 from codex_py.protocol.items import parse_item
+from codex_py.protocol.json_fields import json_object
 from codex_py.protocol.messages import EncodedItem, decode_json
 from codex_py.protocol.prompts import is_summary, message_texts, prompt_of
 from codex_py.protocol.tools import called_tool, read_coded_text
@@ -71,7 +72,7 @@ class _Transcript:
             case {"type": "compaction" | "compaction_summary"}:
                 self._show(events.ContextCompaction(id=self._past.next_id(), status="completed"))
             case {"type": "function_call", "name": str(name), "arguments": str(arguments)}:
-                self._call(index, item, name, calls.json_object(arguments))
+                self._call(index, item, name, json_object(arguments))
             case {"type": "custom_tool_call", "name": str(name), "input": str(text)}:
                 self._call(index, item, name, {"input": text})
             case {"type": "local_shell_call", "action": {"command": list(), **action}}:

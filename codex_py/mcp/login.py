@@ -17,7 +17,7 @@ from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from codex_py.errors import ConfigError
-from codex_py.protocol.calls import json_object
+from codex_py.protocol.json_fields import json_object
 
 _RENEW_TIMEOUT_S = 10.0
 _EARLY_S = 30.0

@@ -26,7 +26,7 @@ from codex_py import __version__
 from codex_py.errors import CodexError
 from codex_py.mcp.login import Login
 from codex_py.mcp.sdk import silence_sdk
-from codex_py.protocol.calls import json_object
+from codex_py.protocol.json_fields import json_object
 
 _REQUEST_TIMEOUT_S = 30.0
 _SHOWN_CHARS = 300

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, runtime_checkable
 
 from codex_py.protocol.events import Change, CommandExecution, ErrorItem, ThreadItem
-from codex_py.protocol.json_fields import as_object
-from codex_py.protocol.messages import decode_json
+from codex_py.protocol.json_fields import json_object
 
 _HEADING: Final = re.compile(r"^\*\*\* (Add|Delete|Update) File: (.+)$", re.MULTILINE)
 _KINDS: Final[Mapping[str, Any]] = {"Add": "add", "Delete": "delete", "Update": "update"}
@@ -111,14 +110,6 @@ def past_command(
         cwd=cwd,
         duration_ms=report.duration_ms,
     )
-
-
-def json_object(text: str) -> dict[str, Any]:
-    """Parse a JSON object; empty if the text is not one."""
-    try:
-        return as_object(decode_json(text))
-    except (ValueError, RecursionError):
-        return {}
 
 
 def failed_call(item_id: str, tool: str, call_id: str, code: str, reason: str) -> ErrorItem:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, TypeAlias, cast
 
-from codex_py.protocol.messages import replace_surrogates
+from codex_py.protocol.messages import decode_json, replace_surrogates
 
 JsonObject: TypeAlias = dict[str, Any]
 
@@ -33,6 +33,14 @@ def object_field(fields: Mapping[str, Any], key: str) -> JsonObject:
 def as_object(value: object) -> JsonObject:
     """The value, or an empty object where it is none."""
     return cast("JsonObject", value) if isinstance(value, dict) else {}
+
+
+def json_object(text: str) -> JsonObject:
+    """Parse a JSON object; empty if the text is not one."""
+    try:
+        return as_object(decode_json(text))
+    except (ValueError, RecursionError):
+        return {}
 
 
 def objects(value: object) -> list[JsonObject]:

@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol, get_args
 
 from pydantic import Field
 
-from codex_py.protocol.calls import PastCall, PastItems, json_object
+from codex_py.protocol.calls import PastCall, PastItems
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.events import (
     AgentState,
@@ -22,7 +22,7 @@ from codex_py.protocol.events import (
     ThreadItem,
 )
 from codex_py.protocol.ids import is_thread_id
-from codex_py.protocol.json_fields import as_object, text_field
+from codex_py.protocol.json_fields import as_object, json_object, text_field
 from codex_py.protocol.messages import encode_json
 from codex_py.protocol.prompts import UserPrompt
 from codex_py.protocol.tools import ToolOutput

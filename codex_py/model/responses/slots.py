@@ -16,12 +16,12 @@ from codex_py.model.responses.parts import (
     parts_data,
     text_of,
 )
-from codex_py.protocol.calls import json_object
 from codex_py.protocol.ids import new_call_id
 from codex_py.protocol.json_fields import (
     JsonObject,
     integer_field,
     is_json,
+    json_object,
     object_field,
     objects,
     parse_event,

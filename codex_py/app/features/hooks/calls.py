@@ -8,8 +8,9 @@ from typing import Any, Final, Protocol, runtime_checkable
 from codex_py.app.features.hooks.runs import HookRuns, ending, notes_of
 from codex_py.errors import CallRefused, ToolError
 from codex_py.protocol.approval import ApprovalRequest, Approver, Review, ReviewDecision
-from codex_py.protocol.calls import json_object, read_report
+from codex_py.protocol.calls import read_report
 from codex_py.protocol.dispatch import Dispatch, ToolUse
+from codex_py.protocol.json_fields import json_object
 from codex_py.protocol.tools import (
     AGENT_TOOLS,
     MCP_PREFIX,
