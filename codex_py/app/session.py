@@ -76,17 +76,17 @@ async def open_session(
     elicitor = elicitor or DecliningElicitor()
     setup = SessionSetup(config, options, environment, approver, elicitor, warnings)
     functions = [load("codex_py.app.features.functions:functions")(tools)] if tools else []
-    family = _Family(extensions, functions)
+    opener = _Opener(extensions, functions)
     async with AsyncExitStack() as stack:
         try:
-            session = await stack.enter_async_context(family.opened(setup, sink, warnings.feature))
+            session = await stack.enter_async_context(opener.opened(setup, sink, warnings.feature))
         except ConfigError as error:
             raise config.layers.located(error) from None
         yield session
 
 
 @frozen
-class _Family:
+class _Opener:
     """Opens a session, and its children with what they have from it."""
 
     extensions: Sequence[Feature]
@@ -163,8 +163,8 @@ class _Family:
             warnings = _Warnings(config.warnings, of_parent=setup.warn)
             child = replace(setup, config=config, options=options, warn=warnings)
             further = (*self.further, *features)
-            family = replace(self, clients=clients, configured=configured, further=further)
-            return family.opened(child, sink, warnings.feature)
+            opener = replace(self, clients=clients, configured=configured, further=further)
+            return opener.opened(child, sink, warnings.feature)
 
         full = replace(setup, connect=clients.connect, open_child=open_child)
         configured = configured_features(full, self.configured)

@@ -13,12 +13,8 @@ from codex_py.config.tables import Table, alike
 from codex_py.errors import ConfigError
 from codex_py.protocol.approval import SandboxMode
 from codex_py.protocol.frozen import frozen
-from codex_py.protocol.tools import AGENT_TOOLS, MCP_PREFIX, RESOURCE_TOOLS
+from codex_py.protocol.tools import AGENT_TOOLS, COMMAND_TOOLS, MCP_PREFIX, RESOURCE_TOOLS
 
-COMMAND_TOOLS: Final = frozenset(
-    ("exec_command", "write_stdin", "shell", "shell_command", "local_shell")
-)
-"""Each spelling of a command; a role has all of them or none."""
 _OTHERS: Final = (
     *(*AGENT_TOOLS, *RESOURCE_TOOLS, "apply_patch", "update_plan", "view_image", "web_search"),
     "request_user_input",
@@ -28,6 +24,7 @@ _READING: Final = frozenset(("Read", "Grep", "Glob", "LS", "NotebookRead", "Skil
 _TOOLS: Final[Mapping[str, frozenset[str]]] = {
     **{name: frozenset((name,)) for name in _OTHERS},
     **dict.fromkeys(_READING, COMMAND_TOOLS | {"view_image"}),
+    # A role has all of them or none.
     **dict.fromkeys(("Bash", "BashOutput", "KillBash", "KillShell", *COMMAND_TOOLS), COMMAND_TOOLS),
     **dict.fromkeys(("Edit", "Write", "MultiEdit", "NotebookEdit"), frozenset(("apply_patch",))),
     **dict.fromkeys(("Task", "Agent"), AGENT_TOOLS),

@@ -88,7 +88,7 @@ class ResumeParams(LenientParams):
     id: str = Field(description="Id of the closed agent.")
 
 
-AGENT_TOOLS: Final[Mapping[str, tuple[type[Any], Any]]] = {
+_CALLS: Final[Mapping[str, tuple[type[Any], Any]]] = {
     "spawn_agent": (SpawnParams, "spawn_agent"),
     "send_input": (SendParams, "send_input"),
     "resume_agent": (ResumeParams, "wait"),
@@ -127,7 +127,7 @@ class AgentTool(ChangesNothing):
         self.name = name
         self.params: type[Any]
         self._shown_as: Any
-        self.params, self._shown_as = AGENT_TOOLS[name]
+        self.params, self._shown_as = _CALLS[name]
         self._agents = agents
 
     async def run(self, params: Any, context: ToolContext) -> ToolOutput:

@@ -9,9 +9,9 @@ from codex_py.protocol.calls import PastCall, PastItems, Replayable
 from codex_py.protocol.dispatch import Tool
 from codex_py.protocol.events import ThreadItem
 from codex_py.protocol.mcp import DecliningElicitor
-from codex_py.protocol.tools import MCP_PREFIX
+from codex_py.protocol.tools import AGENT_TOOLS, MCP_PREFIX
 from codex_py.sandbox.choice import PlatformSandbox
-from codex_py.tools.agents import AGENT_TOOLS, AgentTool
+from codex_py.tools.agents import AgentTool
 from codex_py.tools.builtin import builtin_tools
 from codex_py.tools.mcp.catalogue import McpCatalogue
 from codex_py.tools.mcp.item import replay_server_call
@@ -39,7 +39,7 @@ def own_tools() -> list[Tool[Any]]:
     return [
         *builtin,
         *own_mcp_tools(servers, McpCatalogue(servers)),
-        *(AgentTool(name, agents) for name in AGENT_TOOLS),
+        *(AgentTool(name, agents) for name in sorted(AGENT_TOOLS)),
     ]
 
 

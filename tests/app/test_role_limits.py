@@ -14,7 +14,8 @@ from codex_py import (
     Thread,
 )
 from codex_py.app.features.agents.role import RoleLimits
-from codex_py.config.role_files import COMMAND_TOOLS, Role
+from codex_py.config.role_files import Role
+from codex_py.protocol.tools import COMMAND_TOOLS
 from codex_py.testing import ev_completed, ev_custom_tool_call, ev_local_shell_call
 from tests.app.test_extensions import ECHO, calls, echoes, place, run, says
 from tests.sandbox.local_backends import BACKENDS

@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 
 from codex_py.config.config import load_config
-from codex_py.config.role_files import COMMAND_TOOLS, Role
+from codex_py.config.role_files import Role
 from codex_py.config.roles import BUILT_IN, Roles, find_roles
-from codex_py.protocol.tools import AGENT_TOOLS
+from codex_py.protocol.tools import AGENT_TOOLS, COMMAND_TOOLS
 from tests.config.conftest import Place
 
 TOML = 'name = "{0}"\ndescription = "about {0}"\ndeveloper_instructions = "Be {0}."\n'

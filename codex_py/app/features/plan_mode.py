@@ -17,14 +17,12 @@ from codex_py.protocol.mcp import DecliningElicitor
 from codex_py.protocol.messages import decode_json
 from codex_py.protocol.prompts import Note, message_texts
 from codex_py.protocol.settings import Choices, Mode
-from codex_py.protocol.tools import FunctionSpec, ToolOutput
+from codex_py.protocol.tools import COMMAND_TOOLS, FunctionSpec, ToolOutput
 
 _PoliciesT = TypeVar("_PoliciesT", Choices, ToolContext)
 
 _TOOL: Final = "request_user_input"
 _TAG: Final = "<collaboration_mode>"
-_COMMANDS: Final = {"exec_command", "shell", "shell_command", "local_shell"}
-"""The sandbox keeps them from changing anything."""
 _HARMLESS_INPUT: Final = {"", "\x03"}
 _REFUSED: Final = "{} is refused: nothing is changed in Plan mode. Put it into the plan; the user decides when to begin."
 
@@ -149,7 +147,8 @@ def _refuse_changes(use: ToolUse) -> None:
     """
     # Not that of the tool: an MCP server may call one of its own `exec_command`.
     name = use.call.tool_name
-    if name in _COMMANDS:
+    if name in COMMAND_TOOLS and name != "write_stdin":
+        # The sandbox keeps them from changing anything.
         return
     paths = changed_paths(use)
     is_harmless = paths is not None and not paths

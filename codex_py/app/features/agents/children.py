@@ -23,10 +23,10 @@ from codex_py.protocol.ids import new_thread_id
 from codex_py.protocol.json_fields import as_object, object_field, text_field
 from codex_py.protocol.messages import EncodedItem, encode_json
 from codex_py.protocol.prompts import Note, UserPrompt, is_summary, user_prompt
+from codex_py.protocol.tools import AGENT_TOOLS
 from codex_py.rollout.index import find_session
 from codex_py.rollout.records import read_meta
 from codex_py.tools.agents import (
-    AGENT_TOOLS,
     NOT_FOUND,
     AgentTool,
     Refused,

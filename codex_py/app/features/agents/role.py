@@ -10,7 +10,7 @@ from codex_py.app.settings import selectable_models
 from codex_py.app.worktrees import Worktree
 from codex_py.config.config import Config
 from codex_py.config.model_name import split_model
-from codex_py.config.role_files import COMMAND_TOOLS, Role
+from codex_py.config.role_files import Role
 from codex_py.errors import ToolError
 from codex_py.mcp.servers import folded
 from codex_py.model.catalog import model_info
@@ -20,7 +20,7 @@ from codex_py.protocol.extension import Extension, Thread
 from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS
 from codex_py.protocol.settings import Choices
 from codex_py.protocol.stream import ModelStream
-from codex_py.protocol.tools import AGENT_TOOLS, MCP_PREFIX, ToolOutput, ToolSpec
+from codex_py.protocol.tools import AGENT_TOOLS, COMMAND_TOOLS, MCP_PREFIX, ToolOutput, ToolSpec
 from codex_py.tools.agents import Refused, SpawnParams
 from codex_py.tools.mcp.tool import McpTool
 from codex_py.tools.offered import TOOL_SEARCH
