@@ -5,12 +5,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 from codex_py.app.local_servers import listed_models
 from codex_py.app.model import named_provider
+from codex_py.app.prices import price_of
 from codex_py.config.config import Config
 from codex_py.errors import ConfigError, ModelError
 from codex_py.model.auth import find_key
 from codex_py.model.catalog import listed_models as catalogue
 from codex_py.model.catalog import model_info
-from codex_py.model.known_models import Prices, known_models, prices_of, table_date
+from codex_py.model.known_models import Price, known_models, table_date
 from codex_py.model.providers import Provider
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS, LOCAL_PROVIDERS
@@ -43,7 +44,7 @@ class ListedModel:
     images: bool
     reasoning: str | None
     """The effort that is asked for unless the user sets one; None: none."""
-    prices: Prices | None
+    prices: Price | None
     date: str
     """The day of the table, or `config` if the user set the prices."""
 
@@ -83,7 +84,7 @@ def listed_models_of_all(config: Config) -> Sequence[ListedModel]:
                 tools="freeform" if info.freeform_apply_patch else "functions",
                 images=info.images,
                 reasoning=info.default_reasoning_effort,
-                prices=prices_of(name, config.model_prices),
+                prices=price_of(config, name, provider),
                 date="config" if name in config.model_prices else str(table_date()),
             )
         )

@@ -14,12 +14,12 @@ from codex_py.config.config import Config
 from codex_py.config.model_name import split_model
 from codex_py.errors import ConfigError
 from codex_py.model.catalog import ModelInfo, listed_models, model_info
-from codex_py.model.known_models import known_model, known_models, prices_of
+from codex_py.model.known_models import known_model, known_models
 from codex_py.model.providers import Provider, key_variable
 from codex_py.protocol.approval import ApprovalPolicy
 from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS
 from codex_py.protocol.settings import Choices, TurnSettings
-from codex_py.protocol.stream import Abilities, Usage
+from codex_py.protocol.stream import Abilities
 from codex_py.tools.offered import tool_specs
 
 _UNKNOWN_MODEL = (
@@ -64,18 +64,6 @@ def model_of_provider(config: Config, model: str) -> str:
             f"it is one of {provider}, and this conversation is with {config.model_provider}"
         )
     return named[1] if named else model
-
-
-def cost(config: Config, model: str, usage: Usage) -> float | None:
-    """Dollars that the tokens cost at the prices of a model of the configured provider; None if these are not known."""
-    known = known_model(model)
-    is_listed = known is not None and known.provider == config.model_provider
-    prices = prices_of(model, config.model_prices)
-    if prices is None or not (is_listed or model in config.model_prices):
-        return None
-    fresh = usage.input_tokens - usage.cached_input_tokens
-    dollars = fresh * prices.input + usage.cached_input_tokens * prices.cached_input
-    return (dollars + usage.output_tokens * prices.output) / 1_000_000
 
 
 def configured_choices(config: Config, add_dirs: Sequence[Path]) -> Choices:

@@ -1,25 +1,31 @@
 """The table of models in `models.toml`: windows, limits, abilities and prices. Read only if someone asks for it. LIGHT."""
 
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
 from codex_py.protocol.frozen import frozen
+from codex_py.protocol.stream import Usage
 
 _BEHIND_A_NAME = {"", "-", ":", "@", "_"}
 
 
 @frozen
-class Prices:
+class Price:
     """Dollars for a million tokens."""
 
     input: float
     cached_input: float
     output: float
+
+    def of(self, usage: Usage) -> float:
+        """Dollars that these tokens cost."""
+        fresh = usage.input_tokens - usage.cached_input_tokens
+        dollars = fresh * self.input + usage.cached_input_tokens * self.cached_input
+        return (dollars + usage.output_tokens * self.output) / 1_000_000
 
 
 @frozen(kw_only=True)
@@ -30,7 +36,7 @@ class KnownModel:
     """Tokens; None for OpenAI's models."""
     output: int | None = None
     """The most tokens of a response; None: nothing is said beyond the window."""
-    prices: Prices
+    prices: Price
     images: bool = True
     effort: str | None = None
     thinking: Literal["budget"] | None = None
@@ -61,16 +67,6 @@ def known_model(name: str) -> KnownModel | None:
     return max(fitting, key=lambda model: len(model.slug), default=None)
 
 
-def prices_of(name: str, configured: Mapping[str, Mapping[str, float]]) -> Prices | None:
-    """The prices of a model: those of `[model_prices.NAME]`, over those of the table; None if `input` or `output` is unknown."""
-    listed, own = known_model(name), configured.get(name, {})
-    if "input" in own:
-        own = {"cached_input": own["input"], **own}
-    if listed is not None:
-        return replace(listed.prices, **own)
-    return Prices(**own) if {"input", "output"} <= own.keys() else None
-
-
 @cache
 def _table() -> tuple[Sequence[KnownModel], date]:
     data: dict[str, Any] = tomllib.loads(
@@ -78,7 +74,7 @@ def _table() -> tuple[Sequence[KnownModel], date]:
     )
     day: date = data.pop("date")
     models = [
-        KnownModel(provider=provider, slug=slug, prices=Prices(*entry.pop("prices")), **entry)
+        KnownModel(provider=provider, slug=slug, prices=Price(*entry.pop("prices")), **entry)
         for provider, entries in data.items()
         for slug, entry in entries.items()
     ]

@@ -4,10 +4,7 @@ from pathlib import Path
 import pytest
 
 from codex_py.app.provider_findings import fitted, remember
-from codex_py.app.settings import cost
-from codex_py.config.config import load_config
 from codex_py.model.providers import resolve_provider
-from codex_py.protocol.stream import Usage
 
 GROQ = resolve_provider("groq", {})
 
@@ -35,16 +32,3 @@ def test_a_damaged_memory_is_no_memory(tmp_path: Path, text: str) -> None:
     assert fitted(GROQ, "a", tmp_path, {}) == GROQ
     remember(GROQ, "a", tmp_path, {"tools": False}, "2026-11-22")
     assert fitted(GROQ, "a", tmp_path, {}).profile.tools == "text"
-
-
-def test_the_cost_is_known_at_the_provider_of_a_price(tmp_path: Path) -> None:
-    def config(*overrides: str):
-        environment = {"HOME": str(tmp_path), "CODEX_HOME": str(tmp_path)}
-        return load_config(cwd=tmp_path, environment=environment, overrides=overrides)
-
-    usage = Usage(input_tokens=3_000_000, cached_input_tokens=1_000_000, output_tokens=1_000_000)
-    assert cost(config(), "gpt-5.5", usage) == 2 * 5 + 0.5 + 30
-    local = "model_provider=ollama"
-    assert cost(config(local), "gpt-oss:20b", usage) is None
-    prices = 'model_prices."gpt-oss:20b"={input=1, output=2}'
-    assert cost(config(local, prices), "gpt-oss:20b", usage) == 2 + 1 + 2

@@ -5,7 +5,7 @@ import pytest
 
 from codex_py.errors import ConfigError
 from codex_py.model.catalog import ModelInfo, model_info
-from codex_py.model.known_models import Prices, known_models, prices_of, table_date
+from codex_py.model.known_models import known_models, table_date
 from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS
 
 
@@ -157,11 +157,3 @@ def test_every_listed_model_has_what_the_catalogue_promises() -> None:
         assert info.known, model.slug
         assert model.window in {None, info.context_window}, model.slug
     assert table_date().year >= 2026
-
-
-def test_configured_prices_go_over_those_of_the_table() -> None:
-    assert prices_of("gpt-5.5", {}) == Prices(5, 0.5, 30)
-    assert prices_of("gpt-5.5", {"gpt-5.5": {"output": 1}}) == Prices(5, 0.5, 1)
-    assert prices_of("mine", {"mine": {"input": 2, "output": 3}}) == Prices(2, 2, 3)
-    assert prices_of("mine", {"mine": {"input": 2}}) is None
-    assert prices_of("mine", {}) is None

@@ -5,8 +5,9 @@ import time
 from collections.abc import Awaitable, Iterator
 from dataclasses import replace
 
+from codex_py.app.prices import price_of
 from codex_py.app.session_tools import SessionTools
-from codex_py.app.settings import cost, selectable_models
+from codex_py.app.settings import selectable_models
 from codex_py.config.edit import set_in_config
 from codex_py.config.model_name import split_model
 from codex_py.errors import CodexError
@@ -131,15 +132,15 @@ async def _status(context: CommandContext, _: str) -> None:
 async def _cost(context: CommandContext, _: str) -> None:
     session = await context.conversation.opened()
     total, model = session.token_usage.total, session.settings.model
-    dollars = cost(context.config, model, total)
-    price = (
+    price = price_of(context.config, model, session.settings.provider)
+    dollars = (
         f"The price of {printable(model)} is not known; set `model_prices` to see the cost."
-        if dollars is None
-        else f"At the list prices of {printable(model)}: ${dollars:.2f}."
+        if price is None
+        else f"At the list prices of {printable(model)}: ${price.of(total):.2f}."
     )
     context.transcript.notice(
         f"{total.total_tokens:,} tokens so far: {total.input_tokens:,} in, of which"
-        f" {total.cached_input_tokens:,} from the cache, and {total.output_tokens:,} out.\n{price}"
+        f" {total.cached_input_tokens:,} from the cache, and {total.output_tokens:,} out.\n{dollars}"
     )
 
 
