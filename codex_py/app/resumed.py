@@ -18,6 +18,7 @@ from codex_py.protocol.settings import TurnSettings
 from codex_py.rollout.index import thread_names
 from codex_py.rollout.reader import StoredSession, read_session
 from codex_py.rollout.records import read_meta, token_count
+from codex_py.rollout.shown import read_shown
 from codex_py.rollout.writer import RolloutWriter
 
 
@@ -67,7 +68,7 @@ def resumed_thread(setup: SessionSetup, settings: TurnSettings, path: Path) -> O
         instructions=base,
         provider=stored.meta.model_provider,
         items=stored.items,
-        shown=stored.shown,
+        read_shown=lambda: read_shown(path),
         usage=stored.usage,
         last_usage=stored.last_usage,
         # A file may lack the model; None would mean a new thread.

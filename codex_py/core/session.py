@@ -50,8 +50,10 @@ class Session:
         self.session_file = thread.file
         self.name = thread.name
         """The user's name for the thread; see `rename`."""
-        self.initial_items = thread.shown
-        """The history from before this session, for `thread_items`."""
+        self.is_resumed = thread.model is not None
+        """True if the thread had a session before this one."""
+        self.initial_items = thread.read_shown
+        """Reads the history from before this session, for `thread_items`. Raises a `SessionError` if it cannot be read."""
         self.settings = settings
         self._log = log
         self._settings_for = settings_for

@@ -207,7 +207,7 @@ def test_a_session_that_is_read_back_shows_its_calls(place: Workplace) -> None:
         config = load_config(cwd=place.cwd, environment=env)
         options = SessionOptions(resume_last=True)
         async with open_session(config, options, lambda _: None, environment=env) as session:
-            return thread_items(session.initial_items)
+            return thread_items(session.initial_items())
 
     with AgentServer(*script) as server:
         place.run(server)

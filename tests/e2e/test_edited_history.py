@@ -173,7 +173,7 @@ def test_a_compaction_is_tried_again_and_says_so(place: Workplace) -> None:
 def test_a_thread_that_goes_on_is_shown_from_its_beginning(place: Workplace) -> None:
     async def shows(session: Session) -> None:
         assert [
-            (item.type, getattr(item, "text", "")) for item in thread_items(session.initial_items)
+            (item.type, getattr(item, "text", "")) for item in thread_items(session.initial_items())
         ] == [
             ("user_message", "first"),
             ("agent_message", "one"),

@@ -65,7 +65,6 @@ def test_a_session_is_read_as_it_was_recorded(tmp_path: Path) -> None:
         path=path,
         meta=session,
         items=items,
-        shown=items,
         usage=Usage(input_tokens=250),
         last_usage=Usage(input_tokens=150),
         model="gpt-5.5",

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from codex_py.app.thread import thread_items
 from codex_py.core.session import Session
+from codex_py.errors import SessionError
 from codex_py.frontends.tui.agents import AgentNews
 from codex_py.frontends.tui.cells.item import user_cell
 from codex_py.frontends.tui.cells.layout import one_line
@@ -104,14 +105,18 @@ class Progress:
     def begin(self, session: Session) -> None:
         """Show another session, and what was said in it."""
         self._status.known = {"git-branch": self._status.known.get("git-branch", "")}
-        if session.initial_items:
+        if session.is_resumed:
             self._status.known |= _usage_items(session.token_usage)
         self._status.commands.clear()
         self.agents.clear()
         self._status.agents = 0
         self._has_failed = False
         self.refresh()
-        self.said = list(thread_items(session.initial_items))
+        self.said = []
+        try:
+            self.said += thread_items(session.initial_items())
+        except SessionError as error:
+            self._transcript.notice(str(error), "error")
         self._transcript.replay(self.said)
 
     def refresh(self) -> None:

@@ -132,7 +132,7 @@ class Child:
     ) -> None:
         async with opening as session:
             self._session, self._counted = session, session.token_usage.total
-            if session.initial_items and session.is_unfinished:
+            if session.is_resumed and session.is_unfinished:
                 self.state = AgentState("interrupted")
             opened.set_result(None)
             await asyncio.Event().wait()

@@ -1,0 +1,34 @@
+"""Reads a session file for display: the whole thread, with the items that a compaction has removed from the history."""
+
+from pathlib import Path
+
+from codex_py.protocol.messages import EncodedItem
+from codex_py.rollout.entries import Entry, compacted, without_last_turns
+from codex_py.rollout.lines import thread_lines
+
+
+def read_shown(path: Path) -> list[EncodedItem]:
+    """The items of the whole thread, without the turns that were taken back.
+
+    Between them are the diffs of patches and the durations of turns, see `RolloutEvents`, and the
+    last item of each compaction.
+
+    Raises:
+        SessionError: as `read_session`.
+    """
+    shown: list[Entry] = []
+    for line in thread_lines(path):
+        if line is None:
+            continue
+        match line.kind, line.payload:
+            case "response_item", payload:
+                shown.append(Entry.of(payload, line.encoded))
+            case "event_msg", {"type": "patch_applied" | "turn_completed"} as payload:
+                shown.append(Entry.of(payload))
+            case "event_msg", {"type": "thread_rolled_back", "num_turns": turns}:
+                shown = without_last_turns(shown, turns)
+            case "compacted", payload:
+                shown += compacted((), payload)[-1:]
+            case _:
+                pass
+    return [entry.encoded for entry in shown]
