@@ -90,6 +90,24 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
+def took(milliseconds: int) -> str:
+    """`40ms`, `1.2s`, `42s`, `3m 05s`."""
+    if milliseconds < 1000:
+        return f"{milliseconds}ms"
+    if milliseconds < 10_000 and milliseconds % 1000:
+        return f"{milliseconds / 1000:.1f}s"
+    return duration(milliseconds // 1000)
+
+
+def duration(seconds: int) -> str:
+    """`42s`, `3m 05s`, `1h 02m`."""
+    minutes, seconds = divmod(seconds, 60)
+    if not minutes:
+        return f"{seconds}s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}h {minutes:02}m" if hours else f"{minutes}m {seconds:02}s"
+
+
 class Style:
     """Puts SGR sequences around text, or leaves it as it is."""
 

@@ -18,7 +18,8 @@ from rich.syntax import ANSISyntaxTheme, Syntax
 from rich.table import Table
 from rich.text import Text
 
-from codex_py.frontends.tui.cells.layout import Hanging, plain
+from codex_py.frontends.plain_text import plain
+from codex_py.frontends.tui.cells.layout import Hanging
 
 _PARSER = MarkdownIt().enable(["strikethrough", "table"])
 _COLUMN = 7

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from prompt_toolkit.utils import get_cwidth
 
-from codex_py.frontends.terminal import printable
+from codex_py.frontends.terminal import duration, printable
 from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.screen import Screen
 from codex_py.frontends.tui.theme import Theme
@@ -140,15 +140,6 @@ class Status:
 
 def _counted(count: int, what: str) -> str:
     return f"{count} {what}{'s' if count > 1 else ''}"
-
-
-def duration(seconds: int) -> str:
-    """`42s`, `3m 05s`, `1h 02m`."""
-    minutes, seconds = divmod(seconds, 60)
-    if not minutes:
-        return f"{seconds}s"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}h {minutes:02}m" if hours else f"{minutes}m {seconds:02}s"
 
 
 def notifications(

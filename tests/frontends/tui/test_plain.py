@@ -1,6 +1,7 @@
 import pytest
 
-from codex_py.frontends.tui.cells.layout import command_output, one_line, plain
+from codex_py.frontends.plain_text import command_output, plain
+from codex_py.frontends.tui.cells.layout import one_line
 
 
 @pytest.mark.parametrize(

@@ -1,26 +1,24 @@
 """Cells of commands, running and finished."""
 
-import re
 from collections.abc import Sequence
 from pathlib import PurePath
 
 from rich.console import RenderableType
 from rich.text import Text
 
-from codex_py.execpolicy.place import is_known_shell
 from codex_py.execpolicy.safety import is_known_safe
 from codex_py.execpolicy.words import Command, plain_script
+from codex_py.frontends.plain_text import command_output, cut
+from codex_py.frontends.terminal import took
 from codex_py.frontends.tui.cells.layout import (
     Hanging,
     below,
-    command_output,
-    cut,
     folded,
     marked,
     one_line,
 )
-from codex_py.frontends.tui.status import duration
 from codex_py.frontends.tui.theme import Theme
+from codex_py.frontends.wording import LONGEST_SCRIPT, script_of
 from codex_py.protocol.events import CommandExecution
 
 _COMMAND_HEAD, _COMMAND_TAIL = 4, 1
@@ -33,34 +31,7 @@ _MOST_READ = 4_000
 _SILENT = {"cd", "pwd", "true", "wc", "uniq"}
 """They print nothing of files, or count what others have read."""
 _FILTERS = {"head", "tail"}
-_SHELL = re.compile(r"(\S+) -l?c (?=.)", re.DOTALL)
-_QUOTED = re.compile(r"""'([^']*)'|"((?:[^"\\]|\\.)*)"|([^\s'"\\]+)""", re.DOTALL)
-_LONGEST_QUOTED = 100_000
 _LONGEST_FOLDER = 1_000
-
-
-def script_of(command: str, own_shell: str = "") -> str:
-    """A command line without the shell that runs it: `/bin/bash -lc 'ls -l'` is `ls -l`.
-
-    Only a shell of the system, or the user's own at its absolute path, is left out. Another program
-    of that name may do anything, whatever its script says.
-    """
-    wrapper = _SHELL.match(command)
-    if wrapper is None or len(command) > _LONGEST_QUOTED:
-        return command
-    if not is_known_shell(wrapper[1], own_shell):
-        return command
-    script: list[str] = []
-    position = wrapper.end()
-    while position < len(command):
-        part = _QUOTED.match(command, position)
-        if part is None:
-            # Several words: the script has arguments, which say what it does.
-            return command
-        single, double, bare = part.groups()
-        script.append(re.sub(r"\\(.)", r"\1", double) if double else single or bare or "")
-        position = part.end()
-    return "".join(script)
 
 
 def command_cell(item: CommandExecution, theme: Theme) -> RenderableType:
@@ -122,17 +93,8 @@ def explored_cell(looks: Sequence[tuple[str, str]], *, is_start: bool) -> Render
     return marked(Text("Explored", "action"), below(rows)) if is_start else Hanging("    ", rows)
 
 
-def took(milliseconds: int) -> str:
-    """`40ms`, `1.2s`, `42s`, `3m 05s`."""
-    if milliseconds < 1000:
-        return f"{milliseconds}ms"
-    if milliseconds < 10_000 and milliseconds % 1000:
-        return f"{milliseconds / 1000:.1f}s"
-    return duration(milliseconds // 1000)
-
-
 def _head(verb: str, item: CommandExecution, theme: Theme) -> Text:
-    script = script_of(cut(item.command, _LONGEST_QUOTED, ""), theme.shell).strip()
+    script = script_of(cut(item.command, LONGEST_SCRIPT, ""), theme.shell).strip()
     shown = folded(script, head=_COMMAND_HEAD, tail=_COMMAND_TAIL, style="text")
     where = elsewhere(item.cwd, theme, before=" in ")
     return Text.assemble((f"{verb} ", "action"), shown, (where, "quiet"))

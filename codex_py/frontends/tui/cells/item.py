@@ -1,19 +1,26 @@
 """The cell of each kind of item, and of what the program says; those of commands and patches are beside it."""
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 from rich.console import RenderableType
 from rich.styled import Styled
 from rich.text import Text
 
+from codex_py.frontends.plain_text import cut
+from codex_py.frontends.terminal import took
 from codex_py.frontends.tui.blocks import Block, Prose
-from codex_py.frontends.tui.cells.command import command_cell, running_cell, took
-from codex_py.frontends.tui.cells.layout import Hanging, below, cut, folded, marked, one_line
+from codex_py.frontends.tui.cells.command import command_cell, running_cell
+from codex_py.frontends.tui.cells.layout import Hanging, below, folded, marked, one_line
 from codex_py.frontends.tui.cells.patch import change_cell, changing_cell
 from codex_py.frontends.tui.markdown import Code, Markdown
 from codex_py.frontends.tui.theme import Theme
+from codex_py.frontends.wording import (
+    AGENT_VERBS,
+    one_line_json,
+    result_text,
+    search_words,
+)
 from codex_py.protocol import events
 from codex_py.protocol.json_fields import (
     as_object,
@@ -33,13 +40,6 @@ _PROMPT_HEAD, _PROMPT_TAIL = 30, 10
 _MOST_THOUGHT = 8_000
 _NOTE_HEAD, _NOTE_TAIL = 40, 10
 _SHORT_TURN_MS = 2_000
-_AGENT_VERBS = {
-    "spawn_agent": ("Starting an agent", "Started agent"),
-    "send_input": ("Sending input to", "Sent input to"),
-    "wait": ("Waiting for", "Waited for"),
-    "close_agent": ("Closing", "Closed"),
-}
-"""While it is under way, and when it is over."""
 _NOTE = "user_note: "
 _NOTE_SIGNS = {"text": "•", "warning": "⚠", "error": "■"}
 
@@ -121,7 +121,7 @@ def _call_cell(item: events.McpToolCall | events.CollabToolCall) -> RenderableTy
     if item.error is not None:
         message = str(item.error.get("message") or item.error)
         parts.append(folded(message, head=8, tail=2, style="error"))
-    elif text := _result_text(item.result):
+    elif text := result_text(item.result):
         parts.append(_result(text))
     return marked(parts[0], *map(below, parts[1:]), style="error" if failed else "ok")
 
@@ -146,12 +146,12 @@ def _result(text: str) -> Text:
 def _agents_line(item: events.CollabToolCall, *, is_over: bool) -> Text:
     names = ", ".join(item.names.get(each, each) for each in item.receiver_thread_ids[:_MOST_PARTS])
     return Text.assemble(
-        (f"{_AGENT_VERBS[item.tool][is_over]} ", "action"), (one_line(names, 300), "accent")
+        (f"{AGENT_VERBS[item.tool][is_over]} ", "action"), (one_line(names, 300), "accent")
     )
 
 
 def _questions_cell(item: events.McpToolCall) -> RenderableType:
-    found = as_object(json_or(_result_text(item.result), None))
+    found = as_object(json_or(result_text(item.result), None))
     answers = object_field(found, "answers")
     rows: list[RenderableType] = []
     for question in objects(item.arguments.get("questions"))[:_MOST_PARTS]:
@@ -164,16 +164,7 @@ def _questions_cell(item: events.McpToolCall) -> RenderableType:
 
 
 def _search_cell(item: events.WebSearch) -> RenderableType:
-    action = item.action or {}
-    match action.get("type"):
-        case "open_page":
-            verb, what = "Opened", str(action.get("url") or item.query)
-        case "find_in_page":
-            place = action.get("url")
-            verb, what = "Looked for", str(action.get("pattern") or item.query)
-            what += f" in {place}" if place else ""
-        case _:
-            verb, what = "Searched the web for", item.query
+    verb, what = search_words(item)
     return marked(Text.assemble((f"{verb} ", "action"), one_line(what, 300)))
 
 
@@ -190,39 +181,10 @@ def _compaction_cell(item: events.ContextCompaction) -> RenderableType:
 
 def _call(verb: str, item: events.McpToolCall) -> Text:
     name = one_line(f"{item.server}.{item.tool}", _LONGEST_NAME)
-    arguments = one_line(_json(item.arguments) if item.arguments else "", _LONGEST_ARGUMENTS)
+    arguments = one_line(
+        one_line_json(item.arguments) if item.arguments else "", _LONGEST_ARGUMENTS
+    )
     return Text.assemble((f"{verb} ", "action"), (name, "accent"), (f"({arguments})", "quiet"))
-
-
-def _json(value: Any) -> str:
-    """JSON of a value of any size, of which long parts are cut before they are written."""
-    if isinstance(value, str):
-        return json.dumps(cut(value, _LONGEST_ARGUMENTS, ""), ensure_ascii=False)
-    if isinstance(value, dict):
-        items = list(cast("dict[str, Any]", value).items())[:_MOST_PARTS]
-        return "{" + ", ".join(f"{_json(str(key))}: {_json(part)}" for key, part in items) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_json, cast("list[Any]", value)[:_MOST_PARTS])) + "]"
-    return cut(json.dumps(value, default=str), _LONGEST_ARGUMENTS, "")
-
-
-def _result_text(result: Mapping[str, Any] | None) -> str:
-    """The texts of a result; for images and the like, their kind."""
-    if result is None:
-        return ""
-    content = result.get("content")
-    texts: list[str] = []
-    for part in cast("list[Any]", content)[:_MOST_PARTS] if isinstance(content, list) else []:
-        match part:
-            case {"type": "text", "text": str(text)}:
-                texts.append(text)
-            case {"type": str(kind)}:
-                texts.append(f"[{kind}]")
-            case _:
-                pass
-    if not texts and (structured := result.get("structured_content")) is not None:
-        texts.append(_json(structured))
-    return "\n".join(texts)
 
 
 def user_cell(text: str, images: Sequence[str] = ()) -> RenderableType:

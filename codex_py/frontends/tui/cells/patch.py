@@ -3,20 +3,15 @@
 What is shown is not what is applied: text that is no diff is shown as it is instead of being refused.
 """
 
-import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from collections.abc import Sequence
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
-from codex_py.errors import PatchError
-from codex_py.frontends.tui.cells.layout import Hanging, below, cut, folded, marked, one_line, plain
-from codex_py.patch.diff.names import stripped
-from codex_py.patch.unified import reader
-from codex_py.patch.unified.hunks import DiffHunk, FileDiff
+from codex_py.frontends.diffs import EDITED, VERBS, DiffLine, ShownFile, read_diff
+from codex_py.frontends.plain_text import cut, plain
+from codex_py.frontends.tui.cells.layout import Hanging, below, folded, marked, one_line
 from codex_py.protocol.events import Change, FileChange
 
 _MOST_READ = 200_000
@@ -30,32 +25,6 @@ _LONGEST_PATH = 300
 
 _STYLES = {"+": "added", "-": "removed"}
 _SHOWN = {"@": "…", "\\": " "}
-_VERBS = {"add": "Added", "delete": "Deleted", "rename": "Renamed"}
-_EDITED = "Edited"
-
-Sign: TypeAlias = Literal["+", "-", " ", "@", "\\"]
-
-_ENVELOPE = re.compile(r"\*\*\* (Add|Delete|Update) File: (.*)")
-_MOVE = "*** Move to: "
-_SIGNS: dict[bytes, Sign] = {b"+": "+", b"-": "-"}
-
-
-@dataclass(frozen=True, slots=True)
-class DiffLine:
-    sign: Sign
-    """`@` stands for lines that are left out, `\\` for a remark on the line before."""
-    text: str
-    number: int | None = None
-    """In the new file; of a removed line, in the old one. None where it is not known."""
-
-
-@dataclass(slots=True)
-class ShownFile:
-    path: str
-    verb: str = _EDITED
-    """`Added`, `Edited`, `Deleted` or `Renamed`."""
-    moved_to: str = ""
-    lines: list[DiffLine] = field(default_factory=list[DiffLine])
 
 
 def change_cell(item: FileChange) -> RenderableType:
@@ -89,7 +58,7 @@ def diff_cell(diff: str, *, changes: Sequence[Change] = (), fold: bool = True) -
         if f"/{file.moved_to}" in named:
             file.moved_to = f"/{file.moved_to}"
     if not files:
-        files = [ShownFile(change.path, _VERBS.get(change.kind, _EDITED)) for change in changes]
+        files = [ShownFile(change.path, VERBS.get(change.kind, EDITED)) for change in changes]
     most = _MOST_LINES if fold else _MOST_LINES_IN_ALL
     if len(files) == 1:
         return marked(*_file(files[0], most), *unread, style="ok")
@@ -146,60 +115,3 @@ class _Lines:
             style = _STYLES.get(line.sign, "quiet")
             text = Text(plain(cut(line.text, _LONGEST_LINE), tab=4), style)
             yield Hanging(margin, text, style=style)
-
-
-def read_diff(diff: str) -> list[ShownFile]:
-    """The files of a diff in its order, which may be cut short; none if it is empty or no diff."""
-    if diff.startswith("*** Begin Patch"):
-        return list(_envelope(diff.removesuffix("\n").split("\n")))
-    try:
-        files = reader.read_diff(diff.encode(errors="surrogateescape"), cut_short=True)
-    except (PatchError, UnicodeEncodeError):
-        return []
-    return [_shown(file) for file in files]
-
-
-def _shown(file: FileDiff) -> ShownFile:
-    count = int(file.has_prefix and file.is_git)
-    old, new = (stripped(name, count) or name for name in (file.old_name, file.new_name))
-    shown = ShownFile(old, _VERBS.get(file.operation, _EDITED), new if old != new else "")
-    for hunk in file.hunks:
-        if shown.lines:
-            shown.lines.append(DiffLine("@", ""))
-        shown.lines += _lines(hunk)
-    if file.is_binary:
-        shown.lines.append(DiffLine("\\", "binary contents"))
-    return shown
-
-
-def _lines(hunk: DiffHunk) -> Iterator[DiffLine]:
-    old, new = hunk.old_start, hunk.new_start
-    for line in hunk.body:
-        sign = _SIGNS.get(line[:1], " ")
-        text = line[1:].decode(errors="replace")
-        yield DiffLine(sign, text.removesuffix("\n"), old if sign == "-" else new)
-        if not text.endswith("\n"):
-            yield DiffLine("\\", "No newline at end of file")
-        old, new = old + (sign != "+"), new + (sign != "-")
-
-
-def _envelope(lines: list[str]) -> Iterator[ShownFile]:
-    file: ShownFile | None = None
-    for line in lines:
-        if head := _ENVELOPE.match(line):
-            if file is not None:
-                yield file
-            file = ShownFile(head[2].strip(), _VERBS.get(head[1].lower(), _EDITED))
-        elif file is None or line.startswith("*** End"):
-            continue
-        elif line.startswith(_MOVE):
-            file.verb, file.moved_to = "Renamed", line.removeprefix(_MOVE).strip()
-        elif line.startswith("@@"):
-            if file.lines:
-                file.lines.append(DiffLine("@", ""))
-        else:
-            number = len(file.lines) + 1 if file.verb == "Added" else None
-            sign = _SIGNS.get(line[:1].encode(errors="replace"), " ")
-            file.lines.append(DiffLine(sign, line[1:], number))
-    if file is not None:
-        yield file

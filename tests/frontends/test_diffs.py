@@ -1,11 +1,11 @@
-from codex_py.frontends.tui.cells.patch import DiffLine, ShownFile, read_diff
+from codex_py.frontends.diffs import DiffLine, ShownFile, read_diff
 
 
 def test_lines_have_the_numbers_of_the_file_they_are_in() -> None:
     diff = "diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -8,3 +9,3 @@ def g\n a\n-b\n+c\n\n@@ -90 +91 @@\n-x\n+y\n"
     lines = [
-        *(DiffLine(" ", "a", 9), DiffLine("-", "b", 9), DiffLine("+", "c", 10)),
-        *(DiffLine(" ", "", 11), DiffLine("@", "")),
+        *(DiffLine(" ", "a", 9, 8), DiffLine("-", "b", 9), DiffLine("+", "c", 10)),
+        *(DiffLine(" ", "", 11, 10), DiffLine("@", "")),
         *(DiffLine("-", "x", 90), DiffLine("+", "y", 91)),
     ]
     assert read_diff(diff) == [ShownFile("f", lines=lines)]
@@ -59,5 +59,5 @@ def test_a_diff_that_is_cut_short_is_shown_as_far_as_it_goes() -> None:
         (file,) = read_diff(diff[:end])
         assert file.lines[:2] == shown
     assert read_diff(diff[:-1])[0].lines[2:] == [
-        *(DiffLine("@", ""), DiffLine(" ", "x", 9), DiffLine("-", "y", 10))
+        *(DiffLine("@", ""), DiffLine(" ", "x", 9, 9), DiffLine("-", "y", 10))
     ]

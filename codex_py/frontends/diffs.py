@@ -1,0 +1,101 @@
+"""Reads diffs to show them, of git's form or as an envelope of `apply_patch`: files, and lines with their numbers.
+
+What is shown is not what is applied: text that is no diff has no files.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from codex_py.errors import PatchError
+from codex_py.patch.diff.names import stripped
+from codex_py.patch.unified import reader
+from codex_py.patch.unified.hunks import DiffHunk, FileDiff
+
+VERBS = {"add": "Added", "delete": "Deleted", "rename": "Renamed"}
+EDITED = "Edited"
+
+Sign: TypeAlias = Literal["+", "-", " ", "@", "\\"]
+
+_ENVELOPE = re.compile(r"\*\*\* (Add|Delete|Update) File: (.*)")
+_MOVE = "*** Move to: "
+_SIGNS: dict[bytes, Sign] = {b"+": "+", b"-": "-"}
+
+
+@dataclass(frozen=True, slots=True)
+class DiffLine:
+    sign: Sign
+    """`@` stands for lines that are left out, `\\` for a remark on the line before."""
+    text: str
+    number: int | None = None
+    """In the new file; of a removed line, in the old one. None where it is not known."""
+    old: int | None = None
+    """In the old file, of a line that is in both."""
+
+
+@dataclass(slots=True)
+class ShownFile:
+    path: str
+    verb: str = EDITED
+    """`Added`, `Edited`, `Deleted` or `Renamed`."""
+    moved_to: str = ""
+    lines: list[DiffLine] = field(default_factory=list[DiffLine])
+
+
+def read_diff(diff: str) -> list[ShownFile]:
+    """The files of a diff in its order, which may be cut short; none if it is empty or no diff."""
+    if diff.startswith("*** Begin Patch"):
+        return list(_envelope(diff.removesuffix("\n").split("\n")))
+    try:
+        files = reader.read_diff(diff.encode(errors="surrogateescape"), cut_short=True)
+    except (PatchError, UnicodeEncodeError):
+        return []
+    return [_shown(file) for file in files]
+
+
+def _shown(file: FileDiff) -> ShownFile:
+    count = int(file.has_prefix and file.is_git)
+    old, new = (stripped(name, count) or name for name in (file.old_name, file.new_name))
+    shown = ShownFile(old, VERBS.get(file.operation, EDITED), new if old != new else "")
+    for hunk in file.hunks:
+        if shown.lines:
+            shown.lines.append(DiffLine("@", ""))
+        shown.lines += _lines(hunk)
+    if file.is_binary:
+        shown.lines.append(DiffLine("\\", "binary contents"))
+    return shown
+
+
+def _lines(hunk: DiffHunk) -> Iterator[DiffLine]:
+    old, new = hunk.old_start, hunk.new_start
+    for line in hunk.body:
+        sign = _SIGNS.get(line[:1], " ")
+        text = line[1:].decode(errors="replace")
+        place = (old, None) if sign == "-" else (new, old if sign == " " else None)
+        yield DiffLine(sign, text.removesuffix("\n"), *place)
+        if not text.endswith("\n"):
+            yield DiffLine("\\", "No newline at end of file")
+        old, new = old + (sign != "+"), new + (sign != "-")
+
+
+def _envelope(lines: list[str]) -> Iterator[ShownFile]:
+    file: ShownFile | None = None
+    for line in lines:
+        if head := _ENVELOPE.match(line):
+            if file is not None:
+                yield file
+            file = ShownFile(head[2].strip(), VERBS.get(head[1].lower(), EDITED))
+        elif file is None or line.startswith("*** End"):
+            continue
+        elif line.startswith(_MOVE):
+            file.verb, file.moved_to = "Renamed", line.removeprefix(_MOVE).strip()
+        elif line.startswith("@@"):
+            if file.lines:
+                file.lines.append(DiffLine("@", ""))
+        else:
+            number = len(file.lines) + 1 if file.verb == "Added" else None
+            sign = _SIGNS.get(line[:1].encode(errors="replace"), " ")
+            file.lines.append(DiffLine(sign, line[1:], number))
+    if file is not None:
+        yield file
