@@ -130,21 +130,21 @@ class SessionTarget:
 
 
 def exec_target(arguments: Arguments) -> SessionTarget:
-    """Read the words after `exec`: `[PROMPT]`, or `resume [SESSION] [PROMPT]`.
+    """Read the words after `exec`: `[PROMPT]`, or `resume` or `fork` with `[SESSION] [PROMPT]`.
 
     Raises:
         UsageError: there are too many words or too few, or a command that is not supported.
     """
     words = [*arguments.words[1:], *arguments.literal_words]
     command = next(iter(arguments.words[1:]), None)
-    if command in {"fork", "review"}:
-        raise UsageError(f"`exec {command}` is not supported yet")
-    if command != "resume":
-        return _new_session(words, arguments, "`exec resume`")
+    if command == "review":
+        raise UsageError("`exec review` is not supported yet")
+    if command not in {"resume", "fork"}:
+        return _new_session(words, arguments, "`exec resume` and `exec fork`")
     target = _resumed_session(words[1:], arguments)
     if target.pick:
-        raise UsageError("say which session to resume: its id, its name, or --last")
-    return target
+        raise UsageError(f"say which session to {command}: its id, its name, or --last")
+    return replace(target, fork=command == "fork")
 
 
 def terminal_target(arguments: Arguments) -> SessionTarget:

@@ -204,8 +204,8 @@ def test_words_after_exec_say_what_to_work_on(argv: list[str], expected: Session
         (["fix", "it"], "unexpected argument 'it'; put quotes around the prompt"),
         (["resume"], "say which session to resume: its id, its name, or --last"),
         (["resume", "--last", "a", "b"], "unexpected argument 'b'; put quotes around the prompt"),
-        (["--last", "hi"], "--last and --all belong to `exec resume`"),
-        (["fork", "ID"], "`exec fork` is not supported yet"),
+        (["--last", "hi"], "--last and --all belong to `exec resume` and `exec fork`"),
+        (["fork"], "say which session to fork: its id, its name, or --last"),
         (["review"], "`exec review` is not supported yet"),
     ],
 )

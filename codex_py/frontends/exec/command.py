@@ -51,12 +51,15 @@ def run_exec(arguments: Arguments, environment: Mapping[str, str]) -> int:
     """Work on the prompt; the exit code."""
     target = exec_target(arguments)
     stderr = OutputStream(2, timeout_s=_STDERR_TIMEOUT_S)
-    prompt = start_reading(
-        target.prompt,
-        notice=lambda text: stderr.write_text(f"{text}\n"),
-        # As in Codex, which leaves standard input alone where a thread goes on.
-        piped=target.resume is None and not target.resume_last,
-    )
+    prompt = None
+    # A fork may be made without a prompt, as in Codex.
+    if target.prompt is not None or not target.fork:
+        prompt = start_reading(
+            target.prompt,
+            notice=lambda text: stderr.write_text(f"{text}\n"),
+            # As in Codex, which leaves standard input alone where a thread goes on.
+            piped=target.resume is None and not target.resume_last,
+        )
     # This takes some 80 ms, in which an open pipe may already say something.
     make = load("codex_py.frontends.exec.run:ExecRun")
     return make(arguments, target, environment, prompt, stderr).run()

@@ -28,8 +28,8 @@ class HumanText:
         self._reported = ""
         """The last error, which the end of the turn repeats and this sink does not."""
 
-    def begin(self, thread_id: str, settings: TurnSettings, prompt: str) -> None:
-        """Print the header and the prompt, then what has happened so far."""
+    def begin(self, thread_id: str, settings: TurnSettings, prompt: str | None) -> None:
+        """Print the header and the prompt, if there is one, then what has happened so far."""
         style = self._style
         facts = {
             "workdir": str(settings.cwd),
@@ -45,11 +45,12 @@ class HumanText:
         for name, value in facts.items():
             self._line(f"{style('bold', f'{name}:')} {printable(value)}")
         self._line("--------")
-        if (left_out := len(prompt) - _SHOWN_PROMPT_CHARACTERS) > 0:
-            half = _SHOWN_PROMPT_CHARACTERS // 2
-            cut = f"\n… ({left_out:,} characters are not shown)\n"
-            prompt = prompt[:half] + cut + prompt[-half:]
-        self._line(f"{style('cyan', 'user')}\n{printable(prompt)}")
+        if prompt is not None:
+            if (left_out := len(prompt) - _SHOWN_PROMPT_CHARACTERS) > 0:
+                half = _SHOWN_PROMPT_CHARACTERS // 2
+                cut = f"\n… ({left_out:,} characters are not shown)\n"
+                prompt = prompt[:half] + cut + prompt[-half:]
+            self._line(f"{style('cyan', 'user')}\n{printable(prompt)}")
         waiting, self._waiting = self._waiting or [], None
         for event in waiting:
             self._show(event)

@@ -49,14 +49,14 @@ _LINE_BREAKS = (
 
 
 class ExecRun:
-    """See `run_exec`; `prompt` comes from `start_reading`."""
+    """See `run_exec`; `prompt` comes from `start_reading`. Without one, the session is opened and nothing is sent."""
 
     def __init__(
         self,
         arguments: Arguments,
         target: SessionTarget,
         environment: Mapping[str, str],
-        prompt: "Future[str]",
+        prompt: "Future[str] | None",
         stderr: OutputStream,
     ) -> None:
         if arguments.full_auto:
@@ -82,8 +82,8 @@ class ExecRun:
         self.sink = self.human or lines
 
     async def _work(self) -> int:
-        prompt = asyncio.wrap_future(self.prompt)
-        if self.target.prompt in {None, "-"}:
+        prompt = None if self.prompt is None else asyncio.wrap_future(self.prompt)
+        if prompt is not None and self.target.prompt in {None, "-"}:
             # An empty prompt is a mistake, which should leave no session behind.
             await prompt
         options = self._session_options()
@@ -97,7 +97,7 @@ class ExecRun:
         async with AsyncExitStack() as stack:
             try:
                 session = self._session = await stack.enter_async_context(opening)
-                text = await prompt
+                text = None if prompt is None else await prompt
             except CodexError:
                 # They may give the cause, and otherwise wait for a header that does not come.
                 for warning in self.config.warnings:
@@ -105,6 +105,8 @@ class ExecRun:
                 raise
             if self.human is not None:
                 self.human.begin(session.thread_id, session.settings, text)
+            if text is None:
+                return ExitCode.DONE
             asyncio.get_running_loop().call_later(_COLLECT_AFTER_S, _collect_garbage)
             images = image_paths(self.arguments.image)
             result = await session.run_turn(text, images=images, output_schema=self.schema)
@@ -164,6 +166,7 @@ class ExecRun:
             resume=self.target.resume,
             resume_last=self.target.resume_last,
             resume_all=self.target.resume_all,
+            fork=self.target.fork,
             choices=replace(choices, mode="plan") if arguments.plan else None,
             add_dirs=add_dirs,
             record=Path(arguments.record).absolute() if arguments.record else None,
