@@ -27,7 +27,12 @@ from codex_py.protocol.ids import new_thread_id
 from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.settings import TurnSettings
 from codex_py.rollout.git_info import git_info
-from codex_py.rollout.index import find_session, latest_session, newest_continuation
+from codex_py.rollout.index import (
+    find_session,
+    latest_session,
+    newest_continuation,
+    require_active,
+)
 from codex_py.rollout.records import SessionMeta
 from codex_py.rollout.writer import RolloutWriter
 
@@ -155,6 +160,7 @@ def session_to_resume(setup: SessionSetup) -> Path | None:
             raise SessionError(
                 f"no session found with the id or name {options.resume!r}", exit_code=ExitCode.USAGE
             )
+        require_active(config.home, path)
         return newest_continuation(config.home, path)
     if not options.resume_last:
         return None

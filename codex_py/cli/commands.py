@@ -36,6 +36,7 @@ class Command:
 
 
 TERMINAL = "frontends.tui.run:run_terminal"
+_ARCHIVE = "frontends.admin.archive"
 _MCP = "frontends.admin.mcp"
 _PROVIDERS = "frontends.admin.providers"
 
@@ -122,6 +123,21 @@ COMMANDS = (
         },
         own_options=True,
     ),
+    Command(
+        "archive SESSION",
+        "Put a session away: lists leave it out",
+        f"{_ARCHIVE}:run_archive",
+        own_options=True,
+    ),
+    Command(
+        "unarchive SESSION",
+        "Bring an archived session back",
+        f"{_ARCHIVE}:run_unarchive",
+        own_options=True,
+    ),
+    Command(
+        "delete SESSION", "Delete a session for good", f"{_ARCHIVE}:run_delete", own_options=True
+    ),
     Command("demo", "Show a session that needs no key and no network", "cli.main:run_demo"),
     Command(
         "config explain KEY",
@@ -137,9 +153,9 @@ _BY_NAME = {name: command for command in COMMANDS for name in command.names}
 NAMES = tuple(command.names[0] for command in COMMANDS)
 
 OF_CODEX = {
-    *("agents", "app-server", "archive", "cloud", "completion", "debug", "delete"),
+    *("agents", "app-server", "cloud", "completion", "debug"),
     *("doctor", "exec-server", "features", "login", "logout", "queue"),
-    *("remote-control", "review", "unarchive", "update"),
+    *("remote-control", "review", "update"),
 }
 """Commands of Codex that this program does not have."""
 

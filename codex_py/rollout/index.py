@@ -2,11 +2,12 @@
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from codex_py.errors import SessionError
+from codex_py.filesystem.own import locked
 from codex_py.protocol.ids import is_thread_id, utc_timestamp
 from codex_py.protocol.messages import encode_json
 from codex_py.rollout.records import (
@@ -17,29 +18,46 @@ from codex_py.rollout.records import (
     thread_id_of,
 )
 
+_LOCK_TIMEOUT_S = 5
 _NAMES = "session_index.jsonl"
 """The names of threads, in the home. Codex uses the file too."""
 
 
-def find_session(home: Path, id_or_name: str) -> Path | None:
-    """The file of a thread, archived ones included; None if there is none.
+def find_session(
+    home: Path, id_or_name: str, folders: Sequence[str] = (SESSIONS, ARCHIVED_SESSIONS)
+) -> Path | None:
+    """The file of a thread; None if there is none.
 
     A thread that was taken back to an earlier prompt has several files: the newest counts.
+
+    Args:
+        folders: those of the home to look in; what the first has comes before archived sessions.
     """
     if is_thread_id(id_or_name):
-        return next(files_of_thread(home, id_or_name.lower()), None)
+        return next(files_of_thread(home, id_or_name.lower(), folders), None)
     # Of several threads with one name, the one that was named last counts.
-    names = reversed(thread_names(home).items())
-    thread_id = next((id_ for id_, name in names if name == id_or_name), None)
-    return None if thread_id is None else next(files_of_thread(home, thread_id), None)
+    named = (id_ for id_, name in reversed(thread_names(home).items()) if name == id_or_name)
+    found = (path for id_ in named for path in files_of_thread(home, id_, folders))
+    return next(found, None)
 
 
-def files_of_thread(home: Path, thread_id: str) -> Iterator[Path]:
+def files_of_thread(
+    home: Path, thread_id: str, folders: Sequence[str] = (SESSIONS, ARCHIVED_SESSIONS)
+) -> Iterator[Path]:
     """Its files, newest first, archived ones after the others."""
-    for folder in (SESSIONS, ARCHIVED_SESSIONS):
+    for folder in folders:
         for entry in newest_first(home / folder):
             if thread_id_of(entry.name) == thread_id:
                 yield Path(entry.path)
+
+
+def require_active(home: Path, path: Path) -> None:
+    """Raises a `SessionError` with the command that helps, as Codex does, if a session file is archived."""
+    if path.is_relative_to(home / ARCHIVED_SESSIONS):
+        thread_id = thread_id_of(path.name)
+        raise SessionError(
+            f"session {thread_id} is archived. Run `codex-py unarchive {thread_id}` to unarchive it first."
+        )
 
 
 def newest_continuation(home: Path, path: Path) -> Path:
@@ -68,9 +86,9 @@ def latest_session(home: Path, *, cwd: Path | None, model_provider: str | None) 
 
 
 def recent_sessions(
-    home: Path, *, cwd: Path | None, model_provider: str | None
+    home: Path, *, cwd: Path | None, model_provider: str | None, folder: str = SESSIONS
 ) -> Iterator[tuple[Path, SessionMeta, int]]:
-    """The sessions of people, not of subagents, that are not archived, each with the time of its last line in ns.
+    """The sessions of people, not of subagents, in a folder of the home, each with the time of its last line in ns.
 
     The one written to last comes first.
 
@@ -79,7 +97,7 @@ def recent_sessions(
         model_provider: None for sessions with any provider.
     """
     newest: dict[str, tuple[int, str]] = {}
-    for entry in newest_first(home / SESSIONS):
+    for entry in newest_first(home / folder):
         # A thread that Codex took back to an earlier prompt has several files: the newest counts.
         newest.setdefault(thread_id_of(entry.name) or "", (_modified(entry), entry.path))
     here = None if cwd is None else os.path.realpath(cwd)
@@ -141,6 +159,23 @@ def thread_names(home: Path) -> dict[str, str]:
             case _:
                 pass
     return names
+
+
+def forget_name(home: Path, thread_id: str) -> None:
+    """Remove a thread's lines from the index of names. Raises an `OSError`."""
+    path = home / _NAMES
+    # Codex locks this file too.
+    with locked(path.with_name(f"{_NAMES}.lock"), _LOCK_TIMEOUT_S, is_file=True):
+        if not path.exists():
+            return
+        lines = path.read_bytes().splitlines(keepends=True)
+        if len(kept := [line for line in lines if thread_id.encode() not in line]) == len(lines):
+            return
+        renewed = path.with_name(f"{_NAMES}.new")
+        fd = os.open(renewed, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with os.fdopen(fd, "wb") as file:
+            file.writelines(kept)
+        renewed.replace(path)
 
 
 def rename_thread(home: Path, thread_id: str, name: str) -> None:

@@ -1,0 +1,108 @@
+"""Moves sessions to the archive and back, and deletes them, as Codex does: each with its subagents.
+
+The archive is the folder `archived_sessions` of the home. Every thread is locked meanwhile, so none of them is in use.
+The session itself comes last: if the work is interrupted, the same command completes it.
+"""
+
+import os
+import re
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from codex_py.errors import SessionError
+from codex_py.filesystem.own import make_private
+from codex_py.rollout.codex_index import index_deleted, index_moved
+from codex_py.rollout.index import files_of_thread, forget_name, newest_first
+from codex_py.rollout.records import (
+    ARCHIVED_SESSIONS,
+    SESSIONS,
+    SessionMeta,
+    read_meta,
+)
+from codex_py.rollout.writer import ThreadLock
+
+_DATE = re.compile(r"rollout-(\d{4})-(\d\d)-(\d\d)T")
+
+
+def archive(home: Path, thread_id: str) -> None:
+    """Raises a `SessionError` if the session is in use or a file cannot be moved."""
+    with _family(home, thread_id, SESSIONS) as members:
+        for member, paths in members.items():
+            for path in paths:
+                _move(path, home / ARCHIVED_SESSIONS / path.name)
+                index_moved(home, member, home / ARCHIVED_SESSIONS / path.name, is_archived=True)
+
+
+def unarchive(home: Path, thread_id: str) -> None:
+    """Bring it back, as the session that was written to last. Raises as `archive` does."""
+    with _family(home, thread_id, ARCHIVED_SESSIONS) as members:
+        for member, paths in members.items():
+            for path in paths:
+                date = _DATE.match(path.name)
+                assert date is not None
+                place = home / SESSIONS / "/".join(date.groups()) / path.name
+                _move(path, place)
+                os.utime(place)
+                index_moved(home, member, place, is_archived=False)
+
+
+def delete(home: Path, thread_id: str) -> None:
+    """
+    Raises:
+        SessionError: the session is in use, another one begins with a part of it, or a file cannot be removed.
+    """
+    with _family(home, thread_id, SESSIONS, ARCHIVED_SESSIONS) as members:
+        for other in _metas(home, b'"history_base"'):
+            base = other.history_base
+            if base is not None and base[0] in members and other.id not in members:
+                raise SessionError(
+                    f"session {base[0]} cannot be deleted: session {other.id} begins with a part of it;"
+                    f" delete that one first, or archive this one"
+                )
+        for member, paths in members.items():
+            for path in paths:
+                path.unlink(missing_ok=True)
+            forget_name(home, member)
+            index_deleted(home, member)
+
+
+@contextmanager
+def _family(home: Path, thread_id: str, *folders: str) -> Generator[Mapping[str, Sequence[Path]]]:
+    """The thread behind the subagents below it, locked, with their files in the folders."""
+    children: dict[str | None, list[str]] = {}
+    for meta in _metas(home, b'"parent_thread_id"'):
+        children.setdefault(meta.parent_id, []).append(meta.id)
+    members = [thread_id]
+    for member in members:
+        members += (child for child in children.get(member, ()) if child not in members)
+    try:
+        with ExitStack() as locks:
+            for member in members:
+                locks.callback(ThreadLock(home, member).release)
+            yield {id_: [*files_of_thread(home, id_, folders)] for id_ in reversed(members)}
+    except OSError as error:
+        raise SessionError(
+            f"the files of session {thread_id} cannot be changed: {error.filename}: {error.strerror}"
+        ) from error
+
+
+def _metas(home: Path, word: bytes) -> Generator[SessionMeta]:
+    """The metadata of the sessions whose first line has the word."""
+    for folder in (SESSIONS, ARCHIVED_SESSIONS):
+        for entry in newest_first(home / folder):
+            try:
+                with Path(entry.path).open("rb") as file:
+                    found = word in file.readline()
+                if found:
+                    yield read_meta(Path(entry.path))
+            except (OSError, SessionError):
+                # It cannot be resumed either.
+                continue
+
+
+def _move(path: Path, place: Path) -> None:
+    make_private(place.parent)
+    if place.exists():
+        raise SessionError(f"{path} cannot be moved: {place} is there already")
+    path.rename(place)
