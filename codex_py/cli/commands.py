@@ -138,6 +138,24 @@ COMMANDS = (
     Command(
         "delete SESSION", "Delete a session for good", f"{_ARCHIVE}:run_delete", own_options=True
     ),
+    Command(
+        "login [status]",
+        "Store an API key from standard input: --with-api-key",
+        "frontends.admin.login:run_login",
+        own_options=True,
+    ),
+    Command(
+        "logout",
+        "Remove the stored login",
+        "frontends.admin.login:run_logout",
+        own_options=True,
+    ),
+    Command(
+        "exit-codes",
+        "List the exit codes",
+        "frontends.admin.exit_codes:run_exit_codes",
+        own_options=True,
+    ),
     Command("demo", "Show a session that needs no key and no network", "cli.main:run_demo"),
     Command(
         "config explain KEY",
@@ -154,7 +172,7 @@ NAMES = tuple(command.names[0] for command in COMMANDS)
 
 OF_CODEX = {
     *("agents", "app-server", "cloud", "completion", "debug"),
-    *("doctor", "exec-server", "features", "login", "logout", "queue"),
+    *("doctor", "exec-server", "features", "queue"),
     *("remote-control", "review", "update"),
 }
 """Commands of Codex that this program does not have."""

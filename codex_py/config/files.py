@@ -65,8 +65,8 @@ def as_config_error(path: Path, fault: str) -> Generator[None]:
         raise ConfigError(f"{path} cannot be {fault}: {reason}") from error
 
 
-def replace_text(path: Path, text: str) -> None:
-    """Replace a file as a whole or not at all; it keeps its mode, and a new one is private to the user.
+def replace_text(path: Path, text: str, *, private: bool = False) -> None:
+    """Replace a file as a whole or not at all; it keeps its mode, unless it must be `private` to the user as a new one is.
 
     The caller holds the lock of the folder, so no other program uses the temporary name.
 
@@ -77,7 +77,7 @@ def replace_text(path: Path, text: str) -> None:
     temporary.unlink(missing_ok=True)
     try:
         with temporary.open("x", encoding="utf-8", newline="") as file:
-            mode = path.stat().st_mode & 0o7777 if path.exists() else 0o600
+            mode = path.stat().st_mode & 0o7777 if path.exists() and not private else 0o600
             os.fchmod(file.fileno(), mode)
             file.write(text)
             file.flush()

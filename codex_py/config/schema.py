@@ -206,6 +206,7 @@ KEYS: Final[Table] = {
     **alike({"enabled": "boolean"}, "analytics feedback"),
     **alike(unused({"*": {"enabled": "boolean", "*": "any"}}), "apps plugins"),
     "responses_api_metadata": unused({"*": "string"}, {}),
+    # Only `login` and `logout` look at it; keys of sessions come from variables and `auth.json`.
     "cli_auth_credentials_store": unused(("file", "keyring", "auto", "ephemeral"), "file"),
     "forced_login_method": ("chatgpt", "api"),
     "forced_chatgpt_workspace_id": unused(AnyOf(("string", ["string"]))),

@@ -8,9 +8,9 @@ from typing import Literal, get_args
 from codex_py.config.tables import feature_names
 from codex_py.errors import ConfigError
 from codex_py.frontends.command_parser import (
+    OneOf,
     UsageError,
     flag,
-    one_of,
     option,
     options,
     protection,
@@ -59,15 +59,15 @@ class Arguments:
     """`key=value`, weakest first. Every command of Codex takes these options."""
     model: str | None = option("-m", "--model")
     profile: str | None = option("-p", "--profile")
-    sandbox: SandboxMode | None = option("-s", "--sandbox", type=one_of(*get_args(SandboxMode)))
+    sandbox: SandboxMode | None = option("-s", "--sandbox", type=OneOf(*get_args(SandboxMode)))
     bypass: bool = flag("--dangerously-bypass-approvals-and-sandbox", "--yolo")
     full_auto: bool = flag("--full-auto")
     approval: str | None = option(
         *("-a", "--ask-for-approval"),
-        type=one_of("untrusted", "on-failure", "on-request", "never"),
+        type=OneOf("untrusted", "on-failure", "on-request", "never"),
     )
     oss: bool = flag("--oss")
-    local_provider: str | None = option("--local-provider", type=one_of(*LOCAL_PROVIDERS))
+    local_provider: str | None = option("--local-provider", type=OneOf(*LOCAL_PROVIDERS))
     strict_config: bool = flag("--strict-config")
     ignore_user_config: bool = flag("--ignore-user-config")
     ignore_rules: bool = flag("--ignore-rules")
@@ -91,11 +91,11 @@ class Arguments:
     """The spelling of the SDKs of Codex; `json` is set too."""
     agent_events: bool = flag("--agent-events")
     color: Literal["always", "never", "auto"] = option(
-        "--color", default="auto", type=one_of("always", "never", "auto")
+        "--color", default="auto", type=OneOf("always", "never", "auto")
     )
     answers: str | None = option("--answers")
     plan: bool = flag("--plan")
-    fail_on: Literal["denied"] | None = option("--fail-on", type=one_of("denied"))
+    fail_on: Literal["denied"] | None = option("--fail-on", type=OneOf("denied"))
 
     ephemeral: bool = flag("--ephemeral")
     last: bool = flag("--last")
@@ -108,7 +108,7 @@ class Arguments:
     no_daemon: bool = flag("--no-daemon")
     thread_source: str | None = option("--thread-source")
     cyber_access_program: str | None = option(
-        "--cyber-access-program", type=one_of("standard", "daybreak_blue", "daybreak_red")
+        "--cyber-access-program", type=OneOf("standard", "daybreak_blue", "daybreak_red")
     )
 
 

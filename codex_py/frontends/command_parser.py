@@ -5,7 +5,7 @@ Options that become a value are declared as the fields of its dataclass.
 
 import argparse
 import os
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import field, fields
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,15 @@ class UsageError(CodexError):
 
 
 class HelpRequested(Exception):
-    """`--help` was among the options."""
+    """`--help` was among the options.
+
+    Attributes:
+        parser: that of the command; None if the words did not reach one.
+    """
+
+    def __init__(self, parser: argparse.ArgumentParser | None = None) -> None:
+        super().__init__()
+        self.parser = parser
 
 
 def option(*names: str, default: Any = None, **settings: Any) -> Any:
@@ -91,12 +99,19 @@ class CommandParser(argparse.ArgumentParser):
         return min(index, len(argv))
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(message.removeprefix("argument "))
+        unknown = message.removeprefix("unrecognized arguments: ")
+        if unknown == message:
+            raise UsageError(message.removeprefix("argument "))
+        word = unknown.split(" ")[0]
+        if not word.startswith("-"):
+            raise UsageError(f"unexpected argument {word!r}")
+        name = word.partition("=")[0]
+        raise UsageError(f"unknown option {name}.{suggestion(name, self._option_string_actions)}")
 
 
 class _RequestHelp(argparse.Action):
-    def __call__(self, *_: object) -> NoReturn:
-        raise HelpRequested
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        raise HelpRequested(parser)
 
 
 def given(found: argparse.Namespace) -> dict[str, Any]:
@@ -114,16 +129,17 @@ def parse_options(kind: type[_OptionsT], argv: Sequence[str]) -> _OptionsT:
     return kind(**given(CommandParser(kind).parse_args(list(argv))))
 
 
-def one_of(*allowed: str) -> Callable[[str], str]:
-    """A `type` for `add_argument`."""
+class OneOf:
+    """A `type` for `add_argument`: one of the values, which completion scripts list."""
 
-    def check(value: str) -> str:
-        if value not in allowed:
-            names = ", ".join(allowed)
+    def __init__(self, *allowed: str) -> None:
+        self.allowed = allowed
+
+    def __call__(self, value: str) -> str:
+        if value not in self.allowed:
+            names = ", ".join(self.allowed)
             raise argparse.ArgumentTypeError(f"{value!r} is not a possible value: {names}")
         return value
-
-    return check
 
 
 def protection(name: str) -> str:
@@ -131,7 +147,7 @@ def protection(name: str) -> str:
 
     The names are loaded if the option is given: with their module, that takes 35 ms.
     """
-    return one_of(*load("codex_py.config.unenforced:PROTECTION_NAMES"))(name)
+    return OneOf(*load("codex_py.config.unenforced:PROTECTION_NAMES"))(name)
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:

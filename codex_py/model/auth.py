@@ -55,7 +55,8 @@ def find_key(provider: Provider, *, environment: Mapping[str, str], home: Path) 
     )
     if key is None:
         raise _missing(
-            f"No API key for {provider.name}: set the environment variable OPENAI_API_KEY."
+            f"No API key for {provider.name}: set the environment variable OPENAI_API_KEY,"
+            " or run `codex-py login --with-api-key`."
         )
     return key
 
@@ -66,19 +67,7 @@ def _from_variable(name: str, environment: Mapping[str, str]) -> Key | None:
 
 
 def _from_auth_file(path: Path) -> Key | None:
-    try:
-        data: Any = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
-    except ValueError as error:
-        # The text of the error may quote the file.
-        line = f", line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
-        raise ConfigError(f"{path}{line}: not valid JSON") from None
-    if not isinstance(data, dict):
-        raise ConfigError(f"{path}: not a JSON object")
-    fields = cast("dict[str, Any]", data)
+    fields = stored_fields(path)
     value = fields.get("OPENAI_API_KEY")
     if isinstance(value, str) and value.strip():
         return _key(value, str(path))
@@ -88,6 +77,27 @@ def _from_auth_file(path: Path) -> Key | None:
             "set the environment variable OPENAI_API_KEY."
         )
     return None
+
+
+def stored_fields(path: Path) -> Mapping[str, Any]:
+    """The contents of `auth.json`; empty if there is no such file.
+
+    Raises:
+        ConfigError: it cannot be read, or is no JSON object.
+    """
+    try:
+        data: Any = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        # The text of the error may quote the file.
+        line = f", line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
+        raise ConfigError(f"{path}{line}: not valid JSON") from None
+    if not isinstance(data, dict):
+        raise ConfigError(f"{path}: not a JSON object")
+    return cast("dict[str, Any]", data)
 
 
 def _printed_by(auth: TokenCommand, environment: Mapping[str, str]) -> str:

@@ -1,7 +1,12 @@
+import re
+from collections.abc import Iterator
+
 import pytest
 
 from codex_py.app.loading import load
-from codex_py.cli.commands import COMMANDS
+from codex_py.cli.commands import COMMANDS, Command, help_text
+from codex_py.cli.main import run
+from codex_py.frontends.command_parser import CommandParser, HelpRequested, UsageError
 
 TARGETS = sorted(
     {
@@ -11,8 +16,51 @@ TARGETS = sorted(
         if target
     }
 )
+OWN_OPTIONS = [row for row in COMMANDS if row.own_options and row.names[0] != "help"]
+WORDS = [
+    [row.names[0], *member] for row in COMMANDS for member in ([[m] for m in row.members] or [[]])
+]
+OF_ALL = {"-h", "--help", "-c", "--config", "--enable", "--disable", "--search", "--tool-choice"}
+"""Options of every command, which some help texts leave out."""
+REFUSED = {"--with-access-token", "--device-auth"}
 
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_every_row_of_the_table_names_a_function(target: str) -> None:
     assert callable(load(f"codex_py.{target}"))
+
+
+@pytest.mark.parametrize("words", WORDS, ids=" ".join)
+def test_every_command_prints_its_help(words: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+    assert run([*words, "--help"], {}) == 0
+    assert capfd.readouterr() == (help_text(words[0]), "")
+
+
+@pytest.mark.parametrize("words", [words for words in WORDS if words != ["help"]], ids=" ".join)
+def test_a_misspelt_option_is_told_with_the_one_that_was_meant(words: list[str]) -> None:
+    with pytest.raises(UsageError) as caught:
+        run([*words, "--hepl"], {})
+    assert str(caught.value) == "unknown option --hepl. Did you mean --help?"
+    assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize("row", OWN_OPTIONS, ids=lambda row: row.names[0])
+def test_the_help_names_every_option_and_no_other(row: Command) -> None:
+    name = row.names[0]
+    accepted = {option for parser in _parsers(row) for option in _options(parser.format_help())}
+    named = set(_options(help_text(name)))
+    assert named - accepted == set()
+    assert accepted - named - OF_ALL - REFUSED == set()
+
+
+def _parsers(row: Command) -> Iterator[CommandParser]:
+    for target in row.members.values() or [row.target]:
+        with pytest.raises(HelpRequested) as caught:
+            load(f"codex_py.{target}")(["--help"], {})
+        assert isinstance(caught.value.parser, CommandParser)
+        yield caught.value.parser
+
+
+def _options(text: str) -> list[str]:
+    # `codex-py`, and the shell in an example.
+    return [o for o in re.findall(r"(?<![\w-])--?[A-Za-z][a-z-]*", text) if o not in {"-py", "-lc"}]

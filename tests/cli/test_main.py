@@ -90,7 +90,7 @@ def test_nothing_is_imported_from_the_working_directory(
             "Error: `app-server` is not supported by codex-py\n",
         ),
         (["exce", "hi"], 2, "Error: unknown command 'exce'. Did you mean exec?\n"),
-        (["login"], 2, "Error: `login` is not supported by codex-py\n"),
+        (["review"], 2, "Error: `review` is not supported by codex-py\n"),
         (["exec", "--jsn"], 2, "Error: unknown option --jsn. Did you mean --json?\n"),
         (
             ["-m", "x", "apply", "a.patch"],

@@ -12,9 +12,9 @@ from codex_py.errors import CodexError, ExitCode, PatchError
 from codex_py.frontends.apply.input import patch_input
 from codex_py.frontends.apply.report import Report
 from codex_py.frontends.command_parser import (
+    OneOf,
     UsageError,
     flag,
-    one_of,
     option,
     parse_options,
     working_folder,
@@ -62,7 +62,7 @@ class _Options:
     partial: bool = flag("--partial")
     json: bool = flag("--json")
     convert: Literal["envelope", "unified"] | None = option(
-        "--convert", type=one_of("envelope", "unified")
+        "--convert", type=OneOf("envelope", "unified")
     )
     cd: str = option("-C", "--cd", default=".")
 

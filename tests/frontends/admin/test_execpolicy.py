@@ -118,7 +118,7 @@ def test_json_may_be_spread_over_lines(place: Path) -> None:
             "Error loading rules: bad.rules:2:10: pattern: expected a list, not a string\n",
         ),
         # Codex takes it for the command.
-        ("check -r a.rules --bogus -- ls", 2, "Error: unrecognized arguments: --bogus\n"),
+        ("check -r a.rules --bogus -- ls", 2, "Error: unknown option --bogus.\n"),
     ],
 )
 def test_mistakes_are_told_in_a_sentence(place: Path, argv: str, code: int, message: str) -> None:

@@ -467,7 +467,7 @@ def test_a_repository_that_unpacks_to_too_much_is_refused(home: Path, bare: Path
     [
         ("http://127.0.0.1:1/x", "is neither a folder nor an address"),
         ("ext::sh -c 'touch ran'", "is neither a folder nor an address"),
-        ("--upload-pack=touch", "unrecognized arguments"),
+        ("--upload-pack=touch", "unknown option --upload-pack"),
         ("ssh://-oProxyCommand=x/y", "is neither a folder nor an address"),
         ("git@-oProxyCommand=x:y", "is neither a folder nor an address"),
         ("nowhere", "is neither a folder nor an address"),

@@ -145,7 +145,7 @@ def test_what_was_applied_can_be_undone(place: Place) -> None:
         (DIFF, ["--strip", "x"], 2, "-p/--strip: 'x' is no number of directories"),
         (DIFF, ["--convert", "git"], 2, "--convert: 'git' is not a possible value"),
         (DIFF, ["--convert", "unified", "--json"], 2, "--json does not go with --convert"),
-        (DIFF, ["--frob"], 2, "unrecognized arguments: --frob"),
+        (DIFF, ["--frob"], 2, "unknown option --frob."),
         (DIFF, ["missing"], 2, "Failed to read the patch 'missing': No such file or directory"),
         (DIFF, ["."], 2, "Failed to read the patch '.': Is a directory"),
         (DIFF, ["-C", "missing"], 2, "cannot work in 'missing': No such file or directory"),

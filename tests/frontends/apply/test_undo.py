@@ -176,7 +176,7 @@ def test_what_was_cut_off_is_recovered_first(journal: Journal):
         (["x"], "id: 'x' is no number of a patch; see --list"),
         (["--list", "1"], "--list stands alone"),
         (["--show", "--force"], "--show changes nothing, so there is nothing to force"),
-        (["--frob"], "unrecognized arguments: --frob"),
+        (["--frob"], "unknown option --frob. Did you mean --force?"),
     ],
 )
 def test_mistakes_are_told(journal: Journal, argv: list[str], message: str):

@@ -1,0 +1,103 @@
+"""`auth.json`, the login that Codex shares with this program: in the form and under the lock of Codex 0.169."""
+
+import json
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from codex_py.config.config import Config
+from codex_py.config.files import LOCK_TIMEOUT_S, as_config_error, replace_text
+from codex_py.errors import CodexError, ConfigError
+from codex_py.filesystem.own import locked, make_private
+from codex_py.model.auth import stored_fields
+from codex_py.protocol.frozen import frozen
+
+_STORE_KEY: Final = "cli_auth_credentials_store"
+_SHOWN_START, _SHOWN_END = 8, 5
+
+
+@frozen
+class StoredLogin:
+    shown_key: str | None
+    """The API key, masked; None if the login is another one, such as that with ChatGPT."""
+
+
+def stored_login(config: Config) -> StoredLogin | None:
+    """The login in `auth.json`; None if there is none.
+
+    Raises:
+        ConfigError: the configuration names another store, or the file cannot be read.
+    """
+    _require_file_store(config)
+    fields = stored_fields(config.home / "auth.json")
+    key = fields.get("OPENAI_API_KEY")
+    if isinstance(key, str) and key.strip():
+        return StoredLogin(masked(key.strip()))
+    is_other = any(value for name, value in fields.items() if name != "auth_mode")
+    return StoredLogin(None) if is_other else None
+
+
+def store_key(config: Config, key: str) -> None:
+    """Make an API key the login. It replaces an earlier key, or a file that nobody can read, but no other login.
+
+    Raises:
+        CodexError: API keys are forbidden, or there is a login with ChatGPT.
+        ConfigError: the configuration names another store, or the file cannot be written.
+    """
+    if config.values.get("forced_login_method") == "chatgpt":
+        # The words are Codex's.
+        raise CodexError("API key login is disabled. Use ChatGPT login instead.", code="login")
+    with _locked_file(config) as path:
+        try:
+            found = stored_login(config)
+        except ConfigError:
+            found = None
+        if found is not None and found.shown_key is None:
+            raise CodexError(
+                f"{path} holds a login that is no API key, with ChatGPT for instance; to give it up, run"
+                " `codex-py logout` first",
+                code="login",
+            )
+        fields = {"auth_mode": "apikey", "OPENAI_API_KEY": key}
+        replace_text(path, json.dumps(fields, indent=2), private=True)
+
+
+def remove_login(config: Config) -> bool:
+    """Remove `auth.json`, whatever is in it. False if it was not there.
+
+    Raises:
+        ConfigError: the configuration names another store, or the file cannot be removed.
+    """
+    _require_file_store(config)
+    if not (config.home / "auth.json").exists():
+        return False
+    with _locked_file(config) as path:
+        path.unlink(missing_ok=True)
+    return True
+
+
+def masked(key: str) -> str:
+    """The two ends of a key, as Codex shows them; nothing of a short one."""
+    if len(key) <= _SHOWN_START + _SHOWN_END:
+        return "***"
+    return f"{key[:_SHOWN_START]}***{key[-_SHOWN_END:]}"
+
+
+@contextmanager
+def _locked_file(config: Config) -> Generator[Path]:
+    _require_file_store(config)
+    path = config.home / "auth.json"
+    with as_config_error(path, "written"):
+        make_private(config.home)
+        with locked(config.home / "auth.json.lock", LOCK_TIMEOUT_S, is_file=True):
+            yield path
+
+
+def _require_file_store(config: Config) -> None:
+    if (store := config.values.get(_STORE_KEY)) in {"keyring", "ephemeral"}:
+        raise ConfigError(
+            f"`{_STORE_KEY}` is {store!r}, and codex-py keeps keys in auth.json alone: set it to"
+            ' "file", or set the environment variable OPENAI_API_KEY',
+            key=(_STORE_KEY,),
+        )

@@ -1,0 +1,41 @@
+"""`codex-py exit-codes`: what the exit codes mean. The README has the same table."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from codex_py.errors import ExitCode
+from codex_py.frontends.admin.command import command_parser
+from codex_py.frontends.streams import READER_LEFT, print_json, print_out
+from codex_py.frontends.terminal import aligned
+
+MEANINGS: Final[dict[int, str]] = {
+    ExitCode.DONE: "done",
+    ExitCode.TURN_FAILED: "the turn failed; the folder is neither trusted nor in a git repository; what a command names"
+    " or needs is not there (a patch, a server, a login); a file could not be read or written; `doctor` found a failure",
+    ExitCode.USAGE: "the command line is wrong: an option; a folder, file or session that it names; no prompt",
+    ExitCode.SCHEMA: "the final answer breaks `--output-schema`",
+    ExitCode.DENIED: "something was refused, with `--fail-on denied`",
+    ExitCode.SANDBOX: "nothing on this machine can hold a command (`codex-py sandbox`)",
+    ExitCode.PATCH: "a patch does not fit, or not all of it",
+    ExitCode.TURN_LIMIT: "the model was not done after 1,000 responses in one turn",
+    ExitCode.INPUT: "there is no patch in what was given, or a damaged one",
+    ExitCode.UNAVAILABLE: "the provider cannot be reached, or answers with a server error",
+    ExitCode.TEMPORARY: "the provider asks to try later",
+    ExitCode.AUTHENTICATION: "there is no key, or the provider refuses it",
+    ExitCode.CONFIGURATION: "the configuration is wrong",
+    129: "hung up",
+    ExitCode.INTERRUPTED: "interrupted with Ctrl-C",
+    READER_LEFT: "the reader of standard output went away",
+    143: "terminated",
+}
+
+
+def run_exit_codes(argv: Sequence[str], environment: Mapping[str, str]) -> int:  # noqa: ARG001 - every command gets it
+    """Print the table; the exit code."""
+    options = command_parser("--json").parse_args(list(argv))
+    if options.json:
+        return print_json(
+            [{"code": int(c), "meaning": text} for c, text in MEANINGS.items()], indent=2
+        )
+    lines = aligned([(str(int(code)), text) for code, text in MEANINGS.items()])
+    return print_out("".join(f"{line.rstrip()}\n" for line in lines))
