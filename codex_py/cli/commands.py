@@ -124,6 +124,14 @@ COMMANDS = (
         own_options=True,
     ),
     Command(
+        "sessions COMMAND",
+        "List, show and search sessions",
+        members={
+            name: f"frontends.admin.sessions:run_{name}" for name in ("list", "show", "search")
+        },
+        own_options=True,
+    ),
+    Command(
         "archive SESSION",
         "Put a session away: lists leave it out",
         f"{_ARCHIVE}:run_archive",

@@ -1,11 +1,15 @@
-"""Lists the newest sessions of a home, and previews one of them.
+"""Lists the newest sessions of a home, searches what was said in them, and previews one of them.
 
-A file is read as far as its first prompt, and only when its turn comes: of thousands of sessions, a list
-costs a directory walk and a read for each one in it.
+A list reads a file as far as its first prompt, and only when its turn comes: of thousands of sessions, it
+costs a directory walk and a read for each one in it. A search reads files line by line.
 """
 
 import os
+import re
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -13,12 +17,18 @@ from codex_py.protocol.frozen import frozen
 from codex_py.protocol.messages import decode_json
 from codex_py.protocol.prompts import message_texts, prompt_of
 from codex_py.rollout.index import recent_sessions, thread_names
+from codex_py.rollout.records import ARCHIVED_SESSIONS, SESSIONS, SessionMeta
 
 _HEAD_BYTES: Final = 1 << 20
 """How far into a file the first prompt is looked for."""
 _TAIL_BYTES: Final = 1 << 18
 _MAX_TAIL_BYTES: Final = 1 << 24
 _SHOWN_CHARACTERS: Final = 500
+_MAX_MESSAGE_BYTES: Final = 1 << 24
+"""Of a message that is searched; a longer line is read in pieces, none of which is one."""
+_MODEL: Final = re.compile(rb'"model":"([^"\\]*)"')
+_SNIPPET: Final = (60, 200)
+"""Characters of a found line before and behind the beginning of a word."""
 
 
 @frozen
@@ -31,6 +41,10 @@ class SessionSummary:
     """How the first prompt begins, on one line; empty where none was found."""
     updated: datetime
     """When it was written to last; UTC."""
+    cwd: str
+    branch: str | None
+    model: str | None
+    """Of the first turn."""
 
 
 @frozen
@@ -41,7 +55,12 @@ class PreviewMessage:
 
 
 def list_sessions(
-    home: Path, *, cwd: Path | None = None, search: str = "", limit: int = 25
+    home: Path,
+    *,
+    cwd: Path | None = None,
+    search: str = "",
+    limit: int = 25,
+    archived: bool = False,
 ) -> list[SessionSummary]:
     """Up to `limit` of the `recent_sessions`.
 
@@ -50,24 +69,78 @@ def list_sessions(
         cwd: absolute; None for sessions of any directory.
         search: words that must all occur, in upper or lower case, in the name, the first prompt, the
             directory, the branch or the id.
+        archived: list the archived ones instead.
     """
-    names = thread_names(home)
     words = search.casefold().split()
-    found: list[SessionSummary] = []
-    for path, meta, modified in recent_sessions(home, cwd=cwd, model_provider=None):
-        if len(found) == limit:
-            break
+
+    def fits(each: SessionSummary) -> bool:
+        fields = (each.name, each.preview, each.cwd, each.branch, each.id)
+        text = "\n".join(filter(None, fields)).casefold()
+        return all(word in text for word in words)
+
+    return list(islice(filter(fits, _summaries(home, cwd, archived=archived)), limit))
+
+
+def search_sessions(
+    home: Path, words: Sequence[str], *, archived: bool = False, places: int = 3
+) -> Iterator[tuple[SessionSummary, list[PreviewMessage]]]:
+    """The sessions that say all the words in one prompt or answer, newest first, as they are found.
+
+    Args:
+        words: in upper or lower case.
+        archived: search the archived ones instead.
+        places: how many such messages of each session are given, the first ones; a text is the line of the first word.
+    """
+    words = [word.casefold() for word in words]
+    # Whatever else is in a word may be written in several ways in JSON.
+    plain = [word.encode() for word in words if word.isascii() and word.isalnum()]
+    for summary in _summaries(home, None, archived=archived):
         try:
-            preview = " ".join(_first_prompt(path).split())[:_SHOWN_CHARACTERS]
+            if found := list(islice(_places(summary.path, words, plain), places)):
+                yield summary, found
         except OSError:
             continue
-        name = names.get(meta.id)
-        fields = (name, preview, meta.cwd, meta.git.get("branch"), meta.id)
-        text = "\n".join(filter(None, fields)).casefold()
-        if all(word in text for word in words):
-            updated = datetime.fromtimestamp(modified / 1e9, UTC)
-            found.append(SessionSummary(meta.id, path, name, preview, updated))
-    return found
+
+
+def _places(path: Path, words: Sequence[str], plain: Sequence[bytes]) -> Iterator[PreviewMessage]:
+    with path.open("rb", buffering=1 << 16) as file:
+        for line in iter(partial(file.readline, _MAX_MESSAGE_BYTES), b""):
+            if b'"message"' not in line or not all(map(line.lower().__contains__, plain)):
+                continue
+            message = _message(line)
+            if message is None or not all(map(message.text.casefold().__contains__, words)):
+                continue
+            lines = message.text.splitlines()
+            said = next((each for each in lines if words[0] in each.casefold()), message.text)
+            at = max(0, said.casefold().find(words[0]))
+            before, behind = _SNIPPET
+            start = max(0, at - before)
+            snippet = ("…" if start else "") + said[start : at + behind].strip()
+            yield PreviewMessage(message.role, snippet)
+
+
+def _summaries(home: Path, cwd: Path | None, *, archived: bool) -> Iterator[SessionSummary]:
+    names = thread_names(home)
+    folder = ARCHIVED_SESSIONS if archived else SESSIONS
+    for path, meta, modified in recent_sessions(home, cwd=cwd, model_provider=None, folder=folder):
+        try:
+            yield _summary(path, meta, modified, names.get(meta.id))
+        except OSError:
+            continue
+
+
+def _summary(path: Path, meta: SessionMeta, modified: int, name: str | None) -> SessionSummary:
+    prompt, model = _beginning(path)
+    return SessionSummary(
+        id=meta.id,
+        path=path,
+        name=name,
+        preview=" ".join(prompt.split())[:_SHOWN_CHARACTERS],
+        updated=datetime.fromtimestamp(modified / 1e9, UTC),
+        cwd=meta.cwd,
+        branch=meta.git.get("branch"),
+        model=model,
+    )
 
 
 def preview_messages(path: Path, *, limit: int = 6) -> list[PreviewMessage]:
@@ -83,16 +156,19 @@ def preview_messages(path: Path, *, limit: int = 6) -> list[PreviewMessage]:
         size *= 8
 
 
-def _first_prompt(path: Path) -> str:
-    left = _HEAD_BYTES
+def _beginning(path: Path) -> tuple[str, str | None]:
+    """The first prompt, or an empty text; and the model that it went to."""
+    left, model = _HEAD_BYTES, None
     with path.open("rb") as lines:
         for line in lines:
             left -= len(line)
+            if b'"turn_context"' in line and (found := _MODEL.search(line)) is not None:
+                model = found[1].decode(errors="replace")
             if (prompt := prompt_of(_item(line))) is not None:
-                return prompt.text
+                return prompt.text, model
             if left <= 0:
                 break
-    return ""
+    return "", model
 
 
 def _tail(path: Path, size: int) -> tuple[list[PreviewMessage], bool]:
@@ -101,18 +177,19 @@ def _tail(path: Path, size: int) -> tuple[list[PreviewMessage], bool]:
         start = max(0, file.seek(0, os.SEEK_END) - size)
         file.seek(start)
         lines = file.read(size).splitlines()
-    messages: list[PreviewMessage] = []
-    for line in lines[1:] if start else lines:
-        item = _item(line)
-        if item is None:
-            continue
-        if (prompt := prompt_of(item)) is not None:
-            messages.append(PreviewMessage("user", prompt.text[:_SHOWN_CHARACTERS]))
-        elif item.get("role") == "assistant" and (
-            text := "".join(message_texts(item.get("content")))
-        ):
-            messages.append(PreviewMessage("assistant", text[:_SHOWN_CHARACTERS]))
-    return messages, start == 0
+    found = filter(None, map(_message, lines[1:] if start else lines))
+    return [PreviewMessage(each.role, each.text[:_SHOWN_CHARACTERS]) for each in found], start == 0
+
+
+def _message(line: bytes) -> PreviewMessage | None:
+    """The prompt or the answer in a line, whole; None for other lines."""
+    item = _item(line)
+    if item is None:
+        return None
+    if (prompt := prompt_of(item)) is not None:
+        return PreviewMessage("user", prompt.text)
+    text = "".join(message_texts(item.get("content")))
+    return PreviewMessage("assistant", text) if item.get("role") == "assistant" and text else None
 
 
 def _item(line: bytes) -> Any:

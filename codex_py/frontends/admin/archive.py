@@ -7,11 +7,12 @@ from pathlib import Path
 
 from codex_py.errors import SessionError
 from codex_py.frontends.admin.command import command_config, command_parser, required
+from codex_py.frontends.admin.sessions import stored_session
 from codex_py.frontends.streams import OutputStream, print_out
 from codex_py.frontends.terminal import printable
 from codex_py.protocol.ids import is_thread_id
 from codex_py.rollout.archive import archive, delete, unarchive
-from codex_py.rollout.index import find_session, thread_names
+from codex_py.rollout.index import thread_names
 from codex_py.rollout.records import ARCHIVED_SESSIONS, SESSIONS, thread_id_of
 
 _QUESTION = """\
@@ -55,10 +56,7 @@ def run_delete(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def _find(home: Path, name: str, kind: str, *folders: str) -> str:
-    path = find_session(home, name, folders)
-    if path is None or (thread_id := thread_id_of(path.name)) is None:
-        raise SessionError(f"No {kind} session found matching '{printable(name)}'.")
-    return thread_id
+    return thread_id_of(stored_session(home, name, kind, *folders).name) or ""
 
 
 def _agreed(thread_id: str, name: str | None) -> bool:

@@ -4,14 +4,13 @@ import asyncio
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
 from codex_py.app.features.agents.feature import SubAgents
 from codex_py.app.patching import changes_since_commit
 from codex_py.errors import CodexError
-from codex_py.frontends.terminal import printable
+from codex_py.frontends.terminal import age, printable
 from codex_py.frontends.tui.agents import AgentReader, agent_row
 from codex_py.frontends.tui.cells.patch import diff_cell
 from codex_py.frontends.tui.commands.registry import Command, CommandContext
@@ -58,7 +57,11 @@ async def pick_session(conversation: Conversation, surface: Surface) -> str | No
         listed = await asyncio.to_thread(list_sessions, home, cwd=cwd, search=typed, limit=_LISTED)
         room = screen.width - 24
         return [
-            Row(fit(printable(found.name or found.preview or found.id), room), found, _age(found))
+            Row(
+                fit(printable(found.name or found.preview or found.id), room),
+                found,
+                age(found.updated),
+            )
             for found in listed
             if current is None or found.id != current.thread_id
         ]
@@ -74,14 +77,6 @@ async def pick_session(conversation: Conversation, surface: Surface) -> str | No
 
     picked = await surface.panels.show(Picker("Resume a session", search, preview=preview))
     return None if picked is None else picked.id
-
-
-def _age(found: SessionSummary) -> str:
-    seconds = int((datetime.now(UTC) - found.updated).total_seconds())
-    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
-        if seconds >= length:
-            return f"{seconds // length} {unit} ago"
-    return "just now"
 
 
 async def _fork(context: CommandContext, _: str) -> None:

@@ -1,0 +1,161 @@
+"""`codex-py sessions list`, `show` and `search`."""
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from codex_py.errors import SessionError
+from codex_py.frontends.admin.command import command_config, command_parser, required
+from codex_py.frontends.command_parser import CommandParser, UsageError
+from codex_py.frontends.plain_text import cut
+from codex_py.frontends.stopping import Stopped, raise_when_stopped
+from codex_py.frontends.streams import print_json, print_out
+from codex_py.frontends.terminal import age, aligned, on_one_line, printable
+from codex_py.rollout.details import read_details
+from codex_py.rollout.index import find_session, thread_names
+from codex_py.rollout.listing import SessionSummary, list_sessions, search_sessions
+from codex_py.rollout.records import ARCHIVED_SESSIONS, SESSIONS, read_meta
+
+_SHOWN_CHARACTERS = 60
+_SHOWN_PROMPT = 500
+
+
+def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Print the sessions of this folder, the newest first; the exit code."""
+    parser = _with_limit(command_parser("--json", "--all", "--archived"), "25")
+    options = parser.parse_args(list(argv))
+    config = command_config(options, environment, warns=False)
+    found = list_sessions(
+        config.home,
+        cwd=None if options.all else config.cwd,
+        limit=_limit(options),
+        archived=options.archived,
+    )
+    if options.json:
+        return print_json([_data(each) for each in found], indent=2, ensure_ascii=False)
+    if not found:
+        more = "" if options.all else " in this folder; --all lists those of every folder"
+        return print_out(f"There are no sessions{more}.\n")
+    rows = [
+        (age(each.updated), each.id, *([each.cwd] if options.all else []), _title(each))
+        for each in found
+    ]
+    lines = aligned([tuple(map(on_one_line, row)) for row in rows])
+    return print_out("".join(f"{line.rstrip()}\n" for line in lines))
+
+
+def run_show(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Print what is known of a session; the exit code."""
+    options = command_parser("session", "--json").parse_args(list(argv))
+    name = required(options.session, "session: codex-py sessions show SESSION")
+    home = command_config(options, environment, warns=False).home
+    path = stored_session(home, name, "active or archived", SESSIONS, ARCHIVED_SESSIONS)
+    meta, details = read_meta(path), read_details(path)
+    data: dict[str, Any] = {
+        "id": meta.id,
+        "name": thread_names(home).get(meta.id),
+        "path": str(path),
+        "archived": path.is_relative_to(home / ARCHIVED_SESSIONS),
+        "created": meta.timestamp,
+        "cwd": meta.cwd,
+        "branch": meta.git.get("branch"),
+        "commit": meta.git.get("commit_hash"),
+        "provider": meta.model_provider,
+        **details.settings,
+        "forked_from": meta.forked_from_id,
+        "parent": meta.parent_id,
+        "turns": len(details.prompts),
+        "usage": asdict(details.usage),
+        "damaged_lines": details.damaged_lines,
+        "files": details.files,
+        "prompts": details.prompts,
+    }
+    if options.json:
+        return print_json(data, indent=2, ensure_ascii=False)
+    usage, files, prompts = data.pop("usage"), data.pop("files"), data.pop("prompts")
+    data["tokens"] = ", ".join(
+        f"{count:,} {key.removesuffix('_tokens')}" for key, count in usage.items() if count
+    )
+    rows = [
+        (f"{key.replace('_', ' ')}:", on_one_line(str(value)))
+        for key, value in data.items()
+        if value
+    ]
+    lines = [
+        *aligned(rows),
+        *(["files:"] if files else []),
+        *(f"  {on_one_line(each)}" for each in files),
+    ]
+    lines += ["prompts:"] if prompts else []
+    for number, prompt in enumerate(prompts, 1):
+        lines.append(f"{number:3}. {on_one_line(cut(prompt, _SHOWN_PROMPT))}")
+    return print_out("".join(f"{line.rstrip()}\n" for line in lines))
+
+
+def run_search(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Print the sessions in which all the words were said, as they are found; the exit code."""
+    parser = _with_limit(command_parser("--json", "--archived"))
+    parser.add_argument("words", nargs="*")
+    options = parser.parse_args(list(argv))
+    words = " ".join(options.words).split()
+    required(words[0] if words else None, "words to search for: codex-py sessions search WORDS")
+    home = command_config(options, environment, warns=False).home
+    raise_when_stopped()
+    left = _limit(options)
+    try:
+        for summary, places in search_sessions(home, words, archived=options.archived):
+            if options.json:
+                found = [{"role": each.role, "text": each.text} for each in places]
+                text = json.dumps({**_data(summary), "found": found}, ensure_ascii=False)
+            else:
+                title = f"{summary.id}  {age(summary.updated)}  {_title(summary)}"
+                said = (f"    {each.role}: {each.text}" for each in places)
+                text = "\n".join(map(on_one_line, (title, *said)))
+            if code := print_out(f"{text}\n"):
+                return code
+            left -= 1
+            if not left:
+                break
+    except Stopped as stopped:
+        # As any search does: the user has found what was looked for.
+        return stopped.exit_code
+    return 0
+
+
+def stored_session(home: Path, name: str, kind: str, *folders: str) -> Path:
+    """The file of a session by its id or name, in folders of the home, with the error of Codex."""
+    if (path := find_session(home, name, folders)) is None:
+        raise SessionError(f"No {kind} session found matching '{printable(name)}'.")
+    return path
+
+
+def _with_limit(parser: CommandParser, default: str = "0") -> CommandParser:
+    parser.add_argument("--limit", default=default)
+    return parser
+
+
+def _limit(options: argparse.Namespace) -> int:
+    if not options.limit.isdecimal():
+        raise UsageError(f"--limit: {options.limit!r} is not a number of sessions")
+    return int(options.limit) or 1 << 62
+
+
+def _title(summary: SessionSummary) -> str:
+    name = f"[{summary.name}] " if summary.name else ""
+    return cut(f"{name}{summary.preview}", _SHOWN_CHARACTERS)
+
+
+def _data(summary: SessionSummary) -> dict[str, Any]:
+    return {
+        "id": summary.id,
+        "name": summary.name,
+        "prompt": summary.preview,
+        "cwd": summary.cwd,
+        "branch": summary.branch,
+        "model": summary.model,
+        "updated": summary.updated.isoformat(timespec="seconds"),
+        "path": str(summary.path),
+    }
