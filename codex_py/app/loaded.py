@@ -14,6 +14,7 @@ from codex_py.model.catalog import model_info
 from codex_py.process.sessions import ProcessSessions
 from codex_py.protocol.approval import ApprovalRequest, Approvals, Review, ReviewDecision
 from codex_py.protocol.dispatch import ToolContext
+from codex_py.protocol.events import EventSink
 from codex_py.protocol.items import OutputItem
 from codex_py.protocol.prompts import Note
 from codex_py.protocol.tools import ToolCall, ToolOutput
@@ -82,16 +83,16 @@ class LoadedTools:
             session.parent and session.parent.nickname,
         )
 
-    async def dispatch(self, call: ToolCall) -> Sequence[Note | OutputItem]:
+    async def dispatch(self, call: ToolCall, emit: EventSink) -> Sequence[Note | OutputItem]:
         """See `ItemHandlers`."""
-        items = await self.router.dispatch(call, self._context(call.call_id))
+        items = await self.router.dispatch(call, self._context(call.call_id, emit))
         if self.sandbox.unavailable is not None:
             self._warn(self.sandbox.unavailable)
         return items
 
-    def answer(self, call: ToolCall, output: ToolOutput) -> OutputItem:
+    def answer(self, call: ToolCall, output: ToolOutput, emit: EventSink) -> OutputItem:
         """See `ItemHandlers`."""
-        return self.router.answer(call, output, self._context(call.call_id))
+        return self.router.answer(call, output, self._context(call.call_id, emit))
 
     async def aclose(self) -> None:
         """Stop the processes that the tools started. The tools can be used again."""
@@ -100,7 +101,7 @@ class LoadedTools:
         finally:
             self.sandbox.release()
 
-    def _context(self, call_id: str) -> ToolContext:
+    def _context(self, call_id: str, emit: EventSink) -> ToolContext:
         # The user may have changed the settings since the last turn.
         settings = self._session.settings
         return ToolContext(
@@ -110,7 +111,7 @@ class LoadedTools:
             approval_policy=settings.approval_policy,
             sandbox_policy=settings.sandbox_policy,
             approvals=self._approvals,
-            emit=self._session.emit,
+            emit=emit,
             next_item_id=self._session.next_item_id,
             output_token_limit=self._output_token_limit,
         )

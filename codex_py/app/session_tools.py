@@ -58,8 +58,8 @@ class SessionTools:
             self._waiting = loop.call_later(_LOAD_AFTER_S, tools)
         return ItemHandlers(
             build_tool_call=build_tool_call,
-            dispatch=lambda call: tools().dispatch(call),
-            answer=lambda call, output: tools().answer(call, output),
+            dispatch=lambda call, emit: tools().dispatch(call, emit),
+            answer=lambda call, output, emit: tools().answer(call, output, emit),
             item_events=lambda item: item_events(item, session.next_item_id),
         )
 

@@ -19,6 +19,7 @@ from codex_py.protocol.extension import Compaction
 from codex_py.protocol.items import Message, ResponseItem
 from codex_py.protocol.messages import EncodedItem, estimated_tokens, input_text, message
 from codex_py.protocol.prompts import Note, context_length, user_prompt
+from codex_py.protocol.response_order import Place
 from codex_py.protocol.stream import ModelStream, Prompt
 
 _BYTES_PER_TOKEN: Final = 4
@@ -164,9 +165,11 @@ class _Summarising:
         self.text = ""
         return replace(self._prompt, input=[*self._items, self._request])
 
-    def record(self, item: ResponseItem | Note) -> None:
+    def record(self, item: ResponseItem | Note, place: Place) -> None:  # noqa: ARG002
         if isinstance(item, Message) and item.role == "assistant":
             self.text = item.text or self.text
+
+    def settle(self, *, whole: bool) -> None: ...
 
     def emit(self, event: events.Event) -> None:
         if isinstance(event, events.Reconnecting):

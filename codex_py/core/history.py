@@ -36,21 +36,15 @@ class History:
         """`(call_id, item type)` of the calls without an output, in the order of the calls."""
         return self._open
 
-    def add(self, item: EncodedItem | ResponseItem) -> EncodedItem:
-        """Append an item. Returns its encoded form.
-
-        Calls and outputs must be typed; an encoded item must be neither.
+    def add(self, encoded: EncodedItem, item: ResponseItem | None = None) -> None:
+        """Append an item, which must be given decoded too if it is a call or an output.
 
         Raises:
             ValueError: an output for which no call is open. Nothing was appended.
         """
-        if isinstance(item, bytes):
-            encoded = item
-        else:
+        if item is not None:
             self._pair(item)
-            encoded = item.encoded()
         self._items.append(encoded)
-        return encoded
 
     def replace(self, items: Iterable[EncodedItem]) -> None:
         """Replace all items (compaction, undo). Views taken before do not change.

@@ -67,7 +67,8 @@ class SessionTurn:
         """The turn was cancelled by `end`."""
         self.is_over = False
         """The last event of the turn is due: `end` is too late."""
-        self.record, self.emit = parts.log.item, parts.thread.emit
+        self.record, self.settle = parts.log.record, parts.log.settle
+        self.emit = parts.thread.emit
         self.add_usage = parts.add_usage
         self._parts = parts
         self._compactor = compactor

@@ -21,6 +21,7 @@ from codex_py.protocol.messages import (
     message,
 )
 from codex_py.protocol.prompts import Note, UserPrompt
+from codex_py.protocol.response_order import COMPLETED, Place, in_order
 from codex_py.protocol.settings import TurnSettings, turn_context
 from codex_py.protocol.stream import Prompt, Usage
 
@@ -38,9 +39,12 @@ Introduction: TypeAlias = Callable[[Occasion], Sequence[Note]]
 class Recorder(Protocol):
     """Writes the session file."""
 
-    def response_item(self, item: EncodedItem) -> None: ...
+    def response_item(self, item: EncodedItem, place: Place | None = None) -> None:
+        """Write an item of the history; one without a place stands where its line does."""
+        ...
+
     def turn_context(self, payload: Mapping[str, Any]) -> None: ...
-    def event_msg(self, payload: Mapping[str, Any]) -> None: ...
+    def event_msg(self, payload: Mapping[str, Any], place: Place | None = None) -> None: ...
 
     def compacted(self, message: str, replacement_history: Sequence[EncodedItem]) -> None:
         """The history, base prompt aside, was replaced; `message` is the summary in it."""
@@ -76,8 +80,16 @@ class ThreadState:
     """Absolute; None if the thread is not saved."""
 
 
+@frozen
+class _Recorded:
+    type: str
+    place: Place
+    item: ResponseItem | Note
+    encoded: EncodedItem
+
+
 class ThreadLog:
-    """Every item is in the session file before the next request is sent.
+    """Every item is in the session file before it is shown.
 
     Args:
         context: makes the first items of a new thread, without the base prompt.
@@ -97,6 +109,8 @@ class ThreadLog:
         text = thread.instructions
         self._base = [message("developer", [input_text(text)])] if text.strip() else []
         self._history = History([*self._base, *thread.items])
+        self._response: list[_Recorded] = []
+        """The items of the running response, in the order of their coming."""
         self._told_model = thread.model
         self._context_is_current = thread.model is None
 
@@ -163,9 +177,29 @@ class ThreadLog:
         for note in notes:
             self.item(note)
 
-    def item(self, item: ResponseItem | EncodedItem | Note) -> None:
-        entry = item.encoded() if isinstance(item, Note) else item
-        self._recorder.response_item(self._history.add(entry))
+    def item(self, item: EncodedItem | Note) -> None:
+        encoded = item.encoded() if isinstance(item, Note) else item
+        self._history.add(encoded)
+        self._recorder.response_item(encoded)
+
+    def record(self, item: ResponseItem | Note, place: Place) -> None:
+        """Write an item of the running response to the session file."""
+        kind = "message" if isinstance(item, Note) else item.type
+        self._response.append(recorded := _Recorded(kind, place, item, item.encoded()))
+        self._recorder.response_item(recorded.encoded, place)
+
+    def settle(self, *, whole: bool) -> None:
+        """Add the items of the response to the history. `whole`: the response is complete."""
+        own = [each for each in self._response if not each.place.is_output]
+        if whole and own and (last := max(own, key=lambda each: each.place)).type == "reasoning":
+            place = last.place._replace(
+                position=last.place.position + 1, arrival=last.place.arrival + 1
+            )
+            self._response.append(_Recorded(COMPLETED, place, last.item, last.encoded))
+            self._recorder.event_msg({"type": COMPLETED}, place)
+        for each in in_order(self._response):
+            self._history.add(each.encoded, None if isinstance(each.item, Note) else each.item)
+        self._response.clear()
 
     def abort(self, error: CodexError | None) -> None:
         """Tell the model that this error ended its turn; None: the user did."""

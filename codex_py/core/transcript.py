@@ -48,9 +48,13 @@ class _Transcript:
     ) -> None:
         self._past = calls.PastItems()
         self._find_tool = find_tool
-        self._patches: list[events.FileChange] = []
-        """The applied patches of the current response."""
+        self._patches: dict[int, events.FileChange] = {}
+        """The applied patches of the current response whose diffs were not met yet, by the index of their call."""
+        self._answered: int | None = None
+        """The index of the call whose output was met last in the current response."""
         self._outputs = _outputs(items)
+        self._calls = {output: call for call, output in self._outputs.items()}
+        self._items = items
         for index, item in enumerate(items):
             self._take(index, item, encoded[index])
 
@@ -65,6 +69,8 @@ class _Transcript:
         match item:
             case {"role": "user"}:
                 self._user(item, encoded)
+            case {"type": "function_call_output" | "custom_tool_call_output"}:
+                self._answered = self._calls.get(index)
             case {"role": "assistant"} | {"type": "reasoning" | "web_search_call"}:
                 with suppress(MalformedItem):
                     for event in item_events(parse_item(item), self._past.next_id):
@@ -85,18 +91,17 @@ class _Transcript:
     def _fact(self, item: dict[str, Any]) -> None:
         """Show a line of the session file that is not an item of the model."""
         match item:
-            case {"type": "patch_applied", "diff": str(diff)} if self._patches:
-                # With line numbers, in place of the patch itself.
-                self._show(replace(self._patches.pop(0), diff=diff))
             case {"type": "patch_applied", "diff": str(diff)}:
-                # A command applied the patch.
-                new_id = self._past.next_id()
-                self._show(events.FileChange(id=new_id, changes=[], status="completed", diff=diff))
+                # Behind the output of its call; in older files, before the outputs of its response.
+                first = next(iter(self._patches), -1)
+                place = first if self._answered is None else self._answered
+                # Without a call, a command applied the patch.
+                patch = self._patches.pop(place, None) or events.FileChange(
+                    id=self._past.next_id(), changes=[], status="completed"
+                )
+                self._show(replace(patch, diff=diff))
             case {"type": "turn_completed", "duration_ms": int(duration_ms)}:
                 self._show(events.TurnTime(id=self._past.next_id(), duration_ms=duration_ms))
-            case {"type": "function_call_output" | "custom_tool_call_output"}:
-                # The diffs of a response stand before the outputs of its calls.
-                self._patches.clear()
             case _:
                 pass
 
@@ -113,7 +118,12 @@ class _Transcript:
             )
 
     def _call(self, index: int, item: dict[str, Any], name: str, arguments: dict[str, Any]) -> None:
-        code, output = read_coded_text(self._outputs.get(index, ""))
+        if self._answered is not None:
+            # The next response.
+            self._answered = None
+            self._patches.clear()
+        answer = self._items[self._outputs[index]] if index in self._outputs else {}
+        code, output = read_coded_text("".join(message_texts(answer.get("output"))))
         call_id = str(item.get("call_id") or item.get("id") or "")
         name = called_tool(str(item.get("namespace") or ""), name)
         call = calls.PastCall(call_id, name, arguments, output, code)
@@ -124,18 +134,18 @@ class _Transcript:
         if shown is not None:
             self._show(shown)
         if isinstance(shown, events.FileChange) and shown.status == "completed":
-            self._patches.append(shown)
+            self._patches[index] = shown
 
 
-def _outputs(items: Sequence[dict[str, Any]]) -> dict[int, str]:
-    """The text of each call's output, by the index of the call. A `call_id` may occur twice."""
+def _outputs(items: Sequence[dict[str, Any]]) -> dict[int, int]:
+    """The index of each call's output, by the index of the call. A `call_id` may occur twice."""
     open_calls: dict[str, list[int]] = {}
-    outputs: dict[int, str] = {}
+    outputs: dict[int, int] = {}
     for index, item in enumerate(items):
         kind = str(item.get("type", ""))
         call_id = str(item.get("call_id") or item.get("id"))
         if kind.endswith("_call_output") and open_calls.get(call_id):
-            outputs[open_calls[call_id].pop(0)] = "".join(message_texts(item.get("output")))
+            outputs[open_calls[call_id].pop(0)] = index
         elif kind.endswith("_call"):
             open_calls.setdefault(call_id, []).append(index)
     return outputs

@@ -9,16 +9,22 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from codex_py.core.response_items import ItemOrder
 from codex_py.errors import CodexError, ModelError, TurnLimit, single_error
-from codex_py.protocol.events import Event, MessageDelta, ReasoningSummaryDelta, Reconnecting
+from codex_py.protocol.events import (
+    Event,
+    EventSink,
+    ItemCompleted,
+    MessageDelta,
+    ReasoningSummaryDelta,
+    Reconnecting,
+)
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.items import OutputItem, ResponseItem
 from codex_py.protocol.prompts import Note
+from codex_py.protocol.response_order import Place
 from codex_py.protocol.stream import (
     Completed,
     ModelStream,
-    OutputItemAdded,
     OutputItemDone,
     OutputTextDelta,
     Prompt,
@@ -37,9 +43,9 @@ class ItemHandlers:
     """How the items of a response are handled."""
 
     build_tool_call: Callable[[ResponseItem], ToolCall | None]
-    dispatch: Callable[[ToolCall], Coroutine[Any, Any, Sequence[Note | OutputItem]]]
-    """Runs a call. Returns its notes, then its output. See `protocol.dispatch.Dispatch`."""
-    answer: Callable[[ToolCall, ToolOutput], OutputItem]
+    dispatch: Callable[[ToolCall, EventSink], Coroutine[Any, Any, Sequence[Note | OutputItem]]]
+    """Runs a call; the sink gets its events. Returns its notes, then its output. See `protocol.dispatch.Dispatch`."""
+    answer: Callable[[ToolCall, ToolOutput, EventSink], OutputItem]
     """Makes the output of a call that did not run or did not end."""
     item_events: Callable[[ResponseItem], Sequence[Event]]
 
@@ -56,8 +62,15 @@ class Conversation(Protocol):
         """The next request. Every call has its output by now, so notes and prompts may be added."""
         ...
 
-    def record(self, item: ResponseItem | Note) -> None:
-        """Add an item to the history, and to the session file before the next request goes out."""
+    def record(self, item: ResponseItem | Note, place: Place) -> None:
+        """Write an item of the response to the session file. `settle` adds it to the history."""
+        ...
+
+    def settle(self, *, whole: bool) -> None:
+        """Add what was recorded to the history, in order. Every call has its output.
+
+        `whole`: the response is complete.
+        """
         ...
 
     def emit(self, event: Event) -> None: ...
@@ -89,21 +102,43 @@ class RetryBudget(Protocol):
 
 
 @dataclass(slots=True)
-class _RunningCall:
-    index: int
-    """Its index in the response."""
+class _Call:
+    """A call of the response. Nothing that completes it is shown before its output is recorded, so that a kill cannot lose
+    what was shown."""
+
     call: ToolCall
-    task: asyncio.Task[Sequence[Note | OutputItem]]
+    place: Place
+    """Of its output."""
+    conversation: Conversation
+    task: asyncio.Task[None] | None = None
+    is_answered: bool = False
+    held: list[Event] = field(default_factory=list[Event])
     started_at: float = field(default_factory=time.monotonic)
 
-    def output(self, handlers: ItemHandlers, aborted: str) -> Sequence[Note | OutputItem]:
-        """The notes of the call, then its output. A call that did not end gets one with the text `aborted`."""
-        task = self.task
-        if task.done() and not task.cancelled() and task.exception() is None:
-            return task.result()
+    def emit(self, event: Event) -> None:
+        if self.is_answered or not isinstance(event, ItemCompleted):
+            self.conversation.emit(event)
+        else:
+            self.held.append(event)
+
+    async def run(self, handlers: ItemHandlers) -> None:
+        self.answer(await handlers.dispatch(self.call, self.emit))
+
+    def refuse(self, handlers: ItemHandlers, text: str, code: str | None = None) -> None:
+        output = ToolOutput(text, success=False, error_code=code)
+        self.answer([handlers.answer(self.call, output, self.emit)])
+
+    def abort(self, handlers: ItemHandlers, aborted: str) -> None:
         elapsed_s = time.monotonic() - self.started_at
-        text = coded_text("Canceled", f"Wall time: {elapsed_s:.1f} seconds\n{aborted}")
-        return [handlers.answer(self.call, ToolOutput(text, success=False))]
+        text = f"Wall time: {elapsed_s:.1f} seconds\n{aborted}"
+        self.refuse(handlers, coded_text("Canceled", text))
+
+    def answer(self, items: Sequence[Note | OutputItem]) -> None:
+        for item in items:
+            self.conversation.record(item, self.place)
+        self.is_answered = True
+        for event in self.held:
+            self.conversation.emit(event)
 
 
 class Turn:
@@ -189,8 +224,9 @@ class _Response:
         self._conversation = conversation
         self._ran = ran
         self._earlier = list(ran)
-        self._running: list[_RunningCall] = []
-        self._order = ItemOrder()
+        self._calls: list[_Call] = []
+        self._number = time.time_ns() // 1000
+        self._arrivals = 0
         self._is_whole = False
         self._handlers: ItemHandlers | None = None
         self._failure: ModelError | None = None
@@ -238,8 +274,9 @@ class _Response:
             except ModelError as error:
                 self._failure = error
                 if not error.retryable:
-                    for running in self._running:
-                        running.task.cancel()
+                    for call in self._calls:
+                        if call.task is not None:
+                            call.task.cancel()
 
     def _take(self, event: ResponseEvent, handlers: ItemHandlers, calls: asyncio.TaskGroup) -> None:
         match event:
@@ -247,8 +284,6 @@ class _Response:
                 self._conversation.emit(MessageDelta(delta))
             case ReasoningDelta(_, delta, part, raw=False):
                 self._conversation.emit(ReasoningSummaryDelta(delta, part))
-            case OutputItemAdded(index):
-                self._order.announce(index)
             case OutputItemDone(index, item):
                 self._take_item(index, item, handlers, calls)
             case Completed(_, usage, end_turn):
@@ -261,29 +296,30 @@ class _Response:
     def _take_item(
         self, index: int, item: ResponseItem, handlers: ItemHandlers, calls: asyncio.TaskGroup
     ) -> None:
-        if (call := handlers.build_tool_call(item)) is not None:
-            self.follow_up = True
-            if call in self._earlier:
-                # A retry sent the call again. The history already has it, with its output.
-                self._order.drop(index)
-                return
-            self._start(index, call, handlers, calls)
+        place = Place(self._number, False, index, self._arrivals)
+        self._arrivals += 1
+        call = handlers.build_tool_call(item)
+        self.follow_up = self.follow_up or call is not None
+        if call in self._earlier:
+            # A retry sent the call again. The history already has it, with its output.
+            return
+        self._conversation.record(item, place)
+        if call is not None:
+            self._start(call, place._replace(is_output=True), handlers, calls)
         for event in handlers.item_events(item):
             self._conversation.emit(event)
-        for released in self._order.take(index, item):
-            self._conversation.record(released)
 
     def _start(
-        self, index: int, call: ToolCall, handlers: ItemHandlers, calls: asyncio.TaskGroup
+        self, call: ToolCall, place: Place, handlers: ItemHandlers, calls: asyncio.TaskGroup
     ) -> None:
-        if any(call.call_id == running.call.call_id for running in self._running):
+        is_repeated = any(call.call_id == other.call.call_id for other in self._calls)
+        self._calls.append(running := _Call(call, place, self._conversation))
+        if is_repeated:
             text = f"duplicate call_id {call.call_id!r}: this call was not run; give each its own"
-            refusal = ToolOutput(text, success=False, error_code="InvalidArgs")
-            work = asyncio.sleep(0, [handlers.answer(call, refusal)])
+            running.refuse(handlers, text, "InvalidArgs")
         else:
             self._ran.append(call)
-            work = handlers.dispatch(call)
-        self._running.append(_RunningCall(index, call, calls.create_task(work)))
+            running.task = calls.create_task(running.run(handlers))
 
     def _aborted(self, end: BaseException | None) -> str:
         """The output of a call that did not end."""
@@ -294,10 +330,7 @@ class _Response:
         return f"aborted: {end if isinstance(end, CodexError) else 'internal error'}"
 
     def _settle(self, handlers: ItemHandlers, aborted: str) -> None:
-        """Record the held items, then the outputs in the order of their calls."""
-        for item in self._order.rest(whole=self._is_whole):
-            self._conversation.record(item)
-        places = self._order.places
-        for running in sorted(self._running, key=lambda running: places[running.index]):
-            for item in running.output(handlers, aborted):
-                self._conversation.record(item)
+        for call in self._calls:
+            if not call.is_answered:
+                call.abort(handlers, aborted)
+        self._conversation.settle(whole=self._is_whole)

@@ -2,9 +2,9 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import groupby, takewhile
 from typing import Any, cast
 
 from codex_py.protocol.json_fields import objects
@@ -16,6 +16,7 @@ from codex_py.protocol.messages import (
     replace_surrogates,
 )
 from codex_py.protocol.prompts import CONTEXT_OPENINGS, SUMMARY_OPENING, is_context, message_texts
+from codex_py.protocol.response_order import Place, in_order
 
 # The output of a call that was never answered, as in Codex.
 _ABORTED: dict[str, dict[str, Any]] = {
@@ -34,6 +35,8 @@ _PRIVATE = "internal_chat_message_metadata_passthrough"
 # JSON can contain half of a surrogate pair. UTF-8 cannot encode it, and providers refuse it.
 _SURROGATE = re.compile(rb"\\u[dD]")
 _OUTPUT_TYPES = {aborted["type"] for aborted in _ABORTED.values()}
+# A search for tools that the service ran has no id.
+_WITH_ID = {*_ABORTED, *_OUTPUT_TYPES} - {"tool_search_call", "tool_search_output"}
 
 _KEPT_PROMPTS_CHARACTERS = 80_000
 """Of the prompts that are kept after a compaction: some 20,000 tokens, as in Codex."""
@@ -48,9 +51,16 @@ class Entry:
     role: str | None
     texts: tuple[str, ...]
     """The text parts of a message that is not the model's."""
+    place: Place | None = None
+    """None: the item stands where its line does, as in the files of other programs."""
 
     @classmethod
-    def of(cls, payload: Mapping[str, Any], encoded: EncodedItem | None = None) -> "Entry":
+    def of(
+        cls,
+        payload: Mapping[str, Any],
+        encoded: EncodedItem | None = None,
+        place: Place | None = None,
+    ) -> "Entry":
         """Make an entry of a stored item; `encoded` is its JSON if the bytes can be kept."""
         if _PRIVATE in payload:
             payload = {key: value for key, value in payload.items() if key != _PRIVATE}
@@ -70,6 +80,7 @@ class Entry:
             call_id=call_id if isinstance(call_id, str) else None,
             role=role if isinstance(role, str) else None,
             texts=tuple(message_texts(payload.get("content"))) if not_the_models else (),
+            place=place,
         )
 
     @property
@@ -94,16 +105,19 @@ def context_of(entries: Iterable[Entry]) -> dict[str, str]:
 
 
 def paired(entries: Sequence[Entry]) -> list[EncodedItem]:
-    """The items, changed so that every call has exactly one output and every output its call.
+    """The items in the order of the history, changed so that every call has exactly one output and every output its call.
 
-    An output without a call is left out. A call without an output gets one that says `aborted`, after
+    An output without a call is left out, and so is a call that is there twice. A call without an output gets one that says `aborted`, after
     the other outputs of its response: some providers want all calls of a response together,
     and all outputs after them.
     """
+    entries = list(_in_order(entries))
     open_calls: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     stray: set[int] = set()
     for index, entry in enumerate(entries):
         if entry.call_id is None:
+            if entry.type in _WITH_ID:
+                stray.add(index)
             continue
         if entry.type in _ABORTED:
             open_calls[_ABORTED[entry.type]["type"], entry.call_id].append(index)
@@ -114,6 +128,7 @@ def paired(entries: Sequence[Entry]) -> list[EncodedItem]:
             else:
                 stray.add(index)
     unanswered = {index for calls in open_calls.values() for index in calls}
+    stray |= {index for index in unanswered if entries[index] in entries[index + 1 : index + 2]}
 
     items: list[EncodedItem] = []
     waiting: list[EncodedItem] = []
@@ -132,6 +147,28 @@ def paired(entries: Sequence[Entry]) -> list[EncodedItem]:
             waiting.append(EncodedItem(encode_json(aborted)))
         after_output = is_output
     return items + waiting
+
+
+def by_response(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
+    """Group the entries that have a place by their response; the others stand between these groups."""
+    for _, group in groupby(entries, lambda entry: entry.place and entry.place.response):
+        yield list(group)
+
+
+def _in_order(entries: Sequence[Entry]) -> Iterator[Entry]:
+    """Put the items of each response in the order of the history. A call without an output gets one that says `aborted`."""
+    for group in by_response(entries):
+        is_placed = group[0].place is not None
+        yield from in_order([*group, *_aborted(group)]) if is_placed else group
+
+
+def _aborted(response: Sequence[Entry]) -> Iterator[Entry]:
+    answered = {each.place for each in response if each.type in _OUTPUT_TYPES}
+    for each in response:
+        if each.place is None or each.call_id is None or each.type not in _ABORTED:
+            continue
+        if (place := each.place._replace(is_output=True)) not in answered:
+            yield Entry.of({"call_id": each.call_id, **_ABORTED[each.type]}, None, place)
 
 
 def compacted(entries: Sequence[Entry], payload: Mapping[str, Any]) -> list[Entry]:

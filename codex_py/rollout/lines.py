@@ -2,16 +2,21 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, cast
 
 from codex_py.errors import SessionError
 from codex_py.protocol.messages import EncodedItem
+from codex_py.protocol.response_order import Place
 from codex_py.rollout.index import files_of_thread
 from codex_py.rollout.records import OTHER_SESSION, home_of, read_meta, session_lines
 
-_HEAD = re.compile(r'\{"timestamp":"[^"\\]*",(?:"ordinal":(\d+),)?"type":"(\w+)","payload":')
+_HEAD = re.compile(
+    r'\{"timestamp":"[^"\\]*",(?:"ordinal":(\d+),)?'
+    r'(?:"place":\[(\d+),([01]),(\d+),(\d+)\],)?"type":"(\w+)","payload":'
+)
+_START = re.compile(rb'(?<=.)(?=\{"timestamp":")', re.DOTALL)
 _TAIL = re.compile(r"[ \t\r\n]*\}[ \t\r\n]*")
 
 
@@ -23,6 +28,7 @@ class Line(NamedTuple):
     ordinal: int | None
     encoded: EncodedItem | None
     """The bytes of the payload, if it is an item and they can be kept."""
+    place: Place | None = None
 
 
 def thread_lines(path: Path) -> Iterator[Line | None]:
@@ -34,17 +40,26 @@ def thread_lines(path: Path) -> Iterator[Line | None]:
     """
     for file, end in _files(path):
         with session_lines(file) as (_, lines):
-            for raw in lines:
-                if raw == b"\n":
-                    continue
-                try:
-                    line = _parse(raw)
-                except (ValueError, RecursionError):
-                    yield None
-                    continue
-                if end is not None and line.ordinal is not None and line.ordinal >= end:
+            for line in _readable(lines):
+                ordinal = None if line is None else line.ordinal
+                if end is not None and ordinal is not None and ordinal >= end:
                     break
                 yield line
+
+
+def _readable(lines: Iterable[bytes]) -> Iterator[Line | None]:
+    before = b""
+    for raw in lines:
+        # A repeated line, with its timestamp, is damage: it is no second item.
+        if raw in {b"\n", before}:
+            continue
+        before = raw
+        try:
+            yield _parse(raw)
+        except (ValueError, RecursionError):
+            # A program that dies leaves half a line, which the next one may write on.
+            parts = _START.split(raw)
+            yield from _readable(parts) if len(parts) > 1 else [None]
 
 
 def _files(path: Path) -> list[tuple[Path, int | None]]:
@@ -81,7 +96,7 @@ def _parse(raw: bytes) -> Line:
         if not rest.startswith(","):
             raise ValueError("not one JSON object")
         _DECODER.decode("{" + rest[1:])
-    ordinal, kind = head.groups()
+    ordinal, *place, kind = head.groups()
     encoded = None
     if kind == "response_item":
         # In an ASCII line, characters are bytes. This saves a copy of large outputs.
@@ -90,7 +105,12 @@ def _parse(raw: bytes) -> Line:
     if not isinstance(payload, dict):
         raise ValueError("no payload")
     number = None if ordinal is None else int(ordinal)
-    return Line(kind, cast("dict[str, Any]", payload), number, encoded)
+    where = None if place[0] is None else _place(*map(int, place))
+    return Line(kind, cast("dict[str, Any]", payload), number, encoded, where)
+
+
+def _place(response: int, is_output: int, position: int, arrival: int) -> Place:
+    return Place(response, bool(is_output), position, arrival)
 
 
 def _no_constant(name: str) -> NoReturn:

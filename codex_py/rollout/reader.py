@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from codex_py.protocol import response_order
 from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.stream import Usage
 from codex_py.rollout.entries import Entry, compacted, context_of, paired, without_last_turns
@@ -54,7 +55,9 @@ def read_session(path: Path) -> StoredSession:
             continue
         match line.kind, line.payload:
             case "response_item", payload:
-                entries.append(Entry.of(payload, line.encoded))
+                entries.append(Entry.of(payload, line.encoded, line.place))
+            case "event_msg", {"type": response_order.COMPLETED} as payload:
+                entries.append(Entry.of(payload, None, line.place))
             case "event_msg", {"type": "token_count"} as payload:
                 usage, last_usage = read_token_count(payload) or (usage, last_usage)
             case "event_msg", {"type": "thread_rolled_back", "num_turns": turns}:

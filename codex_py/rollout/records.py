@@ -18,6 +18,7 @@ from codex_py.protocol.frozen import frozen
 from codex_py.protocol.ids import is_thread_id, utc_timestamp
 from codex_py.protocol.json_fields import as_object, object_field, text_field
 from codex_py.protocol.messages import decode_json, encode_json
+from codex_py.protocol.response_order import Place
 from codex_py.protocol.stream import Usage
 
 SESSIONS = "sessions"
@@ -174,11 +175,12 @@ def home_of(path: Path) -> Path:
     raise SessionError(f"{path} does not lie in a {SESSIONS!r} folder")
 
 
-def line(kind: str, payload: bytes | Mapping[str, Any]) -> bytes:
-    """One line, with newline; the payload may be encoded."""
+def line(kind: str, payload: bytes | Mapping[str, Any], place: Place | None = None) -> bytes:
+    """One line, with newline; the payload may be encoded. Only we use the field `place`: Codex ignores it."""
     encoded = payload if isinstance(payload, bytes) else encode_json(payload)
-    names = utc_timestamp().encode(), kind.encode()
-    return b'{"timestamp":"%b","type":"%b","payload":%b}\n' % (*names, encoded)
+    where = b"" if place is None else b'"place":[%d,%d,%d,%d],' % place
+    names = utc_timestamp().encode(), where, kind.encode()
+    return b'{"timestamp":"%b",%b"type":"%b","payload":%b}\n' % (*names, encoded)
 
 
 def token_count(total: Usage, last: Usage, context_window: int | None) -> dict[str, Any]:

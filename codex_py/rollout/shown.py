@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from codex_py.protocol.messages import EncodedItem
-from codex_py.rollout.entries import Entry, compacted, without_last_turns
+from codex_py.rollout.entries import Entry, by_response, compacted, without_last_turns
 from codex_py.rollout.lines import thread_lines
 
 
@@ -22,13 +22,18 @@ def read_shown(path: Path) -> list[EncodedItem]:
             continue
         match line.kind, line.payload:
             case "response_item", payload:
-                shown.append(Entry.of(payload, line.encoded))
+                shown.append(Entry.of(payload, line.encoded, line.place))
             case "event_msg", {"type": "patch_applied" | "turn_completed"} as payload:
-                shown.append(Entry.of(payload))
+                # It stays behind the line before it.
+                shown.append(Entry.of(payload, None, shown[-1].place if shown else None))
             case "event_msg", {"type": "thread_rolled_back", "num_turns": turns}:
                 shown = without_last_turns(shown, turns)
             case "compacted", payload:
                 shown += compacted((), payload)[-1:]
             case _:
                 pass
-    return [entry.encoded for entry in shown]
+    return [
+        entry.encoded
+        for group in by_response(shown)
+        for entry in sorted(group, key=lambda each: each.place or ())
+    ]

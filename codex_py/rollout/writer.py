@@ -11,6 +11,7 @@ from codex_py.errors import SessionError
 from codex_py.filesystem.own import lock, locked, make_private
 from codex_py.protocol import events
 from codex_py.protocol.messages import EncodedItem, encode_json
+from codex_py.protocol.response_order import Place
 from codex_py.rollout.index import rename_thread
 from codex_py.rollout.records import (
     SessionMeta,
@@ -143,17 +144,17 @@ class RolloutWriter:
             undo.pop_all()
             return cls(path, fd, lock, warn, is_new=False, cut=cut)
 
-    def response_item(self, item: EncodedItem) -> None:
-        """Write an item of the history, byte for byte."""
-        self._append(line("response_item", item))
+    def response_item(self, item: EncodedItem, place: Place | None = None) -> None:
+        """Write an item of the history, byte for byte. One without a place stands where its line does."""
+        self._append(line("response_item", item, place))
 
     def turn_context(self, payload: Mapping[str, Any]) -> None:
         """Write the settings of a turn; `model` is read back."""
         self._append(line("turn_context", payload))
 
-    def event_msg(self, payload: Mapping[str, Any]) -> None:
+    def event_msg(self, payload: Mapping[str, Any], place: Place | None = None) -> None:
         """Write something that was shown, an object with a `type`; `token_count` is read back."""
-        self._append(line("event_msg", payload))
+        self._append(line("event_msg", payload, place))
 
     def compacted(self, message: str, replacement_history: Sequence[EncodedItem]) -> None:
         """Write that the history was replaced. The base prompt is not part of the replacement."""

@@ -13,10 +13,11 @@ from codex_py.core.thread_log import ThreadLog, ThreadState
 from codex_py.core.turn import ItemHandlers
 from codex_py.errors import ModelError
 from codex_py.protocol.approval import ApprovalPolicy, SandboxPolicy
-from codex_py.protocol.events import Event, ThreadStarted
+from codex_py.protocol.events import Event, EventSink, ThreadStarted
 from codex_py.protocol.extension import Extension, Feature, Thread, TurnStart
 from codex_py.protocol.items import FunctionCallOutput
 from codex_py.protocol.messages import EncodedItem, decode_json, input_text, message
+from codex_py.protocol.response_order import Place
 from codex_py.protocol.settings import Choices, TurnSettings
 from codex_py.protocol.stream import Usage
 from codex_py.protocol.tools import ToolCall, ToolOutput
@@ -41,13 +42,13 @@ SETTINGS = TurnSettings(
 class FakeRecorder:
     lines: list[tuple[str, Any]] = field(default_factory=list[tuple[str, Any]])
 
-    def response_item(self, item: EncodedItem) -> None:
+    def response_item(self, item: EncodedItem, place: Place | None = None) -> None:
         self.lines.append(("response_item", decode_json(item)))
 
     def turn_context(self, payload: Mapping[str, Any]) -> None:
         self.lines.append(("turn_context", payload))
 
-    def event_msg(self, payload: Mapping[str, Any]) -> None:
+    def event_msg(self, payload: Mapping[str, Any], place: Place | None = None) -> None:
         self.lines.append(("event_msg", payload))
 
     def compacted(self, message: str, replacement_history: Sequence[EncodedItem]) -> None:
@@ -126,13 +127,13 @@ def make_session(
                     await end_turn(session)
                     raise
 
-    def answer(call: ToolCall, output: ToolOutput) -> FunctionCallOutput:
+    def answer(call: ToolCall, output: ToolOutput, emit: EventSink) -> FunctionCallOutput:
         item = output_item(call, output, limit_tokens=1000)
         assert isinstance(item, FunctionCallOutput)
         return item
 
-    async def dispatch(call: ToolCall) -> list[FunctionCallOutput]:
-        return [answer(call, ToolOutput(await tool(call)))]
+    async def dispatch(call: ToolCall, emit: EventSink) -> list[FunctionCallOutput]:
+        return [answer(call, ToolOutput(await tool(call)), emit)]
 
     thread = ThreadState(
         id="t",

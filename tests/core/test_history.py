@@ -21,20 +21,26 @@ def _output(call_id: str, text: str = "done") -> dict[str, Any]:
 def _history(*items: dict[str, Any]) -> History:
     history = History([_PROMPT])
     for item in items:
-        history.add(parse_item(item))
+        _add(history, item)
     return history
+
+
+def _add(history: History, item: dict[str, Any]) -> None:
+    parsed = parse_item(item)
+    history.add(parsed.encoded(), parsed)
 
 
 def _decoded(history: History) -> list[Any]:
     return [json.loads(item) for item in history.items]
 
 
-def test_items_stand_in_the_order_of_their_coming_as_the_bytes_that_add_returned() -> None:
+def test_items_stand_in_the_order_of_their_coming() -> None:
     history = History([_PROMPT])
     answer = {"type": "message", "role": "assistant", "content": "hello", "phase": "commentary"}
-    encoded = history.add(parse_item(answer))
+    encoded = parse_item(answer).encoded()
+    history.add(encoded, parse_item(answer))
     later = message("user", [input_text("bye")])
-    assert history.add(later) is later
+    history.add(later)
     assert list(history.items) == [_PROMPT, encoded, later]
     assert json.loads(encoded) == answer
 
@@ -49,7 +55,7 @@ def test_a_prompt_is_made_of_the_history_without_a_copy() -> None:
 def test_a_call_is_open_until_its_output() -> None:
     history = _history(_call("a"), _call("b"), _output("a"))
     assert list(history.open_calls) == [("b", "function_call")]
-    history.add(parse_item(_output("b")))
+    _add(history, _output("b"))
     assert list(history.open_calls) == []
 
 
@@ -73,7 +79,7 @@ def test_an_id_may_come_again_once_its_call_is_answered() -> None:
 def test_an_output_without_its_call_is_refused(output: dict[str, Any]) -> None:
     history = _history(_call("a"))
     with pytest.raises(ValueError, match="answers no open call"):
-        history.add(parse_item(output))
+        _add(history, output)
     assert _decoded(history) == [json.loads(_PROMPT), _call("a")]
 
 

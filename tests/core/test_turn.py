@@ -1,5 +1,6 @@
 import asyncio
 import json
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
@@ -12,13 +13,16 @@ from codex_py.core.turn import ItemHandlers, RetryBudget, Turn
 from codex_py.errors import CodexError, ModelError, StreamError
 from codex_py.protocol.events import (
     AgentMessage,
+    ErrorItem,
     Event,
+    EventSink,
     ItemCompleted,
     MessageDelta,
 )
 from codex_py.protocol.items import FunctionCallOutput, Reasoning, ResponseItem
 from codex_py.protocol.messages import EncodedItem, input_text, message
 from codex_py.protocol.prompts import Note
+from codex_py.protocol.response_order import Place, in_order
 from codex_py.protocol.stream import (
     OutputItemAdded,
     OutputTextDelta,
@@ -39,15 +43,27 @@ class FakeConversation:
         self.items: list[EncodedItem] = [message("user", [input_text("go")])]
         self.events: list[Event] = []
         self.usage = Usage()
+        self._response: list[Any] = []
+        self.log: list[str] = []
+        """What was recorded and what was shown, in this order."""
 
     async def prompt(self) -> Prompt:
         return Prompt(model="m", input=list(self.items), cache_key="thread")
 
-    def record(self, item: ResponseItem | Note) -> None:
-        self.items.append(item.encoded())
+    def record(self, item: ResponseItem | Note, place: Place) -> None:
+        self.log.append(f"record {getattr(item, 'call_id', '')}{getattr(item, 'output', '')}")
+        self._response.append(
+            SimpleNamespace(type=getattr(item, "type", ""), place=place, item=item)
+        )
+
+    def settle(self, *, whole: bool) -> None:
+        self.items += [each.item.encoded() for each in in_order(self._response)]
+        self._response = []
 
     def emit(self, event: Event) -> None:
         self.events.append(event)
+        if isinstance(event, ItemCompleted):
+            self.log.append(f"show {event.item.id}")
 
     def add_usage(self, usage: Usage) -> None:
         self.usage += usage
@@ -94,14 +110,20 @@ def make_turn(
     tool: Tool,
     retries: RetryBudget | None = None,
     max_responses: int = 10,
+    *,
+    shows_calls: bool = False,
 ) -> Turn:
-    def answer(call: ToolCall, output: ToolOutput) -> FunctionCallOutput:
+    def answer(call: ToolCall, output: ToolOutput, emit: EventSink) -> FunctionCallOutput:
         item = output_item(call, output, limit_tokens=1000)
         assert isinstance(item, FunctionCallOutput)
         return item
 
-    async def dispatch(call: ToolCall) -> list[FunctionCallOutput]:
-        return [answer(call, ToolOutput(await tool(call)))]
+    async def dispatch(call: ToolCall, emit: EventSink) -> list[FunctionCallOutput]:
+        try:
+            return [answer(call, ToolOutput(await tool(call)), emit)]
+        finally:
+            if shows_calls:
+                emit(ItemCompleted(ErrorItem(id=call.call_id, message="ended")))
 
     handlers = ItemHandlers(
         build_tool_call=ToolRouter([]).build_tool_call,
@@ -134,6 +156,48 @@ def test_a_turn_ends_with_the_first_response_that_calls_nothing() -> None:
     assert outputs(model.inputs[1]) == [("c1", "output of c1")]
     assert conversation.usage == Usage(input_tokens=20, output_tokens=10)
     assert conversation.events == [ItemCompleted(AgentMessage(id="item_0", text="all done"))]
+
+
+def test_an_output_is_recorded_before_its_call_is_shown_as_completed() -> None:
+    async def run() -> list[str]:
+        first_was_shown = asyncio.Event()
+
+        class Watched(FakeConversation):
+            def emit(self, event: Event) -> None:
+                super().emit(event)
+                first_was_shown.set()
+
+        async def tool(call: ToolCall) -> str:
+            if call.call_id == "slow":
+                await first_was_shown.wait()
+            if call.call_id == "fails":
+                raise CodexError("the end")
+            if call.call_id == "long":
+                await asyncio.Event().wait()
+            return "!"
+
+        conversation = Watched()
+        model = ScriptedModel(
+            [calls("slow"), calls("quick", index=1), completed()],
+            [calls("long"), calls("fails", index=1), completed()],
+        )
+        with pytest.raises(CodexError, match="the end"):
+            await make_turn(conversation, model, tool, shows_calls=True).run()
+        return [re.sub("Wall.*\n", "", line, flags=re.DOTALL) for line in conversation.log]
+
+    aborted = "[ERROR:Canceled] aborted: the end"
+    assert asyncio.run(run()) == [
+        *(
+            "record slow",
+            "record quick",
+            "record quick!",
+            "show quick",
+            "record slow!",
+            "show slow",
+        ),
+        *("record long", "record fails"),
+        *(f"record long{aborted}", "show long", f"record fails{aborted}", "show fails"),
+    ]
 
 
 def test_outputs_follow_all_items_in_the_order_of_the_calls() -> None:
