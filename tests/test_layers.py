@@ -113,7 +113,8 @@ def test_frontends_know_the_app_and_not_its_parts() -> None:
 def frontend(module: str) -> str | None:
     """The frontend that a module is part of; None for what they share."""
     parts = module.split(".")
-    return parts[1] if parts[0] == "frontends" and len(parts) > 2 else None
+    is_own = parts[0] == "frontends" and len(parts) > 2 and parts[1] != "export"
+    return parts[1] if is_own else None
 
 
 def test_no_frontend_imports_another() -> None:

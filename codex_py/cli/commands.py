@@ -125,9 +125,10 @@ COMMANDS = (
     ),
     Command(
         "sessions COMMAND",
-        "List, show and search sessions",
+        "List, show, search and export sessions",
         members={
-            name: f"frontends.admin.sessions:run_{name}" for name in ("list", "show", "search")
+            **{name: f"frontends.admin.sessions:run_{name}" for name in ("list", "show", "search")},
+            "export": "frontends.admin.export:run_export",
         },
         own_options=True,
     ),

@@ -15,7 +15,7 @@ from codex_py.frontends.stopping import Stopped, raise_when_stopped
 from codex_py.frontends.streams import print_json, print_out
 from codex_py.frontends.terminal import age, aligned, on_one_line, printable
 from codex_py.rollout.details import read_details
-from codex_py.rollout.index import find_session, thread_names
+from codex_py.rollout.index import find_session, latest_session, thread_names
 from codex_py.rollout.listing import SessionSummary, list_sessions, search_sessions
 from codex_py.rollout.records import ARCHIVED_SESSIONS, SESSIONS, read_meta
 
@@ -129,6 +129,22 @@ def stored_session(home: Path, name: str, kind: str, *folders: str) -> Path:
     """The file of a session by its id or name, in folders of the home, with the error of Codex."""
     if (path := find_session(home, name, folders)) is None:
         raise SessionError(f"No {kind} session found matching '{printable(name)}'.")
+    return path
+
+
+def named_session(home: Path, name: str | None, *, last: bool) -> Path:
+    """The file of the session with this id or name, or of the newest one of this folder.
+
+    Raises:
+        UsageError: both or neither are asked for.
+        SessionError: there is none.
+    """
+    if (name is None) != last:
+        raise UsageError("say which session: its id, its name, or --last")
+    if name is not None:
+        return stored_session(home, name, "active or archived", SESSIONS, ARCHIVED_SESSIONS)
+    if (path := latest_session(home, cwd=Path.cwd(), model_provider=None)) is None:
+        raise SessionError("no session was held in this folder")
     return path
 
 

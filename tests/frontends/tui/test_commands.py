@@ -115,11 +115,14 @@ def test_an_export_has_what_was_said_before_and_since(start: Start, place: Workp
         assert first.wait() == 0
         program = start(server, "resume", "--last", "Two?")
         program.wait_for("Again.")
-        program.type("/export out.md")
-        program.press("enter")
-        program.wait_for("was written to")
+        for name in ("out.md", "out.html"):
+            program.type(f"/export {name}")
+            program.press("enter")
+            program.wait_for(f"/{name}")
+    assert "Hello <strong>you</strong>." in (place.cwd / "out.html").read_text(encoding="utf-8")
     text = (place.cwd / "out.md").read_text(encoding="utf-8")
-    assert text == (
+    assert text.startswith("# One?\n\n- Session: ")
+    assert text[text.index("## User") :] == (
         "## User\n\nOne?\n\n## Agent\n\nHello **you**.\n\n## User\n\nTwo?\n\n## Agent\n\nAgain.\n"
     )
 

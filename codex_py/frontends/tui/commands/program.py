@@ -2,15 +2,15 @@
 
 import base64
 import os
-import re
 import subprocess
-from collections.abc import Container, Sequence
+from collections.abc import Container
 from datetime import datetime
 
 from codex_py.config.custom_prompts import CustomPrompt
 from codex_py.errors import CodexError
-from codex_py.frontends.terminal import printable
-from codex_py.frontends.tui.cells.command import script_of
+from codex_py.frontends.export.document import Document, Shortener
+from codex_py.frontends.export.forms import writer_for
+from codex_py.frontends.export.markdown import conversation
 from codex_py.frontends.tui.commands.registry import Command, CommandContext
 from codex_py.frontends.tui.composer import Submission
 from codex_py.frontends.tui.keys import SHORTCUTS
@@ -19,6 +19,7 @@ from codex_py.instructions import instruction_text
 from codex_py.programs import find_program
 from codex_py.protocol import events
 from codex_py.protocol.plans import without_tags
+from codex_py.protocol.stream import Usage
 
 _MAX_CLIPBOARD = 100_000
 """Bytes; terminals take no more, or less."""
@@ -44,45 +45,32 @@ async def _export(context: CommandContext, argument: str) -> None:
     await context.conversation.opened()
     name = argument or f"codex-{datetime.now().astimezone():%Y-%m-%d-%H%M%S}.md"
     path = context.config.cwd / name
+    write = writer_for(path)
     try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(_markdown(context.conversation.progress.said))
+        with path.open("x", encoding="utf-8", newline="") as file:
+            file.writelines(write(_document(context), Shortener()))
     except OSError as error:
         raise CodexError(f"cannot write {str(path)!r}: {error.strerror}", code="export") from error
     context.transcript.notice(f"The conversation was written to {path}")
+
+
+def _document(context: CommandContext) -> Document:
+    session = context.conversation.session
+    return Document(
+        thread_id="" if session is None else session.thread_id,
+        name=None if session is None else session.name,
+        cwd=str(context.config.cwd),
+        model=None if session is None else session.settings.model,
+        provider=context.config.model_provider,
+        usage=Usage() if session is None else session.token_usage.total,
+        items=context.conversation.progress.said,
+    )
 
 
 async def _help(context: CommandContext, _: str) -> None:
     commands = context.surface.half().commands
     rows = [(f"/{each.name} {each.argument}".rstrip(), each.help) for each in commands]
     context.transcript.table(rows)
-
-
-def _markdown(items: Sequence[events.ThreadItem]) -> str:
-    parts: list[str] = []
-    for item in items:
-        match item:
-            case events.UserMessage(text=text):
-                parts.append(f"## User\n\n{text}")
-            case events.AgentMessage(text=text):
-                parts.append(f"## Agent\n\n{without_tags(text)}")
-            case events.CommandExecution():
-                output = item.aggregated_output.rstrip("\n")
-                parts.append(_fenced("console", f"$ {script_of(item.command)}\n{output}"))
-            case events.FileChange(error={"message": message}) | events.ErrorItem(message=message):
-                parts.append(_fenced("", message))
-            case events.FileChange():
-                parts.append(_fenced("diff", item.diff.rstrip("\n")))
-            case _:
-                pass
-    return "\n\n".join(parts) + "\n"
-
-
-def _fenced(language: str, text: str) -> str:
-    """As a block of code, whatever is in it."""
-    longest = max((len(run) for run in re.findall("`{3,}", text)), default=2)
-    fence = "`" * (longest + 1)
-    return f"{fence}{language}\n{text}\n{fence}"
 
 
 async def _transcript(context: CommandContext, _: str) -> None:
@@ -92,7 +80,7 @@ async def _transcript(context: CommandContext, _: str) -> None:
     pager = find_program("less", environment.get("PATH", os.defpath), [cwd])
     if pager is None:
         raise CodexError("there is no `less` to show it with; /export it", code="pager")
-    text = printable(_markdown(context.conversation.progress.said)).encode(errors="replace")
+    text = "".join(conversation(_document(context), Shortener())).encode(errors="replace")
 
     def look() -> None:
         # Neither its history file nor its other commands are wanted here.

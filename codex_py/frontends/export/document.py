@@ -1,0 +1,105 @@
+"""A conversation that is to be written to a file, and the choice of its form."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from codex_py.app.thread import thread_items
+from codex_py.protocol.events import ThreadItem, UserMessage
+from codex_py.protocol.frozen import frozen
+from codex_py.protocol.stream import Usage
+from codex_py.rollout.details import read_details
+from codex_py.rollout.index import thread_names
+from codex_py.rollout.records import home_of, read_meta
+from codex_py.rollout.shown import read_shown
+
+_LONGEST = 20_000
+"""Characters of one output, one diff or one argument, unless all is wanted."""
+_LONGEST_TITLE = 80
+
+
+class Shortener:
+    """Cuts long outputs, and counts them.
+
+    Args:
+        longest: in characters; None keeps all.
+    """
+
+    def __init__(self, longest: int | None = _LONGEST) -> None:
+        self._longest = longest
+        self.count = 0
+
+    def start(self, text: str) -> tuple[str, str]:
+        """The first characters, and a remark about the rest; it is empty if there is none."""
+        if self._longest is None or len(text) <= self._longest:
+            return text, ""
+        self.count += 1
+        left_out = len(text) - self._longest
+        return text[: self._longest], f"[… {left_out:,} characters are left out …]"
+
+    def text(self, text: str) -> str:
+        """The text, or its first and last characters with a remark between them."""
+        start, remark = self.start(text)
+        if not remark:
+            return text
+        half = len(start) // 2
+        return f"{text[:half]}\n{remark}\n{text[-half:]}"
+
+    def value(self, value: Any) -> Any:
+        """The same for every string in a JSON value."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, dict):
+            fields = cast("dict[str, Any]", value)
+            return {key: self.value(part) for key, part in fields.items()}
+        if isinstance(value, list):
+            return [self.value(part) for part in cast("list[Any]", value)]
+        return value
+
+
+@frozen(kw_only=True)
+class Document:
+    thread_id: str
+    name: str | None
+    cwd: str
+    model: str | None
+    provider: str | None
+    usage: Usage
+    items: Sequence[ThreadItem]
+    began: str = ""
+    """UTC, RFC 3339; empty if it is not known."""
+
+    @property
+    def title(self) -> str:
+        """The name, or how the first line of the first prompt begins."""
+        prompts = (item.text for item in self.items if isinstance(item, UserMessage))
+        text = self.name or next(prompts, "").strip().partition("\n")[0]
+        return text if len(text) <= _LONGEST_TITLE else f"{text[: _LONGEST_TITLE - 1]}…"
+
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        """What a reader wants to know of the session: names and values."""
+        tokens = f"{self.usage.input_tokens:,} in, {self.usage.output_tokens:,} out"
+        rows = [
+            ("Session", self.thread_id),
+            ("Began", self.began[:16].replace("T", " ") + " UTC" if self.began else ""),
+            ("Model", "/".join(filter(None, (self.provider, self.model)))),
+            ("Directory", self.cwd),
+            ("Tokens", tokens if self.usage.total_tokens else ""),
+        ]
+        return [row for row in rows if row[1]]
+
+
+def read_document(path: Path) -> Document:
+    """The conversation of a session file. Raises a `SessionError` if it cannot be read."""
+    meta, details = read_meta(path), read_details(path)
+    return Document(
+        thread_id=meta.id,
+        name=thread_names(home_of(path)).get(meta.id),
+        cwd=meta.cwd,
+        model=details.settings["model"],
+        provider=meta.model_provider,
+        began=meta.timestamp,
+        usage=details.usage,
+        items=thread_items(read_shown(path)),
+    )

@@ -1,0 +1,74 @@
+"""A conversation as Markdown, https://spec.commonmark.org."""
+
+import re
+from collections.abc import Iterator
+
+from codex_py.frontends.export.document import Document, Shortener
+from codex_py.frontends.export.entries import Diff, Entry, Part, entries
+from codex_py.frontends.terminal import on_one_line
+
+_SAID = {"user": "## User", "agent": "## Agent"}
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
+
+
+def markdown(document: Document, shortener: Shortener) -> Iterator[str]:
+    """The parts of the text, in order."""
+    yield f"# {on_one_line(document.title) or 'Conversation'}\n\n"
+    for name, value in document.facts:
+        yield f"- {name}: {on_one_line(value)}\n"
+    yield from conversation(document, shortener)
+
+
+def conversation(document: Document, shortener: Shortener) -> Iterator[str]:
+    """What was said and done, without the heading; each part begins with an empty line."""
+    for entry in entries(document.items, shortener):
+        yield from (f"\n{block}\n" for block in _blocks(entry))
+
+
+def _blocks(entry: Entry) -> Iterator[str]:
+    if entry.kind == "command":
+        output = "".join(f"\n{part.text}" for part in entry.parts)
+        yield fenced(f"$ {entry.title}{output}", "console")
+        if entry.failed:
+            yield f"({entry.note})"
+        return
+    note = f" ({entry.note})" if entry.note else ""
+    yield _SAID.get(entry.kind) or f"**{_escaped(entry.title)}**{note}"
+    for part in entry.parts:
+        text = _block(part)
+        yield (
+            "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
+            if (entry.kind == "thought")
+            else text
+        )
+
+
+def _block(part: Part) -> str:
+    if isinstance(part, Diff):
+        return fenced(part.text, "diff")
+    if part.form == "code":
+        return fenced(part.text, part.language)
+    return closed(part.text)
+
+
+def fenced(text: str, language: str = "") -> str:
+    """As a block of code, whatever is in it."""
+    longest = max((len(run) for run in re.findall("`{3,}", text)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}{language}\n{text}\n{fence}"
+
+
+def closed(text: str) -> str:
+    """Markdown, with an end for a block of code that has none: the rest must not become part of it."""
+    fence = ""
+    for line in text.split("\n"):
+        mark = _FENCE.match(line)
+        if mark and not fence:
+            fence = mark[1]
+        elif mark and mark[1].startswith(fence) and not mark[2].strip():
+            fence = ""
+    return f"{text}\n{fence}" if fence else text
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"([\\`*_\[\]<>])", r"\\\1", " ".join(text.split()))

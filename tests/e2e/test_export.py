@@ -1,0 +1,80 @@
+"""`codex-py sessions export` after a real session."""
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from codex_py.testing import ScriptedServer, ev_completed, ev_function_call, ev_message
+from tests.support.program import Workplace, run_codex_py
+
+
+def exported(place: Workplace, *words: str) -> tuple[int, str, str]:
+    done = run_codex_py(["sessions", "export", *words], place.home, place.cwd)
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+@pytest.fixture
+def thread_id(place: Workplace) -> str:
+    """Of a session with a command whose output is long, and an answer."""
+    command = {"cmd": "echo '</pre>'; seq 6000 | tr '\\n' ' '"}
+    replies = [
+        [*ev_function_call("c1", "exec_command", command), ev_completed()],
+        [*ev_message("It **says** a lot."), ev_completed()],
+    ]
+    with ScriptedServer(replies) as server:
+        return place.run(server, "Count").events[0]["thread_id"]
+
+
+def test_a_session_is_exported_in_each_form(place: Workplace, thread_id: str) -> None:
+    code, text, told = exported(place, thread_id)
+    assert (code, told) == (0, "1 long texts were shortened; --full keeps all of them.\n")
+    assert text.startswith(f"# Count\n\n- Session: {thread_id}\n")
+    assert "\n```console\n$ echo '</pre>'; seq 6000" in text
+    assert text.endswith("\n## Agent\n\nIt **says** a lot.\n")
+    assert exported(place, "--last") == (code, text, told)
+
+    page = place.cwd / "talk.html"
+    page.write_text("old", encoding="utf-8")
+    page.chmod(0o644)
+    assert exported(place, "--last", "--full", "-o", "talk.html") == (0, "", "")
+    written = page.read_text(encoding="utf-8")
+    assert "&lt;/pre&gt;\n1 2 3" in written
+    assert "5999 6000" in written
+    assert "It <strong>says</strong> a lot." in written
+    assert stat.S_IMODE(page.stat().st_mode) == 0o600
+
+    data = json.loads(exported(place, thread_id, "--format", "json")[1])
+    kinds = [item["type"] for item in data["items"]]
+    assert kinds == ["user_message", "command_execution", "agent_message", "turn_time"]
+    assert data["usage"]["input_tokens"] == 200
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        ([], 2, "say which session: its id, its name, or --last"),
+        (["x", "--last"], 2, "say which session: its id, its name, or --last"),
+        (["nobody"], 1, "No active or archived session found matching 'nobody'."),
+        (["--last", "-o", "a.pdf"], 2, "say in which form: --format md, json, html"),
+        (["--last", "--format", "pdf"], 2, "'pdf' is not a possible value: md, json, html"),
+        (["--last", "-o", "missing/a.md"], 1, "cannot write 'missing/a.md': No such file"),
+    ],
+)
+def test_mistakes_are_one_sentence(
+    place: Workplace, thread_id: str, words: list[str], code: int, message: str
+) -> None:
+    assert thread_id
+    found, text, told = exported(place, *words)
+    assert (found, text) == (code, "")
+    assert message in told
+    assert told.count("\n") == 1
+
+
+def test_a_damaged_session_is_told_in_a_sentence(place: Workplace, thread_id: str) -> None:
+    (path,) = Path(place.home, "sessions").rglob("*.jsonl")
+    path.write_bytes(b"\x00garbage\n")
+    code, _, told = exported(place, thread_id)
+    assert code == 1
+    assert "is damaged" in told
