@@ -160,7 +160,8 @@ class ModelClients:
         options, environment = setup.options, setup.environment
         try:
             # A tape needs no key, and none should be read for it.
-            key = None if options.replay else _key(setup.config, provider, environment)
+            is_offline = options.replay or options.transport
+            key = None if is_offline else _key(setup.config, provider, environment)
         except ModelError as error:
             return UnavailableClient(error)
         system = os.uname()
@@ -224,6 +225,8 @@ def _key(config: Config, provider: Provider, environment: Mapping[str, str]) -> 
 
 def _transport(setup: SessionSetup) -> httpx.AsyncBaseTransport | None:
     options = setup.options
+    if options.transport is not None:
+        return options.transport
     if options.replay is not None:
         return ReplayTransport(options.replay)
     if options.record is not None:

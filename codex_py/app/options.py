@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import field
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from codex_py.config.config import Config
 from codex_py.core.session import Session
@@ -56,6 +56,8 @@ class SessionOptions:
     """Write the exchange with the model to this tape."""
     replay: Path | None = None
     """Answer from this tape instead of the provider."""
+    transport: Any = None
+    """An `httpx.AsyncBaseTransport` that takes the requests in place of the network, without a key. None: the network, or a tape."""
     stream_retries: int = 5
     """Retries of a stream that broke off or did not begin, unless the provider's settings give a number."""
     ignore_rules: bool = False

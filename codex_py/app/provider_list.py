@@ -2,15 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from codex_py.app.local_servers import listed_models
 from codex_py.app.model import named_provider
 from codex_py.app.prices import price_of
 from codex_py.config.config import Config
 from codex_py.errors import ConfigError, ModelError
+from codex_py.instructions import instruction_text
 from codex_py.model.auth import find_key
+from codex_py.model.catalog import catalog_entries, model_info
 from codex_py.model.catalog import listed_models as catalogue
-from codex_py.model.catalog import model_info
 from codex_py.model.known_models import Price, known_models, table_date
 from codex_py.model.providers import Provider
 from codex_py.protocol.frozen import frozen
@@ -89,6 +91,17 @@ def listed_models_of_all(config: Config) -> Sequence[ListedModel]:
             )
         )
     return rows
+
+
+def catalogue_of_codex(config: Config, *, bundled: bool) -> dict[str, Any]:
+    """`{"models": […]}`, as Codex has it: that of the configuration, or of this program where there is none or `bundled`.
+
+    Raises:
+        ConfigError: the configured catalogue cannot be read.
+    """
+    entries = catalog_entries(None if bundled else config.model_catalog_json)
+    told = {"base_instructions": instruction_text("base.md")}
+    return {"models": [entry | told for entry in entries]}
 
 
 def model_to_try(config: Config, provider: Provider, environment: Mapping[str, str]) -> str:

@@ -160,6 +160,25 @@ COMMANDS = (
         own_options=True,
     ),
     Command(
+        "features COMMAND",
+        "List the features of Codex, and switch them on and off",
+        members={
+            "list": "frontends.admin.features:run_list",
+            "enable": "frontends.admin.features:run_enable",
+            "disable": "frontends.admin.features:run_disable",
+        },
+        own_options=True,
+    ),
+    Command(
+        "debug COMMAND",
+        "Print what is known of models, and the next request",
+        members={
+            "models": "frontends.admin.debug:run_models",
+            "prompt-input": "frontends.admin.debug:run_prompt_input",
+        },
+        own_options=True,
+    ),
+    Command(
         "exit-codes",
         "List the exit codes",
         "frontends.admin.exit_codes:run_exit_codes",
@@ -180,8 +199,8 @@ _BY_NAME = {name: command for command in COMMANDS for name in command.names}
 NAMES = tuple(command.names[0] for command in COMMANDS)
 
 OF_CODEX = {
-    *("agents", "app-server", "cloud", "completion", "debug"),
-    *("doctor", "exec-server", "features", "queue"),
+    *("agents", "app-server", "cloud", "completion"),
+    *("doctor", "exec-server", "queue"),
     *("remote-control", "review", "update"),
 }
 """Commands of Codex that this program does not have."""

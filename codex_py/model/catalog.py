@@ -100,6 +100,10 @@ _LISTED = (
     ),
 )
 
+_SHELL_TYPES = {"shell": "default", "local_shell": "local"}
+"""The names that Codex 0.169 has for some shell tools."""
+_EFFORTS = ("low", "medium", "high", "xhigh", "max")
+
 _UNKNOWN = ModelInfo(
     slug="", default_reasoning_effort=None, freeform_apply_patch=False, known=False
 )
@@ -137,6 +141,38 @@ def model_info(slug: str, catalog_json: Path | None = None) -> ModelInfo:
 def listed_models(catalog_json: Path | None = None) -> list[str]:
     """The slugs of OpenAI's models, or of the file, in their order; errors as for `model_info`."""
     return [entry.slug for entry in (_LISTED if catalog_json is None else _read(catalog_json))]
+
+
+def catalog_entries(catalog_json: Path | None = None) -> list[dict[str, Any]]:
+    """The catalogue in the form of Codex, as far as its fields are known; errors as for `model_info`."""
+    return [
+        _in_form_of_codex(e) for e in (_LISTED if catalog_json is None else _read(catalog_json))
+    ]
+
+
+def _in_form_of_codex(entry: ModelInfo) -> dict[str, Any]:
+    reasons = entry.default_reasoning_effort is not None
+    efforts = _EFFORTS[: _EFFORTS.index(entry.ultra_effort) + 1] if reasons else ()
+    return {
+        "slug": entry.slug,
+        "display_name": entry.slug,
+        "default_reasoning_level": entry.default_reasoning_effort,
+        "supported_reasoning_levels": [{"effort": name, "description": name} for name in efforts],
+        "shell_type": _SHELL_TYPES.get(entry.shell_tool, entry.shell_tool),
+        "visibility": "list",
+        "supported_in_api": True,
+        "priority": 0,
+        "support_verbosity": entry.default_verbosity is not None,
+        "default_verbosity": entry.default_verbosity,
+        "apply_patch_tool_type": "freeform" if entry.freeform_apply_patch else None,
+        "truncation_policy": {"mode": "tokens", "limit": entry.truncation_limit_tokens},
+        "supports_parallel_tool_calls": entry.parallel_tool_calls,
+        "supports_image_detail_original": entry.image_detail == "original",
+        "context_window": entry.context_window,
+        "effective_context_window_percent": entry.effective_context_window_percent,
+        "input_modalities": ["text", "image"] if entry.images else ["text"],
+        "experimental_supported_tools": [],
+    }
 
 
 def _read(path: Path) -> tuple[ModelInfo, ...]:
@@ -187,4 +223,4 @@ def _entry(entry: dict[str, Any]) -> ModelInfo:
 
 def _highest_effort(levels: list[dict[str, Any]]) -> str:
     names = [level["effort"] for level in levels]
-    return next((name for name in ("max", "xhigh", "high") if name in names), "medium")
+    return next((name for name in reversed(_EFFORTS[2:]) if name in names), "medium")

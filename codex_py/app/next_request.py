@@ -1,0 +1,105 @@
+"""The next request of a session, as it would leave. Nothing is sent, and no session file is written or changed."""
+
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from codex_py.app.options import SessionOptions
+from codex_py.app.session import open_session
+from codex_py.config.config import Config
+from codex_py.errors import CodexError
+from codex_py.protocol.events import ErrorItem, Event, ItemCompleted
+from codex_py.protocol.extension import Extension, Thread
+from codex_py.protocol.frozen import frozen
+from codex_py.protocol.messages import EncodedItem
+from codex_py.protocol.prompts import user_prompt
+from codex_py.protocol.stream import ModelStream, Prompt, ResponseEvent
+
+_NO_PROMPT = "There is no prompt."
+
+
+@frozen
+class NextRequest:
+    input: Sequence[Any]
+    """The items that the model would see, in the form of the Responses API whatever the provider's API is."""
+    body: Any
+    """The JSON of the request, in the provider's API."""
+
+
+async def next_request(
+    config: Config,
+    options: SessionOptions,
+    prompt: str | None,
+    *,
+    images: Sequence[Path] = (),
+    environment: Mapping[str, str],
+    starts_servers: bool,
+    warn: Callable[[str], None],
+) -> NextRequest:
+    """The first request of a turn: with a long history, that for its summary. Hooks do not run.
+
+    Args:
+        prompt: None: the input is that before the prompt.
+        starts_servers: start the MCP servers, whose tools are in the body. They are no part of the input.
+        warn: gets the warnings of the session.
+
+    Raises:
+        CodexError: the session cannot be opened, or the turn ended before its request.
+    """
+    capture = _Capture()
+    config = replace(config, features={**config.features, "hooks": False}, notify=None)
+    if not starts_servers:
+        config = replace(config, mcp_servers={})
+    options = replace(options, ephemeral=True, transport=capture)
+
+    def sink(event: Event) -> None:
+        match event:
+            case ItemCompleted(ErrorItem(message=message)):
+                warn(message)
+            case _:
+                pass
+
+    opening = open_session(
+        config, options, sink, environment=environment, extensions=[capture.feature]
+    )
+    async with opening as session:
+        text = _NO_PROMPT if prompt is None else prompt
+        result = await session.run_turn(text, images=images)
+    if capture.body is None:
+        result.raise_for_error()
+        raise CodexError("the turn ended before its first request", code="no_request")
+    items = [item for item in capture.input if prompt is not None or not _is_placeholder(item)]
+    return NextRequest([json.loads(item) for item in items], json.loads(capture.body))
+
+
+def _is_placeholder(item: EncodedItem) -> bool:
+    found = user_prompt(item)
+    return found is not None and found.text == _NO_PROMPT
+
+
+class _Capture(httpx.AsyncBaseTransport):
+    """Keeps the first request in place of sending it, and ends the turn."""
+
+    input: Sequence[EncodedItem] = ()
+    body: bytes | None = None
+
+    def feature(self, _: Thread) -> Extension:
+        return Extension(wrap_model=self._wrap_model)
+
+    def _wrap_model(self, inner: ModelStream) -> ModelStream:
+        @asynccontextmanager
+        async def stream(prompt: Prompt) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
+            self.input = self.input or prompt.input
+            async with inner(prompt) as events:
+                yield events
+
+        return stream
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        self.body = self.body or request.content
+        raise CodexError("the request is not sent", code="not_sent")
