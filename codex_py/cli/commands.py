@@ -133,6 +133,12 @@ COMMANDS = (
         own_options=True,
     ),
     Command(
+        "cost [SESSION]",
+        "Show what the tokens of a session went to",
+        "frontends.admin.cost:run_cost",
+        own_options=True,
+    ),
+    Command(
         "archive SESSION",
         "Put a session away: lists leave it out",
         f"{_ARCHIVE}:run_archive",

@@ -1,7 +1,7 @@
 """Text on a terminal. No control sequence of a model or a tool may reach it."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -82,11 +82,14 @@ def wants_color(
     return isatty and not environment.get("NO_COLOR") and environment.get("TERM") != "dumb"
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """The rows of a table as lines, each cell as wide as its column."""
+def aligned(rows: Sequence[Sequence[str]], right: Container[int] = ()) -> list[str]:
+    """The rows of a table as lines, each cell as wide as its column. `right`: the columns of numbers, from 0."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        "  ".join(
+            cell.rjust(width) if number in right else cell.ljust(width)
+            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
         for row in rows
     ]
 

@@ -5,13 +5,13 @@ import time
 from collections.abc import Awaitable, Iterator
 from dataclasses import replace
 
-from codex_py.app.prices import price_of
 from codex_py.app.session_tools import SessionTools
 from codex_py.app.settings import selectable_models
 from codex_py.config.edit import set_in_config
 from codex_py.config.model_name import split_model
 from codex_py.errors import CodexError
 from codex_py.frontends.configuration import sandbox_summary
+from codex_py.frontends.spending import Bill
 from codex_py.frontends.terminal import aligned, duration, printable
 from codex_py.frontends.tui.commands.registry import Command, CommandContext
 from codex_py.frontends.tui.composer import Submission
@@ -23,6 +23,7 @@ from codex_py.frontends.wording import script_of
 from codex_py.protocol.approval import ApprovalPolicy, SandboxMode
 from codex_py.protocol.mcp import McpServers, McpServerStatus
 from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS
+from codex_py.rollout.spending import Spending, Spent, read_spending
 
 _THEMES = ("auto", "dark", "light")
 _EFFORTS = ("minimal", "low", "medium", "high", "xhigh")
@@ -131,16 +132,11 @@ async def _status(context: CommandContext, _: str) -> None:
 async def _cost(context: CommandContext, _: str) -> None:
     session = await context.conversation.opened()
     total, model = session.token_usage.total, session.settings.model
-    price = price_of(context.config, model, session.settings.provider)
-    dollars = (
-        f"The price of {printable(model)} is not known; set `model_prices` to see the cost."
-        if price is None
-        else f"At the list prices of {printable(model)}: ${price.of(total):.2f}."
-    )
-    context.transcript.notice(
-        f"{total.total_tokens:,} tokens so far: {total.input_tokens:,} in, of which"
-        f" {total.cached_input_tokens:,} from the cache, and {total.output_tokens:,} out.\n{dollars}"
-    )
+    spending = Spending((Spent("turn", None, "", model, total),))
+    if session.session_file is not None:
+        spending = await asyncio.to_thread(read_spending, session.session_file)
+    bill = Bill(spending, context.config, session.settings.provider)
+    context.transcript.notice("\n".join(bill.lines()))
 
 
 async def _skills(context: CommandContext, _: str) -> None:
@@ -226,7 +222,7 @@ SETTINGS = [
         while_working=False,
     ),
     Command("status", "show the settings and what was used", _status),
-    Command("cost", "show what was used", _cost),
+    Command("cost", "show what the tokens went to, and what they cost", _cost),
     Command("skills", "list the skills that a prompt can name", _skills),
     Command("ps", "list the commands that run", _ps),
     Command("stop", "kill the commands that run", _stop),

@@ -1,0 +1,109 @@
+"""What a session has cost, as a table and as JSON."""
+
+from dataclasses import asdict
+from functools import reduce
+from operator import add
+from typing import Any
+
+from codex_py.app.prices import price_of
+from codex_py.config.config import Config
+from codex_py.frontends.plain_text import cut
+from codex_py.frontends.terminal import aligned, on_one_line
+from codex_py.protocol.stream import Usage
+from codex_py.rollout.spending import Spending, Spent
+
+_SHOWN = 40
+_BYTES_PER_TOKEN = 4
+_NUMBERS = ("INPUT", "CACHED", "", "OUTPUT", "REASONING", "COST")
+
+
+class Bill:
+    """The tokens of a session with their prices.
+
+    Args:
+        provider: that of the session.
+    """
+
+    def __init__(self, spending: Spending, config: Config, provider: str) -> None:
+        self._spending = spending
+        models = {row.model for row in spending.rows if row.model is not None}
+        self._prices = {model: price_of(config, model, provider) for model in sorted(models)}
+        self._total = reduce(add, (row.usage for row in spending.rows), Usage())
+
+    def lines(self) -> list[str]:
+        """The table, and what is to be said of it. Safe for a terminal."""
+        rows = [
+            (self._label(row), *self._cells(row.usage, self._cost(row)), _short(row.prompt))
+            for row in self._spending.rows
+        ]
+        total = ("total", *self._cells(self._total, self._total_cost), "")
+        lines = aligned([("TURN", *_NUMBERS, "PROMPT"), *rows, total], right=range(1, 7))
+        if self._spending.outputs:
+            head = ("BYTES", "TOKENS", "TOOL", "LARGEST OUTPUTS")
+            outputs = [
+                (
+                    f"{each.size:,}",
+                    f"~{each.size // _BYTES_PER_TOKEN:,}",
+                    _short(each.tool),
+                    _short(each.what),
+                )
+                for each in self._spending.outputs
+            ]
+            lines += ["", *aligned([head, *outputs], right=range(2))]
+        lines = [line.rstrip() for line in lines]
+        if unknown := [model for model, price in self._prices.items() if price is None]:
+            names = on_one_line(", ".join(unknown))
+            lines += [
+                "",
+                f'The price of {names} is not known: set `input` and `output`, dollars for a million tokens, in [model_prices."MODEL"].',
+            ]
+        return lines
+
+    def data(self) -> dict[str, Any]:
+        """For `--json`; costs are in dollars, null if a price is not known."""
+        return {
+            "rows": [
+                {**asdict(row), "usage": asdict(row.usage), "cost": self._cost(row)}
+                for row in self._spending.rows
+            ],
+            "total": {"usage": asdict(self._total), "cost": self._total_cost},
+            "cache_share": _share(self._total),
+            "largest_outputs": [
+                {**asdict(each), "tokens": each.size // _BYTES_PER_TOKEN}
+                for each in self._spending.outputs
+            ],
+        }
+
+    def _label(self, row: Spent) -> str:
+        label = row.purpose if row.turn is None else str(row.turn)
+        return f"{label} {_short(row.model or '')}" if len(self._prices) > 1 else label
+
+    @property
+    def _total_cost(self) -> float | None:
+        costs = [self._cost(row) for row in self._spending.rows]
+        known = [cost for cost in costs if cost is not None]
+        return sum(known) if len(known) == len(costs) else None
+
+    def _cost(self, row: Spent) -> float | None:
+        price = self._prices.get(row.model or "")
+        return None if price is None else price.of(row.usage)
+
+    def _cells(self, usage: Usage, cost: float | None) -> tuple[str, ...]:
+        share = _share(usage)
+        return (
+            f"{usage.input_tokens:,}",
+            f"{usage.cached_input_tokens:,}",
+            "" if share is None else f"{share:.0%}",
+            f"{usage.output_tokens:,}",
+            f"{usage.reasoning_output_tokens:,}",
+            "-" if cost is None else f"${cost:.4f}",
+        )
+
+
+def _share(usage: Usage) -> float | None:
+    """The part of the input that came from the cache, 0 to 1."""
+    return usage.cached_input_tokens / usage.input_tokens if usage.input_tokens else None
+
+
+def _short(text: str) -> str:
+    return on_one_line(cut(" ".join(text.split()), _SHOWN))

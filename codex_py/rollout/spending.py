@@ -1,0 +1,141 @@
+"""Reads where the tokens of a session went: by turns, and the outputs that fill the context most."""
+
+from heapq import nlargest
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, cast
+
+from codex_py.protocol.frozen import frozen
+from codex_py.protocol.json_fields import json_object, text_field
+from codex_py.protocol.prompts import message_texts, prompt_of
+from codex_py.protocol.stream import Usage
+from codex_py.rollout.lines import thread_lines
+from codex_py.rollout.records import read_token_count
+
+_LARGEST = 5
+
+Purpose: TypeAlias = Literal["turn", "compaction", "subagents", "earlier"]
+
+
+@frozen
+class Spent:
+    """The tokens of one purpose with one model."""
+
+    purpose: Purpose
+    """`earlier`: counted before a copy of the session went on in this file."""
+    turn: int | None
+    """From 1, for the purpose `turn`: a prompt, steered ones and those that were taken back included."""
+    prompt: str
+    model: str | None
+    usage: Usage
+
+
+@frozen
+class LargeOutput:
+    tool: str
+    what: str
+    """The command, or other arguments."""
+    size: int
+    """Bytes of text, as the model got them."""
+
+
+@frozen
+class Spending:
+    rows: tuple[Spent, ...]
+    """They add up to all tokens of the session."""
+    outputs: tuple[LargeOutput, ...] = ()
+    """The largest ones first."""
+
+
+def read_spending(path: Path) -> Spending:
+    """Raises a `SessionError` as `thread_lines` does."""
+    reading = _Reading()
+    for line in thread_lines(path):
+        if line is not None:
+            reading.take(line.kind, line.payload)
+    reading.flush("turn")
+    return Spending(tuple(reading.rows.values()), tuple(reading.outputs))
+
+
+class _Reading:
+    def __init__(self) -> None:
+        self.rows: dict[tuple[Purpose, int | None, str | None], Spent] = {}
+        self.outputs: list[LargeOutput] = []
+        """The largest so far, in order."""
+        self._calls: dict[str, tuple[str, str]] = {}
+        self._turn, self._prompt = 0, ""
+        self._model: str | None = None
+        self._total = self._last = Usage()
+        self._unanswered: list[Usage] = []
+        """Of responses without an item, such as those of a compaction that has not ended yet."""
+        self._answered = False
+
+    def take(self, kind: str, payload: dict[str, Any]) -> None:
+        match kind, payload:
+            case "turn_context", {"model": str(model)}:
+                self._model = model
+            case "event_msg", {"type": "token_count"}:
+                if (usages := read_token_count(payload)) is not None:
+                    self._count(*usages)
+            case "compacted", _:
+                self.flush("compaction")
+            case "response_item", _:
+                self._item(payload)
+            case _:
+                pass
+
+    def flush(self, purpose: Purpose) -> None:
+        for usage in self._unanswered:
+            self._add(purpose, usage)
+        self._unanswered.clear()
+
+    def _item(self, item: dict[str, Any]) -> None:
+        kind = text_field(item, "type")
+        call_id = text_field(item, "call_id") or text_field(item, "id")
+        if (prompt := prompt_of(item)) is not None:
+            self.flush("turn")
+            self._turn, self._prompt, self._answered = self._turn + 1, prompt.text, False
+        elif item.get("role") == "assistant" or kind == "reasoning" or kind.endswith("_call"):
+            self.flush("turn")
+            self._answered = True
+        if kind.endswith("_call"):
+            self._calls[call_id] = text_field(item, "name") or kind, _arguments(item)
+        elif "output" in item:
+            size = len("".join(message_texts(item["output"])).encode(errors="replace"))
+            self.outputs.append(LargeOutput(*self._calls.pop(call_id, ("", "")), size))
+            self.outputs = nlargest(_LARGEST, self.outputs, key=lambda each: each.size)
+
+    def _count(self, total: Usage, last: Usage) -> None:
+        if total.total_tokens < self._total.total_tokens:
+            # Another file of the thread begins to count anew.
+            self._total = Usage()
+        spent, is_repeated = total - self._total, last == self._last
+        self._total, self._last = total, last
+        if not spent.total_tokens:
+            return
+        if self._model is None:
+            self._add("earlier", spent)
+        elif is_repeated and spent != last:
+            self._add("subagents", spent)
+        elif self._answered:
+            self._add("turn", spent)
+            self._answered = False
+        else:
+            self._unanswered.append(spent)
+
+    def _add(self, purpose: Purpose, usage: Usage) -> None:
+        turn, prompt = (self._turn, self._prompt) if purpose == "turn" else (None, "")
+        key = purpose, turn, self._model
+        if (known := self.rows.get(key)) is not None:
+            usage = known.usage + usage
+        self.rows[key] = Spent(purpose, turn, prompt, self._model, usage)
+
+
+def _arguments(call: dict[str, Any]) -> str:
+    """What a call is about: its command, or all of its arguments."""
+    text = text_field(call, "arguments") or text_field(call, "input")
+    arguments = json_object(text) or call.get("action") or {}
+    fields = cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else {}
+    command = fields.get("cmd") or fields.get("command")
+    if isinstance(command, list):
+        return " ".join(map(str, cast("list[Any]", command)))
+    return command if isinstance(command, str) else text
