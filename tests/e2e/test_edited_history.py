@@ -5,7 +5,6 @@ What Codex makes of our files is checked where `CODEX_BINARY` names its program.
 
 import asyncio
 import json
-import subprocess
 from dataclasses import replace
 from typing import Any
 
@@ -23,27 +22,13 @@ from codex_py.testing import (
     ev_function_call,
     ev_message,
 )
-from tests.support.codex import CODEX, needs_codex
-from tests.support.program import Workplace, environment
+from tests.support.codex import codex_resumes, needs_codex
+from tests.support.program import Workplace
 from tests.support.talk import Talk, talk
 
 
 def says(text: str, **usage: int) -> list[dict[str, Any]]:
     return [*ev_message(text), ev_completed(**usage)]
-
-
-def codex_resumes(place: Workplace, thread_id: str, prompt: str) -> None:
-    assert CODEX is not None
-    done = subprocess.run(
-        [CODEX, "exec", "--skip-git-repo-check", "resume", thread_id, prompt],
-        cwd=place.cwd,
-        env={**environment(place.home), "HOME": str(place.home.parent)},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr.decode()
 
 
 def said(input_: list[dict[str, Any]]) -> list[str]:

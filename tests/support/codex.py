@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.program import Workplace, environment
+
 
 def _program() -> str | None:
     """What `CODEX_BINARY` names. In place of the script that npm installs, the program that it starts: Node reads arguments
@@ -23,6 +25,21 @@ def _program() -> str | None:
 
 CODEX = _program()
 needs_codex = pytest.mark.skipif(CODEX is None, reason="CODEX_BINARY names no Codex")
+
+
+def codex_resumes(place: Workplace, thread_id: str, prompt: str) -> None:
+    """Have Codex resume a session with this prompt."""
+    assert CODEX is not None
+    done = subprocess.run(
+        [CODEX, "exec", "--skip-git-repo-check", "resume", thread_id, prompt],
+        cwd=place.cwd,
+        env={**environment(place.home), "HOME": str(place.home.parent)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr.decode()
 
 
 def hooks_of_codex(environment: Mapping[str, str], cwd: Path) -> list[dict[str, Any]]:
