@@ -6,7 +6,7 @@
     ├── TurnAborted            the user, or a signal, ended the turn
     ├── TurnLimit              the model was not done after so many responses
     ├── PromptRefused          an extension does not let a prompt go to the model
-    ├── CompactionFailed       the history was not replaced by a summary
+    ├── CompactionFailed       the history was not compacted
     ├── PatchError             a patch cannot be read or does not fit; nothing was changed
     └── ModelError             the provider cannot answer this request as it is
         ├── StreamError        this attempt failed; another may succeed
@@ -19,7 +19,16 @@ A bug is none of these: it crashes with its traceback.
 
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
-from typing import Literal, TypeAlias, cast
+from typing import Final, Literal, TypeAlias, cast
+
+QUOTA_CODES: Final = (
+    *("insufficient_quota", "credit_balance_exhausted", "organization_spend_limit_exceeded"),
+    *("usage_limit_reached", "usage_not_included", "billing_error", "billing_hard_limit_reached"),
+)
+"""Codes of a `ModelError` for lack of quota."""
+_TOO_LONG: Final = frozenset(
+    {"context_length_exceeded", "string_above_max_length", "array_above_max_length"}
+)
 
 
 class ExitCode(IntEnum):
@@ -146,6 +155,25 @@ class ModelError(CodexError):
     """The request cannot succeed as it is."""
 
     code = "model"
+
+    @property
+    def is_too_long(self) -> bool:
+        """The request is larger than the model, or the server, takes."""
+        return self.code in _TOO_LONG or self.is_too_large
+
+    @property
+    def is_too_large(self) -> bool:
+        """The server counts the bytes of the request, not its tokens."""
+        return self.code == "request_too_large" or self.status == 413
+
+    @property
+    def is_about_request(self) -> bool:
+        """Another request may succeed now: it is not the key, the quota or the service that fails."""
+        return (
+            self.exit_code is ExitCode.TURN_FAILED
+            and self.code not in QUOTA_CODES
+            and self.status not in {402, 404}
+        )
 
 
 class StreamError(ModelError):

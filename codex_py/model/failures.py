@@ -26,7 +26,7 @@ from collections.abc import Mapping
 from enum import Enum, auto
 from http import HTTPStatus
 
-from codex_py.errors import ExitCode, ModelError, StreamError
+from codex_py.errors import QUOTA_CODES, ExitCode, ModelError, StreamError
 from codex_py.model.error_body import (
     ServerError,
     body_error,
@@ -62,8 +62,7 @@ _EXIT_CODES = {
 
 _NAMES = {
     _Kind.CONTEXT: "context_length_exceeded",
-    _Kind.QUOTA: "insufficient_quota credit_balance_exhausted organization_spend_limit_exceeded "
-    "usage_limit_reached usage_not_included billing_error billing_hard_limit_reached",
+    _Kind.QUOTA: " ".join(QUOTA_CODES),
     _Kind.AUTHENTICATION: "authentication_error permission_error invalid_api_key",
     _Kind.REQUEST: "invalid_request_error invalid_prompt invalid_value invalid_encrypted_content "
     "not_found_error model_not_found previous_response_not_found request_too_large "
@@ -100,6 +99,7 @@ _WORDING = {
     "server_is_overloaded": _AT_CAPACITY,
     "slow_down": _AT_CAPACITY,
 }
+_OUT_OF_ROOM = {"context_length_exceeded", "model_context_window_exceeded"}
 _DISCONNECTED = "stream disconnected before completion"
 
 # Of providers that have no code for it. Some throttle with talk of too many tokens.
@@ -198,6 +198,8 @@ def stream_failure(
 
 def incomplete(reason: str) -> ModelError:
     """A response that a limit of the model, or a filter, cut short."""
+    if reason in _OUT_OF_ROOM:
+        return stream_failure({"code": "context_length_exceeded", "message": ""})
     code = reason if reason == "content_filter" else "incomplete"
     return ModelError(f"Incomplete response returned, reason: {reason}", code=code)
 

@@ -212,7 +212,7 @@ class ModelChain:
                 link.client = client.stream
         except CodexError as failure:
             return str(failure)
-        if error.code in {_TOO_LONG, "request_too_large"}:
+        if error.is_too_long:
             now = self._link.settings or self._thread.settings
             if settings.context_window <= now.context_window:
                 return "its context window is not larger"
