@@ -1,7 +1,7 @@
 """Loads the tools of a session after its first request was sent. LIGHT."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -13,8 +13,9 @@ from codex_py.core.response_items import item_events
 from codex_py.core.session import Session
 from codex_py.core.turn import ItemHandlers
 from codex_py.errors import ExitCode
-from codex_py.protocol.extension import Extension, Thread, TurnStart
+from codex_py.protocol.extension import Extension, Occasion, Thread, TurnStart
 from codex_py.protocol.items import ResponseItem
+from codex_py.protocol.prompts import Note
 from codex_py.protocol.tools import ToolCall
 
 _CALLS = {"function_call", "custom_tool_call", "local_shell_call"}
@@ -34,7 +35,13 @@ class SessionTools:
         """The `LoadedTools`: importing them takes 40 ms."""
 
     def __call__(self, thread: Thread) -> Extension:
+        def context(occasion: Occasion) -> Sequence[Note]:
+            if occasion != "compact":
+                return ()
+            return load("codex_py.tools.plan:plan_notes")(thread.items)
+
         return Extension(
+            context=context,
             around_session=self._around_session,
             around_turn=lambda turn: self._around_turn(thread, turn),
             turn_facts=self._turn_facts,

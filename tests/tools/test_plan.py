@@ -1,4 +1,5 @@
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,9 @@ from codex_py.protocol.events import (
     TodoEntry,
     TodoList,
 )
+from codex_py.protocol.messages import EncodedItem, encode_json, input_text, message
 from codex_py.protocol.tools import ToolOutput
-from codex_py.tools.plan import UpdatePlan
+from codex_py.tools.plan import UpdatePlan, plan_notes
 from tests.support.tool_context import tool_context
 
 
@@ -56,3 +58,17 @@ def test_the_plans_of_a_turn_are_one_item():
 def test_an_unknown_status_is_refused():
     with pytest.raises(ValidationError):
         UpdatePlan.params.model_validate({"plan": [{"step": "a", "status": "done"}]})
+
+
+def test_the_last_plan_is_kept_through_compactions() -> None:
+    def call(plan: object) -> EncodedItem:
+        arguments = json.dumps({"plan": plan})
+        fields = {"type": "function_call", "call_id": "c", "name": "update_plan"}
+        return EncodedItem(encode_json({**fields, "arguments": arguments}))
+
+    first = call([{"step": "look", "status": "completed"}, {"step": "mend", "status": "pending"}])
+    assert plan_notes([message("user", [input_text('"update_plan"')])]) == []
+    (note,) = plan_notes([call([{"step": "old", "status": "pending"}]), first, call("none")])
+    assert note.text.endswith("\n- [completed] look\n- [pending] mend")
+    assert plan_notes([note.encoded(), message("user", [input_text("go on")])]) == [note]
+    assert plan_notes([note.encoded(), call([{"step": "new", "status": "pending"}])]) != [note]
