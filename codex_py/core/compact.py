@@ -2,35 +2,37 @@
 
 As in Codex with providers other than OpenAI: the whole history is sent once more with a
 request for a hand-over note. The new history is the first context, the latest prompts of the user,
-and the note.
+and the note. If the model gives none, the history is shortened without it, see `shorten`.
 """
 
-import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Final, Literal, NoReturn
 
 from codex_py.core.parts import SessionParts
+from codex_py.core.shorten import Size, shortened, weight
 from codex_py.core.turn import ItemHandlers, RetryBudget, Turn
-from codex_py.errors import CompactionFailed, ModelError, StreamError, TurnLimit
+from codex_py.errors import CodexError, CompactionFailed, ModelError
 from codex_py.instructions import instruction_text
 from codex_py.protocol import events
 from codex_py.protocol.extension import Compaction
 from codex_py.protocol.items import Message, ResponseItem
 from codex_py.protocol.messages import EncodedItem, estimated_tokens, input_text, message
-from codex_py.protocol.prompts import Note, context_length, user_prompt
+from codex_py.protocol.prompts import Note, context_length, is_models, user_prompt
 from codex_py.protocol.response_order import Place
 from codex_py.protocol.stream import ModelStream, Prompt
 
-_BYTES_PER_TOKEN: Final = 4
 _KEPT_PROMPT_TOKENS: Final = 20_000
 _KEPT_PART_OF_WINDOW: Final = 4
 """Keep at most a quarter: a small window must not be full again at once."""
-_TOO_LONG: Final = frozenset({"context_length_exceeded", "request_too_large"})
 _SUMMARY_TOKENS: Final = 1_000
 """The usual length of a summary."""
+_MAX_SHORTER: Final = 8
+"""How often the request for a summary is shortened by a quarter. After that, a tenth of it is left."""
 _MAX_REQUESTS: Final = 20
-"""Each request leaves out a quarter of the rest: no history needs more."""
+
+_Summary = Callable[[], Awaitable[str | None]]
+"""Returns a summary, or None if the history must do without one."""
 
 
 class Compactor:
@@ -40,83 +42,182 @@ class Compactor:
         self._parts = parts
         self._log = parts.log
         self._model = model
+        self._problem: CodexError | None = None
+        """Why the model gave no summary, the last time."""
+        self._ask_again_at = 0
+        """The length of the history, in tokens, from which on a model that refused a summary is asked again."""
+        self._failed_in: RetryBudget | None = None
+        """The budget of the turn in which there was no compaction."""
 
     async def make_room(self, retries: RetryBudget, *, used_tokens: int) -> None:
-        """Compact a history that is nearly full. If there is no summary, keep the history and warn the user.
+        """Compact a history that is nearly full.
 
-        A refused request for the summary is no error either: it would be refused in every later turn.
+        If an extension refuses it, or the provider cannot be reached and there is still room, the history stays in full
+        length, the user is warned, and the next turn tries again.
 
         Args:
-            used_tokens: tokens of the last response, its input included.
+            retries: of the turn.
+            used_tokens: the length of the next request.
 
         Raises:
-            StreamError: the provider could not be reached, see `Turn.run`.
             CodexError: an extension ended the turn.
         """
-        limit = self._parts.thread.settings.auto_compact_token_limit
-        if limit is None or used_tokens < limit or not is_worth_compacting(self._log.items):
+        settings = self._parts.thread.settings
+        limit = settings.auto_compact_token_limit
+        is_full = used_tokens >= settings.context_window
+        if limit is None or used_tokens < limit or (self._failed_in is retries and not is_full):
+            return
+        if not is_worth_compacting(self._log.items):
             return
         try:
-            await self.compact(retries, "auto")
-        except StreamError:
-            raise
+            is_done = await self._compact("auto", self._asking(retries, is_full=is_full))
+            problem = None if is_done else self._problem
         except (ModelError, CompactionFailed) as error:
+            problem = error
+        if problem is not None:
+            self._problem, self._failed_in = problem, retries
             self._parts.thread.warn(
-                f"The conversation could not be compacted: {error}. It goes on in full length."
+                f"The conversation could not be compacted: {problem}. It goes on in full length."
             )
 
     async def recover(self, failure: ModelError, retries: RetryBudget) -> bool:
-        """Compact if that may help a failed request. True if the request is worth sending again.
+        """Compact if a request was too long and a summary may be shorter. True if the history has become shorter.
 
         Raises:
-            CodexError: there is no summary.
+            CodexError: an extension refused it, or the provider refuses every request.
         """
-        # If a summary would not be shorter, it does not help, whatever the provider means by "too long".
         items = self._log.items
         is_long = estimated_tokens(items[context_length(items) :]) > _SUMMARY_TOKENS
-        if failure.code not in _TOO_LONG or not is_long or not is_worth_compacting(items):
+        if not (failure.is_too_long and is_long and is_worth_compacting(items)):
             return False
-        await self.compact(retries, "auto")
-        return True
+        return await self._compact("auto", self._asking(retries, is_full=True), failure)
 
-    async def compact(self, retries: RetryBudget, trigger: Literal["auto", "manual"]) -> None:
-        """Replace the history by a summary of the model.
+    async def shorten(self, failure: ModelError) -> bool:
+        """Shorten the history without a summary if a request was too long. True if it has become shorter.
+
+        Raises:
+            CodexError: an extension refused it.
+        """
+        return failure.is_too_long and await self._compact("auto", _no_summary, failure)
+
+    async def compact(self, retries: RetryBudget) -> None:
+        """Replace the history by a summary of the model because the user wants it.
 
         Raises:
             CodexError: there is no summary. The history is unchanged.
         """
+        await self._compact("manual", lambda: self._summary(retries))
+
+    async def _compact(
+        self,
+        trigger: Literal["auto", "manual"],
+        summarise: _Summary,
+        failure: ModelError | None = None,
+    ) -> bool:
+        """Replace the history; after a failure only by a shorter one. False if there is none."""
         parts = self._parts
-        settings, emit = parts.thread.settings, parts.thread.emit
         item_id = parts.next_live_id()
-        status = "failed"
+        is_done = False
         kept: list[Note] = []
-        emit(events.ItemStarted(events.ContextCompaction(id=item_id)))
+        parts.thread.emit(events.ItemStarted(events.ContextCompaction(id=item_id)))
         try:
             async with parts.extension.around_compaction(Compaction(trigger, kept.append)):
-                text = await self._summary(retries)
-                summary = f"{instruction_text('compact/summary.md')}\n{text}"
-                prompts = _latest_prompts(self._log.items, settings.context_window)
-                self._log.compact(prompts, summary, settings, parts.extension.context)
-                self._log.tell(kept)
-                parts.estimate(estimated_tokens(self._log.items))
-                status = "completed"
+                summary = await summarise()
+                notes = [*parts.extension.context("compact"), *kept]
+                context = self._log.new_context(parts.thread.settings, notes)
+                if summary is not None:
+                    text = f"{instruction_text('compact/summary.md')}\n{summary}"
+                    items = [*context, *self._latest_prompts()]
+                    is_done = self._replace(items, text, only_shorter=failure is not None)
+                is_done = is_done or self._shorten(context, failure)
         finally:
-            emit(events.ItemCompleted(events.ContextCompaction(id=item_id, status=status)))
+            status = "completed" if is_done else "failed"
+            parts.thread.emit(
+                events.ItemCompleted(events.ContextCompaction(id=item_id, status=status))
+            )
+        return is_done
+
+    def _replace(self, items: Sequence[EncodedItem], last_text: str, *, only_shorter: bool) -> bool:
+        settings = self._parts.thread.settings
+        items = [*items, message("user", [input_text(last_text)])]
+        before = self._log.request(settings).input
+        if only_shorter and sum(map(len, items)) >= sum(map(len, before)):
+            return False
+        self._log.compact(items, last_text, settings)
+        self._parts.estimate(estimated_tokens(self._log.items))
+        return True
+
+    def _latest_prompts(self) -> Sequence[EncodedItem]:
+        window = self._parts.thread.settings.context_window
+        room = 4 * min(_KEPT_PROMPT_TOKENS, window // _KEPT_PART_OF_WINDOW)
+        prompts = [item for item in self._log.items if user_prompt(item) is not None]
+        return shortened(prompts, room).items
+
+    def _shorten(self, context: Sequence[EncodedItem], failure: ModelError | None) -> bool:
+        """Replace the history by half of itself, or by less if that does not fill half of the window."""
+        settings = self._parts.thread.settings
+        request = self._log.request(settings)
+        mark = instruction_text("compact/shortened.md")
+        head = [*context, message("user", [input_text(mark)])]
+        rest = [item for item in request.input[context_length(request.input) :] if item not in head]
+        size = _size(failure)
+        room = sum(map(size, rest)) // 2
+        if size is weight:
+            window = min(
+                settings.context_window,
+                settings.auto_compact_token_limit or settings.context_window,
+            )
+            fixed = replace(request, input=head).estimated_tokens
+            room = max(0, min(room, 2 * (window - fixed)))
+        short = shortened(rest, room, size)
+        before = request.estimated_tokens
+        if not self._replace([*context, *short.items], mark, only_shorter=True):
+            return False
+        why = "" if self._problem is None else f" ({self._problem})"
+        self._parts.thread.warn(
+            f"The conversation was shortened without a summary{why}, from about {before} tokens to"
+            f" {self._log.request(settings).estimated_tokens}. Outputs cut: {short.outputs}; turns that lost answers and"
+            f" calls: {short.turns}; prompts cut: {short.prompts}."
+        )
+        return True
+
+    def _asking(self, retries: RetryBudget, *, is_full: bool) -> _Summary:
+        """Asks the model, except where it has just refused.
+
+        Raises a `CodexError` if the model cannot be asked now, which is no reason to lose what still fits.
+        """
+
+        async def summary() -> str | None:
+            length = estimated_tokens(self._log.items)
+            if length >= self._ask_again_at and self._failed_in is not retries:
+                self._problem = None
+                try:
+                    return await self._summary(retries)
+                except (ModelError, CompactionFailed) as error:
+                    self._problem = error
+                    self._ask_again_at = length * 3 // 4 if _is_final(error) else 0
+            problem = self._problem
+            if (
+                problem is not None
+                and not _is_final(problem)
+                and not (is_full and problem.retryable)
+            ):
+                raise problem
+            return None
+
+        return summary
 
     async def _summary(self, retries: RetryBudget) -> str:
         """Ask the model for a summary of the history.
 
         The request begins like every other one of the thread, tools included, so that the prompt cache
-        applies. If it is too long itself, the oldest items are left out.
+        applies. If it is too long itself, it is shortened.
         """
         conversation = _Summarising(self._parts)
         turn = Turn(
             conversation, self._model, lambda: _NOTHING_RUNS, retries, max_responses=_MAX_REQUESTS
         )
-        try:
-            await turn.run()
-        except TurnLimit as error:
-            raise CompactionFailed(str(error), code=error.code) from error
+        await turn.run()
         if not conversation.text.strip():
             raise CompactionFailed(
                 "the model gave no summary of the conversation", code="no_summary"
@@ -126,24 +227,22 @@ class Compactor:
 
 def is_worth_compacting(items: Sequence[EncodedItem]) -> bool:
     """True if the history has more than context and prompts."""
-    return any(
-        json.loads(item).get("role") in {None, "assistant"}
-        for item in items[context_length(items) :]
-    )
+    return any(map(is_models, items[context_length(items) :]))
 
 
-def _latest_prompts(history: Sequence[EncodedItem], context_window: int) -> list[str]:
-    """The last prompts of the user, oldest first, as far as there is room for them; the first may be cut."""
-    tokens = min(_KEPT_PROMPT_TOKENS, context_window // _KEPT_PART_OF_WINDOW)
-    prompts = [found.text for item in history if (found := user_prompt(item)) is not None]
-    kept: list[str] = []
-    room = tokens * _BYTES_PER_TOKEN
-    for text in reversed(prompts):
-        kept.append(_cut(text, room))
-        room -= len(text.encode())
-        if room <= 0:
-            break
-    return [text for text in reversed(kept) if text]
+async def _no_summary() -> None:
+    return None
+
+
+def _is_final(error: CodexError) -> bool:
+    """True if the model would refuse the summary again, and may go on with a shorter history."""
+    if isinstance(error, ModelError):
+        return error.is_about_request and not error.retryable
+    return True
+
+
+def _size(failure: ModelError | None) -> Size:
+    return len if failure is not None and failure.is_too_large else weight
 
 
 class _Summarising:
@@ -153,6 +252,7 @@ class _Summarising:
 
     def __init__(self, parts: SessionParts) -> None:
         self.text = ""
+        self._shorter = 0
         self.add_usage = parts.add_usage
         self._emit = parts.thread.emit
         self._recover = parts.extension.recover
@@ -183,44 +283,16 @@ class _Summarising:
         return True
 
     async def recover(self, failure: ModelError, retries_left: int) -> bool:
-        shorter = _without_oldest(self._items) if failure.code in _TOO_LONG else None
-        if shorter is None:
-            return await self._recover(failure, retries_left)
-        self._items = shorter
-        return True
-
-
-def _without_oldest(items: Sequence[EncodedItem]) -> list[EncodedItem] | None:
-    """Drop the oldest quarter (in bytes) after the context; None if nothing can be dropped.
-
-    Never cuts between a call and its output, or between reasoning and the item that follows it.
-    """
-    start = context_length(items)
-    excess = sum(len(item) for item in items[start:]) // 4
-    open_calls: list[str] = []
-    before = ""
-    for index, item in enumerate(items[start:], start):
-        data = json.loads(item)
-        kind = str(data.get("type", "message"))
-        can_cut = not open_calls and before != "reasoning" and not kind.endswith("_output")
-        if index > start and excess <= 0 and can_cut:
-            return [*items[:start], *items[index:]]
-        call_id = str(data.get("call_id") or data.get("id"))
-        if kind.endswith("_call") and kind != "web_search_call":
-            open_calls.append(call_id)
-        elif kind.endswith("_output") and call_id in open_calls:
-            open_calls.remove(call_id)
-        excess -= len(item)
-        before = kind
-    return None
-
-
-def _cut(text: str, max_bytes: int) -> str:
-    data = text.encode()
-    if len(data) <= max_bytes:
-        return text
-    kept = data[:max_bytes].decode(errors="ignore")
-    return f"{kept}\n…{len(text) - len(kept)} characters cut…"
+        items, size = self._items, _size(failure)
+        start = context_length(items)
+        room = sum(map(size, items[start:])) * 3 // 4
+        shorter = [*items[:start], *shortened(items[start:], room, size).items]
+        is_shorter = sum(map(len, shorter)) < sum(map(len, items))
+        if failure.is_too_long and is_shorter and self._shorter < _MAX_SHORTER:
+            self._items = shorter
+            self._shorter += 1
+            return True
+        return await self._recover(failure, retries_left)
 
 
 def _never_called(*_: object) -> NoReturn:

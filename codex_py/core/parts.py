@@ -1,10 +1,11 @@
 """The parts of a session that its turns and its compactions share."""
 
-from itertools import count
+from itertools import count, takewhile
 
 from codex_py.core.thread_log import ThreadLog
 from codex_py.protocol.extension import Extension, Thread
-from codex_py.protocol.prompts import Note, UserPrompt
+from codex_py.protocol.messages import estimated_tokens
+from codex_py.protocol.prompts import Note, UserPrompt, is_models
 from codex_py.protocol.stream import Usage
 
 
@@ -21,6 +22,18 @@ class SessionParts:
         """Prompts that the user steered into the running turn; they go out with the next request, as `notes` do."""
         self.notes: list[Note] = []
         self._live_ids = count()
+        self._counted = 0
+        """So many items were there when `last_usage` was counted."""
+
+    @property
+    def used_tokens(self) -> int:
+        """The length of the history: of the last response, and an estimate of what it did not include."""
+        if not self.last_usage.total_tokens:
+            return self.log.request(self.thread.settings).estimated_tokens
+        since = takewhile(
+            lambda item: not is_models(item), reversed(self.log.items[self._counted :])
+        )
+        return self.last_usage.total_tokens + estimated_tokens(since)
 
     def next_live_id(self) -> str:
         """A fresh `live_N` for a live-only item, so that the ids in `--json` have no gaps."""
@@ -37,7 +50,8 @@ class SessionParts:
     def count(self, usage: Usage, last: Usage | None = None) -> None:
         """Add tokens that others used for this thread. `last`: those of the last response, if that has changed."""
         self.usage += usage
-        self.last_usage = last or self.last_usage
+        if last is not None:
+            self.last_usage, self._counted = last, len(self.log.items)
         self.thread.emit(self.thread.token_usage)
 
     def estimate(self, tokens: int) -> None:

@@ -77,8 +77,6 @@ class SessionTurn:
         self._last_message: str | None = None
         self._rounds = 0
         """How often `before_stop` of an extension continued the turn."""
-        self._made_room = False
-        """The history was compacted because the last request was too long."""
         task = asyncio.current_task()
         assert task is not None
         self._task: asyncio.Task[Any] = task
@@ -98,7 +96,7 @@ class SessionTurn:
         try:
             if prompt is not None:
                 notes = await parts.extension.before_prompt(prompt)
-            await self._make_room()
+            await self._make_room("" if prompt is None else prompt.text)
         except PromptRefused:
             is_refused = True
             raise
@@ -118,7 +116,6 @@ class SessionTurn:
         return parts.log.request(parts.thread.settings, self._output_schema)
 
     async def should_continue(self, *, follow_up: bool) -> bool:
-        self._made_room = False
         if not (follow_up or self._parts.steered or await self._extensions_continue()):
             self.takes_steering = False
             return False
@@ -126,12 +123,15 @@ class SessionTurn:
         return True
 
     async def recover(self, failure: ModelError, retries_left: int) -> bool:
-        if not self._made_room and await self._compactor.recover(failure, self.retries):
-            self._made_room = True
-            # The new history does not contain the calls that ran: if the model repeats them, they are new.
-            self._ran.clear()
+        is_shorter = await self._compactor.recover(failure, self.retries)
+        if not is_shorter and await self._parts.extension.recover(failure, retries_left):
             return True
-        return await self._parts.extension.recover(failure, retries_left)
+        if not (is_shorter or await self._compactor.shorten(failure)):
+            return False
+        # A call that the new history does not contain is new if the model repeats it.
+        items = self._parts.log.items
+        self._ran[:] = [c for c in self._ran if any(c.call_id.encode() in item for item in items)]
+        return True
 
     def watch(self, event: events.Event) -> None:
         match event:
@@ -200,6 +200,7 @@ class SessionTurn:
         # The user may have steered the turn meanwhile.
         return bool(parts.steered)
 
-    async def _make_room(self) -> None:
-        used_tokens = self._parts.last_usage.total_tokens
+    async def _make_room(self, pending: str = "") -> None:
+        """`pending`: a prompt that comes behind the history."""
+        used_tokens = self._parts.used_tokens + len(pending.encode()) // 4
         await self._compactor.make_room(self.retries, used_tokens=used_tokens)

@@ -209,21 +209,16 @@ class ThreadLog:
         self.item(message("user", [input_text(_ABORTED.format(why))]))
         self._recorder.event_msg({"type": "turn_aborted", "reason": "interrupted"})
 
-    def compact(
-        self,
-        prompts: Sequence[str],
-        summary: str,
-        settings: TurnSettings,
-        introduction: Introduction,
-    ) -> None:
-        """Replace the history after the base prompt by the first items of a new thread, these prompts and the summary."""
-        notes = [note.encoded() for note in introduction("compact")]
-        told = [message("user", [input_text(text)]) for text in [*prompts, summary]]
-        items = [*self._context(settings), *notes, *told]
+    def new_context(self, settings: TurnSettings, notes: Iterable[Note]) -> list[EncodedItem]:
+        """The items that a compacted history begins with: those of a new thread, and these notes."""
+        return [*self._context(settings), *(note.encoded() for note in notes)]
+
+    def compact(self, items: Sequence[EncodedItem], text: str, settings: TurnSettings) -> None:
+        """Replace the history after the base prompt. `items` begin with a `new_context` and end with `text`."""
         self._history.replace([*self._base, *items])
         self._context_is_current = True
         self._introduction = None
-        self._recorder.compacted(summary, items)
+        self._recorder.compacted(text, items)
         self._recorder.turn_context(turn_context(settings))
 
     def rollback(self, turns: int) -> None:

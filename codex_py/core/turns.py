@@ -94,7 +94,7 @@ class Turns:
         async def work(turn: SessionTurn) -> None:
             if not is_worth_compacting(self._parts.log.items):
                 raise CodexError("there is nothing to compact yet", code="nothing_to_compact")
-            await self._compactor.compact(turn.retries, "manual")
+            await self._compactor.compact(turn.retries)
 
         return await self._run(None, work)
 

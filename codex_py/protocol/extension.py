@@ -74,7 +74,7 @@ class TurnStop:
 class Compaction:
     trigger: Literal["auto", "manual"]
     keep: Callable[[Note], None]
-    """Add a note after the summary."""
+    """Add a note that the new history begins with, behind the context."""
 
 
 @frozen
@@ -215,7 +215,7 @@ class Extension:
     around_turn: Callable[[TurnStart], _Context] = _no_context
     """Left before the terminal event of the turn, on every path. It must not suppress exceptions."""
     around_compaction: Callable[[Compaction], _Context] = _no_context
-    """`CompactionFailed` refuses it; the history stays as it is."""
+    """`CompactionFailed` refuses it, with and without a summary; the history stays as it is."""
     around_session: Callable[[], _Context] = _no_context
     """Entered before `ThreadStarted`. If that raises a `CodexError`, no session is opened and no file written."""
     turn_facts: Callable[[], Mapping[str, Any]] = dict

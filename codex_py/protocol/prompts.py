@@ -99,6 +99,13 @@ def is_summary(item: EncodedItem) -> bool:
     return data.get("role") == "user" and text.startswith(SUMMARY_OPENING)
 
 
+def is_models(item: EncodedItem) -> bool:
+    """True if the model made the item: neither an output nor a message of somebody else."""
+    data: Any = decode_json(item)
+    is_output = str(data.get("type")).endswith("_output")
+    return data.get("role") in {None, "assistant"} and not is_output
+
+
 def context_length(items: Sequence[EncodedItem]) -> int:
     """The number of items that a program wrote before the first prompt."""
     for index, item in enumerate(items):

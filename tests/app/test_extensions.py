@@ -535,7 +535,7 @@ def test_an_extension_mends_a_request(place: Workplace) -> None:
     assert (talk.result.error, talk.result.last_message, asked) == (None, "done", [(400, 0)])
 
 
-def test_an_extension_refuses_a_compaction_or_keeps_a_note_behind_it(place: Workplace) -> None:
+def test_an_extension_refuses_a_compaction_or_keeps_a_note(place: Workplace) -> None:
     refuses = True
 
     def feature(_: Thread) -> Extension:
@@ -554,7 +554,9 @@ def test_an_extension_refuses_a_compaction_or_keeps_a_note_behind_it(place: Work
         assert str((await session.compact()).error) == "not now"
         refuses = False
         assert (await session.compact()).error is None
-        assert b"kept at a manual one" in session.items[-1]
+        assert [b"kept at a manual one" in item for item in session.items[-3:]] == [
+            *(True, False, False)
+        ]
 
     run(place, [says("hi"), says("summary")], feature, work=work)
 

@@ -107,6 +107,7 @@ def make_session(
     told_model: str | None = None,
     compact_prompt: str | None = None,
     features: Sequence[Feature] = (),
+    output_tokens: int = 1000,
 ) -> Session:
     def feature(_: Thread) -> Extension:
         return Extension(sink=said, around_turn=around_turn)
@@ -128,7 +129,7 @@ def make_session(
                     raise
 
     def answer(call: ToolCall, output: ToolOutput, emit: EventSink) -> FunctionCallOutput:
-        item = output_item(call, output, limit_tokens=1000)
+        item = output_item(call, output, limit_tokens=output_tokens)
         assert isinstance(item, FunctionCallOutput)
         return item
 

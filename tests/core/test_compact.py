@@ -1,4 +1,5 @@
 import asyncio
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -271,10 +272,17 @@ def test_a_turn_goes_on_where_its_compaction_is_refused() -> None:
     assert compactions(events) == ["in_progress", "failed"]
 
 
-def test_a_turn_fails_where_its_compaction_finds_no_service() -> None:
-    failure = StreamError("refused")
-    model = ScriptedModel([calls("c1"), FULL], [failure], check_prefix=False)
-    assert asyncio.run(make_session(model, settings=LIMITED).run_turn("go")).error is failure
+def test_a_turn_goes_on_in_full_length_where_its_compaction_finds_no_service() -> None:
+    """Of the next turn, a summary is asked again."""
+    refused = [StreamError("refused")]
+    turns = [[calls("c1"), FULL], [*refused], [calls("c2"), FULL], [says("done"), FULL]]
+    model = ScriptedModel(*turns, refused, ONE_TURN, check_prefix=False)
+    session = make_session(model, settings=LIMITED)
+    assert asyncio.run(session.run_turn("go")).last_message == "done"
+    assert [sent[-1] == ASKED for sent in model.inputs] == [False, True, False, False]
+    assert asyncio.run(session.run_turn("and now?")).last_message == "an answer"
+    assert [sent[-1] == ASKED for sent in model.inputs[4:]] == [True, False]
+    assert texts(model.inputs[5]) == ["go", "done", "and now?"]
 
 
 def test_an_interrupted_compaction_changes_nothing() -> None:
@@ -319,19 +327,16 @@ def test_the_latest_prompts_outlive_a_compaction_as_far_as_there_is_room() -> No
         ONE_TURN,
         check_prefix=False,
     )
-    session: Session = make_session(model, settings=replace(SETTINGS, context_window=400))
-    long = "x" * 300
-    # A quarter of the window is 400 bytes.
+    session: Session = make_session(model, settings=replace(SETTINGS, context_window=4000))
+    long = "x" * 3000
+    # A quarter of the window is 4,000 bytes.
     for prompt in ("first", long + "1", long + "2"):
         asyncio.run(session.run_turn(prompt))
     asyncio.run(session.compact())
     asyncio.run(session.run_turn("fourth"))
-    assert texts(model.inputs[4]) == [
-        "x" * 99 + "\n…202 characters cut…",
-        long + "2",
-        "note: note one",
-        "fourth",
-    ]
+    first, cut, *rest = texts(model.inputs[4])
+    assert (first, *rest) == ("first", long + "2", "note: note one", "fourth")
+    assert re.fullmatch(r"x+\n…\d{4} characters cut…\nx+1", cut)
     asyncio.run(session.compact())
     asyncio.run(session.run_turn("fifth"))
     # A summary is summed up, and not kept as if the user had said it.

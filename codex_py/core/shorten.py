@@ -1,0 +1,203 @@
+"""Shortens a history without a model: old outputs lose their bodies, then old turns their answers, then prompts are cut."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from codex_py.protocol.frozen import frozen
+from codex_py.protocol.json_fields import objects
+from codex_py.protocol.messages import (
+    EncodedItem,
+    decode_json,
+    encode_json,
+    estimated_tokens,
+    input_text,
+)
+from codex_py.protocol.prompts import is_models, is_summary, prompt_of, user_prompt
+
+Size = Callable[[EncodedItem], int]
+
+_STUB_BYTES: Final = 400
+"""At least this much stays of a text that is cut: its beginning and its end."""
+_MARK_BYTES: Final = 40
+_IMAGE: Final = input_text("…image cut…")
+_PROMPT_PART: Final = 8
+"""An old prompt may keep an eighth of the room, and all of them half of it, where there is too little."""
+
+
+def weight(item: EncodedItem) -> int:
+    """What an item takes of a context window, in bytes of text: an image weighs the same, however large it is."""
+    return 4 * estimated_tokens([item])
+
+
+@frozen
+class Shortened:
+    items: Sequence[EncodedItem]
+    outputs: int
+    """How many outputs were cut."""
+    turns: int
+    """How many turns lost answers and calls."""
+    prompts: int
+    """How many prompts were cut or left out."""
+
+
+def shortened(items: Sequence[EncodedItem], room: int, size: Size = weight) -> Shortened:
+    """The items, at most `room` large if that is possible, by cutting
+
+    1. the bodies of outputs, oldest first,
+    2. old prompts and summaries, as far as they take more than half of the room,
+    3. responses with their outputs and the notes between them, oldest first,
+    4. the other prompts, the last one only as far as it does not fit alone.
+
+    A response stays or goes as a whole: no call without its output, no reasoning without what follows it. Of the last
+    prompt, and of a summary behind it, the beginning and the end always stay.
+
+    Args:
+        items: behind the context. A prompt or a summary in them counts as a word of the user.
+    """
+    work = _Work(_entries(items), size, sum(map(size, items)) - room)
+    entries = work.entries
+    prompts = [entry for entry in entries if entry.response is None]
+    # Behind the last prompt there may be a summary of what was done about it.
+    last = max((n for n, each in enumerate(prompts) if user_prompt(each.item)), default=0)
+    old = prompts[:last]
+    outputs = [entry for entry in entries if entry.is_output]
+    work.cut(outputs, work.excess, _STUB_BYTES)
+    work.cut(old, work.too_much(old, room // 2), max(_STUB_BYTES, room // _PROMPT_PART))
+    work.drop(old, work.too_much(old, room // 2))
+    work.drop([entry for entry in entries if entry.response is not None], work.excess)
+    work.cut(old, work.excess, _STUB_BYTES)
+    work.drop(old, work.excess)
+    work.cut(prompts[last:], work.excess, _STUB_BYTES)
+    return Shortened(
+        [entry.item for entry in entries if entry.item],
+        sum(entry.is_changed and bool(entry.item) for entry in outputs),
+        len({entry.turn for entry in entries if entry.response is not None and not entry.item}),
+        sum(entry.is_changed for entry in prompts),
+    )
+
+
+@dataclass(slots=True)
+class _Entry:
+    item: EncodedItem
+    """Empty once it is left out."""
+    turn: int
+    response: int | None
+    """None for a prompt, which stays when the responses around it go."""
+    is_output: bool
+    is_changed: bool = False
+
+
+@dataclass(slots=True)
+class _Work:
+    entries: Sequence[_Entry]
+    size: Size
+    excess: int
+    """How much is too much, of all."""
+
+    def too_much(self, entries: Iterable[_Entry], room: int) -> int:
+        """How much of these entries should go, for them to take no more than their room."""
+        return min(self.excess, sum(self.size(e.item) for e in entries if e.item) - room)
+
+    def cut(self, entries: Iterable[_Entry], excess: int, min_bytes: int) -> None:
+        """Cut texts, oldest first, by `excess` in all. `min_bytes` of each text stay."""
+        for entry in entries:
+            if excess <= 0:
+                break
+            if entry.item:
+                excess -= self._replace(entry, _cut(entry.item, excess, min_bytes, self.size))
+
+    def drop(self, entries: Iterable[_Entry], excess: int) -> None:
+        """Leave out entries, oldest first, by `excess` in all or more; responses as a whole."""
+        last: int | None = None
+        for entry in entries:
+            if excess <= 0 and (last is None or entry.response != last):
+                break
+            last = entry.response
+            if entry.item:
+                excess -= self._replace(entry, EncodedItem(b""))
+
+    def _replace(self, entry: _Entry, item: EncodedItem) -> int:
+        """How much smaller the new item is."""
+        saved = self.size(entry.item) - (self.size(item) if item else 0)
+        entry.is_changed = entry.is_changed or item != entry.item
+        entry.item = item
+        self.excess -= saved
+        return saved
+
+
+def _entries(items: Sequence[EncodedItem]) -> list[_Entry]:
+    decoded: list[Any] = [decode_json(item) for item in items]
+    # Some calls are answered by the server, and never here.
+    answers = Counter(_call_id(data) for data in decoded if _type(data).endswith("_output"))
+    open_calls: Counter[str] = Counter()
+    entries: list[_Entry] = []
+    turn = response = open_count = 0
+    was_model = False
+    for item, data in zip(items, decoded, strict=True):
+        kind = _type(data)
+        is_output = kind.endswith("_output")
+        if prompt_of(data) is not None or is_summary(item) or kind.startswith("compaction"):
+            turn += 1
+            was_model = False
+            entries.append(_Entry(item, turn, None, is_output=False))
+            continue
+        is_model = is_models(item)
+        if not (open_count or is_output or (was_model and is_model)):
+            response += 1
+        call_id = _call_id(data)
+        if kind.endswith("_call") and answers[call_id] > 0:
+            answers[call_id] -= 1
+            open_calls[call_id] += 1
+            open_count += 1
+        elif is_output and open_calls[call_id] > 0:
+            open_calls[call_id] -= 1
+            open_count -= 1
+        was_model = is_model
+        entries.append(_Entry(item, turn, response, is_output))
+    return entries
+
+
+def _type(data: Any) -> str:
+    return str(data.get("type", "message"))
+
+
+def _call_id(data: Any) -> str:
+    # The oldest form of a local shell call is answered under its `id`.
+    return str(data.get("call_id") or data.get("id"))
+
+
+def _cut(item: EncodedItem, excess: int, min_bytes: int, size: Size) -> EncodedItem:
+    """The item, smaller by `excess` if that is possible: its texts cut, then its images left out."""
+    data: Any = decode_json(item)
+    name = "output" if "output" in data else "content"
+    body: object = data.get(name)
+    parts = [input_text(body)] if isinstance(body, str) else objects(body)
+    best, target = item, size(item) - excess
+    is_image = [part.get("type") == "input_image" for part in parts]
+    for n in sorted(range(len(parts)), key=is_image.__getitem__):
+        if size(best) <= target:
+            break
+        match parts[n]:
+            case {"text": str(text)}:
+                max_bytes = len(text.encode()) - size(best) + target
+                parts[n]["text"] = _cut_text(text, max(min_bytes, max_bytes))
+            case {"type": "input_image"}:
+                # In a prompt, the texts around it name it.
+                parts[n] = _IMAGE if name == "output" else {}
+            case _:
+                pass
+        cut = parts[0]["text"] if isinstance(body, str) else list(filter(None, parts)) or [_IMAGE]
+        best = EncodedItem(encode_json({**data, name: cut}))
+    return min(item, best, key=size)
+
+
+def _cut_text(text: str, max_bytes: int) -> str:
+    data = text.encode()
+    if len(data) <= max_bytes:
+        return text
+    half = (max_bytes - _MARK_BYTES) // 2
+    start = data[:half].decode(errors="ignore")
+    end = data[-half:].decode(errors="ignore")
+    return f"{start}\n…{len(text) - len(start) - len(end)} characters cut…\n{end}"
