@@ -43,6 +43,11 @@ class ExitCode(IntEnum):
     SANDBOX = 6
     PATCH = 7
     TURN_LIMIT = 53
+    """A limit of responses was reached, or the model repeated itself."""
+    BUDGET = 54
+    """The tokens or the money of a run are used up."""
+    WALL_CLOCK = 55
+    """The time of a run is up."""
     INPUT = 65
     """The input cannot be parsed."""
     UNAVAILABLE = 69

@@ -148,7 +148,7 @@ def _is_plain(value: Any, kind: str) -> bool:
     match kind:
         case "count":
             return value >= 0
-        case "limit" | "duration":
+        case "limit" | "positive":
             return 0 < value < math.inf
         case "price":
             return 0 <= value < math.inf

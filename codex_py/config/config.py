@@ -6,6 +6,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
+from codex_py.config.budget import Budget, configured_budget
 from codex_py.config.check import kind_of, lookup, without_effect
 from codex_py.config.environment import ShellEnvironmentPolicy
 from codex_py.config.files import read_required_text
@@ -95,6 +96,8 @@ class Config:
 
     shell_environment: ShellEnvironmentPolicy
     allow_login_shell: bool
+    budget: Budget
+    """The limits of a run. A project can only tighten them."""
     tool_output_token_limit: int | None
     background_terminal_max_timeout_ms: int
     web_search: WebSearchMode
@@ -223,6 +226,7 @@ def _config(layers: Layers) -> Config:
         "model_names_provider": named is not None,
         "model_providers": tables,
         "model_prices": values.get("model_prices", {}),
+        "budget": configured_budget(layers),
         "base_instructions": _text(layers, "model_instructions_file", "instructions"),
         "compact_prompt": _text(layers, "experimental_compact_prompt_file", "compact_prompt"),
         "approval_policy": _approval(values.get("approval_policy")),

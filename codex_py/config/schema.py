@@ -18,6 +18,7 @@ from codex_py.config.tables import (
     PERMISSION_PROFILE,
     PRICES,
     REASONING_EFFORT,
+    ROLLOUT_BUDGET,
     TUI,
     AnyOf,
     Setting,
@@ -176,11 +177,19 @@ KEYS: Final[Table] = {
         "default_mode_request_user_input": "boolean",
         # These protect.
         **alike("boolean", "hooks codex_hooks credential_masking"),
-        **alike(_SWITCH_OR_TABLE, "network_proxy rollout_budget"),
+        "network_proxy": _SWITCH_OR_TABLE,
+        "rollout_budget": AnyOf(("boolean", ROLLOUT_BUDGET)),
     },
     "tui": TUI,
     "allow_unenforced": Setting(["string"], project=False),
-    "budget": "table",
+    # Ours, not Codex's.
+    "budget": {
+        "max_turns": "limit",
+        "max_tokens": AnyOf(("limit", "string")),
+        "max_cost": "positive",
+        "max_time": AnyOf(("positive", "string")),
+        "loop_guard": Setting("boolean", default=True),
+    },
     # Accepted, and mostly of no effect here.
     "allow_symlinked_codex_home": unused("boolean", False),
     "include_apps_instructions": unused("boolean", False),

@@ -30,7 +30,7 @@ PLAIN: Final[dict[str, tuple[str, tuple[type, ...]]]] = {
     "limit": ("an integer of more than 0", (int,)),
     "number": ("a number", (int, float)),
     "price": ("a finite number of 0 or more", (int, float)),
-    "duration": ("a finite number of more than 0", (int, float)),
+    "positive": ("a finite number of more than 0", (int, float)),
     "table": ("a table", (dict,)),  # free in form
     "array": ("an array", (list,)),  # likewise
     "any": ("anything", (object,)),
@@ -100,6 +100,13 @@ MODEL_PROVIDER: Final[Table] = {
 
 PRICES: Final[Table] = dict.fromkeys(("input", "cached_input", "output"), "price")
 
+ROLLOUT_BUDGET: Final[Table] = {
+    "enabled": "boolean",
+    "limit_tokens": "limit",
+    "reminder_at_remaining_tokens": ["limit"],
+    **alike("price", "prefill_token_weight sampling_token_weight"),
+}
+
 MCP_SERVER: Final[Table] = {
     "name": "string",
     "command": "string",
@@ -118,7 +125,7 @@ MCP_SERVER: Final[Table] = {
     "auth": unused(("oauth", "chatgpt", "ema_auth"), "oauth"),
     "scopes": ["string"],
     **alike("boolean", "enabled required supports_parallel_tool_calls"),
-    **alike("duration", "startup_timeout_sec tool_timeout_sec"),
+    **alike("positive", "startup_timeout_sec tool_timeout_sec"),
     "startup_timeout_ms": "limit",
     **alike(["string"], "enabled_tools disabled_tools"),
     "default_tools_approval_mode": _APPROVAL_MODE,

@@ -163,8 +163,6 @@ _PROTECTIONS: Final[dict[str, tuple[str, _Places]]] = {
         _proxied_domains,
     ),
     "features.credential_masking": ("credentials are not masked", _feature),
-    "features.rollout_budget": ("the token budget is not enforced", _feature),
-    "budget": ("budgets are not enforced", _value),
     "forced_login_method": ("only API keys can be used, and no ChatGPT login", _chatgpt_login),
     "approvals_reviewer": ("there is no automatic reviewer of approvals", _value),
     "auto_review.policy": ("there is no automatic reviewer that could follow a policy", _value),

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal, get_args
 
+from codex_py.config.amounts import LIMITS, amount
 from codex_py.config.tables import feature_names
 from codex_py.errors import ConfigError
 from codex_py.frontends.command_parser import (
@@ -27,6 +28,16 @@ def _feature(value: str) -> Callable[[str], str]:
         if name not in (known := feature_names()):
             raise ConfigError(f"unknown feature {name!r}.{suggestion(name, sorted(known))}")
         return f"features.{name}={value}"
+
+    return setting
+
+
+def _limit(name: str) -> Callable[[str], str]:
+    def setting(text: str) -> str:
+        try:
+            return f"budget.{name}={amount(name, text)}"
+        except ConfigError as error:
+            raise UsageError(f"{error}") from None
 
     return setting
 
@@ -57,6 +68,14 @@ class Arguments:
         default=(),
     )
     """`key=value`, weakest first. Every command of Codex takes these options."""
+    limits: Sequence[str] = options(
+        {
+            (f"--{name.replace('_', '-')}",): {"action": "append", "type": _limit(name)}
+            for name in LIMITS
+        },
+        default=(),
+    )
+    """Further overrides, which count for sessions alone."""
     model: str | None = option("-m", "--model")
     profile: str | None = option("-p", "--profile")
     sandbox: SandboxMode | None = option("-s", "--sandbox", type=OneOf(*get_args(SandboxMode)))

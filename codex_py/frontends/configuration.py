@@ -72,7 +72,7 @@ def config_sources(arguments: Arguments, environment: Mapping[str, str]) -> dict
     return {
         "cwd": working_folder(arguments.cd),
         "environment": environment,
-        "overrides": arguments.overrides,
+        "overrides": [*arguments.overrides, *arguments.limits],
         "flags": {key: value for key, value in flags.items() if value is not None},
         "profile": arguments.profile,
         "ignore_user_config": arguments.ignore_user_config,

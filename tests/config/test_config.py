@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from codex_py.config.budget import Budget
 from codex_py.config.config import Config
 from codex_py.config.environment import ShellEnvironmentPolicy
 from codex_py.config.project_trust import Untrusted
@@ -54,6 +55,14 @@ def test_without_any_file_everything_has_its_default(place: Place):
         sandbox_limits=SandboxLimits(),
         shell_environment=ShellEnvironmentPolicy(),
         allow_login_shell=True,
+        budget=Budget(
+            max_turns=None,
+            max_tokens=None,
+            max_cost=None,
+            max_time=None,
+            rollout=None,
+            loop_guard=True,
+        ),
         tool_output_token_limit=None,
         background_terminal_max_timeout_ms=300_000,
         web_search="cached",

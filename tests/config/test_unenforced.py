@@ -34,12 +34,6 @@ extends = "base"
             2,
         ),
         ("features.credential_masking = true", "features.credential_masking", 1),
-        (
-            "features.rollout_budget = { enabled = true, limit_tokens = 5 }",
-            "features.rollout_budget",
-            1,
-        ),
-        ("[budget]\nmax_tokens = 5", "budget", 1),
         ('forced_login_method = "chatgpt"', "forced_login_method", 1),
         ('approvals_reviewer = "auto_review"', "approvals_reviewer", 1),
         ('auto_review.policy = "be strict"', "auto_review.policy", 1),
@@ -77,7 +71,6 @@ def test_a_protection_that_is_not_enforced_is_told_with_its_place_and_can_be_acc
         'default_permissions = "x"\n'
         'permissions.x.network = { enabled = false, domains = { a = "allow" } }',
         "features.network_proxy.enabled = true",
-        "features.rollout_budget.enabled = false",
         "features.credential_masking = false",
         'forced_login_method = "api"',
         'forced_login_method = "chatgpt"\nmodel_provider = "p"\n'

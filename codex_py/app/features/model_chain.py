@@ -135,11 +135,16 @@ class ModelChain:
     def before_stop(self) -> Note | None:
         return self._strikes.note(is_end=True) if self._writes_calls else None
 
+    @property
+    def in_use(self) -> tuple[str, str]:
+        """The provider and the model that get the next request."""
+        return self._link.provider.id, self._link.model or self._thread.settings.model
+
     def turn_facts(self) -> Mapping[str, Any]:
         if len(self._links) == 1:
             return {}
-        link = self._link
-        return {"model": link.model or self._thread.settings.model, "provider": link.provider.id}
+        provider, model = self.in_use
+        return {"model": model, "provider": provider}
 
     def sink(self, event: Event) -> None:
         match event:
@@ -247,12 +252,16 @@ class ModelChain:
         if settings is None:
             return prompt
         is_same = link.provider.id == self._links[0].provider.id
+        most = settings.max_output_tokens
+        if (own := prompt.max_output_tokens) and own != self._thread.settings.max_output_tokens:
+            # An extension wants a shorter answer.
+            most = min(own, most or own)
         prompt = replace(
             prompt,
             model=settings.model,
             reasoning=settings.reasoning,
             verbosity=settings.verbosity,
-            max_output_tokens=settings.max_output_tokens,
+            max_output_tokens=most,
             abilities=settings.abilities,
             parallel_tool_calls=settings.parallel_tool_calls,
             service_tier=settings.service_tier if is_same else None,

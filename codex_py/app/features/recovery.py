@@ -26,7 +26,7 @@ class Recovery:
             load("codex_py.app.features.model_chain:fallbacks")(setup)
 
     def __call__(self, thread: Thread) -> Extension:
-        recovery = _ThreadRecovery(self._setup, thread)
+        self._recovery = recovery = _ThreadRecovery(self._setup, thread)
         if self._setup.config.model_fallbacks or self._provider.profile.tools == "text":
             recovery.load()
         return Extension(
@@ -37,6 +37,11 @@ class Recovery:
             turn_facts=recovery.turn_facts,
             sink=recovery.sink,
         )
+
+    @property
+    def in_use(self) -> tuple[str, str]:
+        """The provider and the model that get the next request."""
+        return self._recovery.in_use
 
 
 class _ThreadRecovery:
@@ -53,6 +58,11 @@ class _ThreadRecovery:
             make = load("codex_py.app.features.model_chain:ModelChain")
             self._chain = make(self._setup, self._thread)
         return self._chain
+
+    @property
+    def in_use(self) -> tuple[str, str]:
+        settings = self._thread.settings
+        return (settings.provider, settings.model) if self._chain is None else self._chain.in_use
 
     def wrap_model(self, model: ModelStream) -> ModelStream:
         def stream(prompt: Prompt) -> AbstractAsyncContextManager[AsyncIterator[ResponseEvent]]:

@@ -94,4 +94,9 @@ _FEATURES: Sequence[tuple[Callable[[SessionSetup], Any], Callable[[SessionSetup]
     ),
     # The innermost: a call that another feature refuses does not wait for its turn.
     (_has_agents, lambda setup: load("codex_py.app.features.agents.feature:SubAgents")(setup)),
+    # Inside of the features that add to a request.
+    (
+        lambda setup: setup.config.budget.is_limited,
+        lambda setup: load("codex_py.app.features.budget:BudgetFeature")(setup),
+    ),
 )

@@ -17,7 +17,10 @@ MEANINGS: Final[dict[int, str]] = {
     ExitCode.DENIED: "something was refused, with `--fail-on denied`",
     ExitCode.SANDBOX: "nothing on this machine can hold a command (`codex-py sandbox`)",
     ExitCode.PATCH: "a patch does not fit, or not all of it",
-    ExitCode.TURN_LIMIT: "the model was not done after 1,000 responses in one turn",
+    ExitCode.TURN_LIMIT: "the model was not done after `--max-turns` responses, or 1,000 in one turn; or it made the"
+    " same call ten times in a row",
+    ExitCode.BUDGET: "`--max-tokens` or `--max-cost` is reached",
+    ExitCode.WALL_CLOCK: "`--max-time` is up",
     ExitCode.INPUT: "there is no patch in what was given, or a damaged one",
     ExitCode.UNAVAILABLE: "the provider cannot be reached, or answers with a server error",
     ExitCode.TEMPORARY: "the provider asks to try later",

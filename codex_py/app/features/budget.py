@@ -1,0 +1,277 @@
+"""The limits of a run: responses, tokens, dollars and time. A session and its subagents have one budget. LIGHT.
+
+Before each request, the most that it may take is compared with what is left. If that is less than the longest answer of
+the model, the request asks for a shorter one. Time counts while a turn runs.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from math import inf
+from typing import Final
+
+from codex_py.app.features.budget_meters import Rates, Reservation, limit_reached, meters
+from codex_py.app.features.recovery import Recovery
+from codex_py.app.options import SessionSetup
+from codex_py.app.prices import price_of
+from codex_py.config.check import dotted
+from codex_py.errors import CodexError, ConfigError, ExitCode, ModelError
+from codex_py.model.known_models import known_model
+from codex_py.protocol.extension import Extension, Thread, TurnStop
+from codex_py.protocol.messages import EncodedItem, estimated_tokens
+from codex_py.protocol.prompts import Note
+from codex_py.protocol.stream import (
+    Completed,
+    Created,
+    ModelStream,
+    OutputItemDone,
+    Prompt,
+    RateLimits,
+    ResponseEvent,
+    Usage,
+)
+
+_MIN_OUTPUT: Final = 16
+"""Tokens: the Responses API takes no lower limit on an answer."""
+_LONG_OUTPUT: Final = 32_000
+"""Tokens of the longest answer, if that of the model is not known."""
+_WARN_AT: Final = 0.8
+_WRAP_UP: Final = (
+    "<budget>\n{} of this run are used. Start nothing new: leave the work in a state that holds, then answer"
+    " with what is done and what is left to do.\n</budget>"
+)
+_REMINDER: Final = "<rollout_budget>\nYou have {} weighted tokens left in the shared session token budget.\n</rollout_budget>"
+"""As Codex 0.169 words it."""
+
+
+class BudgetFeature:
+    """What a session and its subagents have spent, and their clock."""
+
+    def __init__(self, setup: SessionSetup) -> None:
+        """
+        Raises:
+            ConfigError: the cost is limited, and a model that may answer has no known price.
+        """
+        self._config = config = setup.config
+        self.limits = config.budget
+        self.meters = list(meters(config.budget))
+        for provider, model in ((config.model_provider, config.model), *config.model_fallbacks):
+            self._rates(provider, model)
+        self._changed = asyncio.Event()
+        """Is set when a request has ended; another takes its place."""
+        self.stopped: CodexError | None = None
+        """Why the running turns end."""
+        self._running: list[Thread] = []
+        self._since = self._earlier_s = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def for_child(self, setup: SessionSetup) -> "BudgetFeature":
+        """Raises a `ConfigError` if the cost is limited, and the child's model has no known price."""
+        choices = setup.options.choices
+        self._rates(setup.config.model_provider, (choices or setup.config).model)
+        return self
+
+    def __call__(self, thread: Thread) -> Extension:
+        spending = _Spending(self, thread)
+        return Extension(
+            wrap_model=spending.wrap_model,
+            before_request=spending.before_request,
+            before_stop=self._before_stop,
+            around_turn=lambda _: self._around_turn(thread),
+            turn_facts=lambda: {"usage": thread.token_usage.total},
+        )
+
+    async def reserve(
+        self, expected: Usage, provider: str, model: str, max_output: int | None
+    ) -> Reservation:
+        """Reserve what a request may take. Waits for the requests on their way if it might not fit besides them.
+
+        Args:
+            expected: its input.
+            max_output: its own limit on the answer, in tokens.
+
+        Raises:
+            CodexError: there is not enough left.
+        """
+        pairs = list(zip(self.meters, self._rates(provider, model), strict=True))
+        most = max_output or _LONG_OUTPUT
+        if max_output is None and any(rates.output for _, rates in pairs):
+            known = known_model(model)
+            most = (known and known.output) or _LONG_OUTPUT
+        while True:
+            self._check()
+            rooms = [(meter.room(rates, expected), meter) for meter, rates in pairs]
+            room, tightest = min(rooms, key=lambda each: each[0], default=(inf, None))
+            if tightest is not None and room < _MIN_OUTPUT:
+                raise self.stop(tightest.error())
+            output = int(min(most, room))
+            if all(meter.room(rates, expected, shared=True) >= output for meter, rates in pairs):
+                cut_by = tightest if output < most else None
+                return Reservation(pairs, replace(expected, output_tokens=output), cut_by)
+            await self._changed.wait()
+
+    def release(self, reservation: Reservation) -> None:
+        """Count what a request has used, once."""
+        reservation.release()
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    def stop(self, error: CodexError) -> CodexError:
+        """Let no turn that runs now send another request."""
+        self.stopped = self.stopped or error
+        return self.stopped
+
+    @property
+    def rollout_left(self) -> float:
+        """Weighted tokens."""
+        return next(each.limit - each.used for each in self.meters if each.is_rollout)
+
+    def warning(self) -> str | None:
+        """The limits that are nearly reached, in words."""
+        near = [
+            each.state
+            for each in self.meters
+            if each.used >= _WARN_AT * each.limit and not each.is_rollout
+        ]
+        limit_s = self.limits.max_time
+        if limit_s is not None and self._elapsed_s >= _WARN_AT * limit_s:
+            near.append(f"{self._elapsed_s:.0f} of {limit_s:.0f} seconds")
+        return ", ".join(near) or None
+
+    @property
+    def _elapsed_s(self) -> float:
+        running = asyncio.get_running_loop().time() - self._since if self._running else 0
+        return self._earlier_s + running
+
+    def _check(self) -> None:
+        """Raises the error of a limit that a request has reached, or the time."""
+        limit_s = self.limits.max_time
+        if limit_s is not None and self._elapsed_s >= limit_s:
+            self._end_of_time()
+        if self.stopped is not None:
+            raise self.stopped
+
+    def _end_of_time(self) -> None:
+        limit_s = self.limits.max_time
+        state = f"all {limit_s:g} seconds"
+        error = self.stop(limit_reached("max_time", state, "wall_clock", ExitCode.WALL_CLOCK))
+        for thread in [*self._running]:
+            thread.end(error)
+
+    @asynccontextmanager
+    async def _around_turn(self, thread: Thread) -> AsyncGenerator[None]:
+        loop = asyncio.get_running_loop()
+        if not self._running:
+            self._since = loop.time()
+            if (limit_s := self.limits.max_time) is not None:
+                left_s = max(0, limit_s - self._earlier_s)
+                self._timer = loop.call_later(left_s, self._end_of_time)
+        self._running.append(thread)
+        try:
+            yield
+        finally:
+            elapsed_s = self._elapsed_s
+            self._running.remove(thread)
+            if not self._running:
+                self._earlier_s, self.stopped = elapsed_s, None
+                if self._timer is not None:
+                    self._timer.cancel()
+
+    async def _before_stop(self, _: TurnStop) -> Note | None:
+        # A subagent was stopped: its answer is missing.
+        if self.stopped is not None:
+            raise self.stopped
+        return None
+
+    def _rates(self, provider: str, model: str) -> list[Rates]:
+        return [meter.rates or self._price(provider, model) for meter in self.meters]
+
+    def _price(self, provider: str, model: str) -> Rates:
+        if (price := price_of(self._config, model, provider)) is None:
+            name = dotted(("model_prices", model))
+            raise ConfigError(
+                f"the cost cannot be limited because the price of {model!r} is not known; write it into"
+                f" config.toml: [{name}] with `input = 2.0`, `cached_input = 0.2` and `output = 10.0`,"
+                " in dollars for a million tokens",
+                key=("budget", "max_cost"),
+            )
+        return Rates(0, *(each / 1e6 for each in (price.input, price.cached_input, price.output)))
+
+
+class _Spending:
+    """What one thread spends."""
+
+    def __init__(self, budget: BudgetFeature, thread: Thread) -> None:
+        self._budget = budget
+        self._thread = thread
+        self._items: Sequence[EncodedItem] = ()
+        """The input of the last request, and the usage of its response."""
+        self._usage = Usage()
+        self._is_warned = False
+        self._reminders: int | None = None
+        """How many of those of the rollout budget were due."""
+
+    def wrap_model(self, model: ModelStream) -> ModelStream:
+        @asynccontextmanager
+        async def stream(prompt: Prompt) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
+            recovery = self._thread.feature(Recovery)
+            assert recovery is not None
+            reservation = await self._budget.reserve(
+                self._expected(prompt), *recovery.in_use, prompt.max_output_tokens
+            )
+            if reservation.cut_by is not None:
+                prompt = replace(prompt, max_output_tokens=reservation.expected.output_tokens)
+            try:
+                async with model(prompt) as events:
+                    yield self._counted(events, prompt, reservation)
+            finally:
+                self._budget.release(reservation)
+
+        return stream
+
+    async def before_request(self) -> Sequence[Note]:
+        texts: list[str] = []
+        if not self._is_warned and (warning := self._budget.warning()) is not None:
+            self._is_warned = True
+            texts.append(_WRAP_UP.format(warning))
+        if (rollout := self._budget.limits.rollout) is not None:
+            left = self._budget.rollout_left
+            due = sum(left <= each for each in rollout.reminders)
+            if due != self._reminders:
+                texts.append(_REMINDER.format(max(0, int(left))))
+            self._reminders = due
+        return [Note(text) for text in texts]
+
+    def _expected(self, prompt: Prompt) -> Usage:
+        """The input of a request: as the last one was counted, and an estimate of what came since."""
+        known = len(self._items)
+        if known and list(prompt.input[:known]) == self._items:
+            tokens = self._usage.input_tokens + estimated_tokens(prompt.input[known:])
+            return Usage(tokens, self._usage.cached_input_tokens)
+        return Usage(prompt.estimated_tokens)
+
+    async def _counted(
+        self, events: AsyncIterator[ResponseEvent], prompt: Prompt, reservation: Reservation
+    ) -> AsyncGenerator[ResponseEvent]:
+        output = 0
+        try:
+            async for event in events:
+                match event:
+                    case Completed(usage=usage):
+                        reservation.used, reservation.responses = usage, 1
+                        self._items, self._usage = list(prompt.input), usage
+                    case Created() | RateLimits():
+                        pass
+                    case _:
+                        # If the stream breaks, this estimate counts.
+                        if isinstance(event, OutputItemDone):
+                            output += estimated_tokens([event.item.encoded()])
+                        reservation.used = replace(reservation.expected, output_tokens=output)
+                yield event
+        except ModelError as error:
+            if error.code == "incomplete" and reservation.cut_by is not None:
+                reservation.used = reservation.expected
+                self._budget.release(reservation)
+                raise self._budget.stop(reservation.cut_by.error()) from error
+            raise
