@@ -12,6 +12,7 @@ import httpx
 
 READ_AHEAD_BYTES = 1_048_576
 """How much may wait unread before the socket is no longer read."""
+_PIECE_BYTES = 1_048_576
 
 
 class Connection(asyncio.Protocol):
@@ -32,13 +33,25 @@ class Connection(asyncio.Protocol):
         """Open, all written, and nothing to read: fit for another request."""
         return not (self._ended or self._received or self._writing_paused)
 
-    async def write(self, data: bytes, timeout_s: float | None) -> None:
+    async def write(self, head: bytes, body: bytes, timeout_s: float | None) -> None:
         """Return when the system has taken all of it, or when an answer or the end came before.
+
+        The transport copies what it cannot write at once, so a large body is given to it in pieces.
 
         Raises:
             httpx.WriteTimeout: nothing was taken for `timeout_s` seconds.
         """
-        self._transport.write(data)
+        self._transport.write(head + body[:_PIECE_BYTES])
+        rest = memoryview(body)[_PIECE_BYTES:]
+        await self._taken(timeout_s)
+        while rest:
+            # After an early answer the rest is only buffered: the server may still read it, and then take another request.
+            size = len(rest) if self._received or self._ended else _PIECE_BYTES
+            self._transport.write(rest[:size])
+            rest = rest[size:]
+            await self._taken(timeout_s)
+
+    async def _taken(self, timeout_s: float | None) -> None:
         while self._writing_paused and not self._received and not self._ended:
             waiting_bytes = self._transport.get_write_buffer_size()
             try:

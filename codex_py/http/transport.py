@@ -81,19 +81,19 @@ class BulkTransport(httpx.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         stream = cast("httpx.AsyncByteStream", request.stream)
         content = b"".join([part async for part in stream])
-        message = request_head(request, content) + content
+        head = request_head(request, content)
         url = request.url
         host = url.raw_host.decode("ascii")
         origin = (url.scheme, host, url.port or (443 if url.scheme == "https" else 80))
         if (kept := self._take(origin)) is not None:
             try:
-                return await self._exchange(kept, origin, request, message)
+                return await self._exchange(kept, origin, request, head, content)
             except _NoAnswer:
                 # It was closed while it lay idle.
                 pass
         timeout_s: float | None = request.extensions.get("timeout", {}).get("connect")
         connection = await self._connect(origin, timeout_s)
-        return await self._exchange(connection, origin, request, message)
+        return await self._exchange(connection, origin, request, head, content)
 
     async def aclose(self) -> None:
         for connection, _ in self._kept.values():
@@ -150,12 +150,17 @@ class BulkTransport(httpx.AsyncBaseTransport):
         return self._tls
 
     async def _exchange(
-        self, connection: Connection, origin: _Origin, request: httpx.Request, message: bytes
+        self,
+        connection: Connection,
+        origin: _Origin,
+        request: httpx.Request,
+        sent_head: bytes,
+        sent_body: bytes,
     ) -> httpx.Response:
         timeouts: dict[str, float | None] = request.extensions.get("timeout", {})
         read_s = timeouts.get("read")
         try:
-            await connection.write(message, timeouts.get("write"))
+            await connection.write(sent_head, sent_body, timeouts.get("write"))
             head, rest = await _read_head(connection, read_s)
             body = body_of(head, request.method)
             # What follows a response without a body was not asked for.

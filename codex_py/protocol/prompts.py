@@ -28,6 +28,9 @@ CONTEXT_OPENINGS: Final = (
 SUMMARY_OPENING: Final = "Another language model started to solve this problem"
 """First words of the summary after a compaction, here and in Codex."""
 
+_NO_MESSAGES: Final = tuple(
+    b'{"type":"%b' % kind for kind in (b"function_call", b"custom_tool_call", b"reasoning")
+)
 _IMAGE_LABEL = re.compile(r'<image name=\[Image #\d+\] path="(.*)">', re.DOTALL)
 
 
@@ -62,6 +65,11 @@ class Note:
         return message(self.role, [input_text(text)])
 
 
+def may_be_message(item: EncodedItem) -> bool:
+    """False for the items that make up most of a history, as their first bytes tell: outputs may be megabytes to search."""
+    return not item.startswith(_NO_MESSAGES)
+
+
 def is_context(texts: Sequence[str]) -> bool:
     """True if a program wrote the user message with these text parts."""
     return bool(texts) and texts[0].startswith(CONTEXT_OPENINGS)
@@ -70,7 +78,7 @@ def is_context(texts: Sequence[str]) -> bool:
 def user_prompt(item: EncodedItem) -> UserPrompt | None:
     """The prompt in this item; None for all others, the summary of a compaction included."""
     # Most items are no prompts, and decoding a long thread takes as long as reading it.
-    if b'"user"' not in item:
+    if not may_be_message(item) or b'"user"' not in item:
         return None
     return prompt_of(decode_json(item))
 
@@ -92,7 +100,7 @@ def prompt_of(data: Any) -> UserPrompt | None:
 
 def is_summary(item: EncodedItem) -> bool:
     """True if the item is the summary after a compaction."""
-    if SUMMARY_OPENING.encode() not in item:
+    if not may_be_message(item) or SUMMARY_OPENING.encode() not in item:
         return False
     data: Any = decode_json(item)
     text = "".join(message_texts(data.get("content")))
@@ -121,7 +129,7 @@ def context_texts(opening: str, items: Sequence[EncodedItem]) -> Iterator[str]:
     mark = encode_json(opening)[1:-1]
     for item in reversed(items):
         # Decoding a long history takes as long as reading it.
-        data: Any = decode_json(item) if mark in item else {}
+        data: Any = decode_json(item) if may_be_message(item) and mark in item else {}
         content = data.get("content")
         if data.get("role") in {"developer", "user"} and isinstance(content, list):
             texts = message_texts(cast("list[Any]", content))

@@ -15,7 +15,7 @@ from codex_py.protocol.dispatch import Dispatch, ToolContext, ToolUse, changed_p
 from codex_py.protocol.extension import Extension, OfferedTool, Thread
 from codex_py.protocol.mcp import DecliningElicitor
 from codex_py.protocol.messages import decode_json
-from codex_py.protocol.prompts import Note, message_texts
+from codex_py.protocol.prompts import Note, may_be_message, message_texts
 from codex_py.protocol.settings import Choices, Mode
 from codex_py.protocol.tools import COMMAND_TOOLS, FunctionSpec, ToolOutput
 
@@ -87,7 +87,7 @@ class PlanMode:
         """The mode that the history says the model is in; None if it says nothing."""
         mark = _TAG.encode()
         for item in reversed(self._thread.items if self._thread else ()):
-            if mark not in item:
+            if not may_be_message(item) or mark not in item:
                 continue
             data = decode_json(item)
             texts = message_texts(data.get("content")) if data.get("role") == "developer" else ()

@@ -66,11 +66,14 @@ class ResponsesWire(ProfiledWire):
             flat = functions_only or not self._profile.tool_namespaces
             entries = b",".join(map(encode_json, _tool_entries(tools, flat=flat)))
             fragments.append(b',"tools":[' + entries + b"]")
-        items = self._own.of(prompt.input, images=prompt.abilities.images)
+        items = list(self._own.of(prompt.input, images=prompt.abilities.images))
         if prompt.instructions:
-            items = [_base_item(prompt.instructions), *items]
-        fragments += (b',"input":[', b",".join(items), b"]}")
-        return b"".join(fragments)
+            items.insert(0, _base_item(prompt.instructions))
+        # A long history is copied once: its first item is put behind the settings, its last one before the end.
+        first, *rest = items or [EncodedItem(b"")]
+        rest = [b"".join((*fragments, b',"input":[', first)), *rest]
+        rest[-1] += b"]}"
+        return b",".join(rest)
 
     def decoder(self, prompt: Prompt) -> Decoder:
         wrapped = freeform_names(prompt) if self._profile.function_tools_only else ()
