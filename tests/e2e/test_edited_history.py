@@ -12,6 +12,7 @@ import pytest
 
 from codex_py.app.thread import thread_items
 from codex_py.core.session import Session
+from codex_py.instructions import instruction_text
 from codex_py.protocol.events import ErrorItem, Event, ItemCompleted
 from codex_py.protocol.prompts import SUMMARY_OPENING
 from codex_py.testing import (
@@ -73,13 +74,35 @@ async def patches(session: Session) -> None:
     assert "patched" in (session.settings.cwd / "made.txt").read_text(encoding="utf-8")
 
 
+async def goes_on_without_a_summary(session: Session) -> None:
+    await session.run_turn("first")
+    assert (await session.run_turn("second")).error is None
+
+
+def refused(**error: str) -> Reply:
+    return Reply(status=400, body=json.dumps({"error": error}).encode())
+
+
+TOO_LONG = refused(code="context_length_exceeded", message="too long")
 PATCH = "*** Begin Patch\n*** Add File: made.txt\n+patched\n*** End Patch"
 PATCHED = [[*ev_custom_tool_call("call_1", "apply_patch", PATCH), ev_completed()], says("one")]
 COMPACTED = [says("one"), says("the note"), says("two")]
+SHORTENED = [
+    [*ev_function_call("c1", "exec_command", {"cmd": "seq 2000"}), ev_completed()],
+    says("one"),
+    TOO_LONG,
+    refused(message="no summary"),
+    says("two"),
+]
 ROLLED_BACK = [says("one"), says("two"), says("three"), says("four")]
 CASES = [
     (compacts, COMPACTED, ["first", "the note", "second", "two"]),
     (patches, PATCHED, ["first", "one"]),
+    (
+        goes_on_without_a_summary,
+        SHORTENED,
+        ["first", "one", "second", instruction_text("compact/shortened.md"), "two"],
+    ),
     (goes_back, ROLLED_BACK, ["first", "one", "fourth", "four"]),
     (
         takes_back_what_was_said_into_a_turn,
@@ -134,9 +157,7 @@ def test_a_turn_of_exec_is_compacted_where_the_limit_says_so(place: Workplace) -
 
 def test_a_request_that_does_not_fit_is_compacted(place: Workplace) -> None:
     call = ev_function_call("c1", "exec_command", {"cmd": "seq 2000"})
-    error = {"error": {"code": "context_length_exceeded", "message": "too long"}}
-    refused = Reply(status=400, body=json.dumps(error).encode())
-    script = [[*call, ev_completed()], refused, says("the note"), says("done")]
+    script = [[*call, ev_completed()], TOO_LONG, says("the note"), says("done")]
     with ScriptedServer(script, check_prefix=False) as server:
         outcome = place.run(server)
     assert (outcome.code, outcome.messages) == (0, ["done"])
@@ -144,10 +165,8 @@ def test_a_request_that_does_not_fit_is_compacted(place: Workplace) -> None:
 
 def test_a_compaction_is_tried_again_and_says_so(place: Workplace) -> None:
     call = ev_function_call("c1", "exec_command", {"cmd": "seq 2000"})
-    error = {"error": {"code": "context_length_exceeded", "message": "too long"}}
-    refused = Reply(status=400, body=json.dumps(error).encode())
     busy = Reply(status=503, body=b"")
-    script = [[*call, ev_completed()], refused, busy, says("the note"), says("done")]
+    script = [[*call, ev_completed()], TOO_LONG, busy, says("the note"), says("done")]
     with ScriptedServer(script, check_prefix=False) as server:
         outcome = place.run(server, request_max_retries=1)
     assert (outcome.code, outcome.messages) == (0, ["done"])
