@@ -19,7 +19,7 @@ from codex_py.rollout.index import thread_names
 from codex_py.rollout.reader import StoredSession, read_session
 from codex_py.rollout.records import read_meta, token_count
 from codex_py.rollout.shown import read_shown
-from codex_py.rollout.writer import RolloutWriter
+from codex_py.rollout.writer import RolloutWriter, must_be_unused
 
 
 def resumed_thread(setup: SessionSetup, settings: TurnSettings, path: Path) -> OpenThread:
@@ -35,6 +35,9 @@ def resumed_thread(setup: SessionSetup, settings: TurnSettings, path: Path) -> O
     config, options = setup.config, setup.options
     asked, fork = options.resume, options.fork
     forks = fork or read_meta(path).native
+    if forks and not fork and not options.ephemeral:
+        # Its running turn would be missing.
+        must_be_unused(path)
     file, stored = _read(setup, path, is_continued=not (forks or options.ephemeral))
     base = stored.meta.base_instructions
     if base is None:

@@ -25,6 +25,13 @@ def integer_field(fields: JsonObject, key: str) -> int | None:
     return value if is_count else None
 
 
+def lenient_integer(value: object) -> int | None:
+    """An integer, also one that a program wrote as a string; None for anything else."""
+    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 16:
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
 def object_field(fields: Mapping[str, Any], key: str) -> JsonObject:
     """An object, or an empty one where there is none."""
     return as_object(fields.get(key))

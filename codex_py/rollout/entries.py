@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby, takewhile
 from typing import Any, cast
 
-from codex_py.protocol.json_fields import objects
+from codex_py.protocol.json_fields import lenient_integer, objects
 from codex_py.protocol.messages import (
     EncodedItem,
     encode_json,
@@ -182,9 +182,10 @@ def compacted(entries: Sequence[Entry], payload: Mapping[str, Any]) -> list[Entr
 def without_last_turns(entries: Sequence[Entry], turns: Any) -> list[Entry]:
     """The items before the last turns, each of which begins with its prompt."""
     starts = [index for index, entry in enumerate(entries) if entry.is_prompt]
-    if not isinstance(turns, int) or turns <= 0 or not starts:
+    count = lenient_integer(turns) or 0
+    if count <= 0 or not starts:
         return list(entries)
-    return list(entries[: starts[-min(turns, len(starts))]])
+    return list(entries[: starts[-min(count, len(starts))]])
 
 
 def _summarised(entries: Sequence[Entry], summary: str) -> list[Entry]:

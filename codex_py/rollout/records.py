@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, TypeVar
 from codex_py.errors import SessionError
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.ids import is_thread_id, utc_timestamp
-from codex_py.protocol.json_fields import as_object, object_field, text_field
+from codex_py.protocol.json_fields import as_object, lenient_integer, object_field, text_field
 from codex_py.protocol.messages import decode_json, encode_json
 from codex_py.protocol.response_order import Place
 from codex_py.protocol.stream import Usage
@@ -210,7 +210,8 @@ def _usage_payload(usage: Usage) -> dict[str, int]:
 
 
 def _usage(counts: Any) -> Usage:
-    return Usage(**{name: _value(counts, name, int) or 0 for name in _USAGE_FIELDS})
+    fields = as_object(counts)
+    return Usage(**{name: lenient_integer(fields.get(name)) or 0 for name in _USAGE_FIELDS})
 
 
 def _value(data: Any, key: str, kind: type[_T]) -> _T | None:

@@ -23,7 +23,9 @@ def read_shown(path: Path) -> list[EncodedItem]:
         match line.kind, line.payload:
             case "response_item", payload:
                 shown.append(Entry.of(payload, line.encoded, line.place))
-            case "event_msg", {"type": "patch_applied" | "turn_completed"} as payload:
+            case "event_msg", {
+                "type": "patch_applied" | "task_complete" | "turn_completed"
+            } as payload:
                 # It stays behind the line before it.
                 shown.append(Entry.of(payload, None, shown[-1].place if shown else None))
             case "event_msg", {"type": "thread_rolled_back", "num_turns": turns}:

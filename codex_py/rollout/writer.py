@@ -10,6 +10,7 @@ from typing import Any, Self
 from codex_py.errors import SessionError
 from codex_py.filesystem.own import lock, locked, make_private
 from codex_py.protocol import events
+from codex_py.protocol.ids import new_thread_id
 from codex_py.protocol.messages import EncodedItem, encode_json
 from codex_py.protocol.response_order import Place
 from codex_py.rollout.index import rename_thread
@@ -68,6 +69,12 @@ class ThreadLock:
             return self._path.stat().st_ino == os.fstat(self._fd).st_ino
         except FileNotFoundError:
             return False
+
+
+def must_be_unused(path: Path) -> None:
+    """Raises a `SessionError` if another process writes this session file, which this one only reads."""
+    with _writing(path):
+        ThreadLock(home_of(path), read_meta(path).id).release()
 
 
 class RolloutWriter:
@@ -216,16 +223,19 @@ def _writing(path: Path, advice: str = "") -> Generator[None]:
 class RolloutEvents:
     """An event sink that writes what the user saw as `event_msg` lines; items are written elsewhere.
 
-    Source: session files of Codex 0.80. `patch_applied` and `turn_completed` are our own: Codex ignores them.
+    Source: session files of Codex 0.80, and of 0.169 for `task_complete`, without which Codex tells the model of a fork that the last
+    turn was interrupted. `patch_applied` is our own: Codex ignores it.
     """
 
     def __init__(self, write: Callable[[Mapping[str, Any]], None]) -> None:
         self._write = write
         self._turn_began = 0.0
+        self._last_message: str | None = None
 
     def __call__(self, event: events.Event) -> None:
         match event:
             case events.ItemCompleted(events.AgentMessage(text=text)):
+                self._last_message = text
                 self._write({"type": "agent_message", "message": text})
             case events.ItemCompleted(events.ReasoningSummary(text=text)):
                 self._write({"type": "agent_reasoning", "text": text})
@@ -236,10 +246,14 @@ class RolloutEvents:
             ):
                 self._write({"type": "patch_applied", "diff": diff})
             case events.TurnStarted():
-                self._turn_began = time.monotonic()
+                self._turn_began, self._last_message = time.monotonic(), None
             case events.TurnCompleted():
-                duration_ms = int((time.monotonic() - self._turn_began) * 1000)
-                self._write({"type": "turn_completed", "duration_ms": duration_ms})
+                facts: dict[str, Any] = {
+                    "turn_id": new_thread_id(),
+                    "last_agent_message": self._last_message,
+                    "duration_ms": int((time.monotonic() - self._turn_began) * 1000),
+                }
+                self._write({"type": "task_complete", **facts})
             case events.UsageReported(last, total, context_window):
                 self._write(token_count(total, last, context_window))
             case _:
