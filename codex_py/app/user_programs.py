@@ -12,7 +12,7 @@ from pathlib import Path
 
 from codex_py.config.config import Config
 from codex_py.config.paths import user_home
-from codex_py.config.project_trust import Trusted
+from codex_py.config.project_trust import Trusted, main_work_tree
 from codex_py.filesystem.own import make_private
 from codex_py.programs import find_program, safe_search_path
 from codex_py.protocol.frozen import frozen
@@ -69,7 +69,10 @@ def user_programs(
 ) -> UserPrograms:
     """The programs of a session. `add_dirs`: writable folders besides those of the configuration."""
     policy = config.sandbox_policy(add_dirs)
-    folders = [config.project_root or config.cwd, config.cwd]
+    root = config.project_root or config.cwd
+    # In a worktree, the tree that it was made from is the project too.
+    roots = [root, main_work_tree(root), config.layers.project_root]
+    folders = [config.cwd, *filter(None, roots)]
     # In every mode, because the user can change it.
     folders += [*config.sandbox_workspace_write.writable_roots, *(config.cwd / d for d in add_dirs)]
     if policy.mode == "workspace-write" and not policy.exclude_slash_tmp:

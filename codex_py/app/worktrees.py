@@ -1,21 +1,26 @@
-"""Git worktrees of our own, `$CODEX_HOME/worktrees/<4 hex>/<repository>` as Codex has them.
+"""Git worktrees of our own, `$CODEX_HOME/worktrees/<4 hex or a name>/<repository>` as Codex has them.
 
 git is started as `patch.git` says: nothing that the repository names runs. So files of Git LFS stay pointers.
 """
 
 import asyncio
-import os
 import secrets
+import shutil
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from codex_py.config.paths import project_root
+from codex_py.app.worktree_changes import carry_over, snapshot
+from codex_py.config.config import Config
+from codex_py.config.paths import project_root, worktrees_folder
+from codex_py.config.project_trust import main_work_tree
 from codex_py.errors import CodexError
+from codex_py.filesystem.git import git_folder
 from codex_py.filesystem.own import make_private
 from codex_py.patch.diff.work_tree import work_tree_diff
 from codex_py.patch.git import Git, find_git
+from codex_py.protocol.approval import SandboxPolicy
 from codex_py.protocol.frozen import frozen
 
 
@@ -28,18 +33,23 @@ class Worktree:
     root: Path
     """The top of the tree that it was made from."""
     commit: str
+    """The one that is unchanged; empty if HEAD has commits that no branch or tag has."""
     git: Git
     """Works on this tree, whatever its `.git` says by now."""
+    carried: str = ""
+    """The `snapshot` with the changes of the original; empty if none were carried over."""
 
     def is_unchanged(self) -> bool:
-        """True if it has nothing but the files of its commit, and ignored ones. Runs git for some 10 ms."""
+        """True if it has nothing but the files of its commit, what was carried over, and ignored ones. Runs git for some 10 ms."""
         if not self.path.is_dir():
             return True
         try:
-            return _output(self.git, self.path, "rev-parse", "HEAD") == self.commit and not (
-                work_tree_diff(self.git, self.path)
-            )
-        except CodexError:
+            if self.git.output(self.path, "rev-parse", "HEAD") != self.commit:
+                return False
+            if self.carried:
+                return snapshot(self.git, self.path) == self.carried
+            return not work_tree_diff(self.git, self.path)
+        except (CodexError, OSError):
             # More differs than can be compared.
             return False
 
@@ -54,26 +64,53 @@ class Worktree:
         own = {"GIT_DIR", "GIT_WORK_TREE"}
         variables = {name: v for name, v in self.git.variables.items() if name not in own}
         git = replace(self.git, variables=variables)
-        _output(git, self.root, "worktree", "remove", "--force", str(self.path))
+        # Twice: it is locked if a kill ended the making of it.
+        git.output(self.root, "worktree", "remove", "--force", "--force", str(self.path))
         self.path.parent.rmdir()
+
+    def confined(self, policy: SandboxPolicy, environment: Mapping[str, str]) -> SandboxPolicy:
+        """A policy of the original tree for the worktree, from which the original cannot be written to."""
+        if policy.mode != "workspace-write":
+            return policy
+        root = self.root.resolve()
+
+        def is_around(folder: Path) -> bool:
+            return root.is_relative_to(folder.resolve())
+
+        others = (
+            each
+            for each in policy.writable_roots
+            if not each.resolve().is_relative_to(root) and not is_around(each)
+        )
+        return replace(
+            policy,
+            writable_roots=(self.cwd, *others),
+            exclude_slash_tmp=policy.exclude_slash_tmp or is_around(Path("/tmp")),
+            exclude_tmpdir_env_var=policy.exclude_tmpdir_env_var
+            or is_around(Path(environment.get("TMPDIR") or "/tmp")),
+        )
+
+    def config(self, config: Config, environment: Mapping[str, str]) -> Config:
+        """The configuration of a session in it. Settings and trust are those of the folder that they were read for."""
+        policy = self.confined(config.sandbox_workspace_write, environment)
+        return replace(config, cwd=self.cwd, project_root=self.path, sandbox_workspace_write=policy)
 
 
 @asynccontextmanager
 async def worktree(
-    cwd: Path, home: Path, environment: Mapping[str, str], warn: Callable[[str], None]
+    make: Callable[[], Worktree], warn: Callable[[str], None]
 ) -> AsyncGenerator[Worktree]:
-    """Check out the commit of the repository around `cwd`, with HEAD detached; changed files stay behind.
+    """Make a worktree in a thread, for instance with `new_worktree`.
 
     Leaving the context removes the worktree unless it has changed, also after a cancellation.
 
     Args:
-        home: `$CODEX_HOME`.
         warn: tells the user what is left.
 
     Raises:
-        CodexError: there is no repository or no commit, or git is not installed or fails.
+        CodexError: as `make`.
     """
-    adding = asyncio.ensure_future(asyncio.to_thread(_add, cwd, home, environment))
+    adding = asyncio.ensure_future(asyncio.to_thread(make))
     try:
         yield await asyncio.shield(adding)
     finally:
@@ -94,45 +131,98 @@ async def _leave(adding: Awaitable[Worktree], warn: Callable[[str], None]) -> No
         warn(f"The git worktree {tree.path} could not be removed: {error}")
 
 
-def _add(cwd: Path, home: Path, environment: Mapping[str, str]) -> Worktree:
+def new_worktree(
+    cwd: Path,
+    home: Path,
+    environment: Mapping[str, str],
+    *,
+    name: str = "",
+    with_changes: bool = False,
+) -> Worktree:
+    """Check out the commit of the repository around `cwd`, with HEAD detached.
+
+    Args:
+        home: `$CODEX_HOME`.
+        name: of its folder; empty: four digits.
+        with_changes: carry over what is not committed, see `carry_over`; otherwise it stays behind.
+
+    Raises:
+        CodexError: there is no repository or no commit, git is not installed or fails, the disk is full, or
+            the name is taken. Nothing is left behind.
+    """
     root = project_root(cwd, (".git",))
     if root is None:
         raise CodexError(f"a worktree needs a git repository, and {cwd} is in none", code="git")
-    if (git := find_git(root, environment)) is None:
-        raise CodexError("a worktree needs git, which is not installed", code="git")
-    commit = _output(git, root, "rev-parse", "--verify", "HEAD")
+    git = require_git(root, environment)
+    found = git.run(root, "rev-parse", "--verify", "-q", "HEAD^{commit}")
+    if found.returncode == 1:
+        raise CodexError(f"a worktree needs a commit, and {root} has none", code="git")
+    commit = git.output(root, "rev-parse", "--verify", "HEAD")
     try:
-        path = _new_folder(home / "worktrees") / (root.name or "root")
+        folder = _new_folder(worktrees_folder(home), name)
     except OSError as error:
         raise CodexError(f"{home} has no place for a worktree: {error.strerror}") from error
-    _output(git, root, "worktree", "add", "--detach", "--no-checkout", str(path), commit)
-    folder = _output(git, path, "rev-parse", "--absolute-git-dir")
-    own = {"GIT_DIR": folder, "GIT_WORK_TREE": str(path)}
-    git = replace(git, variables={**git.variables, **own})
-    tree = Worktree(path, path, root, commit, git)
+    path = folder / (root.name or "root")
     try:
-        _output(git.without_filters(path), path, "reset", "--hard", "--quiet")
-    except CodexError:
-        tree.remove()
+        git.output(root, "worktree", "add", "--detach", "--no-checkout", str(path), commit)
+        tree = Worktree(path, path, root, commit, _git_of(git, path))
+        tree.git.without_filters(path).output(path, "reset", "--hard", "--quiet")
+        if with_changes:
+            carry_over(git, root, tree.git, path)
+            tree = replace(tree, carried=snapshot(tree.git, path))
+    except (CodexError, OSError) as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        with suppress(CodexError):
+            git.run(root, "worktree", "prune", "--expire=now")
+        if isinstance(error, OSError):
+            raise CodexError(f"the worktree {path} cannot be made: {error.strerror}") from error
         raise
     inner = path / cwd.relative_to(root)
     return replace(tree, cwd=inner) if inner.is_dir() else tree
 
 
-def _new_folder(parent: Path) -> Path:
+def find_worktree(folder: Path, home: Path, environment: Mapping[str, str]) -> Worktree | None:
+    """The worktree of ours that a folder is in; None if it is in none whose repository knows it.
+
+    Raises:
+        CodexError: git is not installed, or fails.
+    """
+    parts = folder.relative_to(worktrees_folder(home)).parts
+    path = worktrees_folder(home).joinpath(*parts[:2])
+    if len(parts) < 2 or (root := main_work_tree(path)) is None:
+        return None
+    git = _git_of(require_git(path, environment), path)
+    commit = git.output(path, "rev-parse", "--verify", "HEAD")
+    kept = git.output(path, "for-each-ref", "--count=1", "--contains", commit)
+    return Worktree(path, folder, root, commit if kept else "", git)
+
+
+def require_git(tree: Path, environment: Mapping[str, str]) -> Git:
+    """The git for a tree. A `CodexError`: it is not installed."""
+    if (git := find_git(tree, environment)) is None:
+        raise CodexError("a worktree needs git, which is not installed", code="git")
+    return git
+
+
+def _git_of(git: Git, path: Path) -> Git:
+    try:
+        folder = str(git_folder(path / ".git"))
+    except (OSError, ValueError) as error:
+        raise CodexError(f"{path} is no git worktree: {error}", code="git") from error
+    return replace(git, variables={**git.variables, "GIT_DIR": folder, "GIT_WORK_TREE": str(path)})
+
+
+def _new_folder(parent: Path, name: str) -> Path:
     make_private(parent)
     while True:
-        folder = parent / secrets.token_hex(2)
+        folder = parent / (name or secrets.token_hex(2))
         try:
             folder.mkdir(mode=0o700)
         except FileExistsError:
+            if name:
+                raise CodexError(
+                    f"there is a worktree {name!r} already: go on with its session, or remove it with"
+                    f" `codex-py worktree remove {name}`"
+                ) from None
             continue
         return folder
-
-
-def _output(git: Git, folder: Path, *words: str) -> str:
-    done = git.run(folder, *words)
-    if done.returncode:
-        reason = done.stderr.decode(errors="replace").strip() or f"exit code {done.returncode}"
-        raise CodexError(f"git {words[0]} failed in {folder}: {reason}", code="git")
-    return os.fsdecode(done.stdout).strip()

@@ -14,7 +14,7 @@ from codex_py.frontends.arguments import Arguments
 from codex_py.frontends.command_parser import CommandParser, UsageError, given, suggestion
 from codex_py.protocol.ids import is_thread_id
 
-_NOT_YET = {"--worktree", "--approve-for-me", "--remote"}
+_NOT_YET = {"--approve-for-me", "--remote"}
 """Options of Codex that this program knows of and does not have."""
 
 _FLAG = re.compile(r"--?[A-Za-z][\w-]*")
@@ -29,7 +29,9 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
     """
     # Split here, because argparse forgets where the `--` was, and a prompt after it may be "resume".
     end = argv.index("--") if "--" in argv else len(argv)
-    found, words = CommandParser(Arguments).parse_known_args(list(argv[:end]))
+    # Its name is optional, and the prompt may be the next word.
+    before = ["--worktree=" if word == "--worktree" else word for word in argv[:end]]
+    found, words = CommandParser(Arguments).parse_known_args(before)
     for word in words:
         # argparse gives unknown options back among the words.
         if (flag := _FLAG.match(word)) and " " not in word.partition("=")[0]:
@@ -51,4 +53,6 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
         arguments = replace(arguments, json=True)
     if arguments.record is not None and arguments.replay is not None:
         raise UsageError("--record and --replay exclude each other: a replay asks no model")
+    if arguments.with_changes and arguments.worktree is None:
+        raise UsageError("--with-changes has no effect without --worktree")
     return arguments

@@ -190,6 +190,12 @@ COMMANDS = (
         "frontends.admin.exit_codes:run_exit_codes",
         own_options=True,
     ),
+    Command(
+        "worktree COMMAND",
+        "List and remove the git worktrees of sessions",
+        members={name: f"frontends.admin.worktree:run_{name}" for name in ("list", "remove")},
+        own_options=True,
+    ),
     Command("demo", "Show a session that needs no key and no network", "cli.main:run_demo"),
     Command(
         "config explain KEY",

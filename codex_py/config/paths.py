@@ -10,6 +10,11 @@ from codex_py.errors import ConfigError
 from codex_py.filesystem.ordinary import is_empty_folder
 
 
+def worktrees_folder(home: Path) -> Path:
+    """The folder of our git worktrees, without links; it need not be there."""
+    return Path(realpath(home / "worktrees"))
+
+
 def codex_home(environment: Mapping[str, str]) -> Path:
     """`$CODEX_HOME`, or `~/.codex`, which need not exist yet; absolute.
 

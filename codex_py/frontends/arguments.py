@@ -1,6 +1,7 @@
 """The options and words of a session's command line, and what they ask for. `cli/arguments.py` reads them."""
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal, get_args
@@ -45,6 +46,14 @@ def _limit(name: str) -> Callable[[str], str]:
 def _tool_choice(text: str) -> str:
     ToolChoice.parse(text)
     return f"tool_choice={json.dumps(text)}"
+
+
+def _worktree_name(name: str) -> str:
+    if name and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", name):
+        raise UsageError(
+            f"--worktree: {name!r} cannot name a folder here; use letters, digits, `.`, `_` and `-`"
+        )
+    return name
 
 
 @frozen
@@ -98,6 +107,9 @@ class Arguments:
 
     cd: str = option("-C", "--cd", default=".")
     add_dir: Sequence[str] = option("--add-dir", default=(), action="append")
+    worktree: str | None = option("--worktree", type=_worktree_name)
+    """The name of a new git worktree to work in; empty: any. It is given as `--worktree=NAME` alone: a word behind it is the prompt."""
+    with_changes: bool = flag("--with-changes")
     skip_git_repo_check: bool = flag("--skip-git-repo-check")
     trust: bool = flag("--trust")
 

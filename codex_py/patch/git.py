@@ -8,7 +8,7 @@ https://git-scm.com/docs/git-config
 
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -56,6 +56,23 @@ class Git:
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise CodexError(f"git could not be run: {error}", code="git") from error
+
+    def output(self, folder: Path, *words: str) -> str:
+        """Run a command. Returns its output, without blank ends. A `CodexError`: it failed, or could not be run."""
+        return os.fsdecode(self._checked(folder, words)).strip()
+
+    def names(self, folder: Path, *words: str) -> list[str]:
+        """Run a command that prints names with NUL bytes between them. Raises as `output`."""
+        return [os.fsdecode(name) for name in self._checked(folder, words).split(b"\0") if name]
+
+    def _checked(self, folder: Path, words: Sequence[str]) -> bytes:
+        done = self.run(folder, *words)
+        if done.returncode:
+            # What comes before is about single files.
+            reason = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+            reason = reason or f"exit code {done.returncode}"
+            raise CodexError(f"git {words[0]} failed in {folder}: {reason}", code="git")
+        return done.stdout
 
     def without_filters(self, tree: Path) -> "Git":
         """A git for which the filters that are configured in a work tree do nothing."""

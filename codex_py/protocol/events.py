@@ -192,6 +192,8 @@ ThreadItem: TypeAlias = (
 class ThreadStarted:
     type: ClassVar = "thread.started"
     thread_id: str
+    worktree: str | None = field(default=None, metadata={"json": "unless none"})
+    """The top of the git worktree that the session works in, if it is one of ours."""
 
 
 @frozen

@@ -13,12 +13,10 @@ from pathlib import Path
 from codex_py.errors import SessionError
 from codex_py.filesystem.own import make_private
 from codex_py.rollout.codex_index import index_deleted, index_moved
-from codex_py.rollout.index import files_of_thread, forget_name, newest_first
+from codex_py.rollout.index import files_of_thread, forget_name, metas_with
 from codex_py.rollout.records import (
     ARCHIVED_SESSIONS,
     SESSIONS,
-    SessionMeta,
-    read_meta,
 )
 from codex_py.rollout.writer import ThreadLock
 
@@ -53,7 +51,7 @@ def delete(home: Path, thread_id: str) -> None:
         SessionError: the session is in use, another one begins with a part of it, or a file cannot be removed.
     """
     with _family(home, thread_id, SESSIONS, ARCHIVED_SESSIONS) as members:
-        for other in _metas(home, b'"history_base"'):
+        for other in metas_with(home, b'"history_base"'):
             base = other.history_base
             if base is not None and base[0] in members and other.id not in members:
                 raise SessionError(
@@ -71,7 +69,7 @@ def delete(home: Path, thread_id: str) -> None:
 def _family(home: Path, thread_id: str, *folders: str) -> Generator[Mapping[str, Sequence[Path]]]:
     """The thread behind the subagents below it, locked, with their files in the folders."""
     children: dict[str | None, list[str]] = {}
-    for meta in _metas(home, b'"parent_thread_id"'):
+    for meta in metas_with(home, b'"parent_thread_id"'):
         children.setdefault(meta.parent_id, []).append(meta.id)
     members = [thread_id]
     for member in members:
@@ -85,20 +83,6 @@ def _family(home: Path, thread_id: str, *folders: str) -> Generator[Mapping[str,
         raise SessionError(
             f"the files of session {thread_id} cannot be changed: {error.filename}: {error.strerror}"
         ) from error
-
-
-def _metas(home: Path, word: bytes) -> Generator[SessionMeta]:
-    """The metadata of the sessions whose first line has the word."""
-    for folder in (SESSIONS, ARCHIVED_SESSIONS):
-        for entry in newest_first(home / folder):
-            try:
-                with Path(entry.path).open("rb") as file:
-                    found = word in file.readline()
-                if found:
-                    yield read_meta(Path(entry.path))
-            except (OSError, SessionError):
-                # It cannot be resumed either.
-                continue
 
 
 def _move(path: Path, place: Path) -> None:

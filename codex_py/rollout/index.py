@@ -110,6 +110,18 @@ def recent_sessions(
             yield path, meta, modified
 
 
+def metas_with(home: Path, word: bytes) -> Iterator[SessionMeta]:
+    """The metadata of all sessions whose first line has the word, archived ones after the others, newest first."""
+    for folder in (SESSIONS, ARCHIVED_SESSIONS):
+        for entry in newest_first(home / folder):
+            # A file that cannot be read cannot be resumed either.
+            with suppress(OSError, SessionError):
+                with Path(entry.path).open("rb") as file:
+                    found = word in file.readline()
+                if found:
+                    yield read_meta(Path(entry.path))
+
+
 def newest_first(folder: Path | str) -> Iterator["os.DirEntry[str]"]:
     """Session files anywhere below a folder, the latest to begin first: their paths sort by time."""
     try:

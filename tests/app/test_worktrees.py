@@ -1,14 +1,16 @@
 import asyncio
 import os
 import subprocess
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from codex_py.app.worktrees import Worktree, worktree
+from codex_py.app.worktrees import Worktree, new_worktree, worktree
 from codex_py.errors import CodexError
 
 
@@ -31,13 +33,16 @@ class Repository:
         return done.stdout.decode()
 
     @contextmanager
-    def tree(self, cwd: Path | None = None) -> Generator[Worktree]:
-        made = worktree(cwd or self.root, self.home, self.environment, self.warnings.append)
+    def tree(self, cwd: Path | None = None, **options: Any) -> Generator[Worktree]:
+        made = worktree(self.make(cwd, **options), self.warnings.append)
         with asyncio.Runner() as runner:
             try:
                 yield runner.run(made.__aenter__())
             finally:
                 runner.run(made.__aexit__(None, None, None))
+
+    def make(self, cwd: Path | None = None, **options: Any) -> Callable[[], Worktree]:
+        return partial(new_worktree, cwd or self.root, self.home, self.environment, **options)
 
     @property
     def trees(self) -> int:
@@ -156,7 +161,7 @@ def test_a_folder_that_someone_removed_is_unchanged(repository: Repository) -> N
 
 def test_a_cancellation_leaves_no_worktree(repository: Repository) -> None:
     async def main() -> None:
-        made = worktree(repository.root, repository.home, repository.environment, print)
+        made = worktree(repository.make(), print)
         entering = asyncio.ensure_future(made.__aenter__())
         await asyncio.sleep(0)
         entering.cancel()
@@ -176,6 +181,105 @@ def test_without_a_repository_or_a_commit_there_is_no_worktree(
     with pytest.raises(CodexError, match="needs a git repository"), repository.tree(bare):
         pass
     repository.git("init", "-q", folder=bare)
-    with pytest.raises(CodexError, match="git rev-parse failed"), repository.tree(bare):
+    with pytest.raises(CodexError, match="needs a commit"), repository.tree(bare):
         pass
     assert not (repository.home / "worktrees").exists()
+
+
+def test_a_name_is_that_of_the_folder_and_taken_once(repository: Repository) -> None:
+    with repository.tree(name="fix-1.2") as tree:
+        assert tree.path == repository.home / "worktrees" / "fix-1.2" / "repo"
+        with pytest.raises(CodexError, match="there is a worktree 'fix-1\\.2' already"):
+            repository.make(name="fix-1.2")()
+        assert tree.path.is_dir()
+
+
+def change_everything(repository: Repository) -> None:
+    """One change of each kind, on top of a second commit."""
+    root = repository.root
+    for name in ("gone", "staged-gone", "renamed", "mode", "both", "turned", "link"):
+        (root / name).write_text(f"{name}\n", encoding="utf-8")
+    (root / "folder").mkdir()
+    (root / "folder" / "inner").write_text("inner\n", encoding="utf-8")
+    (root / "pointer").symlink_to("gone")
+    repository.git("add", "-A")
+    repository.git("commit", "-qm", "two")
+    (root / "gone").unlink()
+    repository.git("rm", "-q", "staged-gone")
+    repository.git("mv", "renamed", "sub/renamed")
+    (root / "mode").chmod(0o755)
+    (root / "both").write_text("staged\n", encoding="utf-8")
+    repository.git("add", "both")
+    (root / "both").write_text("unstaged\n", encoding="utf-8")
+    (root / "binary").write_bytes(bytes(range(256)) * 10)
+    (root / "sub" / "new \u00e9\n.txt").write_text("new\n", encoding="utf-8")
+    (root / "turned").unlink()
+    (root / "turned").mkdir()
+    (root / "turned" / "into").write_text("a folder\n", encoding="utf-8")
+    subprocess.run(["rm", "-r", str(root / "folder")], check=True)
+    (root / "folder").symlink_to("/etc")
+    (root / "pointer").unlink()
+    (root / "pointer").mkdir()
+    (root / "pointer" / "x").write_text("x\n", encoding="utf-8")
+    (root / "link").unlink()
+    (root / "link").symlink_to("nowhere/")
+    (root / "ignored.o").touch()
+
+
+def test_changes_of_every_kind_are_carried_over(repository: Repository) -> None:
+    change_everything(repository)
+    index = repository.root / ".git" / "index"
+    before, status = index.read_bytes(), repository.git("status", "--porcelain=v2", "-uall")
+    assert index.read_bytes() == before
+    with repository.tree(repository.root / "sub", with_changes=True) as tree:
+        assert index.read_bytes() == before
+        found = repository.git("status", "--porcelain=v2", "-uall", folder=tree.path)
+        assert found == status
+        left, right = (
+            {
+                path.relative_to(top): (
+                    path.lstat().st_mode,
+                    os.readlink(path) if path.is_symlink() else path.read_bytes(),  # noqa: PTH115
+                )
+                for folder, _, names in os.walk(top)
+                for path in (Path(folder, name) for name in names)
+                if ".git" not in path.parts and path.suffix != ".o"
+            }
+            for top in (repository.root, tree.path)
+        )
+        assert left == right
+        assert (tree.path / "folder").readlink() == Path("/etc")
+        assert not (tree.path / "ignored.o").exists()
+        assert tree.is_unchanged()
+        assert not (tree.path / ".git" / "codex-py-index").exists()
+    # What was carried over is still in the original.
+    assert repository.trees == 0
+    with repository.tree(with_changes=True) as tree:
+        (tree.path / "binary").write_bytes(b"other")
+        assert not tree.is_unchanged()
+    assert tree.path.is_dir()
+
+
+def test_what_cannot_be_carried_over_leaves_nothing_behind(repository: Repository) -> None:
+    for branch, text in (("one", "1\n"), ("two", "2\n")):
+        repository.git("checkout", "-q", "-b", branch, "HEAD~0" if branch == "one" else "HEAD~1")
+        (repository.root / "sub" / "a.txt").write_text(text, encoding="utf-8")
+        repository.git("commit", "-qam", branch)
+    with pytest.raises(subprocess.CalledProcessError):
+        repository.git("merge", "one")
+    with (
+        pytest.raises(CodexError, match="git write-tree failed"),
+        repository.tree(with_changes=True),
+    ):
+        pass
+    assert [*(repository.home / "worktrees").iterdir()] == []
+    assert repository.trees == 0
+
+
+def test_a_git_that_fails_half_way_leaves_nothing_behind(repository: Repository) -> None:
+    (blob,) = repository.git("rev-parse", "HEAD:sub/a.txt").split()
+    (repository.root / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+    with pytest.raises(CodexError, match="git reset failed"), repository.tree():
+        pass
+    assert [*(repository.home / "worktrees").iterdir()] == []
+    assert repository.trees == 0

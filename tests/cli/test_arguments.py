@@ -192,7 +192,11 @@ def test_words_after_exec_say_what_to_work_on(argv: list[str], expected: Session
         (["--jsn"], "unknown option --jsn. Did you mean --json?"),
         (["--sandbx=read-only"], "unknown option --sandbx. Did you mean --sandbox?"),
         (["-Z"], "unknown option -Z."),
-        (["--worktree"], "--worktree is not supported yet"),
+        (["--with-changes"], "--with-changes has no effect without --worktree"),
+        (
+            ["--worktree=../up"],
+            "--worktree: '../up' cannot name a folder here; use letters, digits, `.`, `_` and `-`",
+        ),
         (["--approve-for-me"], "--approve-for-me is not supported yet"),
         (
             ["-s", "foo"],

@@ -30,8 +30,9 @@ from codex_py.frontends.exec.human import HumanText
 from codex_py.frontends.interruption import Interruption
 from codex_py.frontends.streams import READER_LEFT, OutputStream
 from codex_py.frontends.terminal import Style, printable, wants_color
+from codex_py.frontends.worktrees import enter_worktree, in_folder_of_session
 from codex_py.protocol.event_data import event_data
-from codex_py.protocol.events import AgentEvent, Error, Event, EventSink, TurnFailed
+from codex_py.protocol.events import AgentEvent, Error, Event, EventSink, ThreadStarted, TurnFailed
 from codex_py.protocol.mcp import Elicitor
 from codex_py.protocol.messages import encode_json
 from codex_py.protocol.plans import proposed_plan
@@ -61,7 +62,9 @@ class ExecRun:
     ) -> None:
         if arguments.full_auto:
             stderr.write_text("warning: --full-auto is deprecated; use --sandbox workspace-write\n")
+        arguments = in_folder_of_session(arguments, target, environment)
         self.config = load_exec_config(arguments, environment)
+        self._add_dirs = tuple(self.config.cwd / name for name in arguments.add_dir)
         schema, message = arguments.output_schema, arguments.output_last_message
         # jsonschema takes 60 ms to load.
         self.schema = load(_LOAD_SCHEMA)(Path(schema)) if schema is not None else None
@@ -86,16 +89,16 @@ class ExecRun:
         if prompt is not None and self.target.prompt in {None, "-"}:
             # An empty prompt is a mistake, which should leave no session behind.
             await prompt
-        options = self._session_options()
-        opening = open_session(
-            self.config,
-            options,
-            self.sink,
-            environment=self.environment,
-            elicitor=self.elicitor,
-        )
         async with AsyncExitStack() as stack:
             try:
+                await self._enter_worktree(stack)
+                opening = open_session(
+                    self.config,
+                    self._session_options(),
+                    self.sink,
+                    environment=self.environment,
+                    elicitor=self.elicitor,
+                )
                 session = self._session = await stack.enter_async_context(opening)
                 text = None if prompt is None else await prompt
             except CodexError:
@@ -123,6 +126,13 @@ class ExecRun:
         if self.arguments.fail_on == "denied" and result.denied:
             return ExitCode.DENIED
         return ExitCode.DONE
+
+    async def _enter_worktree(self, stack: AsyncExitStack) -> None:
+        """Move to the worktree of the session, if it has one."""
+        entering = enter_worktree(stack, self.arguments, self.config, self.environment, self._warn)
+        if (tree := await entering) is not None:
+            self.config = tree.config(self.config, self.environment)
+            self.sink = partial(_in_worktree, self.sink, str(tree.path))
 
     def _warn(self, text: str) -> None:
         self.stderr.write_text(f"warning: {printable(text)}\n")
@@ -158,8 +168,7 @@ class ExecRun:
 
     def _session_options(self) -> SessionOptions:
         arguments = self.arguments
-        add_dirs = tuple(self.config.cwd / name for name in arguments.add_dir)
-        choices = configured_choices(self.config, add_dirs)
+        choices = configured_choices(self.config, self._add_dirs)
         return SessionOptions(
             originator=self.environment.get("CODEX_INTERNAL_ORIGINATOR_OVERRIDE") or "codex_exec",
             ephemeral=arguments.ephemeral,
@@ -168,7 +177,7 @@ class ExecRun:
             resume_all=self.target.resume_all,
             fork=self.target.fork,
             choices=replace(choices, mode="plan") if arguments.plan else None,
-            add_dirs=add_dirs,
+            add_dirs=self._add_dirs,
             record=Path(arguments.record).absolute() if arguments.record else None,
             replay=Path(arguments.replay).absolute() if arguments.replay else None,
             ignore_rules=arguments.ignore_rules,
@@ -193,6 +202,10 @@ class ExecRun:
         if self.stdout.reader_left:
             return READER_LEFT
         raise CodexError(f"Failed to write to standard output: {failure.strerror}", code="stdout")
+
+
+def _in_worktree(sink: EventSink, path: str, event: Event) -> None:
+    sink(replace(event, worktree=path) if isinstance(event, ThreadStarted) else event)
 
 
 def _collect_garbage() -> None:

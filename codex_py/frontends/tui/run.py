@@ -3,6 +3,8 @@
 import asyncio
 import gc
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import replace
 
 from prompt_toolkit import layout
 from prompt_toolkit.input import create_input
@@ -14,7 +16,8 @@ from codex_py.config.config import Config
 from codex_py.frontends.arguments import Arguments, terminal_target
 from codex_py.frontends.command_parser import working_folder
 from codex_py.frontends.configuration import load_session_config
-from codex_py.frontends.streams import OutputStream
+from codex_py.frontends.interruption import Interruption
+from codex_py.frontends.streams import OutputStream, tell
 from codex_py.frontends.terminal import printable
 from codex_py.frontends.tui.composer import composer_window
 from codex_py.frontends.tui.fitting import Fragments, fit, joined
@@ -22,6 +25,7 @@ from codex_py.frontends.tui.keys import program_keys
 from codex_py.frontends.tui.output import TerminalWriter
 from codex_py.frontends.tui.surface import Launch, Surface
 from codex_py.frontends.tui.theme import PROMPT, terminal_theme
+from codex_py.frontends.worktrees import enter_worktree, in_folder_of_session
 
 _DRAIN_S = 1.0
 _LOADED = "codex_py.frontends.tui.loaded:Loaded"
@@ -40,16 +44,38 @@ def run_terminal(arguments: Arguments, environment: Mapping[str, str]) -> int:
         CodexError: before anything is drawn.
     """
 
+    target = terminal_target(arguments)
+    arguments = in_folder_of_session(arguments, target, environment)
+
     def configured() -> Config:
         return load_session_config(arguments, environment, {})
 
-    target = terminal_target(arguments)
     config = configured()
     config.require_enforced()
     add_dirs = tuple(working_folder(arguments.cd) / name for name in arguments.add_dir)
     bypass, plan = arguments.bypass_hook_trust, arguments.plan
     launch = Launch(config, configured, target, add_dirs, environment, bypass, plan)
-    return asyncio.run(_run(launch))
+    return asyncio.run(_run_in_place(launch, arguments))
+
+
+async def _run_in_place(launch: Launch, arguments: Arguments) -> int:
+    """Run the terminal, in the worktree of the session if it has one."""
+    async with AsyncExitStack() as stack:
+
+        async def enter() -> int:
+            nonlocal launch
+            config, environment = launch.config, launch.environment
+            tree = await enter_worktree(stack, arguments, config, environment, tell)
+            if tree is not None:
+                reload = launch.reload
+                launch = replace(
+                    launch,
+                    config=tree.config(config, environment),
+                    reload=lambda: tree.config(reload(), environment),
+                )
+            return 0
+
+        return await Interruption().run(enter()) or await _run(launch)
 
 
 async def _run(launch: Launch) -> int:

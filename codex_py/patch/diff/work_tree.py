@@ -29,8 +29,8 @@ def work_tree_diff(git: Git, root: Path) -> str:
     git = git.without_filters(root)
     has_commit = git.run(root, "rev-parse", "--verify", "-q", "HEAD").returncode == 0
     words = ("diff-index", "-z", "--name-only", "HEAD") if has_commit else ("ls-files", "-z")
-    changed = _names(git, root, *words)
-    new = _names(git, root, "ls-files", "-z", "--others", "--exclude-standard")
+    changed = git.names(root, *words)
+    new = git.names(root, "ls-files", "-z", "--others", "--exclude-standard")
     names = sorted({*changed, *new})
     if len(names) > MAX_FILES:
         raise CodexError(f"{len(names)} files differ from the last commit", code="too_many_files")
@@ -42,14 +42,6 @@ def work_tree_diff(git: Git, root: Path) -> str:
         if old != new_bytes and (old or b"") != (new_bytes or b"").replace(b"\r\n", b"\n"):
             changes.append(PatchedFile.of(root / name, old, new_bytes))
     return git_diff(changes, root)
-
-
-def _names(git: Git, root: Path, *words: str) -> list[str]:
-    done = git.run(root, *words)
-    if done.returncode:
-        reason = done.stderr.decode(errors="replace").strip()
-        raise CodexError(f"git cannot compare {root}: {reason}", code="git")
-    return [os.fsdecode(name) for name in done.stdout.split(b"\0") if name]
 
 
 def _committed(git: Git, root: Path, name: str) -> bytes | None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Final
 
 from codex_py.app.options import SessionOptions, SessionSetup
@@ -97,31 +96,9 @@ def in_worktree(
     """The same for a session in a worktree. It cannot write to the tree that this was made from."""
     choices = options.choices
     assert choices is not None
-    policy, root = choices.sandbox_policy, tree.root.resolve()
-    if policy.mode == "workspace-write":
-
-        def is_around(folder: Path) -> bool:
-            return root.is_relative_to(folder.resolve())
-
-        others = (
-            each
-            for each in policy.writable_roots
-            if not each.resolve().is_relative_to(root) and not is_around(each)
-        )
-        policy = replace(
-            policy,
-            writable_roots=(tree.cwd, *others),
-            exclude_slash_tmp=policy.exclude_slash_tmp or is_around(Path("/tmp")),
-            exclude_tmpdir_env_var=policy.exclude_tmpdir_env_var
-            or is_around(Path(environment.get("TMPDIR") or "/tmp")),
-        )
-    moved = replace(
-        options,
-        choices=replace(choices, sandbox_policy=policy),
-        # Programs of the project are no more trusted from here.
-        add_dirs=(*options.add_dirs, tree.root),
-    )
-    return replace(config, cwd=tree.cwd, project_root=tree.path), moved
+    policy = tree.confined(choices.sandbox_policy, environment)
+    moved = replace(options, choices=replace(choices, sandbox_policy=policy))
+    return tree.config(config, environment), moved
 
 
 class RoleLimits:

@@ -1,0 +1,83 @@
+"""Lists the git worktrees that sessions have left in `$CODEX_HOME/worktrees`, and removes them."""
+
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+from codex_py.app.worktrees import Worktree, find_worktree, require_git
+from codex_py.config.paths import worktrees_folder
+from codex_py.errors import CodexError
+from codex_py.protocol.frozen import frozen
+from codex_py.rollout.index import metas_with
+from codex_py.rollout.writer import ThreadLock
+
+
+@frozen
+class KeptWorktree:
+    name: str
+    """Of its folder in `worktrees`."""
+    path: Path
+    state: Literal["clean", "changed", "broken"]
+    """Broken: its repository does not know it, for instance because a kill ended the making of it."""
+    tree: Worktree | None
+    """None if it is broken."""
+    commit: str
+    """The one that is checked out; empty if it is broken."""
+    sessions: tuple[str, ...]
+    """The ids of those that ran in it, the newest first."""
+
+
+def kept_worktrees(home: Path, environment: Mapping[str, str]) -> list[KeptWorktree]:
+    """All of them, by name. Raises a `CodexError` if git is not installed."""
+    sessions: dict[Path, list[str]] = {}
+    for meta in metas_with(home, b"worktrees/"):
+        for folder in (cwd := Path(meta.cwd), *cwd.parents):
+            sessions.setdefault(folder, []).append(meta.id)
+    parent = worktrees_folder(home)
+    require_git(parent, environment)
+    found: list[KeptWorktree] = []
+    for name, path in _folders(parent):
+        ids = tuple(dict.fromkeys(sessions.get(path, ())))
+        kept = KeptWorktree(name, path, "broken", None, "", ids)
+        # What git says of a broken one does not help.
+        with suppress(CodexError):
+            if (tree := find_worktree(path, home, environment)) is not None:
+                commit = tree.git.output(path, "rev-parse", "HEAD")
+                state = "clean" if tree.is_unchanged() else "changed"
+                kept = replace(kept, tree=tree, state=state, commit=commit)
+        found.append(kept)
+    return found
+
+
+def remove_worktree(home: Path, kept: KeptWorktree, *, force: bool) -> None:
+    """
+    Args:
+        force: remove it even if it has changes or is broken.
+
+    Raises:
+        CodexError: a session is at work in it, there are changes, or it cannot be removed.
+    """
+    for thread_id in kept.sessions:
+        ThreadLock(home, thread_id).release()
+    if not force and kept.state != "clean":
+        why = (
+            "has changes" if kept.state == "changed" else "is broken: nobody can tell what is in it"
+        )
+        raise CodexError(f"the worktree {kept.path} {why}; --force removes it", code="worktree")
+    try:
+        if kept.tree is not None:
+            kept.tree.remove()
+        else:
+            shutil.rmtree(worktrees_folder(home) / kept.name)
+    except OSError as error:
+        raise CodexError(f"{kept.path} cannot be removed: {error.strerror}") from error
+
+
+def _folders(parent: Path) -> Iterator[tuple[str, Path]]:
+    """The names and the paths; there is no tree in the folder of one that a kill ended early."""
+    for folder in sorted(parent.iterdir()) if parent.is_dir() else ():
+        if folder.is_dir() and not folder.is_symlink():
+            yield folder.name, next((each for each in folder.iterdir() if each.is_dir()), folder)

@@ -1,0 +1,51 @@
+"""`codex-py worktree list` and `remove`."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from codex_py.app.kept_worktrees import KeptWorktree, kept_worktrees, remove_worktree
+from codex_py.errors import CodexError
+from codex_py.frontends.admin.command import command_config, command_parser, required
+from codex_py.frontends.streams import print_json, print_out
+from codex_py.frontends.terminal import aligned, on_one_line
+
+
+def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Print the worktrees of sessions; the exit code."""
+    options = command_parser("--json").parse_args(list(argv))
+    home = command_config(options, environment, warns=False).home
+    found = kept_worktrees(home, environment)
+    if options.json:
+        return print_json([_data(each) for each in found], indent=2, ensure_ascii=False)
+    if not found:
+        return print_out("There are no worktrees. `--worktree` makes one for a session.\n")
+    rows = [("NAME", "STATE", "COMMIT", "SESSION", "PATH")]
+    for each in found:
+        session = next(iter(each.sessions), "-")
+        rows.append((each.name, each.state, each.commit[:9] or "-", session, str(each.path)))
+    lines = aligned([tuple(map(on_one_line, row)) for row in rows])
+    return print_out("".join(f"{line.rstrip()}\n" for line in lines))
+
+
+def run_remove(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Remove a worktree; the exit code."""
+    options = command_parser("worktree", "--force").parse_args(list(argv))
+    wanted = required(options.worktree, "worktree: codex-py worktree remove PATH, NAME or SESSION")
+    home = command_config(options, environment, warns=False).home
+    path = Path(wanted).resolve()
+    for each in kept_worktrees(home, environment):
+        if wanted in {each.name, *each.sessions} or path == each.path:
+            remove_worktree(home, each, force=options.force)
+            return print_out(f"Removed the worktree {on_one_line(str(each.path))}.\n")
+    raise CodexError(f"there is no worktree {wanted!r}; see `codex-py worktree list`")
+
+
+def _data(kept: KeptWorktree) -> dict[str, object]:
+    return {
+        "name": kept.name,
+        "path": str(kept.path),
+        "repository": None if kept.tree is None else str(kept.tree.root),
+        "commit": kept.commit or None,
+        "state": kept.state,
+        "sessions": kept.sessions,
+    }

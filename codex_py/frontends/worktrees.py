@@ -1,0 +1,76 @@
+"""The git worktree that a session works in: a new one (`--worktree`), or that of the session that goes on. LIGHT."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from codex_py.app.loading import load
+from codex_py.config.config import Config
+from codex_py.config.paths import codex_home, worktrees_folder
+from codex_py.errors import SessionError
+from codex_py.frontends.arguments import Arguments, SessionTarget
+from codex_py.frontends.streams import tell
+from codex_py.rollout.index import find_session
+from codex_py.rollout.records import read_meta
+
+if TYPE_CHECKING:
+    from codex_py.app.worktrees import Worktree
+
+_WORKTREES = "codex_py.app.worktrees"
+"""git and patches, which few sessions need."""
+
+
+def in_folder_of_session(
+    arguments: Arguments, target: SessionTarget, environment: Mapping[str, str]
+) -> Arguments:
+    """Work where the session that is named did, if that is a worktree of ours and the options name no other place."""
+    if target.resume is None or arguments.cd != "." or arguments.worktree is not None:
+        return arguments
+    home = codex_home(environment)
+    folder = worktrees_folder(home)
+    path = find_session(home, target.resume) if folder.is_dir() else None
+    try:
+        cwd = Path("/") if path is None else Path(read_meta(path).cwd)
+    except SessionError:
+        # Whoever opens it says so.
+        return arguments
+    if not cwd.is_relative_to(folder):
+        return arguments
+    if cwd.is_dir():
+        return replace(arguments, cd=str(cwd))
+    tell(f"Warning: the worktree of this session, {cwd}, is gone; the session goes on here.")
+    return arguments
+
+
+async def enter_worktree(
+    stack: AsyncExitStack,
+    arguments: Arguments,
+    config: Config,
+    environment: Mapping[str, str],
+    warn: Callable[[str], None],
+) -> "Worktree | None":
+    """The worktree of a session with this configuration; None for any other folder.
+
+    Leaving the stack removes a new one unless something was changed in it.
+
+    Raises:
+        CodexError: there can be no worktree.
+    """
+    if (name := arguments.worktree) is None:
+        if not config.cwd.is_relative_to(worktrees_folder(config.home)):
+            return None
+        find = load(f"{_WORKTREES}:find_worktree")
+        return await asyncio.to_thread(find, config.cwd, config.home, environment)
+    make = partial(
+        load(f"{_WORKTREES}:new_worktree"),
+        config.cwd,
+        config.home,
+        environment,
+        name=name,
+        with_changes=arguments.with_changes,
+    )
+    return await stack.enter_async_context(load(f"{_WORKTREES}:worktree")(make, warn))

@@ -1,0 +1,206 @@
+"""`exec --worktree`, and `worktree list` and `remove`."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codex_py.testing import ScriptedServer, ev_completed, ev_function_call, ev_message
+from tests.support.program import Workplace, environment, run_codex_py
+
+SAYS = [[*ev_message(text), ev_completed()] for text in ("one", "two", "three")]
+
+
+def shell(command: str) -> list[list[dict[str, Any]]]:
+    arguments = json.dumps({"cmd": command})
+    return [
+        [*ev_function_call("c1", "exec_command", arguments), ev_completed()],
+        [*ev_message("done"), ev_completed()],
+    ]
+
+
+@pytest.fixture
+def place(place: Workplace) -> Workplace:
+    (place.cwd / "sub").mkdir()
+    (place.cwd / "sub" / "a.txt").write_text("one\n", encoding="utf-8")
+    git(place, "init", "-q")
+    git(place, "add", "-A")
+    git(place, "commit", "-qm", "one")
+    return place
+
+
+def git(place: Workplace, *words: str) -> None:
+    identity = ("-c", "user.name=a", "-c", "user.email=a@b")
+    env = {"PATH": os.environ["PATH"], "HOME": str(place.home)}
+    subprocess.run(["git", *identity, *words], cwd=place.cwd, env=env, check=True)
+
+
+def worktree(place: Workplace, *args: str) -> tuple[int, str, str]:
+    done = run_codex_py(["worktree", *args], place.home, place.cwd)
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+def listed(place: Workplace) -> list[dict[str, Any]]:
+    return json.loads(worktree(place, "list", "--json")[1])
+
+
+def test_a_worktree_in_which_nothing_changed_is_removed(place: Workplace) -> None:
+    with ScriptedServer(SAYS) as server:
+        first = place.run(server, "--worktree", "-C", "sub", "prompt")
+        thread, path = first.events[0]["thread_id"], Path(first.events[0]["worktree"])
+        assert (first.code, first.err) == (0, "")
+        assert path.parent.parent == place.home / "worktrees"
+        assert f"<cwd>{path / 'sub'}</cwd>" in json.dumps(server.requests[0].input)
+        assert not path.exists()
+        assert worktree(place, "list")[1].startswith("There are no worktrees.")
+        second = place.rerun("resume", thread, "again")
+    gone = f"Warning: the worktree of this session, {path / 'sub'}, is gone;"
+    assert second.err.startswith(gone)
+    assert second.events[0] == {"type": "thread.started", "thread_id": thread}
+
+
+def test_a_session_goes_on_in_its_worktree(place: Workplace) -> None:
+    script = [*shell("echo new > new.txt"), *shell("pwd; cat new.txt")]
+    with ScriptedServer(script) as server:
+        first = place.run(server, "--worktree=fix", "prompt")
+        thread, path = first.events[0]["thread_id"], Path(first.events[0]["worktree"])
+        assert path == place.home / "worktrees" / "fix" / "work"
+        kept = f"warning: There are changes in {path}, a git worktree, which is kept.\n"
+        assert first.err == kept
+        assert not (place.cwd / "new.txt").exists()
+        second = place.rerun("resume", thread, "again")
+        assert second.events[0] == first.events[0]
+        (ran, _) = second.items
+        assert ran["aggregated_output"] == f"{path}\nnew\n"
+        taken = place.rerun("--worktree=fix", "prompt")
+    assert (taken.code, taken.events) == (1, [])
+    assert taken.err.startswith("Error: there is a worktree 'fix' already: ")
+    (entry,) = listed(place)
+    assert entry.pop("commit") == first_commit(place)
+    assert entry == {
+        "name": "fix",
+        "path": str(path),
+        "repository": str(place.cwd),
+        "state": "changed",
+        "sessions": [thread],
+    }
+    code, _, err = worktree(place, "remove", "fix")
+    assert (code, err) == (1, f"Error: the worktree {path} has changes; --force removes it\n")
+    assert worktree(place, "remove", "--force", thread)[0] == 0
+    assert listed(place) == []
+    assert not path.exists()
+
+
+def first_commit(place: Workplace) -> str:
+    (head,) = (place.cwd / ".git" / "refs" / "heads").iterdir()
+    return head.read_text(encoding="utf-8").strip()
+
+
+def test_commits_that_no_branch_has_are_changes(place: Workplace) -> None:
+    commit = "git -c user.name=a -c user.email=a@b commit -q --allow-empty -m two"
+    with ScriptedServer(shell(commit)) as server:
+        outcome = place.run(server, "--worktree=fix", "prompt")
+    assert outcome.code == 0
+    assert [each["state"] for each in listed(place)] == ["changed"]
+    assert worktree(place, "remove", "fix")[0] == 1
+
+
+def test_text_mode_shows_where_it_works(place: Workplace) -> None:
+    with ScriptedServer(SAYS) as server:
+        place.configure(server)
+        args = ["exec", "--worktree=fix", "--with-changes", "prompt"]
+        done = run_codex_py(args, place.home, place.cwd)
+    workdir = place.home / "worktrees" / "fix" / "work"
+    assert f"workdir: {workdir}\n" in done.stderr.decode()
+    assert not workdir.exists()
+
+
+def test_a_killed_session_leaves_a_worktree_that_can_be_removed(place: Workplace) -> None:
+    script = [[*ev_function_call("c1", "exec_command", '{"cmd":"sleep 60"}'), ev_completed()]]
+    with ScriptedServer(script) as server:
+        place.configure(server)
+        with subprocess.Popen(
+            [sys.executable, "-m", "codex_py", "exec", "--json", "--worktree=fix", "prompt"],
+            cwd=place.cwd,
+            env=environment(place.home),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+        ) as program:
+            assert program.stdout is not None
+            for line in program.stdout:
+                if b"item.started" in line:
+                    break
+            code, _, err = worktree(place, "remove", "--force", "fix")
+            assert (code, "is in use by another process" in err) == (1, True)
+            program.kill()
+            program.stdout.read()
+    (entry,) = listed(place)
+    assert (entry["name"], entry["state"]) == ("fix", "clean")
+    assert worktree(place, "remove", entry["path"])[0] == 0
+    assert listed(place) == []
+
+
+def test_what_is_no_worktree_is_removed_by_force_alone(place: Workplace) -> None:
+    (place.home / "worktrees" / "dead" / "work").mkdir(parents=True)
+    (place.home / "worktrees" / "empty").mkdir()
+    assert [each["state"] for each in listed(place)] == ["broken", "broken"]
+    assert worktree(place, "remove", "dead")[0] == 1
+    for name in ("dead", "empty"):
+        assert worktree(place, "remove", "--force", name)[0] == 0
+    assert listed(place) == []
+    code, _, err = worktree(place, "remove", "dead")
+    assert (code, err) == (1, "Error: there is no worktree 'dead'; see `codex-py worktree list`\n")
+
+
+def test_an_interrupted_start_leaves_nothing_behind(place: Workplace) -> None:
+    """git is held up by a pipe in place of a file that it reads for the checkout."""
+    held = place.cwd / ".git" / "info" / "attributes"
+    held.parent.mkdir(exist_ok=True)
+    os.mkfifo(held)
+    with ScriptedServer(SAYS) as server:
+        place.configure(server)
+    with subprocess.Popen(
+        [sys.executable, "-m", "codex_py", "exec", "--json", "--worktree=fix", "prompt"],
+        cwd=place.cwd,
+        env=environment(place.home),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as program:
+        pipe = os.open(held, os.O_WRONLY)
+        os.killpg(program.pid, signal.SIGINT)
+        os.close(pipe)
+        out, err = program.communicate(timeout=30)
+    assert (program.returncode, out) == (130, b""), err
+    assert b"Traceback" not in err
+    worktrees = place.home / "worktrees"
+    assert not worktrees.exists() or [*worktrees.iterdir()] == []
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "message"),
+    [
+        (("--worktree=../up",), 2, "--worktree: '../up' cannot name a folder here"),
+        (("--worktree=a\x1b[2J",), 2, "--worktree: 'a\\x1b[2J' cannot name a folder here"),
+        (("-C", "../bare", "--worktree"), 1, "a worktree needs a git repository, and "),
+        (("-C", "../new", "--worktree"), 1, "a worktree needs a commit, and "),
+    ],
+)
+def test_mistakes_cost_one_sentence(
+    place: Workplace, args: tuple[str, ...], code: int, message: str
+) -> None:
+    (place.cwd.parent / "bare").mkdir()
+    (place.cwd.parent / "new" / ".git").mkdir(parents=True)
+    git(place, "init", "-q", "../new")
+    with ScriptedServer() as server:
+        outcome = place.run(server, *args, "prompt")
+    assert (outcome.code, outcome.events) == (code, [])
+    assert outcome.err.startswith(f"Error: {message}")
+    assert outcome.err.count("\n") == 1
