@@ -41,12 +41,10 @@ _MCP = "frontends.admin.mcp"
 _PROVIDERS = "frontends.admin.providers"
 
 COMMANDS = (
-    Command(
-        "resume [SESSION]", "Go on with an earlier session in the terminal, or --last", TERMINAL
-    ),
+    Command("resume [SESSION]", "Go on with an earlier session in the terminal", TERMINAL),
     Command("fork [SESSION]", "Go on with a copy of a session", TERMINAL),
     Command(
-        "exec, e [resume]",
+        "exec, e [resume|fork]",
         "Work on one prompt, in a new session or an earlier one",
         "frontends.exec.command:run_exec",
     ),
@@ -64,7 +62,7 @@ COMMANDS = (
     ),
     Command(
         "sandbox [MODE] CMD",
-        "Run a command in the sandbox, as the model's commands are",
+        "Run a command in the sandbox of the model's commands",
         "frontends.admin.sandbox:run_sandbox",
         own_options=True,
     ),
@@ -185,6 +183,12 @@ COMMANDS = (
         own_options=True,
     ),
     Command(
+        "completion [SHELL]",
+        "Print a completion script for bash, zsh or fish",
+        "cli.completion:run_completion",
+        own_options=True,
+    ),
+    Command(
         "exit-codes",
         "List the exit codes",
         "frontends.admin.exit_codes:run_exit_codes",
@@ -211,7 +215,7 @@ _BY_NAME = {name: command for command in COMMANDS for name in command.names}
 NAMES = tuple(command.names[0] for command in COMMANDS)
 
 OF_CODEX = {
-    *("agents", "app-server", "cloud", "completion"),
+    *("agents", "app-server", "cloud"),
     *("doctor", "exec-server", "queue"),
     *("remote-control", "review", "update"),
 }
@@ -227,7 +231,7 @@ def help_text(word: str) -> str:
     command = find_command(word)
     if command is not None and (path := _HELP_TEXTS / f"{command.names[0]}.txt").exists():
         return path.read_text(encoding="utf-8")
-    lines = (f"  {row.usage:18}  {row.summary}\n" for row in COMMANDS)
+    lines = (f"  {row.usage:21}  {row.summary}\n" for row in COMMANDS)
     text = (_HELP_TEXTS / "top.txt").read_text(encoding="utf-8")
     return text.format(commands="".join(lines))
 

@@ -98,6 +98,12 @@ class CommandParser(argparse.ArgumentParser):
             index += 2 if argv[index] in self._with_value else 1
         return min(index, len(argv))
 
+    def options(self) -> Sequence[argparse.Action]:
+        return self._get_optional_actions()
+
+    def positionals(self) -> Sequence[argparse.Action]:
+        return self._get_positional_actions()
+
     def error(self, message: str) -> NoReturn:
         unknown = message.removeprefix("unrecognized arguments: ")
         if unknown == message:

@@ -65,7 +65,7 @@ class Entry:
         if _PRIVATE in payload:
             payload = {key: value for key, value in payload.items() if key != _PRIVATE}
             encoded = None
-        elif encoded is not None and b"\\u" in encoded and _SURROGATE.search(encoded):
+        elif encoded is not None and _SURROGATE.search(encoded):
             payload = replace_surrogates(payload)
             encoded = None
         kind, role = str(payload.get("type", "message")), payload.get("role")

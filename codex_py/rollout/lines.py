@@ -1,23 +1,39 @@
-"""The lines of a thread: those of its file, after those of the native file that it goes on from."""
+"""The lines of a thread: those of its file, after those of the native files that it goes on from.
+
+No file is held in memory: only a line, and where a line is looked for from the end, a block.
+"""
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn, cast
+from typing import Any, BinaryIO, Final, NamedTuple, NoReturn, TypeVar, cast
 
 from codex_py.errors import SessionError
 from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.response_order import Place
 from codex_py.rollout.index import files_of_thread
-from codex_py.rollout.records import OTHER_SESSION, home_of, read_meta, session_lines
-
-_HEAD = re.compile(
-    r'\{"timestamp":"[^"\\]*",(?:"ordinal":(\d+),)?'
-    r'(?:"place":\[(\d+),([01]),(\d+),(\d+)\],)?"type":"(\w+)","payload":'
+from codex_py.rollout.records import (
+    MAX_LINE_BYTES,
+    OTHER_SESSION,
+    SessionMeta,
+    home_of,
+    read_meta,
+    session_lines,
 )
-_START = re.compile(rb'(?<=.)(?=\{"timestamp":")', re.DOTALL)
-_TAIL = re.compile(r"[ \t\r\n]*\}[ \t\r\n]*")
+
+_BLOCK_BYTES: Final = 1 << 20
+_HEAD: Final = re.compile(
+    rb'\{"timestamp":"[\w.:+-]*",(?:"ordinal":(\d+),)?'
+    rb'(?:"place":\[(\d+),([01]),(\d+),(\d+)\],)?"type":"(\w+)","payload":'
+    rb'(?=\{(?:"type":"(\w+)")?)'
+)
+_BEGINNING: Final = b'{"timestamp":"'
+_TAIL: Final = re.compile(r"[ \t\r\n]*\}[ \t\r\n]*")
+_KINDS: Final = {b"response_item", b"event_msg", b"turn_context", b"compacted"}
+"""The kinds of lines that somebody reads."""
+
+T = TypeVar("T")
 
 
 class Line(NamedTuple):
@@ -31,82 +47,184 @@ class Line(NamedTuple):
     place: Place | None = None
 
 
-def thread_lines(path: Path) -> Iterator[Line | None]:
-    """The lines of a whole thread, in order, without metadata; None for a line that cannot be read.
+class Start(NamedTuple):
+    """The beginning of a line in its file."""
 
-    Raises:
-        SessionError: a file cannot be read, does not begin with session metadata, or continues a
-            session whose file is missing.
-    """
-    for file, end in _files(path):
-        with session_lines(file) as (_, lines):
-            for line in _readable(lines):
-                ordinal = None if line is None else line.ordinal
-                if end is not None and ordinal is not None and ordinal >= end:
-                    break
-                yield line
+    file: int
+    """The number of the file in the thread."""
+    offset: int
+    """In bytes."""
 
 
-def _readable(lines: Iterable[bytes]) -> Iterator[Line | None]:
-    before = b""
-    for raw in lines:
-        # A repeated line, with its timestamp, is damage: it is no second item.
-        if raw in {b"\n", before}:
-            continue
-        before = raw
-        try:
-            yield _parse(raw)
-        except (ValueError, RecursionError):
-            # A program that dies leaves half a line, which the next one may write on.
-            parts = _START.split(raw)
-            yield from _readable(parts) if len(parts) > 1 else [None]
+def thread_lines(path: Path, events: Collection[str] | None = None) -> Iterator[Line | None]:
+    """All lines of a thread: see `ThreadLines`, which may raise as well."""
+    return ThreadLines(path, events).since(None)
 
 
-def _files(path: Path) -> list[tuple[Path, int | None]]:
+class ThreadLines:
+    """The lines of a thread, without metadata. `since` and `last` raise a `SessionError` if a file cannot be read."""
+
+    def __init__(self, path: Path, events: Collection[str] | None = None) -> None:
+        """
+        Args:
+            events: the types of the `event_msg` lines that are read, None: all. The payload of others may be left out, whether
+                or not it is damaged.
+
+        Raises:
+            SessionError: a file cannot be read, does not begin with session metadata, or continues a
+                session whose file is missing.
+        """
+        self.meta = read_meta(path)
+        self._files = _files(path, self.meta)
+        self._events = None if events is None else {event.encode() for event in events}
+
+    def since(self, start: Start | None) -> Iterator[Line | None]:
+        """The lines from this one on, None: all; in order. A damaged line is None."""
+        first, offset = start or (0, 0)
+        for number, (path, end) in enumerate(self._files):
+            if number < first:
+                continue
+            with session_lines(path) as (_, file):
+                if number == first and offset:
+                    file.seek(offset)
+                for line in self._readable(_raw_lines(file)):
+                    if _is_from(line, end):
+                        break
+                    yield line
+
+    def last(self, name: str, value: Callable[[Line], T | None]) -> tuple[Start, T] | None:
+        """Look from the end for a line of this type, or with this type of event, for which there is a value.
+
+        Returns its start and the value; None if there is no such line.
+        """
+        mark = f'"{name}"'.encode()
+        for number, (path, end) in reversed(list(enumerate(self._files))):
+            with session_lines(path) as (_, file):
+                for offset, raw in _lines_with(mark, file):
+                    for line in reversed(list(self._readable([raw]))):
+                        if line is None or _is_from(line, end):
+                            continue
+                        if (found := value(line)) is not None:
+                            return Start(number, offset), found
+        return None
+
+    def _readable(self, lines: Iterable[bytes | None]) -> Iterator[Line | None]:
+        before = None
+        for raw in lines:
+            if raw is None:
+                yield None
+                continue
+            # A repeated line, with its timestamp, is damage: it is no second item.
+            if raw == before:
+                continue
+            before = raw
+            try:
+                yield _parse(raw, self._events)
+            except (ValueError, RecursionError):
+                # A program that dies leaves half a line, which the next one may write on.
+                first, *rest = raw.split(_BEGINNING)
+                parts = [part for part in (first, *(_BEGINNING + each for each in rest)) if part]
+                yield from self._readable(parts) if len(parts) > 1 else [None]
+
+
+def _is_from(line: Line | None, end: int | None) -> bool:
+    return end is not None and line is not None and line.ordinal is not None and line.ordinal >= end
+
+
+def _files(path: Path, meta: SessionMeta) -> list[tuple[Path, int | None]]:
     """The files of a thread, oldest first; each with the ordinal of its first line that is not part of the thread."""
     files: list[tuple[Path, int | None]] = [(path, None)]
-    while (base := read_meta(files[0][0]).history_base) is not None:
-        thread_id, end = base
+    while meta.history_base is not None:
+        thread_id, end = meta.history_base
         later, before = files[0]
         seen = [file for file, _ in files]
-        found = files_of_thread(home_of(path), thread_id)
+        found = files_of_thread(home_of(later), thread_id)
         file = next((each for each in found if each not in seen), None)
         if file is None:
             raise SessionError(
                 f"{later} goes on from session {thread_id}, whose file is missing; {OTHER_SESSION}"
             )
         files.insert(0, (file, end if before is None else min(end, before)))
+        meta = read_meta(file)
     return files
 
 
-def _parse(raw: bytes) -> Line:
-    """Raises a `ValueError` if it is no line of a session."""
-    text = raw.decode()
-    if (head := _HEAD.match(text)) is None:
-        match fields := _DECODER.decode(text):
+def _raw_lines(file: BinaryIO) -> Iterator[bytes | None]:
+    """The lines with text, from where the file stands; None for one that is too long to be of a session."""
+    while raw := file.readline(MAX_LINE_BYTES):
+        if len(raw) == MAX_LINE_BYTES and not raw.endswith(b"\n"):
+            raw = None
+            while (more := file.readline(_BLOCK_BYTES)) and not more.endswith(b"\n"):
+                pass
+        if raw != b"\n":
+            yield raw
+
+
+def _lines_with(mark: bytes, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """The lines that contain these bytes, last first, each with its offset. Lines that are too long are left out."""
+    end, size = file.seek(0, 2), _BLOCK_BYTES
+    while end:
+        # The block ends with a line. The byte more is the end of the line before, if that fits.
+        start = max(0, end - size - 1)
+        file.seek(start)
+        block = file.read(end - start)
+        first = block.find(b"\n", 0, -1) + 1 if start else 0
+        if start and not first:
+            if size < MAX_LINE_BYTES:
+                size *= 8
+                continue
+            end = _line_start(file, start)
+        else:
+            below = len(block)
+            while (found := block.rfind(mark, first, below)) >= 0:
+                below = max(first, block.rfind(b"\n", first, found) + 1)
+                yield start + below, block[below : block.find(b"\n", found) + 1 or None]
+            end = start + first
+        size = _BLOCK_BYTES
+
+
+def _line_start(file: BinaryIO, place: int) -> int:
+    """The offset of the line that contains this one."""
+    while place:
+        start = max(0, place - _BLOCK_BYTES)
+        file.seek(start)
+        if newline := file.read(place - start).rfind(b"\n") + 1:
+            return start + newline
+        place = start
+    return 0
+
+
+def _parse(raw: bytes, events: Collection[bytes] | None) -> Line:
+    """Raises a `ValueError` if it is no line of a session. The payload of a line that nobody reads may be left out."""
+    if (head := _HEAD.match(raw)) is None:
+        match fields := _DECODER.decode(raw.decode()):
             case {"type": str(kind), "payload": {**payload}}:
                 ordinal = fields.get("ordinal")
                 return Line(kind, payload, ordinal if isinstance(ordinal, int) else None, None)
             case _:
                 raise ValueError("no type or no payload")
-    payload, end = _DECODER.raw_decode(text, head.end())
+    number, *place, kind, event = head.groups()
+    ordinal = None if number is None else int(number)
+    is_event = kind == b"event_msg" and event is not None
+    is_read = events is None or event in events if is_event else kind in _KINDS
+    # A line that was cut off may have the next one behind it.
+    if not is_read and raw.endswith(b"}\n") and raw.rfind(_BEGINNING) == 0:
+        return Line(kind.decode(), {}, ordinal, None)
+    start = head.end()
+    text = str(memoryview(raw)[start:], "utf-8")
+    payload, end = _DECODER.raw_decode(text)
     if _TAIL.fullmatch(text, end) is None:
         # Native lines have more fields after the payload.
         rest = text[end:].lstrip()
         if not rest.startswith(","):
             raise ValueError("not one JSON object")
         _DECODER.decode("{" + rest[1:])
-    ordinal, *place, kind = head.groups()
     encoded = None
-    if kind == "response_item":
+    if kind == b"response_item":
         # In an ASCII line, characters are bytes. This saves a copy of large outputs.
-        start = head.end()
-        encoded = EncodedItem(raw[start:end] if text.isascii() else text[start:end].encode())
-    if not isinstance(payload, dict):
-        raise ValueError("no payload")
-    number = None if ordinal is None else int(ordinal)
+        encoded = EncodedItem(raw[start : start + end] if text.isascii() else text[:end].encode())
     where = None if place[0] is None else _place(*map(int, place))
-    return Line(kind, cast("dict[str, Any]", payload), number, encoded, where)
+    return Line(kind.decode(), cast("dict[str, Any]", payload), ordinal, encoded, where)
 
 
 def _place(response: int, is_output: int, position: int, arrival: int) -> Place:

@@ -7,8 +7,10 @@ from codex_py.protocol import response_order
 from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.stream import Usage
 from codex_py.rollout.entries import Entry, compacted, context_of, paired, without_last_turns
-from codex_py.rollout.lines import thread_lines
-from codex_py.rollout.records import SessionMeta, read_meta, read_token_count
+from codex_py.rollout.lines import Line, ThreadLines
+from codex_py.rollout.records import SessionMeta, read_token_count
+
+_EVENTS = {"token_count", "thread_rolled_back", response_order.COMPLETED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,7 @@ class StoredSession:
     context: dict[str, str]
     """The last text of each kind of context, by its opening (`CONTEXT_OPENINGS`)."""
     damaged_lines: int
-    """The number of lines that were skipped as unreadable, such as one cut off by a kill."""
+    """The number of lines since the last compaction that were skipped as unreadable, such as one cut off by a kill."""
 
     @property
     def thread_id(self) -> str:
@@ -36,7 +38,7 @@ class StoredSession:
 
 
 def read_session(path: Path) -> StoredSession:
-    """Read a whole session.
+    """Read a session, as far as the model is to know of it: from its last compaction on, if it has one.
 
     Items keep their bytes from the file. Lines of unknown type are skipped.
 
@@ -44,12 +46,13 @@ def read_session(path: Path) -> StoredSession:
         SessionError: the file cannot be read, does not begin with session metadata, or continues a
             session whose file is missing.
     """
-    meta = read_meta(path)
+    lines = ThreadLines(path, _EVENTS)
+    compaction = lines.last("compacted", _is_whole)
     entries: list[Entry] = []
-    usage = last_usage = Usage()
+    usages: tuple[Usage, Usage] | None = None
     model: str | None = None
     damaged_lines = 0
-    for line in thread_lines(path):
+    for line in lines.since(compaction and compaction[0]):
         if line is None:
             damaged_lines += 1
             continue
@@ -58,22 +61,30 @@ def read_session(path: Path) -> StoredSession:
                 entries.append(Entry.of(payload, line.encoded, line.place))
             case "event_msg", {"type": response_order.COMPLETED} as payload:
                 entries.append(Entry.of(payload, None, line.place))
-            case "event_msg", {"type": "token_count"} as payload:
-                usage, last_usage = read_token_count(payload) or (usage, last_usage)
+            case "event_msg", {"type": "token_count"}:
+                usages = _usages(line) or usages
             case "event_msg", {"type": "thread_rolled_back", "num_turns": turns}:
                 entries = without_last_turns(entries, turns)
                 # The fill of the context window is no longer known, unless a `token_count` follows.
-                last_usage = Usage()
-            case "turn_context", {"model": str(name)}:
-                model = name
+                usages = usages and (usages[0], Usage())
+            case "turn_context", _:
+                model = _model(line) or model
             case "compacted", payload:
                 entries = compacted(entries, payload)
-                last_usage = Usage()
+                usages = usages and (usages[0], Usage())
+                damaged_lines = 0 if _is_whole(line) else damaged_lines
             case _:
                 pass
+    if compaction is not None and usages is None:
+        earlier = lines.last("token_count", _usages)
+        usages = earlier and (earlier[1][0], Usage())
+    if compaction is not None and model is None:
+        told = lines.last("turn_context", _model)
+        model = told and told[1]
+    usage, last_usage = usages or (Usage(), Usage())
     return StoredSession(
         path=path,
-        meta=meta,
+        meta=lines.meta,
         items=paired(entries),
         usage=usage,
         last_usage=last_usage,
@@ -81,3 +92,29 @@ def read_session(path: Path) -> StoredSession:
         context=context_of(entries),
         damaged_lines=damaged_lines,
     )
+
+
+def _is_whole(line: Line) -> bool | None:
+    """True for a line that replaces the history, so that nothing is left of what is before it."""
+    match line:
+        case Line("compacted", {"replacement_history": list()}):
+            return True
+        case _:
+            return None
+
+
+def _usages(line: Line) -> tuple[Usage, Usage] | None:
+    """Of the thread, and of the last response."""
+    match line:
+        case Line("event_msg", {"type": "token_count"} as payload):
+            return read_token_count(payload)
+        case _:
+            return None
+
+
+def _model(line: Line) -> str | None:
+    match line:
+        case Line("turn_context", {"model": str(model)}):
+            return model
+        case _:
+            return None

@@ -27,6 +27,9 @@ ARCHIVED_SESSIONS = "archived_sessions"
 OTHER_SESSION = "restore it from a backup, or use another session"
 """The advice about a file without which a session cannot be read."""
 
+MAX_LINE_BYTES = 64 << 20
+"""With its newline. A longer one is damage: no provider takes an item of this size."""
+
 _FILE_NAME = re.compile(
     r"rollout-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-([0-9a-f-]{36})(?:_[0-9a-f-]{36})?\.jsonl"
 )
@@ -145,7 +148,7 @@ def session_lines(path: Path) -> Generator[tuple[SessionMeta, BinaryIO]]:
     try:
         with path.open("rb", buffering=1 << 16) as file:
             try:
-                meta = SessionMeta.from_line(file.readline())
+                meta = SessionMeta.from_line(file.readline(MAX_LINE_BYTES))
             except (ValueError, RecursionError) as error:
                 raise SessionError(
                     f"{path} is damaged: it does not start with session metadata; {OTHER_SESSION}"

@@ -6,6 +6,8 @@ from codex_py.protocol.messages import EncodedItem
 from codex_py.rollout.entries import Entry, by_response, compacted, without_last_turns
 from codex_py.rollout.lines import thread_lines
 
+_EVENTS = {"patch_applied", "turn_completed", "thread_rolled_back"}
+
 
 def read_shown(path: Path) -> list[EncodedItem]:
     """The items of the whole thread, without the turns that were taken back.
@@ -17,7 +19,7 @@ def read_shown(path: Path) -> list[EncodedItem]:
         SessionError: as `read_session`.
     """
     shown: list[Entry] = []
-    for line in thread_lines(path):
+    for line in thread_lines(path, _EVENTS):
         if line is None:
             continue
         match line.kind, line.payload:
