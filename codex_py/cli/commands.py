@@ -123,10 +123,10 @@ COMMANDS = (
     ),
     Command(
         "sessions COMMAND",
-        "List, show, search and export sessions",
+        "List, show, search, export and import sessions",
         members={
             **{name: f"frontends.admin.sessions:run_{name}" for name in ("list", "show", "search")},
-            "export": "frontends.admin.export:run_export",
+            **{name: f"frontends.admin.export:run_{name}" for name in ("export", "import")},
         },
         own_options=True,
     ),

@@ -1,15 +1,19 @@
-"""`codex-py sessions export`: a conversation as a file to read or to process."""
+"""`codex-py sessions export` and `import`: conversations to read, and sessions that go on elsewhere."""
 
 import os
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
+from codex_py.app.loading import load
 from codex_py.config.paths import codex_home
 from codex_py.errors import CodexError
-from codex_py.filesystem.own import open_emptied
-from codex_py.frontends.admin.command import command_parser
+from codex_py.filesystem.own import make_private, open_emptied
+from codex_py.frontends.admin.command import command_parser, required
 from codex_py.frontends.admin.sessions import named_session
-from codex_py.frontends.command_parser import OneOf
+from codex_py.frontends.command_parser import OneOf, UsageError, working_folder
 from codex_py.frontends.export.document import Shortener, read_document
 from codex_py.frontends.export.forms import FORMS, writer_for
 from codex_py.frontends.streams import print_out, tell
@@ -17,24 +21,68 @@ from codex_py.frontends.streams import print_out, tell
 
 def run_export(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Write a conversation to a file or to standard output; the exit code."""
-    parser = command_parser("session", "--last", "--full")
+    parser = command_parser("session", "--last", "--full", "--portable")
     parser.add_argument("--format", type=OneOf(*FORMS))
     parser.add_argument("-o", "--output")
     options = parser.parse_args(list(argv))
     path = None if options.output is None else Path(options.output)
+    session = named_session(codex_home(environment), options.session, last=options.last)
+    if options.portable:
+        if path is None or options.format or options.full:
+            raise UsageError("--portable goes with -o FILE, and with no other form")
+        return _export_portable(session, path, environment)
     write = writer_for(path, options.format)
-    home = codex_home(environment)
-    document = read_document(named_session(home, options.session, last=options.last))
+    document = read_document(session)
     shortener = Shortener(None) if options.full else Shortener()
     if path is None:
         done = print_out("".join(write(document, shortener)))
     else:
         done = 0
-        try:
-            with os.fdopen(open_emptied(path), "w", encoding="utf-8", newline="") as file:
-                file.writelines(write(document, shortener))
-        except OSError as error:
-            raise CodexError(f"cannot write {str(path)!r}: {error.strerror}") from error
+        with _opened(path) as file:
+            file.writelines(part.encode(errors="replace") for part in write(document, shortener))
     if shortener.count and not done:
         tell(f"{shortener.count} long texts were shortened; --full keeps all of them.")
     return done
+
+
+def run_import(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Put a portable session into the home; the exit code."""
+    parser = command_parser("file", "--apply")
+    parser.add_argument("--cwd", default=".")
+    options = parser.parse_args(list(argv))
+    source = required(options.file, "file: codex-py sessions import FILE")
+    cwd, home = working_folder(options.cwd), codex_home(environment)
+    import_portable = load("codex_py.app.portable_import:import_portable")
+    found = import_portable(Path(source).absolute(), cwd, home, environment, apply=options.apply)
+    if found.thread_id != found.exported_id:
+        tell(f"Session {found.exported_id} is here already; this is a copy of it.")
+    if found.patch:
+        patch = home / "codex-py" / "imports" / f"{found.thread_id}.diff"
+        make_private(patch.parent)
+        with _opened(patch) as file:
+            file.write(found.patch.encode(errors="surrogateescape"))
+        tell(
+            f"It brought changes of files. To apply them: codex-py apply -C {shlex.quote(str(cwd))} {shlex.quote(str(patch))}"
+        )
+    for changed in found.applied:
+        tell(f"Changed {changed}.")
+    return print_out(f"Imported session {found.thread_id}.\n")
+
+
+def _export_portable(session: Path, path: Path, environment: Mapping[str, str]) -> int:
+    with _opened(path) as file:
+        done = load("codex_py.app.portable:export_portable")(session, environment, file)
+    for note in done.notes:
+        tell(note)
+    if done.redacted:
+        tell(f"{done.redacted} keys were replaced by [redacted].")
+    return 0
+
+
+@contextmanager
+def _opened(path: Path) -> Generator[BinaryIO]:
+    try:
+        with os.fdopen(open_emptied(path), "wb") as file:
+            yield file
+    except OSError as error:
+        raise CodexError(f"cannot write {str(path)!r}: {error.strerror}") from error

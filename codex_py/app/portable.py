@@ -1,0 +1,135 @@
+"""Sessions as files that go on in another folder, for another user, or on another machine.
+
+Such a file has JSON lines and is not compressed: a header with the name of the session and the changes since the last commit,
+then the lines of the session file. Paths of this machine are placeholders in it, which begin with a mark that no text
+can contain by chance, and keys are taken out.
+"""
+
+import os
+import re
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO, Final, cast
+
+from codex_py import __version__
+from codex_py.app.patching import changes_since_commit
+from codex_py.app.redaction import Redactor
+from codex_py.errors import CodexError, SessionError
+from codex_py.protocol.json_fields import json_object
+from codex_py.protocol.messages import decode_json, encode_json
+from codex_py.rollout.git_info import git_info
+from codex_py.rollout.index import thread_names
+from codex_py.rollout.records import home_of, read_meta
+
+FORMAT: Final = "codex-py-portable-session"
+MAX_LINE: Final = 1 << 26
+"""Bytes."""
+MAX_PATCH: Final = 1 << 23
+"""Characters."""
+_OPAQUE: Final = "encrypted_content"
+"""Of reasoning: only the provider can read it, and it must not change."""
+_END: Final = r"(?![\w~+@%-]|\.\w)"
+"""Behind a whole component of a path."""
+
+
+@dataclass(slots=True)
+class Exported:
+    redacted: int = 0
+    has_patch: bool = False
+    notes: list[str] = field(default_factory=list[str])
+    """What did not come along, a sentence each."""
+
+
+def export_portable(path: Path, environment: Mapping[str, str], file: BinaryIO) -> Exported:
+    """Write the portable form of a session file.
+
+    Raises:
+        SessionError: the session cannot be read, or is a fork of Codex, whose file has only its end.
+        OSError: the file cannot be written.
+    """
+    meta, home, done = read_meta(path), home_of(path), Exported()
+    if meta.history_base is not None:
+        raise SessionError(
+            f"the file of {meta.id} has only the end of a fork of Codex; export a copy of it, made with `codex-py exec fork {meta.id}`"
+        )
+    redact = Redactor(environment, home)
+    mark = f"codex-portable-{secrets.token_hex(16)}"
+    places = {meta.cwd: "cwd", str(home): "codex_home", environment.get("HOME", ""): "home"}
+    marked = path_marks(mark, places)
+    patch = _patch(Path(meta.cwd), environment, done.notes)
+    header = {
+        "format": FORMAT,
+        "format_version": 1,
+        "written_by": f"codex-py {__version__}",
+        "mark": mark,
+        "thread_id": meta.id,
+        "name": thread_names(home).get(meta.id),
+        "commit": git_info(Path(meta.cwd)).get("commit_hash"),
+        "patch": redact(patch) or None,
+    }
+    file.write(encode_json(header) + b"\n")
+    damaged = 0
+    with path.open("rb") as lines:
+        for line in lines:
+            try:
+                text = encode_json(mapped(decode_json(line), lambda text: redact(marked(text))))
+            except (ValueError, RecursionError):
+                damaged += line != b"\n"
+                continue
+            file.write(text + b"\n")
+    if damaged:
+        done.notes.append(f"{damaged} damaged lines of the session were left out.")
+    done.redacted, done.has_patch = redact.count, bool(patch)
+    return done
+
+
+def mapped(value: Any, change: Callable[[str], str]) -> Any:
+    """A JSON value with every string changed, keys of objects and the JSON in arguments of calls too."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list):
+        return [mapped(part, change) for part in cast("list[Any]", value)]
+    if not isinstance(value, dict):
+        return value
+    fields: dict[str, Any] = {}
+    for key, part in cast("dict[str, Any]", value).items():
+        if key == "arguments" and isinstance(part, str) and (inner := json_object(part)):
+            fields[key] = encode_json(mapped(inner, change)).decode()
+        else:
+            fields[change(key)] = part if key == _OPAQUE else mapped(part, change)
+    return fields
+
+
+def path_marks(mark: str, places: Mapping[str, str]) -> Callable[[str], str]:
+    """The function that puts placeholders in place of paths. `places`: names by path; only absolute paths count."""
+    names: dict[str, str] = {}
+    for path, name in places.items():
+        for form in (path, os.path.realpath(path)):
+            if path.startswith("/") and form != "/":
+                names.setdefault(form.rstrip("/"), f"{mark}:{name}>")
+    # The longest first: the working directory is often below the home.
+    paths = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
+    found = re.compile(rf"(?<![\w.~-])(?:{paths}){_END}" if names else r"(?!)")
+    return lambda text: found.sub(lambda m: names[m[0]], text)
+
+
+def placed(mark: str, places: Mapping[str, str]) -> Callable[[str], str]:
+    """The function that puts paths in place of the placeholders. `places`: paths by name."""
+    found = re.compile(re.escape(mark) + f":({'|'.join(places)})>")
+    return lambda text: found.sub(lambda m: places[m[1]], text) if mark in text else text
+
+
+def _patch(cwd: Path, environment: Mapping[str, str], notes: list[str]) -> str:
+    try:
+        patch = changes_since_commit(cwd, environment)
+    except CodexError as error:
+        notes.append(f"Changes of files did not come along: {error}.")
+        return ""
+    if len(patch) > MAX_PATCH:
+        notes.append(
+            "Changes of files did not come along: they have more than 8 million characters."
+        )
+        return ""
+    return patch

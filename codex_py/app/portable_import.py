@@ -1,0 +1,166 @@
+"""Imports sessions that `app.portable` has exported. The file may come from anybody: it is checked, bounded, and names no path."""
+
+import os
+import re
+import tempfile
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from codex_py.app.portable import FORMAT, MAX_LINE, MAX_PATCH, mapped, placed
+from codex_py.config.paths import project_root
+from codex_py.errors import ExitCode, PatchError, SessionError
+from codex_py.filesystem.ordinary import open_ordinary
+from codex_py.filesystem.own import make_private
+from codex_py.patch.files.journal import Journal
+from codex_py.patch.plan import PatchPlan, readable_under, writable_under
+from codex_py.patch.unified.plan import plan_unified
+from codex_py.protocol.ids import is_thread_id, new_thread_id
+from codex_py.protocol.json_fields import as_object, text_field
+from codex_py.protocol.messages import decode_json, encode_json
+from codex_py.rollout.index import files_of_thread, rename_thread
+from codex_py.rollout.records import SessionMeta, session_path, thread_id_of
+
+_MAX_BYTES: Final = 1 << 30
+_MARK: Final = re.compile(r"codex-portable-[0-9a-f]{32}")
+_LONGEST_NAME: Final = 200
+_OF_OTHERS: Final = (
+    *("continues_id", "parent_thread_id", "session_id", "history_base", "agent_nickname"),
+    *("agent_path", "agent_role", "forked_from_ordinal_exclusive"),
+)
+"""What ties a session to others, which are not here, or which it must not speak for."""
+
+
+class _Unfit(ValueError):
+    """Why a file is not imported, behind a colon."""
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    thread_id: str
+    exported_id: str
+    """Another one, if that was taken."""
+    path: Path
+    patch: str
+    """The changes of files that came along, and were not applied."""
+    applied: tuple[Path, ...]
+
+
+def import_portable(
+    source: Path, cwd: Path, home: Path, environment: Mapping[str, str], *, apply: bool
+) -> Imported:
+    """Put a session into a home. Nothing that is there is changed, unless its changes of files are to be applied.
+
+    Args:
+        source: absolute.
+        cwd: absolute; the new working directory of the session.
+        home: `$CODEX_HOME`.
+        apply: apply the changes of files. If they do not fit, nothing is imported.
+
+    Raises:
+        SessionError: the file is not a portable session, is damaged, or too large; or it cannot be written.
+        PatchError: the changes of files do not fit.
+    """
+    with _reading(source) as file:
+        header = as_object(_decoded(file))
+        mark, exported_id = text_field(header, "mark"), text_field(header, "thread_id").lower()
+        patch, name = text_field(header, "patch"), text_field(header, "name")
+        if header.get("format") != FORMAT or header.get("format_version") != 1:
+            raise _Unfit("it is not a session of `codex-py sessions export --portable`")
+        if not _MARK.fullmatch(mark) or not is_thread_id(exported_id) or len(patch) > MAX_PATCH:
+            raise _Unfit("its header is damaged")
+        plan = _plan(patch, cwd) if apply and patch else None
+        places = {"cwd": str(cwd), "codex_home": str(home), "home": environment.get("HOME", "/")}
+        change = placed(mark, places)
+        line = mapped(as_object(_decoded(file)), change)
+        is_taken = next(files_of_thread(home, exported_id), None) is not None
+        thread_id = new_thread_id() if is_taken else exported_id
+        meta = _own_meta(line, exported_id, thread_id, cwd)
+        path = session_path(home, meta)
+        if thread_id_of(path.name) != thread_id:
+            raise _Unfit("its date is not valid")
+        with _written(path) as target:
+            target.write(encode_json(line) + b"\n")
+            for number, each in enumerate(_lines(file), 3):
+                fields = mapped(as_object(each), change)
+                if not isinstance(fields.get("type"), str) or not isinstance(
+                    fields.get("payload"), dict
+                ):
+                    raise _Unfit(f"line {number} is not one of a session")
+                target.write(encode_json(fields) + b"\n")
+    if name and name.isprintable() and len(name) <= _LONGEST_NAME:
+        rename_thread(home, thread_id, name)
+    applied = () if plan is None else _apply(plan, Journal(home, cwd))
+    return Imported(thread_id, exported_id, path, "" if apply else patch, applied)
+
+
+@contextmanager
+def _reading(source: Path) -> Generator[BinaryIO]:
+    try:
+        with os.fdopen(open_ordinary(source), "rb") as file:
+            if os.fstat(file.fileno()).st_size > _MAX_BYTES:
+                raise _Unfit("it has more than 1 GB")
+            yield file
+    except OSError as error:
+        raise SessionError(f"cannot import {source}: {error.strerror}") from error
+    except (ValueError, RecursionError, OverflowError) as error:
+        reason = str(error) if isinstance(error, _Unfit) else "it is damaged"
+        raise SessionError(f"cannot import {source}: {reason}", exit_code=ExitCode.INPUT) from error
+
+
+def _lines(file: BinaryIO) -> Iterator[Any]:
+    while line := file.readline(MAX_LINE + 1):
+        if len(line) > MAX_LINE:
+            raise _Unfit("a line has more than 64 MB")
+        yield decode_json(line)
+
+
+def _decoded(file: BinaryIO) -> Any:
+    return next(_lines(file), None)
+
+
+def _own_meta(line: dict[str, Any], exported_id: str, thread_id: str, cwd: Path) -> SessionMeta:
+    """Make the metadata those of a session that began here."""
+    payload: dict[str, Any] = as_object(line.get("payload"))
+    if SessionMeta.from_line(encode_json(line)).id.lower() != exported_id:
+        raise _Unfit("it has the metadata of another session")
+    if payload.get("history_base") is not None:
+        raise _Unfit("it is a part of a session")
+    for key in _OF_OTHERS:
+        payload.pop(key, None)
+    payload |= {"id": thread_id, "cwd": str(cwd)}
+    if not isinstance(payload.get("source"), str):
+        payload["source"] = "cli"
+    if thread_id != exported_id:
+        payload["forked_from_id"] = exported_id
+    return SessionMeta.from_line(encode_json(line))
+
+
+@contextmanager
+def _written(path: Path) -> Generator[BinaryIO]:
+    """A new file that appears under its name when all of it is written."""
+    make_private(path.parent)
+    descriptor, name = tempfile.mkstemp(prefix=".import-", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
+        # Unlike a renaming, this never replaces a file.
+        os.link(name, path)
+    finally:
+        with suppress(OSError):
+            Path(name).unlink()
+
+
+def _plan(patch: str, cwd: Path) -> PatchPlan:
+    root = project_root(cwd, (".git",)) or cwd
+    plan = plan_unified(patch, root, readable=readable_under([root]))
+    if refused := plan.refused(writable_under([root])):
+        raise PatchError(f"outside of {root}, or protected: {refused[0]}", kind="refused")
+    return plan
+
+
+def _apply(plan: PatchPlan, journal: Journal) -> tuple[Path, ...]:
+    plan.commit(journal)
+    return tuple(change.path for change in plan.changes)
