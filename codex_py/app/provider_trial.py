@@ -1,7 +1,8 @@
-"""Tries what a provider's API can do, with a few tiny requests. Only `codex-py providers test` does."""
+"""Tries what a provider's API can do, with a few tiny requests, for `codex-py providers test` and `doctor --provider`."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -142,6 +143,14 @@ _WITHOUT_TOOLS = (
 )
 
 
+async def first_answer(
+    config: Config, provider: Provider, model: str, environment: Mapping[str, str]
+) -> None:
+    """Send one tiny request. Raises a `CodexError` if it was not answered."""
+    async with _clients(config, provider, environment) as clients:
+        await _asked(clients.connect(provider), model, "Say OK.", {})
+
+
 async def tried(
     config: Config, provider: Provider, model: str, environment: Mapping[str, str]
 ) -> Sequence[Finding]:
@@ -150,11 +159,7 @@ async def tried(
     Raises:
         CodexError: not even the first request was answered.
     """
-    setup = SessionSetup(
-        config, SessionOptions(), environment, None, DecliningElicitor(), lambda _: None
-    )
-    clients = ModelClients(setup, new_thread_id(), home=provider.id)
-    try:
+    async with _clients(config, provider, environment) as clients:
         client = clients.connect(provider)
         answer = await _asked(client, model, "Count from one to twenty in words.", {})
         findings = [_streaming(answer)]
@@ -166,9 +171,21 @@ async def tried(
             as_text = replace(provider, profile=replace(provider.profile, tools="text"))
             check = replace(_TOOLS, ability="text tools")
             findings.append(await _found(clients.connect(as_text), model, check))
+    return findings
+
+
+@asynccontextmanager
+async def _clients(
+    config: Config, provider: Provider, environment: Mapping[str, str]
+) -> AsyncGenerator[ModelClients]:
+    setup = SessionSetup(
+        config, SessionOptions(), environment, None, DecliningElicitor(), lambda _: None
+    )
+    clients = ModelClients(setup, new_thread_id(), home=provider.id)
+    try:
+        yield clients
     finally:
         await clients.aclose()
-    return findings
 
 
 async def _found(client: ModelClient, model: str, check: _Check) -> Finding:

@@ -174,6 +174,12 @@ COMMANDS = (
         own_options=True,
     ),
     Command(
+        "doctor",
+        "Check the setup and the machine, and say what to do",
+        "frontends.admin.doctor:run_doctor",
+        own_options=True,
+    ),
+    Command(
         "debug COMMAND",
         "Print what is known of models, and the next request",
         members={
@@ -216,7 +222,7 @@ NAMES = tuple(command.names[0] for command in COMMANDS)
 
 OF_CODEX = {
     *("agents", "app-server", "cloud"),
-    *("doctor", "exec-server", "queue"),
+    *("exec-server", "queue"),
     *("remote-control", "review", "update"),
 }
 """Commands of Codex that this program does not have."""

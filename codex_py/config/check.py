@@ -47,11 +47,16 @@ def without_effect(values: Mapping[str, Any]) -> tuple[str, ...]:
 
     Settings that protect are not among them, see `config.unenforced`.
     """
-    names = [dotted(key) for key in _unused(values, KEYS, ())]
+    names = [dotted(key) for key in unused_keys(values)]
     if not names:
         return ()
     these = "This setting has" if len(names) == 1 else "These settings have"
     return (f"{these} no effect in this version: {', '.join(sorted(names))}.",)
+
+
+def unused_keys(values: Mapping[str, Any]) -> list[KeyPath]:
+    """The settings that have no effect in this version."""
+    return list(_unused(values, KEYS, ()))
 
 
 def _unused(values: Mapping[str, Any], kinds: Table, key: KeyPath) -> Iterator[KeyPath]:

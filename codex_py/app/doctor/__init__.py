@@ -1,0 +1,1 @@
+"""The checks of `codex-py doctor`: the configuration, what it names, and the machine."""

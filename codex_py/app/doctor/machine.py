@@ -1,0 +1,168 @@
+"""Checks of the machine: the program, git, the disk, the terminal, the network's settings, the sandbox."""
+
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Final
+
+import httpx
+
+from codex_py import __version__
+from codex_py.app.doctor.check import Check, Result
+from codex_py.config.config import Config
+from codex_py.config.paths import project_root, user_home
+from codex_py.errors import ConfigError
+from codex_py.http.proxy import proxies_from
+from codex_py.sandbox.choice import platform_backends, problem
+
+_LIBRARIES: Final = ("httpx", "pydantic", "prompt-toolkit", "rich", "mcp")
+_GIB: Final = 1 << 30
+_LOW, _TOO_LOW = 5 * _GIB, 1 * _GIB
+"""Free bytes, as in Codex."""
+_PROXIES: Final = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
+_CERTIFICATES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+
+
+def machine_checks(environment: Mapping[str, str], home: Path, cwd: Path) -> list[Check]:
+    return [
+        Check("runtime.provenance", "runtime", _runtime),
+        Check("git.environment", "git", lambda: _git(environment, cwd)),
+        Check("system.disk", "disk", lambda: _disk(home, cwd)),
+        Check("terminal.env", "terminal", lambda: _terminal(environment)),
+        Check("network.env", "network", lambda: _network(environment)),
+    ]
+
+
+def _runtime() -> Result:
+    details = {
+        "version": __version__,
+        "current executable": sys.argv[0],
+        "python": f"{platform.python_version()} ({sys.executable})",
+        "platform": f"{sys.platform}-{platform.machine()}, {platform.release()}",
+        "libraries": [f"{name} {_version(name)}" for name in _LIBRARIES],
+    }
+    text = f"codex-py {__version__} on Python {platform.python_version()}, {sys.platform}"
+    return Result("ok", text, details=details)
+
+
+def _version(library: str) -> str:
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def _git(environment: Mapping[str, str], cwd: Path) -> Result:
+    found = shutil.which("git", path=environment.get("PATH", os.defpath))
+    root = project_root(cwd, (".git",))
+    details = {"selected git": found or "none", "repo root": str(root or "none")}
+    if found is None:
+        return Result("warning", "git was not found on PATH", "Install git.", details)
+    return Result("ok", "git was found; it was not run", details=details)
+
+
+def _disk(home: Path, cwd: Path) -> Result:
+    free = {
+        name: shutil.disk_usage(_existing(path)).free
+        for name, path in (("CODEX_HOME available", home), ("working directory available", cwd))
+    }
+    details = {name: f"{size / _GIB:.1f} GiB" for name, size in free.items()}
+    least = min(free.values())
+    text = f"{least / _GIB:.1f} GiB are free"
+    if least >= _LOW:
+        return Result("ok", text, details=details)
+    status = "fail" if least < _TOO_LOW else "warning"
+    return Result(status, f"only {text}", "Make room: sessions and patches need it.", details)
+
+
+def _existing(path: Path) -> Path:
+    return next(folder for folder in (path, *path.parents) if folder.exists())
+
+
+def _terminal(environment: Mapping[str, str]) -> Result:
+    locale = next(
+        (environment[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if environment.get(name)), ""
+    )
+    size = shutil.get_terminal_size()
+    names = ("TERM", "COLORTERM", "NO_COLOR")
+    details = {
+        **{name: environment.get(name, "not set") for name in names},
+        "effective locale": locale or "not set",
+        "terminal size": f"{size.columns}x{size.lines}",
+        **{
+            f"{name} is terminal": str(os.isatty(fd)).lower()
+            for fd, name in enumerate(("stdin", "stdout", "stderr"))
+        },
+    }
+    text = f"TERM={environment.get('TERM', '')}, {size.columns}x{size.lines}"
+    if os.isatty(1) and "utf" not in locale.lower():
+        remedy = "Set LANG to a locale with UTF-8, such as C.UTF-8."
+        return Result("warning", f"{text}, and the locale is not UTF-8", remedy, details)
+    if os.isatty(1) and environment.get("TERM", "dumb") == "dumb":
+        remedy = "Set TERM to the type of the terminal, such as xterm-256color."
+        return Result("warning", f"{text}: colours and keys are not used", remedy, details)
+    return Result("ok", text, details=details)
+
+
+def _network(environment: Mapping[str, str]) -> Result:
+    details = {
+        name: _without_password(environment[name])
+        for each in _PROXIES
+        for name in (each, each.upper())
+        if environment.get(name)
+    }
+    details |= {name: environment[name] for name in _CERTIFICATES if environment.get(name)}
+    proxies = proxies_from(environment)
+    for name in _CERTIFICATES:
+        if (path := environment.get(name)) and not os.access(path, os.R_OK):
+            return Result("fail", f"{name} cannot be read", f"Correct or unset {name}.", details)
+    text = "connections are direct" if proxies is None else "connections go through a proxy"
+    return Result("ok", text, details=details)
+
+
+def _without_password(value: str) -> str:
+    try:
+        return str(httpx.URL(value).copy_with(userinfo=b"")) if "@" in value else value
+    except httpx.InvalidURL:
+        return "not shown"
+
+
+def sandbox_check(config: Config, environment: Mapping[str, str]) -> Result:
+    mode = config.sandbox_policy().mode
+    details: dict[str, str | list[str]] = {"sandbox mode": mode}
+    for backend in platform_backends(environment.get("PATH", ""), config.sandbox_limits):
+        why = problem(backend)
+        details[backend.name] = why or "works here"
+        if why is None:
+            text = f"commands are confined by `{backend.name}` ({mode})"
+            if len(details) > 2:
+                text += "; --all says why not by a stronger backend"
+            if mode == "danger-full-access":
+                remedy = "Set `sandbox_mode` to workspace-write, unless the machine is a sandbox."
+                return Result("warning", f"commands are not confined ({mode})", remedy, details)
+            return Result("ok", text, details=details)
+    remedy = "Install bubblewrap, or let programs make user namespaces or use Landlock."
+    return Result("fail", "nothing on this machine can confine commands", remedy, details)
+
+
+def home_check(environment: Mapping[str, str], home: Path) -> Result:
+    """Raises a `ConfigError` if the home cannot be looked at."""
+    details = {"CODEX_HOME": str(home), "HOME": str(user_home(environment))}
+    if not home.exists():
+        return Result("ok", f"{home} is not there yet; the first session makes it", details=details)
+    try:
+        mode = home.stat().st_mode
+    except OSError as error:
+        raise ConfigError(f"{home} cannot be read: {error.strerror}") from error
+    details["mode"] = f"{mode & 0o777:o}"
+    if not os.access(home, os.W_OK | os.X_OK):
+        remedy = f"Make {home} writable, or point CODEX_HOME to a folder of yours."
+        return Result("warning", f"{home} cannot be written: no session is kept", remedy, details)
+    login = home / "auth.json"
+    if login.exists() and login.stat().st_mode & 0o077:
+        return Result("warning", "others can read the stored login", f"chmod 600 {login}", details)
+    return Result("ok", f"{home} can be written", details=details)

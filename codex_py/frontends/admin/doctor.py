@@ -1,0 +1,98 @@
+"""`codex-py doctor`: what is wrong, and what to do. The JSON has the shape of Codex 0.169."""
+
+import json
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from codex_py import __version__
+from codex_py.app.doctor.check import Check, CheckReport, Result, reported, worst
+from codex_py.app.doctor.machine import machine_checks
+from codex_py.app.doctor.setup import setup_checks
+from codex_py.app.model import secret_names
+from codex_py.config.paths import codex_home, user_home
+from codex_py.errors import ConfigError, ExitCode
+from codex_py.frontends.admin.command import command_config, command_parser
+from codex_py.frontends.command_parser import working_folder
+from codex_py.frontends.streams import print_out
+from codex_py.frontends.terminal import on_one_line
+
+_MARKS = {"ok": "ok     ", "warning": "warning", "fail": "FAILED "}
+_COUNTED = {"ok": "ok", "warning": "warnings", "fail": "failed"}
+_INDENT = " " * 9
+_SHORTEST_SECRET = 8
+_NETWORK = {"config.load", "auth.credentials", "network.env", "network.provider_reachability"}
+
+
+def run_doctor(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Print the report; 1 if a check failed."""
+    parser = command_parser("--json", "--provider", "--all", "--network-only")
+    for name in ("--summary", "--no-color", "--ascii"):
+        # Of Codex; the report is short, plain and ASCII anyway.
+        parser.add_argument(name, action="store_true")
+    options = parser.parse_args(list(argv))
+    secrets: Iterable[str] = ()
+    try:
+        config = command_config(options, environment, warns=False)
+    except ConfigError as error:
+        home, problem = _home(environment), Result("fail", "it cannot be used", str(error))
+        checks = [Check("config.load", "config", lambda: problem)]
+    else:
+        home = config.home
+        checks = setup_checks(config, environment, asks_provider=options.provider)
+        secrets = [environment.get(name, "") for name in secret_names(config)]
+    checks += machine_checks(environment, home, working_folder("."))
+    reports = [reported(each) for each in checks if not options.network_only or each.id in _NETWORK]
+    code = ExitCode.TURN_FAILED if worst(reports) == "fail" else ExitCode.DONE
+    text = json.dumps(_facts(reports), indent=2) if options.json else _text(reports, options.all)
+    for secret in secrets:
+        # No check shows one; a message of others may.
+        text = text.replace(secret, "***") if len(secret) >= _SHORTEST_SECRET else text
+    return print_out(f"{text}\n") or code
+
+
+def _home(environment: Mapping[str, str]) -> Path:
+    try:
+        return codex_home(environment)
+    except ConfigError:
+        return user_home(environment)
+
+
+def _facts(reports: list[CheckReport]) -> dict[str, Any]:
+    return {
+        "schemaVersion": 1,
+        "generatedAt": f"{time.time():.0f}s since unix epoch",
+        "overallStatus": worst(reports),
+        "codexVersion": f"codex-py {__version__}",
+        "checks": {
+            report.check.id: {
+                "id": report.check.id,
+                "category": report.check.category,
+                "status": report.result.status,
+                "summary": report.result.summary,
+                "details": report.result.details,
+                "remediation": report.result.remediation,
+                "durationMs": report.duration_ms,
+            }
+            for report in reports
+        },
+    }
+
+
+def _text(reports: list[CheckReport], shows_details: bool) -> str:
+    lines: list[str] = []
+    for report in reports:
+        result = report.result
+        summary = on_one_line(result.summary)
+        lines.append(f"{_MARKS[result.status]}  {report.check.category:<12}  {summary}")
+        lines += [
+            f"{_INDENT}{on_one_line(line)}" for line in (result.remediation or "").splitlines()
+        ]
+        for name, value in result.details.items() if shows_details else ():
+            values = [value] if isinstance(value, str) else value
+            lines += [f"{_INDENT}{name}: {on_one_line(each)}" for each in values]
+    counts = Counter(report.result.status for report in reports)
+    count = ", ".join(f"{counts[status]} {name}" for status, name in _COUNTED.items())
+    return "\n".join([*lines, "", count])
