@@ -3,7 +3,7 @@
 import json
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -44,12 +44,18 @@ def codex_resumes(place: Workplace, thread_id: str, prompt: str) -> None:
 
 def hooks_of_codex(environment: Mapping[str, str], cwd: Path) -> list[dict[str, Any]]:
     """The hooks that Codex finds in a folder, and what it thinks of each."""
+    (answer,) = ask_app_server(environment, cwd, ("hooks/list", {"cwds": [str(cwd)]}))
+    return answer["data"][0]["hooks"]
+
+
+def ask_app_server(
+    environment: Mapping[str, str], cwd: Path, *questions: tuple[str, dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """The results of these methods with their parameters, one after another, by an `app-server` of Codex."""
     assert CODEX is not None
-    requests: Sequence[dict[str, Any]] = (
-        {"id": 0, "method": "initialize", "params": {"clientInfo": {"name": "x", "version": "1"}}},
-        {"method": "initialized"},
-        {"id": 1, "method": "hooks/list", "params": {"cwds": [str(cwd)]}},
-    )
+    about = {"clientInfo": {"name": "x", "version": "1"}, "capabilities": {"experimentalApi": True}}
+    asked = [("initialize", about), *questions]
+    results: list[dict[str, Any]] = []
     with subprocess.Popen(
         [CODEX, "app-server"],
         stdin=subprocess.PIPE,
@@ -61,12 +67,14 @@ def hooks_of_codex(environment: Mapping[str, str], cwd: Path) -> list[dict[str, 
         assert program.stdin is not None
         assert program.stdout is not None
         try:
-            program.stdin.write(b"".join(json.dumps(r).encode() + b"\n" for r in requests))
-            program.stdin.flush()
-            for line in program.stdout:
-                answer = json.loads(line)
-                if answer.get("id") == 1:
-                    return answer["result"]["data"][0]["hooks"]
+            for number, (method, params) in enumerate(asked):
+                request = {"id": number, "method": method, "params": params}
+                program.stdin.write(json.dumps(request).encode() + b"\n")
+                program.stdin.flush()
+                answers = map(json.loads, program.stdout)
+                answer = next(each for each in answers if each.get("id") == number)
+                assert "result" in answer, answer
+                results.append(answer["result"])
         finally:
             program.kill()
-    raise AssertionError("Codex did not answer")
+    return results[1:]
