@@ -68,8 +68,8 @@ def streamed_call(size: int, deltas: int) -> list[Reply]:
 
 
 def calls_in_a_row(count: int, command: str) -> list[Reply]:
-    """So many responses with one call each, then the answer."""
-    return [*(_reply(_call(n, command)) for n in range(count)), *answers(1)]
+    """So many responses with one call each, then the answer. Each has a word of its own: repetition is stopped."""
+    return [*(_reply(_call(n, f"{command} {n}")) for n in range(count)), *answers(1)]
 
 
 def plans_in_a_row(count: int) -> list[Reply]:
@@ -77,7 +77,10 @@ def plans_in_a_row(count: int) -> list[Reply]:
     steps = [{"step": f"Step {n} of the work", "status": "pending"} for n in range(8)]
     text = ev_message("This is what I will do now. " * 4)
     calls = [
-        ev_function_call(f"call_{n}", "update_plan", {"plan": steps}, index=1) for n in range(count)
+        ev_function_call(
+            f"call_{n}", "update_plan", {"plan": steps, "explanation": f"Turn {n}"}, index=1
+        )
+        for n in range(count)
     ]
     return [*(_reply([*text, *call]) for call in calls), *answers(1)]
 

@@ -378,7 +378,7 @@ def test_a_call_before_the_cut_runs_once_and_the_retry_carries_its_output(
 def test_a_long_run_survives_a_connection_that_breaks_again_and_again(place: Workplace) -> None:
     replies: list[Any] = []
     for n in range(60):
-        call = ev_function_call(f"call_{n}", "update_plan", {"plan": []})
+        call = ev_function_call(f"call_{n}", "update_plan", {"plan": [], "explanation": str(n)})
         if n % 3 == 0:
             replies.append(Reply(events=call[:2], cut=True))
         if n % 5 == 0:

@@ -57,6 +57,24 @@ def _nested_agents_md(setup: SessionSetup) -> Feature:
     return feature
 
 
+def _loop_guard(_: SessionSetup) -> Feature:
+    """Stops a model that repeats itself. Loaded with the tools: only their calls repeat."""
+
+    def feature(thread: Thread) -> Extension:
+        guards: list[Any] = []
+
+        def wrap_dispatch(inner: Dispatch) -> Dispatch:
+            guards.append(load("codex_py.app.features.loop_guard:LoopGuard")(thread))
+            return inner
+
+        async def before_request() -> Sequence[Note]:
+            return guards[0].before_request() if guards else ()
+
+        return Extension(wrap_dispatch=wrap_dispatch, before_request=before_request)
+
+    return feature
+
+
 def _has_agents(setup: SessionSetup) -> bool:
     agents = setup.config.values.get("agents", {})
     return (
@@ -99,4 +117,5 @@ _FEATURES: Sequence[tuple[Callable[[SessionSetup], Any], Callable[[SessionSetup]
         lambda setup: setup.config.budget.is_limited,
         lambda setup: load("codex_py.app.features.budget:BudgetFeature")(setup),
     ),
+    (lambda setup: setup.config.budget.loop_guard, _loop_guard),
 )

@@ -1,0 +1,60 @@
+"""Stops a model that makes the same calls with the same results in one response after another."""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+from codex_py.errors import CodexError, ExitCode
+from codex_py.protocol.extension import Thread
+from codex_py.protocol.prompts import Note
+
+_NOTE_AFTER: Final = 3
+_STOP_AFTER: Final = 10
+_WAITS: Final = ("write_stdin", "wait_agent")
+"""Calls that may well be repeated: what they wait for has not come yet."""
+_COMPARED: Final = ("type", "namespace", "name", "arguments", "input", "action", "output")
+_VOLATILE: Final = re.compile(r"\b(?:Wall time: [\d.]+|Chunk ID: \w+|session ID \d+)")
+
+
+class LoopGuard:
+    """Compares the calls of each response, as a whole, with those of the one before."""
+
+    def __init__(self, thread: Thread) -> None:
+        self._thread = thread
+        self._seen = len(thread.items)
+        self._turn = ""
+        self._last: object = None
+        self._times = 0
+
+    def before_request(self) -> Sequence[Note]:
+        """A note after some repetitions.
+
+        Raises:
+            CodexError: there were too many.
+        """
+        items, turn = self._thread.items, self._thread.turn
+        new, self._seen = items[self._seen :], len(items)
+        if turn is not None and turn.id != self._turn:
+            self._turn, self._times = turn.id, 0
+        found: list[dict[str, Any]] = [json.loads(each) for each in new if b'"call_id"' in each]
+        if not found:
+            return ()
+        if any(str(item.get("name")).endswith(_WAITS) for item in found):
+            self._times = 0
+            return ()
+        # Calls that ran side by side may be answered with different times.
+        calls = [[_VOLATILE.sub("", str(item.get(key))) for key in _COMPARED] for item in found]
+        self._times = self._times + 1 if self._times and calls == self._last else 1
+        self._last = calls
+        if self._times >= _STOP_AFTER:
+            raise CodexError(
+                f"the model made the same call {_STOP_AFTER} times in a row, with the same result; if that is meant,"
+                " set `budget.loop_guard = false`",
+                code="loop",
+                exit_code=ExitCode.TURN_LIMIT,
+            )
+        if self._times == _NOTE_AFTER:
+            text = f"You made the same call {_NOTE_AFTER} times in a row, with the same result. Try something else."
+            return (Note(f"<loop_guard>\n{text}\n</loop_guard>"),)
+        return ()
