@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Final, Literal, NoReturn
 
+from codex_py.core.context import is_context_message
 from codex_py.core.parts import SessionParts
 from codex_py.core.shorten import Size, shortened, weight
 from codex_py.core.turn import ItemHandlers, RetryBudget, Turn
@@ -154,12 +155,14 @@ class Compactor:
         return shortened(prompts, room).items
 
     def _shorten(self, context: Sequence[EncodedItem], failure: ModelError | None) -> bool:
-        """Replace the history by half of itself, or by less if that does not fill half of the window."""
+        """Halve the history behind its context, or more: it is to fill at most half of the window. False if nothing can go."""
         settings = self._parts.thread.settings
         request = self._log.request(settings)
         mark = instruction_text("compact/shortened.md")
         head = [*context, message("user", [input_text(mark)])]
-        rest = [item for item in request.input[context_length(request.input) :] if item not in head]
+        # Context among the rest is older than the new one, and behind it would count instead.
+        behind = request.input[context_length(request.input) :]
+        rest = [item for item in behind if item not in head and not is_context_message(item)]
         size = _size(failure)
         room = sum(map(size, rest)) // 2
         if size is weight:

@@ -14,8 +14,8 @@ from typing import Final
 
 from codex_py.instructions import instruction_text
 from codex_py.protocol import approval
-from codex_py.protocol.messages import EncodedItem, input_text, message
-from codex_py.protocol.prompts import context_texts
+from codex_py.protocol.messages import EncodedItem, decode_json, input_text, message
+from codex_py.protocol.prompts import context_texts, message_texts
 from codex_py.protocol.protected import PROTECTED_NAMES
 
 _SHELLS: Final = frozenset({"bash", "zsh", "sh", "dash", "ksh", "ash"})
@@ -82,6 +82,14 @@ def context_update(
         if parts:
             update.append(message(role, parts))
     return update
+
+
+def is_context_message(item: EncodedItem) -> bool:
+    """True for a message of `initial_items` or `context_update`; a later one replaces it."""
+    data = decode_json(item)
+    return data.get("role") in {"developer", "user"} and any(
+        map(_kind, message_texts(data.get("content")))
+    )
 
 
 def model_switch() -> EncodedItem:
