@@ -74,6 +74,16 @@ class SessionTools:
         """Kill all running commands, also those in the background. Returns their number."""
         return 0 if self._loaded is None else self._loaded.processes.kill_running()
 
+    @property
+    def has_rules(self) -> bool:
+        """True if a rule may let a command leave the sandbox."""
+        return self._rules is not None
+
+    @property
+    def is_idle(self) -> bool:
+        """True if no command runs, also in the background."""
+        return self._loaded is None or self._loaded.processes.is_idle
+
     @asynccontextmanager
     async def _around_turn(self, thread: Thread, _: TurnStart) -> AsyncGenerator[None]:
         try:

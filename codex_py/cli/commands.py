@@ -56,8 +56,14 @@ COMMANDS = (
     ),
     Command(
         "undo [ID]",
-        "Bring back what a patch replaced",
+        "Take back what a turn or a patch changed",
         "frontends.apply.undo:run_undo",
+        own_options=True,
+    ),
+    Command(
+        "redo",
+        "Do again what the last undo took back",
+        "frontends.apply.undo:run_redo",
         own_options=True,
     ),
     Command(

@@ -172,7 +172,7 @@ KEYS: Final[Table] = {
         **dict.fromkeys(FEATURES_WITH_SETTINGS, unused(_SWITCH_OR_TABLE, False)),
         **alike(
             "boolean",
-            "shell_tool view_image plugins unified_exec unified_exec_tty steer fast_mode multi_agent",
+            "shell_tool view_image plugins unified_exec unified_exec_tty steer fast_mode multi_agent undo",
         ),
         "default_mode_request_user_input": "boolean",
         # These protect.

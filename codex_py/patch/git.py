@@ -41,7 +41,9 @@ class Git:
     program: str
     variables: Mapping[str, str]
 
-    def run(self, folder: Path, *words: str) -> "subprocess.CompletedProcess[bytes]":
+    def run(
+        self, folder: Path, *words: str, stdin: bytes = b"", timeout_s: float = _TIMEOUT_S
+    ) -> "subprocess.CompletedProcess[bytes]":
         """Run a command to its end; it may have failed. A `CodexError`: it could not be run, or did not end."""
         settings = [word for setting in _SETTINGS for word in ("-c", setting)]
         try:
@@ -49,9 +51,9 @@ class Git:
                 [self.program, "--no-pager", *settings, *words],
                 cwd=folder,
                 env=self.variables,
-                stdin=subprocess.DEVNULL,
+                input=stdin,
                 capture_output=True,
-                timeout=_TIMEOUT_S,
+                timeout=timeout_s,
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired) as error:

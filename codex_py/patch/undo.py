@@ -3,12 +3,13 @@
     plan = plan_undo(journal, entry)     # refused if a file was edited since; nothing is written
     plan.commit()                        # everything is brought back, or nothing
 
-An undo is a patch like any other: it is kept in the journal, and undoing it does the patch again.
+An undo is a patch like any other: it is kept in the journal, and undoing it does the patch again. Several entries are
+undone as one: what the newest left must be there, and what the oldest replaced comes back.
 """
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from codex_py.errors import CodexError, PatchError
@@ -19,6 +20,7 @@ from codex_py.patch.files.entry_file import DamagedEntry
 from codex_py.patch.files.failures import failing_to
 from codex_py.patch.files.handles import Directories
 from codex_py.patch.files.journal import Journal
+from codex_py.patch.files.modes import permissions_by_umask
 from codex_py.protocol.patched_file import PatchedFile
 
 
@@ -27,25 +29,38 @@ class EditedSince(PatchError):
 
     Attributes:
         diff: from what the patch left to what is there, in the manner of git.
+        is_cut_off: nobody knows what a turn left, because the program died in it; `diff` is what the undo would do.
     """
 
     code = "edited_since"
 
-    def __init__(self, reason: str, diff: str) -> None:
+    def __init__(self, reason: str, diff: str, *, is_cut_off: bool = False) -> None:
         super().__init__(reason, kind="match")
         self.diff = diff
+        self.is_cut_off = is_cut_off
 
 
 @dataclass(frozen=True, slots=True)
 class UndoPlan:
     """An undo that has been checked against the files as they are."""
 
-    entry: Entry
-    """The patch that is undone."""
+    entries: Sequence[Entry]
+    """What is undone, the newest first."""
     changes: list[PatchedFile]
     """The changes that the undo makes."""
-    _files: list[FileChange]
-    _journal: Journal
+    unkept: Sequence[str]
+    """Absolute paths of files that changed too, and stay as they are."""
+    journal: Journal
+    _undo: Entry
+
+    @property
+    def entry(self) -> Entry:
+        """The newest."""
+        return self.entries[0]
+
+    @property
+    def diff(self) -> str:
+        return git_diff(self.changes, Path(self.entry.cwd))
 
     def commit(self) -> Committed:
         """Write everything, or nothing. To be called once.
@@ -53,53 +68,114 @@ class UndoPlan:
         Raises:
             PatchError: of kind `file`: writing failed, or a file has changed since it was checked.
         """
-        undone = self.entry
-        obsolete, made = undone.made[::-1], undone.obsolete[::-1]
-        entry = Entry(self._files, undone.number, obsolete, made, dict(undone.modes))
-        return commit(entry, self._journal)
+        return commit(self._undo, self.journal)
 
 
-def plan_undo(journal: Journal, number: int | None = None, *, force: bool = False) -> UndoPlan:
-    """Find a patch and check that it can be undone. Nothing is written.
+def plan_undo(
+    journal: Journal, number: int | None = None, *, others: Sequence[int] = (), force: bool = False
+) -> UndoPlan:
+    """Find an entry and check that it can be undone. Nothing is written.
 
     Args:
-        number: of the entry; None takes the newest patch made in the journal's working directory or
-            below it that has not been undone.
+        number: of the entry; None takes the newest one made in the journal's working directory or
+            below it that has not been undone. Undos and patches that are part of a turn do not count.
+        others: numbers of older entries to undo with it, the newest first.
         force: bring back the old contents even of files that were edited since. The edits are kept as
             what that replaces.
 
     Raises:
-        EditedSince: a file is not as the patch left it.
-        CodexError: there is no such patch, or it is undone already, or its contents were not kept.
+        EditedSince: a file is not as the entry left it.
+        CodexError: there is no such entry, or it is undone already, or its contents were not kept.
     """
-    entry = find_patch(journal, number)
-    if later := undone_by(entries(journal)[0]).get(entry.number):
+    undone = [find_patch(journal, each) for each in (number, *others)]
+    undos = undone_by(entries(journal)[0])
+    for entry in undone:
+        if later := undos.get(entry.number):
+            raise CodexError(
+                f"{entry.name} is undone already; undoing {later} brings it back",
+                code="undone_already",
+            )
+    names = ", ".join(entry.name for entry in undone)
+    if lost := [change.path for entry in undone for change in entry.changes if not change.kept]:
         raise CodexError(
-            f"patch {entry.number} is undone already; undoing {later} brings it back",
-            code="undone_already",
-        )
-    if lost := [change.path for change in entry.changes if not change.kept]:
-        raise CodexError(
-            f"patch {entry.number} cannot be undone: what was in {', '.join(lost)} was not kept",
+            f"{names} cannot be undone: what was in {', '.join(lost)} was not kept",
             code="not_undoable",
         )
-    made = set(entry.made)
+    made = {folder for entry in undone for folder in entry.made}
     edited: list[PatchedFile] = []
     files: list[FileChange] = []
-    with Directories() as directories:
-        for change in entry.changes:
-            with failing_to("read file", change.path):
-                file = _as_it_is(change, made, directories)
-            if not _is_as_left(file, change):
-                edited.append(PatchedFile.of(Path(file.path), change.new, file.old))
-            files.append(_reversed(file, change))
+    for change, gap in _joined(undone):
+        edited += gap
+        with Directories() as directories, failing_to("read file", change.path):
+            file = _as_it_is(change, made, directories)
+        if not _is_as_left(file, change):
+            edited.append(PatchedFile.of(Path(file.path), change.new, file.old))
+        files.append(_reversed(file, change))
     if edited and not force:
-        names = ", ".join(str(change.path) for change in edited)
+        paths = ", ".join(dict.fromkeys(str(change.path) for change in edited))
         raise EditedSince(
-            f"patch {entry.number} was not undone: edited since: {names}",
-            git_diff(edited, Path(entry.cwd)),
+            f"{names} {'were' if others else 'was'} not undone: edited since: {paths}",
+            git_diff(edited, Path(undone[0].cwd)),
         )
-    return UndoPlan(entry, patched_files(files), files, journal)
+    if not force and any(entry.turn and entry.turn.is_cut_off for entry in undone):
+        raise EditedSince(
+            f"{names} was not undone: the program died in it, so later edits may be among its changes",
+            git_diff(patched_files(files), Path(undone[0].cwd)),
+            is_cut_off=True,
+        )
+    undo = Entry(files, undone[0].number, also_undoes=[entry.number for entry in undone[1:]])
+    for entry in undone:
+        undo.obsolete += entry.made[::-1]
+        undo.made += entry.obsolete[::-1]
+        undo.modes |= entry.modes
+    unkept = [path for entry in undone if entry.turn for path in entry.turn.unkept]
+    return UndoPlan(undone, patched_files(files), unkept, journal, undo)
+
+
+def _joined(undone: Sequence[Entry]) -> Iterator[tuple[FileChange, list[PatchedFile]]]:
+    """All changes of each file as one, and the edits between them. `undone`: the newest first."""
+    found: dict[str, tuple[FileChange, list[PatchedFile]]] = {}
+    for entry in undone:
+        for change in entry.changes:
+            if change.location not in found:
+                found[change.location] = change, []
+                continue
+            last, edits = found[change.location]
+            between = FileChange(last.path, last.location, last.before, last.old)
+            if not _is_as_left(between, change):
+                edits.append(PatchedFile.of(Path(change.path), change.new, last.old))
+            if not change.exists and last.exists and last.mode is None:
+                # It has the mode of a file that was made anew.
+                last = replace(last, mode=permissions_by_umask(0o666))
+            joined = replace(last, before=change.before, old=change.old)
+            found[change.location] = joined, edits
+    yield from found.values()
+
+
+def turns_to(journal: Journal, number: int, thread_id: str | None = None) -> list[int]:
+    """The entries of a session's turns from the last one back to the turn `number`, the newest first; see `plan_undo`.
+
+    Args:
+        thread_id: of the session; None takes the session of the newest turn in the journal's folder or below.
+
+    Raises:
+        CodexError: there are none that could be undone.
+    """
+    known, _ = entries(journal)
+    undone = undone_by(known)
+    turns = [(entry, entry.turn) for entry in _done_here(journal, known) if entry.turn is not None]
+    if thread_id is None and turns:
+        thread_id = turns[0][1].thread_id
+    if found := [
+        entry.number
+        for entry, turn in turns
+        if turn.thread_id == thread_id and turn.number >= number and entry.number not in undone
+    ]:
+        return found
+    raise CodexError(
+        f"no turn from turn {number} on of a session in {journal.cwd} has changes to undo",
+        code="no_patch",
+    )
 
 
 def undone_by(entries: Sequence[Entry]) -> dict[int, int]:
@@ -107,7 +183,12 @@ def undone_by(entries: Sequence[Entry]) -> dict[int, int]:
     undone: dict[int, int] = {}
     for entry in entries:
         if entry.undoes is not None and entry.number not in undone:
-            undone.setdefault(entry.undoes, entry.number)
+            for number in (entry.undoes, *entry.also_undoes):
+                undone.setdefault(number, entry.number)
+        if entry.turn is not None and entry.number in undone:
+            # Its patches went with it.
+            for number in entry.turn.patches:
+                undone.setdefault(number, undone[entry.number])
     return undone
 
 
@@ -156,7 +237,12 @@ def find_patch(journal: Journal, number: int | None = None) -> Entry:
 def _newest(journal: Journal) -> int:
     known, _ = entries(journal)
     undone = undone_by(known)
-    made = [entry.number for entry in _done_here(journal, known) if entry.undoes is None]
+    in_turns = {number for entry in known if entry.turn for number in entry.turn.patches}
+    made = [
+        entry.number
+        for entry in _done_here(journal, known)
+        if entry.undoes is None and entry.number not in in_turns
+    ]
     for number in made:
         if number not in undone:
             return number

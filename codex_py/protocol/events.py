@@ -342,6 +342,8 @@ class FilesPatched(_LiveOnly):
     """A patch has been written."""
 
     files: Sequence[PatchedFile]
+    entry: int | None = None
+    """Of the journal; None if none was kept."""
 
 
 @frozen

@@ -568,8 +568,8 @@ def test_a_turn_that_fails_says_what_it_has_patched(place: Workplace) -> None:
     assert last["diff"].endswith("--- /dev/null\n+++ b/new.txt\n@@ -0,0 +1 @@\n+text\n")
 
 
-def test_a_turn_that_patches_nothing_has_no_diff(place: Workplace) -> None:
-    outcome, _ = run(place, "exec_command", {"cmd": "echo x >f"})
+def test_a_turn_that_changes_nothing_has_no_diff(place: Workplace) -> None:
+    outcome, _ = run(place, "exec_command", {"cmd": "echo x >f; rm f"})
     assert list(outcome.events[-1]) == ["type", "usage"]
 
 

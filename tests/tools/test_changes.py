@@ -37,7 +37,8 @@ def test_a_patch_changes_the_files_that_it_names() -> None:
 
 
 def test_what_a_command_or_a_patch_without_headings_changes_is_unknown() -> None:
-    assert changes("exec_command", cmd="true") is None
+    assert changes("exec_command", cmd="make") is None
+    assert changes("shell", command=["touch", "a"]) is None
     assert changes("write_stdin", session_id=1) is None
     assert changes("apply_patch", input="--- a\n+++ a\n") is None
 
@@ -45,6 +46,7 @@ def test_what_a_command_or_a_patch_without_headings_changes_is_unknown() -> None
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
+        ("shell", {"command": ["ls", "-l"]}),
         ("view_image", {"path": "a.png"}),
         ("update_plan", {"plan": []}),
         ("list_mcp_resources", {}),

@@ -88,15 +88,12 @@ _FEATURES: Sequence[tuple[Callable[[SessionSetup], Any], Callable[[SessionSetup]
         lambda setup: load("codex_py.app.features.skills:SessionSkills")(setup),
     ),
     (lambda _: True, ToolChoices),
-    (
-        lambda _: True,
-        lambda setup: load("codex_py.app.features.turn_diff:TurnDiff")(setup.config.cwd),
-    ),
     # Outside of everything that changes files: it sees what a hook rewrote, and nothing of what a hook refused.
     (
         lambda setup: has_hooks(setup.config),
         lambda setup: load("codex_py.app.features.hooks:HooksFeature")(setup),
     ),
+    (lambda _: True, lambda setup: load("codex_py.app.features.undo:Undo")(setup)),
     (lambda setup: setup.config.project_doc_max_bytes > 0, _nested_agents_md),
     (
         lambda setup: setup.config.notify,

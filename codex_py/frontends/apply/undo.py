@@ -1,7 +1,9 @@
-"""`codex-py undo`: restore what patches replaced, and list the patches."""
+"""`codex-py undo` and `redo`: take back what patches and turns changed, do it again, and list them."""
 
 import argparse
 import json
+import os
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,7 +24,17 @@ from codex_py.frontends.terminal import aligned, printable
 from codex_py.patch.diff.writer import git_diff
 from codex_py.patch.files.change import Entry, patched_files
 from codex_py.patch.files.journal import Journal
-from codex_py.patch.undo import EditedSince, UndoPlan, entries, find_patch, plan_undo, undone_by
+from codex_py.patch.turns import problem_of, recover_turns
+from codex_py.patch.undo import (
+    EditedSince,
+    UndoPlan,
+    entries,
+    find_patch,
+    newest_undo,
+    plan_undo,
+    turns_to,
+    undone_by,
+)
 from codex_py.protocol.patched_file import PatchedFile
 
 _MAX_NAMED = 3
@@ -31,46 +43,94 @@ _MAX_NAMED = 3
 
 def _number(word: str) -> int:
     if not (word.isascii() and word.isdecimal()):
-        raise argparse.ArgumentTypeError(f"{word!r} is no number of a patch; see --list")
+        raise argparse.ArgumentTypeError(f"{word!r} is no number; see --list")
     return int(word)
 
 
 @dataclass(frozen=True, slots=True)
-class _Options:
-    id: int | None = option(type=_number)
-    list: bool = flag("--list")
+class _RedoOptions:
     show: bool = flag("--show")
     force: bool = flag("--force")
     json: bool = flag("--json")
     cd: str = option("-C", "--cd", default=".")
 
 
+@dataclass(frozen=True, slots=True)
+class _Options(_RedoOptions):
+    id: int | None = option(type=_number)
+    list: bool = flag("--list")
+    to_turn: int | None = option("--to-turn", type=_number)
+    session: str | None = option("--session")
+
+
 def run_undo(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Undo, list or show patches; the exit code."""
+    """Undo, list or show patches and turns; the exit code."""
     options = parse_options(_Options, argv)
-    if options.list and (options.show or options.force or options.id is not None):
+    is_one = options.show or options.force or options.id is not None
+    if options.list and (is_one or options.to_turn is not None):
         raise UsageError("--list stands alone")
+    if options.to_turn is not None and options.id is not None:
+        raise UsageError("give an ID or --to-turn, not both")
+    if options.session is not None and options.to_turn is None:
+        raise UsageError("--session goes with --to-turn")
+    journal = _opened(options, environment)
+    if options.list:
+        return _list(journal, as_json=options.json)
+    if options.to_turn is not None:
+        return _undo(journal, options, *turns_to(journal, options.to_turn, options.session))
+    if options.show:
+        return _show(journal, find_patch(journal, options.id), as_json=options.json)
+    return _undo(journal, options, options.id)
+
+
+def run_redo(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Do again what the last undo took back; the exit code."""
+    options = parse_options(_RedoOptions, argv)
+    journal = _opened(options, environment)
+    return _undo(journal, options, newest_undo(journal))
+
+
+def _opened(options: _RedoOptions, environment: Mapping[str, str]) -> Journal:
     if options.show and options.force:
         raise UsageError("--show changes nothing, so there is nothing to force")
     raise_when_stopped()
-    journal = Journal(codex_home(environment), working_folder(options.cd))
-    for sentence in journal.recover():
+    home, cwd = codex_home(environment), working_folder(options.cd)
+    journal = Journal(home, cwd)
+    for sentence in (*journal.recover(), *recover_turns(home, cwd, environment)):
         tell(sentence)
-    if options.list:
-        return _list(journal, as_json=options.json)
-    if options.show:
-        return _show(journal, find_patch(journal, options.id), as_json=options.json)
+    if problem := problem_of(home, cwd, environment):
+        tell(problem)
+    return journal
+
+
+def _undo(journal: Journal, options: _RedoOptions, number: int | None, *others: int) -> int:
+    force = options.force or options.show
     try:
-        plan = plan_undo(journal, options.id, force=options.force)
+        plan = plan_undo(journal, number, others=others, force=force)
     except EditedSince as error:
         if options.json:
             cause = {"code": error.code, "message": str(error)}
             print_json({"error": cause, "diff": error.diff})
         else:
             print_out(printable(error.diff))
+            if error.is_cut_off and _confirmed(f"{error}. Undo it?"):
+                return _carry_out(
+                    plan_undo(journal, number, others=others, force=True), as_json=False
+                )
             tell("--force undoes it all the same; what it replaces is kept.")
         raise
-    return _undo(plan, as_json=options.json)
+    if not options.show:
+        return _carry_out(plan, as_json=options.json)
+    if options.json:
+        return print_json({"files": _rows(plan.changes), "diff": plan.diff})
+    return print_out(printable(plan.diff))
+
+
+def _confirmed(question: str) -> bool:
+    if not (os.isatty(0) and os.isatty(2)):
+        return False
+    tell(f"{question} [y/N]")
+    return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
 
 def _list(journal: Journal, *, as_json: bool) -> int:
@@ -92,7 +152,8 @@ def _list(journal: Journal, *, as_json: bool) -> int:
         more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
         files = ", ".join(names[:_MAX_NAMED]) + more
         undoes = f"undoes {entry.undoes}, " if entry.undoes is not None else ""
-        state = undoes + facts["state"]
+        turn = f"turn {entry.turn.number}, " if entry.turn is not None else ""
+        state = undoes + turn + facts["state"]
         table.append((str(entry.number), facts["time"][:19], state, entry.cwd, files))
     table += [(str(number), "", "damaged", "", "") for number in damaged]
     lines = aligned([[_one_line(cell) for cell in row] for row in table])
@@ -108,15 +169,19 @@ def _show(journal: Journal, entry: Entry, *, as_json: bool) -> int:
     return print_out(printable(diff))
 
 
-def _undo(plan: UndoPlan, *, as_json: bool) -> int:
+def _carry_out(plan: UndoPlan, *, as_json: bool) -> int:
     committed = plan.commit()
     for note in committed.notes:
         tell(note)
+    if plan.unkept:
+        tell(f"Not brought back, because it was too large or unreadable: {', '.join(plan.unkept)}")
     if as_json:
         files = _rows(plan.changes)
-        return print_json({"undone": plan.entry.number, "id": committed.number, "files": files})
+        numbers = [entry.number for entry in plan.entries]
+        also = {"also_undone": numbers[1:]} if numbers[1:] else {}
+        return print_json({"undone": numbers[0], **also, "id": committed.number, "files": files})
     letters = {"add": "A", "update": "M", "delete": "D"}
-    lines = [f"Undid patch {plan.entry.number}:"]
+    lines = [f"Undid {', '.join(entry.name for entry in plan.entries)}:"]
     lines += [
         f"{letters[change.kind]} {_one_line(_short(str(change.path), plan.entry.cwd))}"
         for change in plan.changes
@@ -138,6 +203,9 @@ def _facts(entry: Entry, undone: Mapping[int, int]) -> dict[str, Any]:
     }
     if entry.undoes is not None:
         facts["undoes"] = entry.undoes
+    if entry.turn is not None:
+        facts |= {"turn": entry.turn.number, "session": entry.turn.thread_id}
+        facts |= {"patches": entry.turn.patches, "not_kept": entry.turn.unkept}
     return facts
 
 

@@ -1,7 +1,6 @@
-"""The net diff of all patches of a turn: the first old contents of each file against its last new ones.
+"""The net changes of a turn: the first old contents of each file against its last new ones.
 
-It is made of what patches replaced and wrote, so it neither reads files nor shows what commands did to them.
-Nothing of it is done before the first patch.
+They are put together from the changes of patches and those between copies of the work tree, so no file is read.
 """
 
 from collections.abc import Iterable
@@ -13,13 +12,13 @@ from codex_py.patch.files.modes import written_mode
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.patched_file import PatchedFile
 
-_MAX_KEPT = 2 * 1024 * 1024
-"""Bytes of one side of a file; the diff would not show more."""
-_MAX_KEPT_TOGETHER = 32 * 1024 * 1024
+_MAX_KEPT = 10 * 1024 * 1024
+"""Bytes of one side of a file."""
+_MAX_KEPT_TOGETHER = 256 * 1024 * 1024
 
 
 class NetChanges:
-    """Patches, one after the other, as one change."""
+    """Changes, one after the other, as one."""
 
     def __init__(self) -> None:
         self._files: dict[str, _File] = {}
@@ -59,6 +58,29 @@ class NetChanges:
         file.new = None if new is None else self._held(new, file.old)
         file.new_mode = new_mode
         return file
+
+    @property
+    def is_empty(self) -> bool:
+        """True if nothing was added; a change that was taken back counts."""
+        return not self._files
+
+    def files(self) -> "list[NetFile]":
+        """The files that are not as they were, in the order in which they were first changed."""
+        return [
+            NetFile(
+                path,
+                file.old and file.old.data,
+                file.old_mode,
+                file.new and file.new.data,
+                file.new_mode,
+                exists=file.new is not None,
+                is_known=all(
+                    side is None or side.data is not None for side in (file.old, file.new)
+                ),
+            )
+            for path, file in self._files.items()
+            if not file.is_as_before
+        ]
 
     def diff(self, root: Path) -> str:
         """In the manner of git, bounded; empty where everything is as it was."""
@@ -105,6 +127,23 @@ class NetChanges:
             return replace(contents, data=None)
         self.kept_bytes += len(data)
         return contents
+
+
+@frozen
+class NetFile:
+    """All changes of one file."""
+
+    path: str
+    """Absolute."""
+    old: bytes | None
+    """None if there was no file, or its contents are not known."""
+    old_mode: int | None
+    new: bytes | None
+    new_mode: int | None
+    exists: bool
+    """Afterwards."""
+    is_known: bool
+    """Its contents are, before and after."""
 
 
 @frozen

@@ -148,13 +148,28 @@ class State(StrEnum):
     """Taken back, but for files that somebody has edited meanwhile."""
 
 
+@dataclass(frozen=True, slots=True)
+class TurnOfEntry:
+    """The turn of a session whose net changes an entry has."""
+
+    thread_id: str
+    number: int
+    """In the session, from 1."""
+    patches: tuple[int, ...] = ()
+    """Entries of patches that it contains."""
+    unkept: tuple[str, ...] = ()
+    """Absolute paths that changed too, and are not among the changes: they were too large to be kept, or unreadable."""
+    is_cut_off: bool = False
+    """The program died in this turn: later edits may be among the changes."""
+
+
 @dataclass(slots=True, eq=False, repr=False)
 class Entry:
-    """A patch, or the undoing of one."""
+    """A patch, a turn of a session, or the undoing of some of them."""
 
     changes: list[FileChange]
     undoes: int | None = None
-    """The entry that this takes back."""
+    """The entry that this takes back; the newest, if there are several."""
     obsolete: list[str] = field(default_factory=list[str])
     """Directories to remove if nothing else is in them, the innermost first. One that is to become a file
     has to be empty."""
@@ -165,6 +180,17 @@ class Entry:
     time: float = field(default_factory=time.time)
     """When it was begun, seconds since the epoch."""
     cwd: str = "/"
+    also_undoes: list[int] = field(default_factory=list[int])
+    """The other entries that this takes back."""
+    turn: TurnOfEntry | None = None
+    """None if this is a patch, or undoes something."""
     number: int = 0
     """In the journal, from 1."""
     state: State = State.PREPARED
+
+    @property
+    def name(self) -> str:
+        """For messages."""
+        if self.turn is None:
+            return f"patch {self.number}"
+        return f"turn {self.turn.number} of session {self.turn.thread_id}"

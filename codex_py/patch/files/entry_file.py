@@ -13,10 +13,11 @@ import json
 import os
 import zlib
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from codex_py.patch.files.change import Entry, FileChange, State
+from codex_py.patch.files.change import Entry, FileChange, State, TurnOfEntry
 from codex_py.patch.files.handles import Status, join, read_file, split
 
 _MAGIC = b"codex-py-journal"
@@ -40,6 +41,11 @@ def encoded(entry: Entry) -> list[bytes]:
         changes.append(_header_of(change))
         contents += [data for data in _contents(change) if data is not None]
     fields = {name: getattr(entry, name) for name in _OF_ENTRY}
+    # Only where needed, so that earlier versions of the program can read the others.
+    if entry.also_undoes:
+        fields["also_undoes"] = entry.also_undoes
+    if entry.turn is not None:
+        fields["turn"] = asdict(entry.turn)
     header = json.dumps({**fields, "changes": changes}, separators=(",", ":")).encode()
     crc, size = 0, sum(map(len, contents))
     for data in contents:
@@ -118,6 +124,9 @@ def _decoded(stream: BinaryIO, store: str, *, with_contents: bool) -> Entry:
         changes.append(change)
     if _stored_bytes(changes) != stored:
         raise ValueError("its first line is damaged")
+    if (turn := values.pop("turn", None)) is not None:
+        turn |= {name: tuple(turn[name]) for name in ("patches", "unkept")}
+        values["turn"] = TurnOfEntry(**turn)
     return Entry(changes=changes, **values)
 
 

@@ -110,7 +110,7 @@ class Journal:
         return number, Store(self._store(number), self._folder.stat().st_dev)
 
     def write(self, entry: Entry) -> None:
-        """Keep an entry that is about to be carried out, or how it is carried out after all.
+        """Keep an entry in its state: it is about to be carried out, or how it is carried out has changed.
 
         With the lock held.
 
@@ -125,7 +125,7 @@ class Journal:
                 stream.writelines(entry_file.encoded(entry))
             if any(change.in_journal for change in entry.changes):
                 Path(self._store(entry.number)).mkdir(mode=0o700, exist_ok=True)
-            unfinished.rename(self._path(entry.number, State.PREPARED))
+            unfinished.rename(self._path(entry.number, entry.state))
         except OSError as error:
             # What an interrupt or a bug leaves behind is removed by `recover`.
             with suppress(OSError):
@@ -136,6 +136,16 @@ class Journal:
                 f"{describe(error)}",
                 kind="file",
             ) from error
+
+    def record(self, entry: Entry) -> int:
+        """Keep an entry whose changes were made by others. Returns its number. Raises as `locked` and `write`."""
+        with self.locked():
+            self.recover_locked()
+            entry.number, _ = self.next_entry()
+            entry.state = State.COMMITTED
+            self.write(entry)
+            self.prune()
+        return entry.number
 
     def set_state(self, entry: Entry, state: State) -> None:
         """Write the progress of an entry down."""

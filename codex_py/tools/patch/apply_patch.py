@@ -191,7 +191,7 @@ async def _commit(
             cancelled = error
     failure = commit.exception()
     if failure is None:
-        context.emit(FilesPatched(plan.changes))
+        context.emit(FilesPatched(plan.changes, commit.result().number))
         context.emit(ItemCompleted(replace(item, status="completed")))
     else:
         context.emit(ItemCompleted(_failed(item, _write_code(failure), str(failure))))

@@ -12,6 +12,8 @@ from typing import Annotated, Any, Final, TypeAlias, cast
 from pydantic import Field, ValidationError, ValidatorFunctionWrapHandler, field_validator
 
 from codex_py.errors import ToolError
+from codex_py.execpolicy.place import Place
+from codex_py.execpolicy.safety import is_known_safe
 from codex_py.patch.envelope.shell import find_patch, is_bare_patch
 from codex_py.process.process import Process
 from codex_py.process.sessions import ProcessSessions
@@ -223,6 +225,11 @@ class CommandTool:
             )
         is_login = self.allow_login and login is not False
         return [shell or self.shell, "-lc" if is_login else "-c", script]
+
+    def changes(self, params: Any, cwd: Path) -> Sequence[Path] | None:  # noqa: ARG002
+        command: str | list[str] = getattr(params, "cmd", None) or params.command
+        argv = self._in_shell(command) if isinstance(command, str) else command
+        return () if is_known_safe(argv, Place(shell=self.shell)) else None
 
     def replay(self, call: PastCall, past: PastItems) -> events.ThreadItem | None:
         if not call.has_run:

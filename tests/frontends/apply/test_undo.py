@@ -173,7 +173,7 @@ def test_what_was_cut_off_is_recovered_first(journal: Journal):
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (["x"], "id: 'x' is no number of a patch; see --list"),
+        (["x"], "id: 'x' is no number; see --list"),
         (["--list", "1"], "--list stands alone"),
         (["--show", "--force"], "--show changes nothing, so there is nothing to force"),
         (["--frob"], "unknown option --frob. Did you mean --force?"),

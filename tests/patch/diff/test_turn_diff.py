@@ -1,6 +1,9 @@
 import os
 from pathlib import Path
 
+import pytest
+
+from codex_py.patch.diff import turn_diff
 from codex_py.patch.diff.turn_diff import NetChanges
 from codex_py.protocol.event_data import event_data
 from codex_py.protocol.events import (
@@ -105,7 +108,8 @@ def test_large_contents_are_not_kept_but_told_apart():
     assert net_diff(patched("a", large, larger), patched("a", larger, large)) == ""
 
 
-def test_all_contents_together_are_bounded():
+def test_all_contents_together_are_bounded(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(turn_diff, "_MAX_KEPT_TOGETHER", 32 * 1024 * 1024)
     changes = NetChanges()
     for number in range(20):
         changes.add([patched(str(number), None, os.urandom(2_000_000))])

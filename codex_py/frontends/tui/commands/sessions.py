@@ -20,7 +20,8 @@ from codex_py.frontends.tui.picker import Picker, Row
 from codex_py.frontends.tui.surface import Surface
 from codex_py.frontends.tui.theme import PROMPT
 from codex_py.patch.files.journal import Journal
-from codex_py.patch.undo import newest_undo, plan_undo
+from codex_py.patch.turns import problem_of, recover_turns
+from codex_py.patch.undo import EditedSince, UndoPlan, find_patch, newest_undo, plan_undo
 from codex_py.protocol.events import UserMessage
 from codex_py.rollout.listing import SessionSummary, list_sessions, preview_messages
 
@@ -159,17 +160,31 @@ async def _diff(context: CommandContext, _: str) -> None:
 
 
 async def _take_back(context: CommandContext, _: str, *, redo: bool = False) -> None:
-    def work() -> str:
-        journal = Journal(context.config.home, context.config.cwd)
+    home, cwd = context.config.home, context.config.cwd
+    environment = context.surface.safe_environment
+
+    def work() -> tuple[UndoPlan, str]:
+        journal = Journal(home, cwd)
         number = newest_undo(journal) if redo else None
         journal.recover()
+        recover_turns(home, cwd, environment)
         plan = plan_undo(journal, number)
         plan.commit()
-        cwd = context.config.cwd
-        return ", ".join(os.path.relpath(change.path, cwd) for change in plan.changes)
+        return plan, ", ".join(os.path.relpath(change.path, cwd) for change in plan.changes)
 
-    paths = await asyncio.to_thread(work)
-    context.transcript.notice(f"{'Made again' if redo else 'Undid'} the patch of {paths}")
+    try:
+        plan, paths = await asyncio.to_thread(work)
+    except EditedSince as error:
+        context.transcript.print(diff_cell(error.diff, fold=False))
+        context.transcript.notice("To undo it all the same: codex-py undo --force")
+        raise
+    undone = find_patch(plan.journal, plan.entry.undoes) if redo else plan.entry
+    what = "the patch" if undone.turn is None else f"turn {undone.turn.number}"
+    context.transcript.notice(f"{'Made again' if redo else 'Undid'} {what}: {paths}")
+    if plan.unkept:
+        context.transcript.notice(f"Not brought back: {', '.join(plan.unkept)}")
+    if problem := await asyncio.to_thread(problem_of, home, cwd, environment):
+        context.transcript.notice(problem)
 
 
 _redo = partial(_take_back, redo=True)
@@ -177,7 +192,9 @@ _redo = partial(_take_back, redo=True)
 
 SESSIONS = [
     Command("diff", "show what differs from the last commit", _diff),
-    Command("undo", "bring back what the last patch replaced", _take_back, while_working=False),
+    Command(
+        "undo", "take back what the last turn or patch changed", _take_back, while_working=False
+    ),
     Command("redo", "take the last undo back", _redo, while_working=False),
     Command("new", "begin a new conversation", _new, while_working=False),
     Command("clear", "begin a new one on an empty screen", _clear, while_working=False),

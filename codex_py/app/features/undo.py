@@ -1,0 +1,169 @@
+"""What each turn changed: kept so that it can be undone, and shown as the `diff` of the turn's last event. LIGHT.
+
+Patches and commands of subagents belong to the turn of the session at the top, unless they have a work tree of their own.
+What a command in the background changes after a turn has ended belongs to the next turn that runs a command.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+from codex_py.app.loading import load
+from codex_py.app.options import SessionSetup
+from codex_py.app.session_tools import SessionTools
+from codex_py.config.hook_files import has_hooks
+from codex_py.errors import CodexError
+from codex_py.protocol.approval import ApprovalPolicy
+from codex_py.protocol.dispatch import Dispatch, ToolUse, changed_paths
+from codex_py.protocol.events import Event, FilesPatched
+from codex_py.protocol.extension import Extension, Thread, TurnStart
+from codex_py.protocol.tools import COMMAND_TOOLS, ToolOutput
+
+_MAX_SHARE: Final = 0.1
+"""Of the time of a turn that is spent on copies between its calls."""
+
+
+class Undo:
+    """`features.undo = false` leaves the diff of patches, and keeps nothing else."""
+
+    def __init__(self, setup: SessionSetup, top: "Undo | None" = None) -> None:
+        """`top`: that of the session at the top; None if it is this one."""
+        self._setup = setup
+        self._top = top or self
+        self._is_on = setup.config.features.get("undo") is not False
+        self._copies_early = not has_hooks(setup.config)
+        """Hooks may change files after a call."""
+        self._recorder: Any = None
+        """The `TurnRecorder`: loaded with the first change, in 10 ms."""
+        self._lock = asyncio.Lock()
+        self._running = 0
+        """Calls that may change files."""
+        self._copying: asyncio.Task[None] | None = None
+        self._copied_at_s = 0.0
+        self._copy_took_s = 0.0
+        self._thread: Thread | None = None
+        self._diff = ""
+
+    def for_child(self, setup: SessionSetup) -> "Undo":
+        return Undo(setup, self._top)
+
+    def __call__(self, thread: Thread) -> Extension:
+        self._thread = thread
+        return Extension(
+            wrap_dispatch=self._wrap_dispatch if self._is_on else lambda inner: inner,
+            around_turn=self._around_turn,
+            turn_facts=self._turn_facts,
+            sink=self._watch,
+        )
+
+    def _watch(self, event: Event) -> None:
+        if isinstance(event, FilesPatched):
+            self._loaded().patched(event.files, event.entry)
+
+    def _wrap_dispatch(self, inner: Dispatch) -> Dispatch:
+        async def dispatch(use: ToolUse) -> ToolOutput:
+            if not self._may_change(use):
+                return await inner(use)
+            return await self._top.copied(inner, use)
+
+        return dispatch
+
+    async def copied(self, inner: Dispatch, use: ToolUse) -> ToolOutput:
+        """Make a call that may change files, of this session or one below it."""
+        recorder = self._loaded()
+        if not use.context.cwd.is_relative_to(self._setup.config.cwd):
+            # A subagent with a work tree of its own.
+            return await inner(use)
+        self._running += 1
+        try:
+            async with self._lock:
+                await asyncio.to_thread(recorder.copy_before)
+            return await inner(use)
+        finally:
+            self._running -= 1
+            self._copy_after(recorder)
+
+    def _copy_after(self, recorder: Any) -> None:
+        """Copy while the model thinks, so that the end of the turn need not. The next call makes it worthless."""
+        if not self._copies_early:
+            return
+        is_quiet = not self._running and self._toolbox is not None and self._toolbox.is_idle
+        since_s = time.monotonic() - self._copied_at_s
+        if is_quiet and self._copy_took_s < since_s * _MAX_SHARE:
+            self._copying = asyncio.create_task(self._copy(recorder))
+
+    async def _copy(self, recorder: Any) -> None:
+        async with self._lock:
+            started_s = time.monotonic()
+            await asyncio.to_thread(recorder.copy_after)
+            self._copied_at_s = time.monotonic()
+            self._copy_took_s = self._copied_at_s - started_s
+
+    @asynccontextmanager
+    async def _around_turn(self, turn: TurnStart) -> AsyncGenerator[None]:
+        self._diff = ""
+        try:
+            yield
+        finally:
+            if self._recorder is not None and self._recorder.is_open:
+                ending = asyncio.create_task(self._end_turn(turn))
+                try:
+                    await asyncio.shield(ending)
+                except asyncio.CancelledError:
+                    await ending
+                    raise
+
+    async def _end_turn(self, turn: TurnStart) -> None:
+        assert self._thread is not None
+        if self._copying is not None:
+            await self._copying
+            self._copying = None
+        prompts = len(self._thread.past_prompts())
+        is_kept = self._is_on and self._top is self
+        try:
+            async with self._lock:
+                self._diff = await asyncio.to_thread(
+                    self._recorder.end_turn,
+                    prompts,
+                    is_new=turn.prompt is not None,
+                    is_kept=is_kept,
+                )
+        except (CodexError, OSError) as error:
+            self._thread.warn(f"What this turn changed cannot be undone: {error}")
+
+    def _turn_facts(self) -> Mapping[str, Any]:
+        return {"diff": self._diff} if self._diff else {}
+
+    def _loaded(self) -> Any:
+        if self._recorder is None:
+            assert self._thread is not None
+            config, options = self._setup.config, self._setup.options
+            self._recorder = load("codex_py.patch.turns:TurnRecorder")(
+                config.home,
+                config.cwd,
+                self._setup.environment,
+                self._thread.thread_id,
+                is_resumed=options.resume is not None or options.resume_last,
+            )
+        return self._recorder
+
+    def _may_change(self, use: ToolUse) -> bool:
+        # Patches say what they change, and those that do not are refused.
+        if changed_paths(use) is not None or use.call.tool_name == "apply_patch":
+            return False
+        if use.call.tool_name == "write_stdin":
+            return bool(use.params.chars)
+        policy, toolbox = use.context.sandbox_policy, self._toolbox
+        is_confined = policy.is_final or (
+            # Nobody and nothing lets it leave the sandbox.
+            use.context.approval_policy is ApprovalPolicy.NEVER
+            and not (toolbox and toolbox.has_rules)
+        )
+        is_command = use.call.tool_name in COMMAND_TOOLS
+        return not (is_command and is_confined and policy.mode == "read-only")
+
+    @property
+    def _toolbox(self) -> SessionTools | None:
+        return None if self._thread is None else self._thread.feature(SessionTools)

@@ -1,0 +1,205 @@
+"""A git repository of our own for the copies of one work tree: `$CODEX_HOME/codex-py/undo/HASH`.
+
+Nothing of the user's repository is written, and none of its settings is read, so no filter, hook or monitor runs;
+`info/attributes` turns off every conversion, so what is kept are the bytes on disk. For contents, the user's objects are
+an alternate: what is committed is not copied. What they lose (`git gc`) is copied anew, because a change of their folder
+of packs empties the index. The journal has contents of its own, so a copy is not needed once its turn has ended.
+"""
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from codex_py.errors import CodexError
+from codex_py.filesystem.git import common_folder, git_folder
+from codex_py.filesystem.ordinary import read_whole
+from codex_py.filesystem.own import locked, make_private
+from codex_py.patch.git import Git, find_git
+
+_MAX_KB: Final = 512 * 1024
+"""A store that is larger is begun anew by the next session."""
+_MAX_STORES: Final = 20
+_MAX_AGE_S: Final = 30 * 24 * 3600
+_LOCK_PATIENCE_S: Final = 5.0
+_PATIENCE_S: Final = 20.0
+_MAX_SETTINGS_BYTES: Final = 1024 * 1024
+_CONFIG: Final = """\
+[core]
+repositoryformatversion = 0
+bare = false
+looseCompression = 1
+protectNTFS = false
+protectHFS = false
+precomposeUnicode = false
+"""
+_ATTRIBUTES: Final = "* -text -eol -filter -ident -working-tree-encoding\n"
+
+
+class NoCopies(CodexError):
+    """A work tree cannot be copied, for a reason that is a sentence without its end."""
+
+    def __init__(self, reason: str, *, is_too_large: bool = False) -> None:
+        super().__init__(reason, code="undo")
+        self.is_too_large = is_too_large
+
+
+class Store:
+    """Making one touches nothing; its methods block, and raise a `NoCopies`.
+
+    Args:
+        path: its folder. With HEAD it is whole.
+        root: top of the work tree, absolute, without links.
+        dot_git: the `.git` of the repository; None for a folder that is in none.
+    """
+
+    def __init__(
+        self, path: Path, root: Path, dot_git: Path | None, environment: Mapping[str, str]
+    ) -> None:
+        self.path = path
+        self._root = root
+        self._dot_git = dot_git
+        self._environment = environment
+        self._git: Git | None = None
+
+    @contextmanager
+    def locked(self) -> Generator[None]:
+        """Keep other processes from copying this work tree."""
+        try:
+            make_private(self.path)
+            with locked(self.path / "lock", _LOCK_PATIENCE_S, is_file=True):
+                yield
+        except OSError as error:
+            raise NoCopies(f"{self.path} cannot be written ({error})") from error
+
+    def open(self) -> bool:
+        """Make the store, or bring it up to date; with the lock. False if this object has done so before."""
+        if self._git is not None:
+            return False
+        if self._dot_git is None and _is_too_general(self._root, self._environment):
+            raise NoCopies(f"{self._root} is no project", is_too_large=True)
+        git = find_git(self._root, self._environment)
+        if git is None:
+            raise NoCopies("git is not installed")
+        variables = {
+            **{name: str(self.path) for name in ("GIT_DIR", "HOME", "XDG_CONFIG_HOME")},
+            **dict.fromkeys(("GIT_CONFIG_NOSYSTEM", "GIT_ATTR_NOSYSTEM"), "1"),
+            "GIT_WORK_TREE": str(self._root),
+            "GIT_LITERAL_PATHSPECS": "1",
+        }
+        variables["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = self._set_up()
+        self._git = replace(git, variables={**git.variables, **variables})
+        return True
+
+    def run(
+        self,
+        *words: str,
+        stdin: bytes = b"",
+        timeout_s: float = _PATIENCE_S,
+        is_on_its_own: bool = False,
+    ) -> bytes:
+        """The output of a git command in the work tree. Paths are literal, and never patterns.
+
+        `is_on_its_own`: it does without the user's objects, as trees do.
+        """
+        if self._git is None:
+            with self.locked():
+                self.open()
+        assert self._git is not None
+        git = self._git
+        if is_on_its_own:
+            git = replace(git, variables={**git.variables, "GIT_ALTERNATE_OBJECT_DIRECTORIES": ""})
+        try:
+            done = git.run(self._root, *words, stdin=stdin, timeout_s=timeout_s)
+        except CodexError as error:
+            if isinstance(error.__cause__, subprocess.TimeoutExpired):
+                raise NoCopies(f"{self._root} has too many files", is_too_large=True) from error
+            raise NoCopies(str(error)) from error
+        if done.returncode:
+            reason = done.stderr.decode(errors="replace").strip().partition("\n")[0]
+            raise NoCopies(f"git cannot copy {self._root}: {reason}")
+        return done.stdout
+
+    def names(self, *words: str, timeout_s: float = _PATIENCE_S) -> list[bytes]:
+        """The output of a command with `-z`."""
+        return [name for name in self.run(*words, timeout_s=timeout_s).split(b"\0") if name]
+
+    def empty(self) -> None:
+        """Have the next copy look at every file."""
+        # The last one is left behind by a git that was killed.
+        for name in ("index", "state", "index.lock"):
+            (self.path / name).unlink(missing_ok=True)
+
+    def weigh(self) -> None:
+        """Note it if the store has become too large."""
+        words = self.run("count-objects", "-v").split()
+        if int(words[words.index(b"size:") + 1]) > _MAX_KB:
+            (self.path / "full").touch()
+
+    def _set_up(self) -> str:
+        """Returns the folder of the user's objects; empty if they are of no use."""
+        path = self.path
+        (path / "index.lock").unlink(missing_ok=True)
+        if not (path / "HEAD").exists():
+            _prune(path.parent, but=path)
+        elif (path / "full").exists() and not any(path.glob("*.turn")):
+            shutil.rmtree(path / "objects", ignore_errors=True)
+            (path / "full").unlink()
+            self.empty()
+        for name in ("info", "refs", "objects"):
+            (path / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+        objects, packs, excluded = self._of_user()
+        wanted = {
+            "config": _CONFIG.encode(),
+            "info/attributes": _ATTRIBUTES.encode(),
+            "info/exclude": excluded,
+            "packs": packs,
+            "HEAD": b"ref: refs/heads/none\n",
+        }
+        for name, data in wanted.items():
+            file = path / name
+            if not file.exists() or file.read_bytes() != data:
+                if name == "packs":
+                    self.empty()
+                file.write_bytes(data)
+        os.utime(path)
+        return objects
+
+    def _of_user(self) -> tuple[str, bytes, bytes]:
+        """Of the user's repository: objects, a mark that changes when some may have gone, and `info/exclude`."""
+        excluded = b""
+        try:
+            folder = common_folder(git_folder(self._dot_git or Path()))
+            with suppress(OSError):
+                excluded = read_whole(folder / "info" / "exclude", _MAX_SETTINGS_BYTES)
+            settings = read_whole(folder / "config", _MAX_SETTINGS_BYTES).lower()
+            objects = Path(os.path.realpath(folder / "objects"))
+            found = [path.stat() for path in (objects, objects / "pack")]
+        except (OSError, ValueError):
+            return "", b"", excluded
+        # What git would not read as one path; and objects whose names are of another kind.
+        if ":" in str(objects) or str(objects)[:1] == '"' or b"objectformat" in settings:
+            return "", b"", excluded
+        mark = [found[0].st_ino, found[1].st_ino, found[1].st_mtime_ns]
+        return str(objects), str(mark).encode(), excluded
+
+
+def _prune(folder: Path, *, but: Path) -> None:
+    """Remove stores that were not used for long, and the least recently used ones of many."""
+    with suppress(OSError):
+        stores = sorted((path.stat().st_mtime, path) for path in folder.iterdir() if path != but)
+        oldest = time.time() - _MAX_AGE_S
+        for rank, (used, path) in enumerate(reversed(stores), 1):
+            if (rank >= _MAX_STORES or used < oldest) and not any(path.glob("*.turn")):
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_too_general(root: Path, environment: Mapping[str, str]) -> bool:
+    """True for folders that hold much else than one project: a home, one of temporary files, and those above them."""
+    named = (environment.get("HOME") or "/", environment.get("TMPDIR") or "/", "/tmp", "/var/tmp")
+    return any(Path(os.path.realpath(name)).is_relative_to(root) for name in named)

@@ -1,0 +1,347 @@
+"""Follow what a session changes, by patches and by commands, and make each turn one entry of the journal.
+
+Patches say what they change. Before the first command of a turn the work tree is copied, and again at the turn's end; what
+differs is what the commands changed, and the user meanwhile: nobody can tell them apart. The entry has the
+changes of both, and takes the place of the patches' own entries.
+
+While a turn runs, a record of its first copy lies in the store, `THREAD.turn`, locked by the process. If the process dies,
+`recover_turns` makes the entry later, from what is there then.
+"""
+
+import json
+import os
+import stat
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Final, Self
+
+from codex_py.errors import PatchError
+from codex_py.filesystem.git import find_dot_git
+from codex_py.filesystem.own import lock
+from codex_py.patch.copies.snapshots import Changes, Snapshot, Snapshots, stores
+from codex_py.patch.copies.store import NoCopies
+from codex_py.patch.diff.turn_diff import NetChanges, NetFile
+from codex_py.patch.files.change import Entry, FileChange, TurnOfEntry
+from codex_py.patch.files.entry_file import DamagedEntry
+from codex_py.patch.files.handles import Status
+from codex_py.patch.files.journal import Journal
+from codex_py.protocol.frozen import frozen
+from codex_py.protocol.patched_file import PatchedFile
+
+_TRY_AGAIN_S: Final = 24 * 3600
+"""After which a work tree that was too large is looked at again."""
+_PROBLEM: Final = "problem"
+
+
+class TurnRecorder:
+    """The changes of a session's turns. Making one touches nothing. One thread at a time may use it.
+
+    Args:
+        home: `$CODEX_HOME`, absolute.
+        cwd: of the session, absolute.
+        is_resumed: there may be entries of earlier turns.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        cwd: Path,
+        environment: Mapping[str, str],
+        thread_id: str,
+        *,
+        is_resumed: bool = False,
+    ) -> None:
+        self._home, self._cwd, self._environment = home, cwd, environment
+        self._journal = Journal(home, cwd)
+        self._snapshots = snapshots_of(home, cwd, environment)
+        self._thread_id = thread_id
+        self._last_number = None if is_resumed else 0
+        self._gave_up = False
+        self._reset()
+
+    def _reset(self) -> None:
+        self._net = NetChanges()
+        self._later = NetChanges()
+        """Of patches since the copy, which sees them too, if they are in the work tree."""
+        self._patches: list[int] = []
+        self._before: Snapshot | None = None
+        self._changes = 0
+        """How often something changed, or may have."""
+        self._after: tuple[int, Snapshot] | None = None
+        """A later copy, and `_changes` of before."""
+        self._record: int | None = None
+        """Descriptor of the locked file."""
+
+    @property
+    def root(self) -> Path:
+        """Top of the work tree, absolute, without links."""
+        return self._snapshots.root
+
+    @property
+    def is_open(self) -> bool:
+        """True if this turn has changes, or may have."""
+        return self._before is not None or not self._net.is_empty
+
+    def patched(self, files: Iterable[PatchedFile], number: int | None) -> None:
+        """A patch was written. `number`: of its entry; None if there is none."""
+        self._changes += 1
+        (self._net if self._before is None else self._later).add(files)
+        if number is not None:
+            self._patches.append(number)
+            self._write_record()
+
+    def copy_before(self) -> None:
+        """Copy the work tree, unless this turn has a copy. If that cannot be done, `undo` says why."""
+        self._changes += 1
+        if self._before is not None or self._gave_up:
+            return
+        problem = self._snapshots.store.path / _PROBLEM
+        with suppress(OSError):
+            self._gave_up = time.time() - problem.stat().st_mtime < _TRY_AGAIN_S
+        if self._gave_up:
+            return
+        try:
+            recover_turns(self._home, self._cwd, self._environment, self._snapshots)
+            self._before = self._snapshots.take()
+            self._record = os.open(
+                self._snapshots.store.path / f"{self._thread_id}.turn",
+                os.O_RDWR | os.O_CREAT | os.O_CLOEXEC,
+                0o600,
+            )
+            lock(self._record, 0)
+            self._write_record()
+        except (NoCopies, OSError) as error:
+            self._before = None
+            self._gave_up = True
+            with suppress(OSError):
+                problem.write_text(f"{error}", encoding="utf-8")
+                if not (isinstance(error, NoCopies) and error.is_too_large):
+                    os.utime(problem, (0, 0))
+
+    def copy_after(self) -> None:
+        """Copy the work tree when no command runs, so that the end of the turn need not, unless something changes it."""
+        changes = self._changes
+        with suppress(NoCopies):
+            self._after = changes, self._snapshots.take()
+
+    def end_turn(self, prompts: int, *, is_new: bool, is_kept: bool = True) -> str:
+        """Keep the changes of the turn; their diff.
+
+        Args:
+            prompts: of the thread so far.
+            is_new: the turn began with a prompt.
+            is_kept: False makes no entry.
+
+        Raises:
+            PatchError, OSError: the journal cannot be written.
+        """
+        try:
+            changes = self._changes_of_commands()
+            self._add_later(changes)
+            diff = self._net.diff(self._cwd)
+            if is_kept and diff:
+                number = self._number(prompts, is_new=is_new)
+                turn = TurnOfEntry(self._thread_id, number, tuple(self._patches))
+                self._journal.record(_entry(self.root, self._net, changes, turn))
+                self._last_number = number
+            return diff
+        finally:
+            self._close_record()
+            self._reset()
+
+    def _changes_of_commands(self) -> Changes:
+        if self._before is None:
+            return Changes([], [], [])
+        try:
+            changed, after = self._after or (-1, self._before)
+            if changed != self._changes:
+                after = self._snapshots.take()
+            changes = self._snapshots.changes(self._before, after)
+        except NoCopies as error:
+            raise PatchError(str(error), kind="file") from error
+        self._net.add(_patched(self.root, changes))
+        return changes
+
+    def _add_later(self, changes: Changes) -> None:
+        """Add what patches changed where the copies did not see it."""
+        later = [_as_patched(file) for file in self._later.files()]
+        inside = {
+            os.path.relpath(file.path, self.root): file
+            for file in later
+            if file.path.is_relative_to(self.root)
+        }
+        seen = {change.path for change in changes.files}
+        if inside:
+            with suppress(NoCopies):
+                seen |= self._snapshots.known(list(inside))
+        seen_paths = {self.root / name for name in seen}
+        self._net.add([file for file in later if file.path not in seen_paths])
+
+    def _number(self, prompts: int, *, is_new: bool) -> int:
+        if self._last_number is None:
+            self._last_number = _last_number(self._journal, self._thread_id)
+        # After a compaction there are fewer prompts than turns.
+        return max(prompts, self._last_number + is_new, 1)
+
+    def _write_record(self) -> None:
+        if self._record is None or self._before is None:
+            return
+        _Record(str(self.root), str(self._cwd), self._thread_id, self._before, self._patches).write(
+            self._record
+        )
+
+    def _close_record(self) -> None:
+        if self._record is not None:
+            (self._snapshots.store.path / f"{self._thread_id}.turn").unlink(missing_ok=True)
+            os.close(self._record)
+
+
+def recover_turns(
+    home: Path, cwd: Path, environment: Mapping[str, str], own: Snapshots | None = None
+) -> list[str]:
+    """Make entries of turns whose process has died.
+
+    Args:
+        cwd: absolute; of turns in it or below it.
+        own: of turns in this work tree instead.
+
+    Returns:
+        A sentence for each that cannot be made an entry.
+    """
+    told: list[str] = []
+    pattern = f"{own.store.path.name if own else '*'}/*.turn"
+    for path in sorted(stores(home).glob(pattern)):
+        # One that is locked is of a turn that runs.
+        with suppress(OSError, ValueError, TypeError):
+            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            try:
+                record = _Record.read(descriptor)
+                if own is None and not Path(record.cwd).is_relative_to(cwd):
+                    continue
+                lock(descriptor, 0)
+                _recover(home, record, environment)
+            except (NoCopies, PatchError) as error:
+                told.append(f"A turn was cut off and cannot be undone: {error}.")
+            finally:
+                os.close(descriptor)
+            path.unlink()
+    return told
+
+
+def problem_of(home: Path, cwd: Path, environment: Mapping[str, str]) -> str | None:
+    """Why what commands change in a folder cannot be undone; None if it can, or nobody has tried."""
+    try:
+        reason = (snapshots_of(home, cwd, environment).store.path / _PROBLEM).read_text("utf-8")
+    except OSError:
+        return None
+    return f"What commands change here is not kept: {reason}."
+
+
+def snapshots_of(home: Path, cwd: Path, environment: Mapping[str, str]) -> Snapshots:
+    """The copies of the repository of a folder, or of the folder itself."""
+    folder = Path(os.path.realpath(cwd))
+    dot_git = find_dot_git(folder)
+    return Snapshots(home, folder if dot_git is None else dot_git.parent, dot_git, environment)
+
+
+def _recover(home: Path, record: "_Record", environment: Mapping[str, str]) -> None:
+    root, journal = Path(record.root), Journal(home, Path(record.cwd))
+    snapshots = snapshots_of(home, root, environment)
+    changes = snapshots.changes(record.before, snapshots.take())
+    net = NetChanges()
+    net.add(_patched(root, changes))
+    number = _last_number(journal, record.thread_id) + 1
+    turn = TurnOfEntry(record.thread_id, number, tuple(record.patches), is_cut_off=True)
+    if net.files():
+        journal.record(_entry(root, net, changes, turn))
+
+
+@frozen
+class _Record:
+    """A turn that runs."""
+
+    root: str
+    cwd: str
+    thread_id: str
+    before: Snapshot
+    patches: Sequence[int]
+
+    def write(self, descriptor: int) -> None:
+        data = json.dumps(asdict(self)).encode()
+        os.pwrite(descriptor, data, 0)
+        os.ftruncate(descriptor, len(data))
+
+    @classmethod
+    def read(cls, descriptor: int) -> Self:
+        """Raises a `ValueError` or `TypeError` if it is not whole."""
+        found = json.loads(os.pread(descriptor, 1 << 26, 0))
+        copy = found.pop("before")
+        unkept = {name: (size, mtime) for name, (size, mtime) in copy.pop("unkept").items()}
+        return cls(before=Snapshot(**copy, unkept=unkept), **found)
+
+
+def _last_number(journal: Journal, thread_id: str) -> int:
+    last = 0
+    for number in journal.numbers():
+        with suppress(DamagedEntry):
+            turn = journal.read(number, with_contents=False).turn
+            if turn is not None and turn.thread_id == thread_id:
+                last = max(last, turn.number)
+    return last
+
+
+def _patched(root: Path, changes: Changes) -> list[PatchedFile]:
+    return [
+        PatchedFile.of(
+            root / path,
+            old.data if old else None,
+            new.data if new else None,
+            old_mode=old.mode if old else None,
+            new_mode=new.mode if new else None,
+        )
+        for path, old, new in changes.files
+    ]
+
+
+def _as_patched(file: NetFile) -> PatchedFile:
+    old_mode, new_mode = file.old_mode, file.new_mode
+    return PatchedFile.of(Path(file.path), file.old, file.new, old_mode=old_mode, new_mode=new_mode)
+
+
+def _entry(root: Path, net: NetChanges, changes: Changes, turn: TurnOfEntry) -> Entry:
+    """An entry with changes that were made already."""
+    files = net.files()
+    unkept = [str(root / path) for path in changes.unkept]
+    unkept += [file.path for file in files if not file.is_known]
+    return Entry(
+        [_change(file) for file in files if file.is_known],
+        made=[str(root / path) for path in changes.folders],
+        turn=replace(turn, unkept=tuple(unkept)),
+    )
+
+
+def _change(file: NetFile) -> FileChange:
+    folder, name = os.path.split(file.path)
+    location = os.path.join(os.path.realpath(folder), name)  # noqa: PTH118
+    mode = file.new_mode
+    before: Status | None = None
+    if file.old is not None or file.old_mode is not None:
+        old_mode = file.old_mode or stat.S_IFREG | 0o644
+        # Nobody has noted whose it was. Root, who gives files back, leaves it with the owner of the folder.
+        near = next(path for path in Path(location).parents if path.is_dir()).stat()
+        before = Status(0, 0, old_mode, len(file.old or b""), 0, near.st_uid, near.st_gid)
+    is_link = mode is not None and stat.S_ISLNK(mode)
+    return FileChange(
+        file.path,
+        location,
+        before,
+        old=file.old,
+        new=file.new,
+        mode=None if mode is None or is_link else stat.S_IMODE(mode),
+        is_link=is_link,
+        present=file.exists,
+        touched=True,
+    )

@@ -1,0 +1,196 @@
+"""`undo` and `redo` of turns, the real program."""
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codex_py.testing import ScriptedServer, ev_completed, ev_function_call, ev_message
+from tests.support.patching import tree
+from tests.support.program import Workplace, run_codex_py
+
+DONE = [*ev_message("done"), ev_completed()]
+
+
+def work(place: Workplace, line: str, *args: str) -> None:
+    """A turn with one command."""
+    call = [*ev_function_call("c", "exec_command", {"cmd": line}), ev_completed()]
+    with ScriptedServer([call, DONE]) as server:
+        outcome = place.run(server, *(args or ("go",)))
+    assert (outcome.code, outcome.messages) == (0, ["done"])
+
+
+def run(place: Workplace, *args: str) -> tuple[int, str, str]:
+    done = run_codex_py(args, place.home, place.cwd)
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+def as_json(place: Workplace, *args: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in run(place, *args, "--json")[1].splitlines()]
+
+
+def git(place: Workplace, *words: str) -> None:
+    author = ("-c", "user.email=a@example.com", "-c", "user.name=a")
+    subprocess.run(["git", *author, *words], cwd=place.cwd, check=True, capture_output=True)
+
+
+@pytest.fixture(autouse=True)
+def repository(place: Workplace) -> None:
+    os.umask(0o022)
+    for name, text in {"a": "a\n", "src/b": "b\n", "src/deep/c": "c\n"}.items():
+        path = place.cwd / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    git(place, "init", "-q")
+    git(place, "add", "-A")
+    git(place, "commit", "-qm", "first")
+    (place.cwd / "a").write_text("edited by the user\n", encoding="utf-8")
+    (place.cwd / "script").write_text("#!/bin/sh\n", encoding="utf-8")
+    (place.cwd / "script").chmod(0o755)
+    (place.cwd / "link").symlink_to("a")
+    (place.cwd / "empty").touch()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "sed -i s/edited/changed/ a",
+        "rm -r src",
+        "git checkout .",
+        "git clean -fdq; git stash",
+        "mv src lib; rm link; ln -s b link; chmod -x script",
+        "rm -r src; echo file >src; rm empty a; mkdir -p a/b; echo x >a/b/c",
+        "printf '\\000\\377' >a; : >script; rm empty",
+        "find . -mindepth 1 -maxdepth 1 ! -name .git -exec rm -r {} +",
+        "echo x >'new\nname'; cp -r src copy; git commit -qam x",
+    ],
+)
+def test_whatever_a_command_did_is_undone_and_done_again(place: Workplace, line: str):
+    before = tree(place.cwd)
+    git(place, "config", "user.email", "a@example.com")
+    git(place, "config", "user.name", "a")
+    work(place, line)
+    after = tree(place.cwd)
+    assert run(place, "undo")[0] == 0
+    # What became of git's own files is not undone.
+    restored = tree(place.cwd)
+    assert files(restored) == files(before)
+    assert restored.items() - files(restored).items() == after.items() - files(after).items()
+    assert run(place, "redo")[0] == 0
+    assert files(tree(place.cwd)) == files(after)
+
+
+def files(found: dict[str, tuple[int, bytes]]) -> dict[str, tuple[int, bytes]]:
+    return {name: value for name, value in found.items() if name.split("/")[0] != ".git"}
+
+
+def test_an_edit_since_stops_the_undo_of_a_turn_with_a_diff(place: Workplace):
+    work(place, "echo turn >a; echo turn >b")
+    (place.cwd / "a").write_text("mine\n", encoding="utf-8")
+    before = tree(place.cwd)
+    code, out, err = run(place, "undo")
+    assert (code, tree(place.cwd)) == (7, before)
+    assert "-turn\n+mine\n" in out
+    assert f"edited since: {place.cwd}/a" in err
+    assert "--force" in err
+    assert run(place, "undo", "--force")[0] == 0
+    assert (place.cwd / "a").read_text(encoding="utf-8") == "edited by the user\n"
+
+
+def test_turns_are_undone_together_or_not_at_all(place: Workplace):
+    before = tree(place.cwd)
+    work(place, "echo 1 >a; touch new")
+    first = tree(place.cwd)
+    work(place, "echo 2 >a; rm new src/b", "resume", "--last", "go on")
+    work(
+        place, "chmod 600 script; echo 3 >a; mkdir src/b; echo d >src/b/d", "resume", "--last", "on"
+    )
+    last = tree(place.cwd)
+    assert [row.get("turn") for row in as_json(place, "undo", "--list")] == [3, 2, 1]
+    shown = run(place, "undo", "--to-turn", "2", "--show")
+    assert (shown[0], "-3\n+1\n" in shown[1]) == (0, True)
+    assert files(tree(place.cwd)) == files(last)
+    (place.cwd / "new").write_text("mine", encoding="utf-8")
+    assert run(place, "undo", "--to-turn", "2")[0] == 7
+    (place.cwd / "new").unlink()
+    assert files(tree(place.cwd)) == files(last)
+    code, out, _ = run(place, "undo", "--to-turn", "2")
+    assert (code, out.count("turn")) == (0, 2)
+    assert files(tree(place.cwd)) == files(first)
+    # What is left, then all of it again.
+    assert run(place, "undo", "--to-turn", "1")[0] == 0
+    assert files(tree(place.cwd)) == files(before)
+    assert run(place, "undo", "--to-turn", "1")[0] == 1
+    assert (run(place, "redo")[0], run(place, "redo")[0]) == (0, 0)
+    assert files(tree(place.cwd)) == files(last)
+    assert run(place, "redo")[0] == 1
+
+
+def test_an_edit_between_two_turns_is_not_overwritten(place: Workplace):
+    work(place, "echo 1 >a")
+    (place.cwd / "a").write_text("mine\n", encoding="utf-8")
+    work(place, "echo 2 >a", "resume", "--last", "go on")
+    code, out, _ = run(place, "undo", "--to-turn", "1")
+    assert (code, "-1\n+mine\n" in out) == (7, True)
+    assert run(place, "undo")[0] == 0
+    assert (place.cwd / "a").read_text(encoding="utf-8") == "mine\n"
+
+
+def test_a_turn_whose_process_was_killed_is_undone_on_demand(place: Workplace):
+    before = tree(place.cwd)
+    call = ev_function_call(
+        "c", "exec_command", {"cmd": "rm -r src; echo x >a; touch ready; sleep 60"}
+    )
+    with ScriptedServer([[*call, ev_completed()]]) as server:
+        place.configure(server)
+        with place.start(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as program:
+            wait_for(place.cwd / "ready")
+            assert run(place, "undo")[0] == 1
+            os.kill(program.pid, signal.SIGKILL)
+    code, out, err = run(place, "undo")
+    assert (code, "+edited by the user\n" in out) == (7, True)
+    assert "the program died in it" in err
+    assert run(place, "undo", "--force")[0] == 0
+    assert files(tree(place.cwd)) == files(before)
+
+
+def test_a_killed_turn_does_not_become_part_of_the_next(place: Workplace):
+    call = ev_function_call("c", "exec_command", {"cmd": "echo x >a; touch ready; sleep 60"})
+    with ScriptedServer([[*call, ev_completed()]]) as server:
+        place.configure(server)
+        with place.start(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as program:
+            wait_for(place.cwd / "ready")
+            os.kill(program.pid, signal.SIGKILL)
+    work(place, "echo y >b")
+    assert run(place, "undo")[1].splitlines()[1:-1] == ["D b"]
+    assert run(place, "undo", "--force")[1].splitlines()[1:-1] == ["M a", "D ready"]
+
+
+def test_where_nothing_can_be_copied_undo_says_why(place: Workplace):
+    call = [*ev_function_call("c", "exec_command", {"cmd": "touch b"}), ev_completed()]
+    with ScriptedServer([call, DONE]) as server:
+        outcome = place.run(server, env={"PATH": str(bare_path(place))})
+    assert "diff" not in outcome.events[-1]
+    code, _, err = run(place, "undo")
+    assert code == 1
+    assert "What commands change here is not kept: git is not installed." in err
+
+
+def bare_path(place: Workplace) -> Path:
+    """A folder with no more than a command needs."""
+    folder = place.home.parent / "bin"
+    folder.mkdir()
+    for name in ("sh", "bash", "touch"):
+        (folder / name).symlink_to(f"/bin/{name}")
+    return folder
+
+
+def wait_for(path: Path) -> None:
+    subprocess.run(
+        ["timeout", "30", "sh", "-c", 'until [ -e "$1" ]; do sleep 0.02; done', "sh", path],
+        check=True,
+    )

@@ -1,0 +1,221 @@
+"""Copies of a work tree, and what was changed between two of them."""
+
+import os
+import shutil
+import stat
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from codex_py.patch.copies.snapshots import Change, Snapshots, Version
+from codex_py.patch.copies.store import NoCopies
+
+FILE, PROGRAM = stat.S_IFREG | 0o644, stat.S_IFREG | 0o755
+
+
+def git(root: Path, *words: str) -> None:
+    names = {"user.email": "a@example.com", "user.name": "a", "commit.gpgsign": "false"}
+    settings = [word for name, value in names.items() for word in ("-c", f"{name}={value}")]
+    subprocess.run(["git", *settings, *words], cwd=root, check=True, capture_output=True)
+
+
+@pytest.fixture(autouse=True)
+def umask() -> None:
+    os.umask(0o022)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "work"
+    root.mkdir()
+    git(root, "init", "-q")
+    for name, text in {"a": "a\n", "src/b": "b\n", "src/c": "c\n", ".gitignore": "*.log\n"}.items():
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text(text, encoding="utf-8")
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "first")
+    return root
+
+
+def copies(root: Path, environment: Mapping[str, str] = os.environ) -> Snapshots:
+    dot_git = root / ".git"
+    home = root.parent / "home"
+    return Snapshots(home, root, dot_git if dot_git.exists() else None, environment)
+
+
+def contents(root: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+def test_every_kind_of_change_is_seen_and_the_users_repository_is_untouched(root: Path):
+    (root / "a").write_text("edited\n", encoding="utf-8")
+    (root / "untracked").write_text("u\n", encoding="utf-8")
+    (root / "ignored.log").write_text("i\n", encoding="utf-8")
+    (root / "private").write_text("p\n", encoding="utf-8")
+    (root / "private").chmod(0o600)
+    (root / "old link").symlink_to("a")
+    repository = contents(root / ".git")
+    snapshots = copies(root)
+    before = snapshots.take()
+    (root / "a").write_bytes(b"\0\r\nbinary")
+    shutil.rmtree(root / "src")
+    for name in ("untracked", "ignored.log", "private", "old link"):
+        (root / name).unlink()
+    (root / "src").write_text("a file now\n", encoding="utf-8")
+    (root / "untracked").mkdir()
+    (root / "untracked" / "below").touch(mode=0o755)
+    (root / "new\nname\udcff").symlink_to("nowhere")
+    os.mkfifo(root / "pipe")
+    changes = snapshots.changes(before, snapshots.take())
+    assert sorted(changes.files) == [
+        Change("a", Version(FILE, b"edited\n"), Version(FILE, b"\0\r\nbinary")),
+        Change("ignored.log", Version(FILE, b"i\n"), None),
+        Change("new\nname\udcff", None, Version(stat.S_IFLNK, b"nowhere")),
+        Change("old link", Version(stat.S_IFLNK, b"a"), None),
+        Change("private", Version(stat.S_IFREG | 0o600, b"p\n"), None),
+        Change("src", None, Version(FILE, b"a file now\n")),
+        Change("src/b", Version(FILE, b"b\n"), None),
+        Change("src/c", Version(FILE, b"c\n"), None),
+        Change("untracked", Version(FILE, b"u\n"), None),
+        Change("untracked/below", None, Version(PROGRAM, b"")),
+    ]
+    assert (changes.folders, changes.unkept) == (["untracked"], [])
+    assert contents(root / ".git") == repository
+
+
+def test_copies_of_the_same_files_are_the_same_in_every_process(root: Path):
+    before = copies(root).take()
+    os.utime(root / "a")
+    assert copies(root).take() == before
+
+
+def test_nothing_that_a_repository_names_is_run_or_changes_what_is_kept(root: Path):
+    trace = root.parent / "trace"
+    run = f"sh -c 'echo run >>{trace}; cat'"
+    for key in ("filter.x.clean", "filter.x.smudge", "core.fsmonitor", "diff.external"):
+        git(root, "config", key, run)
+    git(root, "config", "core.autocrlf", "true")
+    hook = root / ".git" / "hooks" / "post-index-change"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\necho hook >>{trace}\n", encoding="utf-8")
+    hook.chmod(0o755)
+    (root / ".gitattributes").write_text("* filter=x text eol=crlf ident\n", encoding="utf-8")
+    (root / "a").write_bytes(b"one\r\ntwo\n$Id$\n")
+    snapshots = copies(root)
+    before = snapshots.take()
+    (root / "a").unlink()
+    changes = snapshots.changes(before, snapshots.take())
+    assert changes.files == [Change("a", Version(FILE, b"one\r\ntwo\n$Id$\n"), None)]
+    assert not trace.exists()
+
+
+def test_what_is_not_kept_is_named_if_it_changed(root: Path):
+    with (root / "large").open("wb") as file:
+        file.truncate(5 * 1024**3)
+    nested = root / "nested"
+    nested.mkdir()
+    git(nested, "init", "-q")
+    (nested / "x").touch()
+    (root / ".GIT").mkdir()
+    (root / ".GIT" / "config").touch()
+    (root / ".log").mkdir()
+    (root / ".log" / "many.log").touch()
+    snapshots = copies(root)
+    before = snapshots.take()
+    assert set(before.unkept) == {"large", "nested/"}
+    (root / "large").unlink()
+    (root / ".GIT" / "config").unlink()
+    assert snapshots.changes(before, snapshots.take()) == ([], [], ["large"])
+
+
+def test_a_file_that_grows_too_large_is_not_kept_as_it_was(root: Path):
+    snapshots = copies(root)
+    before = snapshots.take()
+    with (root / "a").open("ab") as file:
+        file.truncate(11 * 1024**2)
+    changes = snapshots.changes(before, after := snapshots.take())
+    assert (changes.files, changes.unkept) == ([Change("a", Version(FILE, b"a\n"), None)], ["a"])
+    assert snapshots.take() == after
+
+
+def test_a_submodule_and_a_file_named_like_one_do_not_matter(root: Path):
+    (root / "sub").mkdir()
+    (root / "sub" / ".git").write_text("gitdir: /nowhere\n", encoding="utf-8")
+    (root / "sub" / "x").write_text("x\n", encoding="utf-8")
+    commit = "0123456789012345678901234567890123456789"
+    git(root, "update-index", "--add", "--cacheinfo", f"160000,{commit},module")
+    snapshots = copies(root)
+    before = snapshots.take()
+    (root / "a").unlink()
+    assert [change.path for change in snapshots.changes(before, snapshots.take()).files] == ["a"]
+
+
+def test_objects_that_the_user_lost_are_copied_again(root: Path):
+    snapshots = copies(root)
+    snapshots.take()
+    # The contents stay in the work tree, and nowhere in the repository.
+    git(root, "rm", "-rq", "--cached", ".")
+    git(root, "commit", "-q", "--amend", "--allow-empty", "-m", "nothing")
+    git(root, "reflog", "expire", "--expire=all", "--all")
+    git(root, "gc", "-q", "--prune=now")
+    later = copies(root)
+    before = later.take()
+    shutil.rmtree(root / "src")
+    found = later.changes(before, later.take()).files
+    assert found == [
+        Change("src/b", Version(FILE, b"b\n"), None),
+        Change("src/c", Version(FILE, b"c\n"), None),
+    ]
+
+
+def test_a_repository_that_is_gone_at_the_end_is_reported_not_guessed(root: Path):
+    (root / "new").write_text("n\n", encoding="utf-8")
+    snapshots = copies(root)
+    before = snapshots.take()
+    for name in (".git", "src", "new"):
+        path = root / name
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    changes = snapshots.changes(before, snapshots.take())
+    # Only the repository had what was committed.
+    assert changes.files == [Change("new", Version(FILE, b"n\n"), None)]
+    assert changes.unkept == ["src/b", "src/c"]
+
+
+def test_a_damaged_store_is_begun_anew(root: Path):
+    snapshots = copies(root)
+    before = snapshots.take()
+    (snapshots.store.path / "index").write_bytes(b"damaged")
+    (snapshots.store.path / "index.lock").touch()
+    assert copies(root).take() == before
+    (snapshots.store.path / "state").write_bytes(b"[")
+    assert copies(root).take() == before
+
+
+def test_a_folder_without_a_repository_is_copied_if_it_is_a_project(tmp_path: Path):
+    root = tmp_path / "plain"
+    root.mkdir()
+    (root / "a").write_text("a\n", encoding="utf-8")
+    snapshots = copies(root)
+    before = snapshots.take()
+    (root / "a").unlink()
+    assert [change.path for change in snapshots.changes(before, snapshots.take()).files] == ["a"]
+    for folder in (root, tmp_path):
+        with pytest.raises(NoCopies, match="is no project"):
+            copies(folder, {**os.environ, "HOME": str(root)}).take()
+
+
+def test_without_git_there_are_no_copies(root: Path):
+    with pytest.raises(NoCopies, match="git is not installed"):
+        copies(root, {"PATH": str(root)}).take()
+
+
+def test_the_home_of_the_program_is_not_copied(root: Path):
+    home = root / ".codex"
+    home.mkdir()
+    (home / "auth.json").write_text("key", encoding="utf-8")
+    snapshots = Snapshots(home, root, root / ".git", os.environ)
+    before = snapshots.take()
+    (home / "auth.json").write_text("other", encoding="utf-8")
+    assert snapshots.changes(before, snapshots.take()) == ([], [], [])
