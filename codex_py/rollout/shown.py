@@ -6,7 +6,7 @@ from codex_py.protocol.messages import EncodedItem
 from codex_py.rollout.entries import Entry, by_response, compacted, without_last_turns
 from codex_py.rollout.lines import thread_lines
 
-_EVENTS = {"patch_applied", "turn_completed", "thread_rolled_back"}
+_EVENTS = {"patch_applied", "task_complete", "turn_completed", "thread_rolled_back"}
 
 
 def read_shown(path: Path) -> list[EncodedItem]:
