@@ -70,9 +70,10 @@ class Git:
     def _checked(self, folder: Path, words: Sequence[str]) -> bytes:
         done = self.run(folder, *words)
         if done.returncode:
-            # What comes before is about single files.
-            reason = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-            reason = reason or f"exit code {done.returncode}"
+            # The first error is the cause of those behind it.
+            said = done.stderr.decode(errors="replace").strip().splitlines()
+            errors = (line for line in said if line.startswith(("error:", "fatal:")))
+            reason = next(errors, "; ".join(said)) or f"exit code {done.returncode}"
             raise CodexError(f"git {words[0]} failed in {folder}: {reason}", code="git")
         return done.stdout
 

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final
 
 from codex_py.app.features.plan_mode import PlanMode
@@ -125,6 +126,32 @@ class Conversation:
         await self._close_session()
         self.config = config
         await self.open_first(options, is_shown=True)
+
+    async def leave(self, work: Callable[[Path, str], None]) -> str:
+        """Close the conversation, do something to its files, and begin another one. No turn may be running.
+
+        Args:
+            work: gets the home and the id, in a thread.
+
+        Returns:
+            The id of the conversation that was left.
+
+        Raises:
+            CodexError: there is no conversation, it is not saved, or `work` has failed and it is open again.
+        """
+        session = await self.opened()
+        home, thread_id, options = self.config.home, session.thread_id, self.new_session()
+        if not session.has_begun or find_session(home, thread_id) is None:
+            raise CodexError("this conversation is not saved", code="unsaved")
+        self._settled.clear()
+        await self._close_session()
+        try:
+            await asyncio.to_thread(work, home, thread_id)
+        except CodexError:
+            await self.open_first(replace(options, resume=thread_id), is_shown=True)
+            raise
+        await self.open_first(options)
+        return thread_id
 
     async def open_first(self, options: SessionOptions | None, *, is_shown: bool = False) -> None:
         """As `open`; without options no session is opened, and the composer gets back what was sent.

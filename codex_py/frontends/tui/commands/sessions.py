@@ -15,7 +15,8 @@ from codex_py.frontends.tui.agents import AgentReader, agent_row
 from codex_py.frontends.tui.cells.patch import diff_cell
 from codex_py.frontends.tui.commands.registry import Command, CommandContext
 from codex_py.frontends.tui.conversation import Conversation
-from codex_py.frontends.tui.fitting import fit
+from codex_py.frontends.tui.fitting import Fragments, fit
+from codex_py.frontends.tui.panel import yes_or_no
 from codex_py.frontends.tui.picker import Picker, Row
 from codex_py.frontends.tui.surface import Surface
 from codex_py.frontends.tui.theme import PROMPT
@@ -23,6 +24,7 @@ from codex_py.patch.files.journal import Journal
 from codex_py.patch.turns import problem_of, recover_turns
 from codex_py.patch.undo import EditedSince, UndoPlan, find_patch, newest_undo, plan_undo
 from codex_py.protocol.events import UserMessage
+from codex_py.rollout.archive import archive, delete
 from codex_py.rollout.listing import SessionSummary, list_sessions, preview_messages
 
 _LISTED = 200
@@ -96,6 +98,22 @@ async def _rename(context: CommandContext, argument: str) -> None:
     session.rename(argument)
     context.conversation.progress.refresh()
     context.transcript.notice(f"This conversation is now called {session.name!r}.")
+
+
+async def _archive(context: CommandContext, _: str) -> None:
+    question: Fragments = [("bold", "Archive this conversation?")]
+    if await context.surface.panels.show(yes_or_no(question, "Yes, archive it", "No")):
+        thread_id = await context.conversation.leave(archive)
+        context.transcript.notice(
+            f"Archived session {thread_id}. To bring it back: codex-py unarchive {thread_id}"
+        )
+
+
+async def _delete(context: CommandContext, _: str) -> None:
+    question: Fragments = [("bold", "Delete this conversation for good?")]
+    question.append(("", "\n\nIts subagents are deleted too. This cannot be undone."))
+    if await context.surface.panels.show(yes_or_no(question, "Yes, delete it", "No, keep it")):
+        context.transcript.notice(f"Deleted session {await context.conversation.leave(delete)}.")
 
 
 async def _compact(context: CommandContext, _: str) -> None:
@@ -204,5 +222,7 @@ SESSIONS = [
     Command("retry", "go on with a turn that failed", _retry, while_working=False),
     Command("back", "go back to an earlier prompt (Esc Esc)", _back, while_working=False),
     Command("rename", "give this one a name", _rename, argument="NAME"),
+    Command("archive", "put this one away", _archive, while_working=False),
+    Command("delete", "delete this one for good", _delete, while_working=False),
     Command("compact", "put a summary in place of what was said", _compact, while_working=False),
 ]

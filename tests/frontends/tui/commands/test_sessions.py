@@ -141,3 +141,43 @@ def test_a_conversation_moves_to_a_model_of_another_provider(start: Start) -> No
     assert [message["role"] for message in body["messages"]][-3:] == ["user", "assistant", "user"]
     # What was said is not shown a second time.
     assert text.count("Hello you.") == 1
+
+
+def test_a_conversation_is_archived_after_a_yes(start: Start, place: Workplace) -> None:
+    with ScriptedServer([ANSWER, AGAIN]) as server:
+        program = start(server, "Hello?")
+        program.wait_for("Hello you.")
+        (path,) = (place.home / "sessions").rglob("rollout-*")
+        program.type("/archive")
+        program.press("enter")
+        program.wait_for("Archive this conversation?")
+        program.type("y")
+        program.wait_for("Archived session ")
+        assert not path.exists()
+        assert (place.home / "archived_sessions" / path.name).exists()
+        program.type("And now?")
+        program.press("enter")
+        program.wait_for("Still here.")
+        first, second = server.requests
+        assert second.body["prompt_cache_key"] != first.body["prompt_cache_key"]
+
+
+def test_a_conversation_is_deleted_after_a_yes(start: Start, place: Workplace) -> None:
+    with ScriptedServer([ANSWER]) as server:
+        program = start(server)
+        program.wait_for(IDLE)
+        program.type("/delete")
+        program.press("enter")
+        program.wait_for("Delete this conversation for good?")
+        program.type("y")
+        program.wait_for("this conversation is not saved")
+        program.type("Hello?")
+        program.press("enter")
+        program.wait_for("Hello you.")
+        (path,) = place.home.rglob("rollout-*")
+        program.type("/delete")
+        program.press("enter")
+        program.wait_for("Delete this conversation for good?")
+        program.type("y")
+        program.wait_for("Deleted session ")
+        assert path not in place.home.rglob("rollout-*")
