@@ -215,11 +215,13 @@ class _Spending:
     def wrap_model(self, model: ModelStream) -> ModelStream:
         @asynccontextmanager
         async def stream(prompt: Prompt) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
-            recovery = self._thread.feature(Recovery)
+            recovery, settings = self._thread.feature(Recovery), self._thread.settings
             assert recovery is not None
-            reservation = await self._budget.reserve(
-                self._expected(prompt), *recovery.in_use, prompt.max_output_tokens
-            )
+            provider, name = recovery.in_use
+            # The limit in the request is for the thread's own model.
+            is_own = (provider, name) == (settings.provider, settings.model)
+            most = prompt.max_output_tokens if is_own else None
+            reservation = await self._budget.reserve(self._expected(prompt), provider, name, most)
             if reservation.cut_by is not None:
                 prompt = replace(prompt, max_output_tokens=reservation.expected.output_tokens)
             try:
