@@ -1,58 +1,107 @@
-"""`codex-py completion SHELL`: a script that completes the words and options of every command.
+"""`codex-py completion SHELL`: a script that asks this program for the words that fit.
 
-All of it comes from the table of commands and from the parsers that the commands themselves use.
+They come from the table of commands and from the parsers that the commands themselves use.
 """
 
 import argparse
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Final
 
 from codex_py.app.loading import load
-from codex_py.cli.commands import COMMANDS, NAMES, Command, help_text
-from codex_py.cli.completion_scripts import SCRIPTS, Option, Place
+from codex_py.cli.commands import NAMES, Command, find_command, help_text
+from codex_py.config.paths import codex_home
 from codex_py.frontends.arguments import Arguments
 from codex_py.frontends.command_parser import CommandParser, HelpRequested, OneOf
 from codex_py.frontends.streams import print_out
+from codex_py.rollout.index import recent_sessions, thread_names
+from codex_py.rollout.records import ARCHIVED_SESSIONS, SESSIONS
+
+_ASK: Final = "--candidates"
+"""`codex-py completion --candidates -- WORD…` prints what the last word can become, a line each; nothing if it is a file."""
+_MOST_SESSIONS: Final = 100
+_OF_SESSIONS: Final = {"exec resume", "exec fork", "resume", "fork"}
+
+_BASH: Final = """\
+_codex_py() {
+    local IFS=$'\\n'
+    COMPREPLY=($("$1" completion --candidates -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+}
+complete -o bashdefault -o default -F _codex_py codex-py
+"""
+_ZSH: Final = """\
+#compdef codex-py
+_codex_py() {
+    local -a found
+    found=(${(f)"$($words[1] completion --candidates -- "${(@)words[2,CURRENT]}" 2>/dev/null)"})
+    if (( $#found )); then compadd -V codex-py -- $found; else _files; fi
+}
+if [[ $zsh_eval_context[-1] == loadautofunc ]]; then _codex_py "$@"; else compdef _codex_py codex-py; fi
+"""
+_FISH: Final = """\
+function __codex_py
+    set -l words (commandline -opc) (commandline -ct)
+    set -l found ($words[1] completion --candidates -- $words[2..-1] 2>/dev/null)
+    if set -q found[1]
+        printf '%s\\n' $found
+    else
+        __fish_complete_path (commandline -ct)
+    end
+end
+complete -c codex-py -f -a '(__codex_py)'
+"""
+_SCRIPTS: Final = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
 
 
-def run_completion(argv: Sequence[str], environment: Mapping[str, str]) -> int:  # noqa: ARG001 - every command gets it
-    """Print the script; the exit code."""
+def run_completion(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Print the script, or the words that it asks for; the exit code."""
+    if argv[:1] == [_ASK]:
+        return print_out("".join(f"{word}\n" for word in _candidates(argv[2:], environment)))
     parser = CommandParser(Arguments, only={"overrides"})
-    parser.add_argument("shell", nargs="?", default="bash", type=OneOf(*SCRIPTS))
-    shell: str = parser.parse_args(list(argv)).shell
-    return print_out(SCRIPTS[shell](list(_places())))
+    parser.add_argument("shell", nargs="?", default="bash", type=OneOf(*_SCRIPTS))
+    return print_out(_SCRIPTS[parser.parse_args(list(argv)).shell])
 
 
-def _places() -> Iterator[Place]:
-    """All places of a command line where something can be completed."""
-    session = _options(CommandParser(Arguments), "exec")
-    yield Place((), "", session, [(row.names[0], row.summary) for row in COMMANDS])
-    for row in COMMANDS:
-        words = [(word, "") for word in (row.members or _words(row))]
-        if row.names[0] == "help":
-            yield Place(row.names, "", [], [(name, "") for name in NAMES])
-        elif row.members:
-            yield Place(row.names, "", [], words)
-            for name, target in row.members.items():
-                yield _place([f"{row.names[0]} {name}"], _parser(target))
-        elif row.own_options:
-            yield _place(row.names, _parser(row.target), words)
+def _candidates(words: Sequence[str], environment: Mapping[str, str]) -> list[str]:
+    # bash divides `--color=always` into three words, and the last one may be the sign.
+    *before, current = [word.removeprefix("=") for word in words] or [""]
+    before = [word for word in before if word]
+    row, member = _command(before)
+    command = row.names[0] if row else ""
+    if row is not None and row.members and not member:
+        found: Sequence[str] = list(row.members)
+    elif command == "help":
+        found = NAMES
+    else:
+        parser = _parser(row, member)
+        option = parser.option_named(before[-1]) if before else None
+        if option is not None and option.nargs != 0:
+            found = _values(option)
+        elif current.startswith("-"):
+            text = help_text(command if row and row.own_options else "exec")
+            # Options that the help leaves out are not worth suggesting.
+            found = [o for o in re.findall(r"--[\w-]+", text) if parser.option_named(o)]
+        elif row is None:
+            found = NAMES
         else:
-            names = [row.names, *([f"{row.names[0]} {word}"] for word, _ in words)]
-            for each in names:
-                takes_session = each[0].split()[-1] in {"resume", "fork"}
-                below = words if each == row.names else []
-                yield Place(each, "session" if takes_session else "file", session, below)
+            found = [
+                *([] if member else _words(row)),
+                *_arguments(parser, f"{command} {member}".strip(), environment),
+            ]
+    return [word for word in dict.fromkeys(found) if word.startswith(current)]
 
 
-def _place(
-    names: Sequence[str], parser: CommandParser, words: Sequence[tuple[str, str]] = ()
-) -> Place:
-    arguments = parser.positionals()
-    takes_session = any(action.dest == "session" for action in arguments)
-    choices = [(word, "") for action in arguments for word in _values(action) or ()]
-    options = _options(parser, names[0].split()[0])
-    return Place(names, "session" if takes_session else "file", options, [*words, *choices])
+def _command(words: Sequence[str]) -> tuple[Command | None, str]:
+    """The command that the words name, and the word below it."""
+    row, member = None, ""
+    for word in words:
+        if row is None:
+            row = find_command(word)
+        elif not member and word in (row.members or _words(row)):
+            member = word
+    return row, member
 
 
 def _words(row: Command) -> list[str]:
@@ -60,26 +109,34 @@ def _words(row: Command) -> list[str]:
     return re.findall(r"[a-z]+", row.usage.rpartition(", ")[2].partition(" ")[2])
 
 
-def _parser(target: str) -> CommandParser:
-    try:
-        load(f"codex_py.{target}")(["--help"], {})
-    except HelpRequested as request:
-        if isinstance(request.parser, CommandParser):
-            return request.parser
-    raise AssertionError(f"{target} parses no options")
+def _parser(row: Command | None, member: str) -> CommandParser:
+    if row is not None and row.own_options:
+        try:
+            load(f"codex_py.{row.members.get(member, row.target)}")(["--help"], {})
+        except HelpRequested as request:
+            if isinstance(request.parser, CommandParser):
+                return request.parser
+    return CommandParser(Arguments)
 
 
-def _options(parser: CommandParser, command: str) -> list[Option]:
-    """The options that the help of the command names: the others are not worth suggesting."""
-    named = set(re.findall(r"--?[\w-]+", help_text(command)))
-    return [
-        Option(tuple(action.option_strings), _values(action))
-        for action in parser.options()
-        if named & set(action.option_strings)
-    ]
-
-
-def _values(action: argparse.Action) -> tuple[str, ...] | None:
-    if action.nargs == 0:
-        return None
+def _values(action: argparse.Action) -> Sequence[str]:
     return action.type.allowed if isinstance(action.type, OneOf) else ()
+
+
+def _arguments(parser: CommandParser, place: str, environment: Mapping[str, str]) -> Iterator[str]:
+    if place in _OF_SESSIONS or any(each.dest == "session" for each in parser.positionals()):
+        home = codex_home(environment)
+        yield from _sessions(home, ARCHIVED_SESSIONS if place == "unarchive" else SESSIONS)
+    for each in parser.positionals():
+        yield from _values(each)
+
+
+def _sessions(home: Path, folder: str) -> Iterator[str]:
+    """Ids of the sessions, the latest first, each behind its name if that is one word."""
+    names = thread_names(home)
+    recent = recent_sessions(home, cwd=None, model_provider=None, folder=folder)
+    for _, meta, _ in islice(recent, _MOST_SESSIONS):
+        name = names.get(meta.id, "")
+        if re.fullmatch(r"[\w.-]+", name):
+            yield name
+        yield meta.id

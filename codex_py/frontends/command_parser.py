@@ -98,8 +98,8 @@ class CommandParser(argparse.ArgumentParser):
             index += 2 if argv[index] in self._with_value else 1
         return min(index, len(argv))
 
-    def options(self) -> Sequence[argparse.Action]:
-        return self._get_optional_actions()
+    def option_named(self, name: str) -> argparse.Action | None:
+        return self._option_string_actions.get(name)
 
     def positionals(self) -> Sequence[argparse.Action]:
         return self._get_positional_actions()

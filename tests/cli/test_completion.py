@@ -1,10 +1,10 @@
 """The scripts, in the shells that are installed."""
 
+import json
 import os
 import shutil
 import subprocess
-from collections.abc import Generator
-from contextlib import contextmanager
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,19 +12,20 @@ import pytest
 from codex_py.cli.commands import NAMES
 from codex_py.cli.completion import run_completion
 from codex_py.errors import CodexError
+from codex_py.rollout.index import rename_thread
+from tests.rollout.builders import meta, record, session_file, user
 
-THREAD = "0199a213-81c0-7800-8aa1-bbab2a035a53"
 BASH = """
 . {script}
 COMP_WORDS=({words} '{current}')
 COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
-_codex_py
+_codex_py codex-py
 printf '%s\\n' "${{COMPREPLY[@]}}"
 """
 ZSH = """
 compdef() {{ }}
 _files() {{ }}
-compadd() {{ shift 3; print -l -- ${{(M)@:#${{words[CURRENT]}}*}} }}
+compadd() {{ shift 3; print -l -- "$@" }}
 . {script}
 words=({words} '{current}')
 CURRENT=$#words
@@ -37,36 +38,22 @@ complete -C '{words} {current}'
 SHELLS = {"bash": (BASH, ["-c"]), "zsh": (ZSH, ["-f", "-c"]), "fish": (FISH, ["-c"])}
 
 
-@pytest.fixture(scope="module")
-def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("scripts")
-    for shell in SHELLS:
-        with redirected_stdout(folder / shell):
-            assert run_completion([shell], {}) == 0
-    return folder
-
-
-@contextmanager
-def redirected_stdout(path: Path) -> Generator[None]:
-    """Have descriptor 1 lead to a file."""
-    kept = os.dup(1)
-    with path.open("wb") as file:
-        os.dup2(file.fileno(), 1)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 1)
-        os.close(kept)
-
-
-def complete(shell: str, script: Path, words: str, home: Path) -> set[str]:
+def complete(shell: str, words: str, folder: Path, capfd: pytest.CaptureFixture[str]) -> list[str]:
     """What the shell offers for the last word."""
+    assert run_completion([shell], {}) == 0
+    (folder / "script").write_text(capfd.readouterr().out, encoding="utf-8")
+    program = folder / "codex-py"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m codex_py "$@"\n', encoding="utf-8")
+    program.chmod(0o755)
     before, _, current = f"codex-py {words}".rpartition(" ")
-    program, options = SHELLS[shell]
+    text, options = SHELLS[shell]
     done = subprocess.run(
-        [shell, *options, program.format(script=script, words=before, current=current)],
-        cwd=home,
-        env={**os.environ, "HOME": str(home), "CODEX_HOME": str(home / ".codex")},
+        [shell, *options, text.format(script=folder / "script", words=before, current=current)],
+        env={
+            **os.environ,
+            "CODEX_HOME": str(folder),
+            "PATH": f"{folder}:{os.environ['PATH']}",
+        },
         capture_output=True,
         text=True,
         encoding="utf-8",
@@ -74,38 +61,61 @@ def complete(shell: str, script: Path, words: str, home: Path) -> set[str]:
         check=True,
     )
     assert done.stderr == ""
-    return {line.partition("\t")[0] for line in done.stdout.splitlines() if line}
+    return [line for line in done.stdout.splitlines() if line]
+
+
+def candidates(words: str, home: Path, capfd: pytest.CaptureFixture[str]) -> list[str]:
+    asked = ["--candidates", "--", *words.split(" ")]
+    assert run_completion(asked, {"CODEX_HOME": str(home)}) == 0
+    return capfd.readouterr().out.splitlines()
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-@pytest.mark.parametrize(
-    ("words", "found"),
-    [
-        ("", set(NAMES)),
-        ("ar", {"archive"}),
-        ("exec --col", {"--color"}),
-        ("e --color ", {"always", "never", "auto"}),
-        ("-m x exec --sandbox read", {"read-only"}),
-        ("mcp ", {"add", "list", "get", "remove", "test", "login", "logout"}),
-        ("mcp add --bear", {"--bearer-token-env-var"}),
-        ("exec re", {"resume"}),
-        ("exec resume 0", {THREAD}),
-        ("archive ", {THREAD}),
-        ("completion ", {"bash", "zsh", "fish"}),
-        ("login ", {"status"}),
-        ("login --", {"--with-api-key", "--config", "--help"}),
-        ("help exec", {"exec", "execpolicy"}),
-    ],
-)
-def test_words_are_completed(
-    shell: str, words: str, found: set[str], scripts: Path, tmp_path: Path
+def test_words_are_completed_in_the_shell(
+    shell: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
-    sessions = tmp_path / ".codex" / "sessions" / "2026"
-    sessions.mkdir(parents=True)
-    (sessions / f"rollout-2026-11-22T14-00-00-{THREAD}.jsonl").touch()
-    assert complete(shell, scripts / shell, words, tmp_path) == found
+    assert complete(shell, "exec --col", tmp_path, capfd) == ["--color"]
+    assert set(complete(shell, "e --color ", tmp_path, capfd)) == {"always", "never", "auto"}
+    assert set(complete(shell, "", tmp_path, capfd)) == set(NAMES)
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("", list(NAMES)),
+        ("arc", ["archive"]),
+        ("-m x exec --sandbox read", ["read-only"]),
+        ("exec --color = al", ["always"]),
+        ("mcp ", ["add", "list", "get", "remove", "test", "login", "logout"]),
+        ("mcp add --bear", ["--bearer-token-env-var"]),
+        ("exec re", ["resume"]),
+        ("exec -o ", []),
+        ("apply ", []),
+        ("completion ", ["bash", "zsh", "fish"]),
+        ("login ", ["status"]),
+        ("login --", ["--with-api-key", "--config", "--help"]),
+        ("help exec", ["exec", "execpolicy"]),
+        ("nonsense ", list(NAMES)),
+    ],
+)
+def test_the_words_that_fit_are_found(
+    words: str, found: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert candidates(words, tmp_path, capfd) == found
+
+
+def test_sessions_are_completed_by_name_and_id(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    made = meta("/repo")
+    lines = [record("session_meta", made.payload()), record("response_item", json.loads(user("x")))]
+    session_file(tmp_path, lines, made.id)
+    rename_thread(tmp_path, made.id, "release")
+    for place in ("resume", "exec resume", "archive", "exec fork"):
+        assert candidates(f"{place} ", tmp_path, capfd) == ["release", made.id]
+    assert candidates("unarchive ", tmp_path, capfd) == []
 
 
 def test_another_shell_is_an_error() -> None:
