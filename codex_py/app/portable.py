@@ -111,8 +111,14 @@ def path_marks(mark: str, places: Mapping[str, str]) -> Callable[[str], str]:
                 names.setdefault(form.rstrip("/"), f"{mark}:{name}>")
     # The longest first: the working directory is often below the home.
     paths = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
-    found = re.compile(rf"(?<![\w.~-])(?:{paths}){_END}" if names else r"(?!)")
-    return lambda text: found.sub(lambda m: names[m[0]], text)
+    found = re.compile(rf"(?<![\w.~-])(?:{paths}){_END}")
+
+    def marked(text: str) -> str:
+        if not any(name in text for name in names):
+            return text
+        return found.sub(lambda m: names[m[0]], text)
+
+    return marked
 
 
 def placed(mark: str, places: Mapping[str, str]) -> Callable[[str], str]:

@@ -25,6 +25,24 @@ _FORMS: Final = (
 """PEM; RFC 6750; OpenAI, Anthropic and others, GitHub, GitLab, npm, Hugging Face, Slack, Google, AWS; RFC 7519."""
 
 
+_OPENINGS: Final = (
+    *(
+        "PRIVATE KEY",
+        "earer ",
+        "sk-",
+        "gho_",
+        "ghp_",
+        "ghr_",
+        "ghs_",
+        "ghu_",
+        "github_pat_",
+        "npm_",
+    ),
+    *("glpat-", "hf_", "xox", "AIza", "AKIA", "ASIA", "eyJ"),
+)
+"""Without one of these, there is none of these forms: the search for all of them is slow."""
+
+
 class Redactor:
     """Puts `[redacted]` in place of each key, and counts them.
 
@@ -43,8 +61,11 @@ class Redactor:
         values = {v for v in known if len(v) >= _SHORTEST and not v.startswith("/")}
         own = map(re.escape, sorted(values, key=len, reverse=True))
         self._keys = re.compile("|".join([*own, *_FORMS]), re.DOTALL)
+        self._openings = [*values, *_OPENINGS]
 
     def __call__(self, text: str) -> str:
+        if not any(opening in text for opening in self._openings):
+            return text
         text, count = self._keys.subn(REDACTED, text)
         self.count += count
         return text

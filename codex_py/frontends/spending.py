@@ -12,7 +12,8 @@ from codex_py.frontends.terminal import aligned, on_one_line
 from codex_py.protocol.stream import Usage
 from codex_py.rollout.spending import Spending, Spent
 
-_SHOWN = 40
+_SHOWN, _SHOWN_PROMPT = 40, 24
+"""Characters; tables of usual numbers fit 80 columns."""
 _BYTES_PER_TOKEN = 4
 _NUMBERS = ("INPUT", "CACHED", "", "OUTPUT", "REASONING", "COST")
 
@@ -33,7 +34,11 @@ class Bill:
     def lines(self) -> list[str]:
         """The table, and what is to be said of it. Safe for a terminal."""
         rows = [
-            (self._label(row), *self._cells(row.usage, self._cost(row)), _short(row.prompt))
+            (
+                self._label(row),
+                *self._cells(row.usage, self._cost(row)),
+                _short(row.prompt, _SHOWN_PROMPT),
+            )
             for row in self._spending.rows
         ]
         total = ("total", *self._cells(self._total, self._total_cost), "")
@@ -105,5 +110,5 @@ def _share(usage: Usage) -> float | None:
     return usage.cached_input_tokens / usage.input_tokens if usage.input_tokens else None
 
 
-def _short(text: str) -> str:
-    return on_one_line(cut(" ".join(text.split()), _SHOWN))
+def _short(text: str, longest: int = _SHOWN) -> str:
+    return on_one_line(cut(" ".join(text.split()), longest))

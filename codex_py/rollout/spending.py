@@ -49,7 +49,7 @@ class Spending:
 def read_spending(path: Path) -> Spending:
     """Raises a `SessionError` as `thread_lines` does."""
     reading = _Reading()
-    for line in thread_lines(path):
+    for line in thread_lines(path, {"token_count"}):
         if line is not None:
             reading.take(line.kind, line.payload)
     reading.flush("turn")

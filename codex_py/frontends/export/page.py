@@ -111,7 +111,7 @@ def _part(part: Part) -> str:
         case "plain":
             return f'<div class="plain">{_text(part.text)}</div>'
         case "code":
-            return f'<pre tabindex="0">{_text(part.text)}</pre>'
+            return f'<pre tabindex="0" role="group" aria-label="Output">{_text(part.text)}</pre>'
 
 
 def _counts(files: Sequence[ShownFile]) -> str:
